@@ -48,7 +48,8 @@ _KINDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("trees and folders", "ipfsmem/causal/tree.py", ()),
     ("trees and folders", "ipfsmem/device/root_folders.py", ()),
     ("trees and folders", "/ipfsmem/content/", ()),
-    ("trees and folders", "ipfsmem/sync/publish.py", ()),
+    ("trees and folders", "ipfsmem/sync/commits.py", ()),
+    ("trees and folders", "ipfsmem/sync/sending.py", ()),
     ("entries and values", "/ipfsmem/causal/", ()),
     ("entries and values", "/ipfsmem/device/", ()),
     ("entries and values", "/ipfsmem/memories/", ()),
@@ -137,7 +138,7 @@ def _bytes(home: Path, stick: Path) -> dict[str, int]:
     from ipfsmem.memory import Memory
     from ipfsmem.published.live import live_set
     from ipfsmem.seal.objects import OVERHEAD, pad, shorter
-    from ipfsmem.sync.publish import waiting_root
+    from ipfsmem.sync.commits import waiting_root
 
     found: Counter[str] = Counter()
     packed = 0

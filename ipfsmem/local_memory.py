@@ -71,9 +71,9 @@ from ipfsmem.results import Exported, Late, ScopeCounts, Status
 from ipfsmem.ring.authority import RingMember
 from ipfsmem.sync.collection import superseded
 from ipfsmem.sync.forwarding import waiting, words_of_move
+from ipfsmem.sync.lost_objects import miss
 from ipfsmem.sync.names import oldest_put, what_is_forgotten
 from ipfsmem.sync.presence import Presence, described
-from ipfsmem.sync.publish import miss
 from ipfsmem.sync.removals import Removal, removals, removed_by_admins
 from ipfsmem.sync.revoke_notices import words_of_revoked
 from ipfsmem.vault.doctor import STATE_DAMAGED, Finding, examine, passphrase_protected

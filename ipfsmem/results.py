@@ -42,7 +42,7 @@ from ipfsmem.sync.presence import Presence
 from ipfsmem.sync.removals import Removal
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.sync.retention import Verdict
-from ipfsmem.sync.salvage import Found, Salvaged
+from ipfsmem.sync.salvage import Salvageable, Salvaged
 from ipfsmem.vault.doctor import Finding
 from ipfsmem.vault.recovery import Words
 from ipfsmem.wallet.root_keys import RootKeys
@@ -730,7 +730,7 @@ class Salvage(Answer, frozen=True, kw_only=True):
     """What can be read of damaged heads, what was brought back (None when only looked at), and the sync around it."""
 
     dry_run: bool
-    found: Found
+    found: Salvageable
     done: Salvaged | None
     report: SyncReport = msgspec.field(name="sync")
 

@@ -49,11 +49,11 @@ from ipfsmem.ring import operations
 from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.background import Background, Told
 from ipfsmem.sync.collection import Collection, Rules
-from ipfsmem.sync.engine import bring_back, check, collect, look_there, move, salvage, sync
+from ipfsmem.sync.commits import Layout
+from ipfsmem.sync.engine import check, collect, look_there, move, restore, salvage, sync
 from ipfsmem.sync.forwarding import answer, waiting
 from ipfsmem.sync.moving import Moved
 from ipfsmem.sync.presence import Presence
-from ipfsmem.sync.publish import Layout
 from ipfsmem.sync.removals import called, removals, told_as, whose_word
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
@@ -416,7 +416,7 @@ class SyncedMemory(LocalMemory):
         agreed = not self.mode.public or self.replica.config.public
         layout = self._layout(self._secret_check(())) if agreed else None
         try:
-            report = await bring_back(
+            report = await restore(
                 self.replica,
                 self._published_at().open,
                 layout,

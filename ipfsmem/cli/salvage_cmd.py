@@ -20,7 +20,7 @@ from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.errors import DamagedError, IncompleteError, NotFoundError
 
 if TYPE_CHECKING:
-    from ipfsmem.sync.salvage import Found, Salvaged
+    from ipfsmem.sync.salvage import Salvageable, Salvaged
 
 
 #: For texts that were left out because four are there.
@@ -105,7 +105,7 @@ def command(
         raise closed_too
 
 
-def _picked(found: Found, pick: tuple[str, ...]) -> set[str]:
+def _picked(found: Salvageable, pick: tuple[str, ...]) -> set[str]:
     """Entry names for what a person called them. Raises NotFoundError for what is not there to be picked."""
     from ipfsmem.sync.salvage import label
 
@@ -118,7 +118,7 @@ def _picked(found: Found, pick: tuple[str, ...]) -> set[str]:
     return set(loose.values()) if "all" in pick else {loose[name] for name in pick}
 
 
-def _show(found: Found, done: Salvaged | None) -> None:
+def _show(found: Salvageable, done: Salvaged | None) -> None:
     from ipfsmem.sync.salvage import label
 
     if not found.heads:

@@ -14,12 +14,13 @@ import msgspec
 
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, ipns_name
+from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta, placed
 from ipfsmem.errors import FormatError, LimitError, MembershipError
 from ipfsmem.published.ipns_record import Record
 from ipfsmem.ring.keyring import Ring
+from ipfsmem.sync.anchor_pins import ring_tree
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, half_spent, target
-from ipfsmem.sync.publish import build_ring_root
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Joined
 from ipfsmem.wallet.root_keys import RootKeys
@@ -90,3 +91,11 @@ def _shown(run: Run) -> bytes:
     """What the vault's anchor shows now, and which move of it that is."""
     record = run.names.known(ipns_name(run.anchor))
     return f"{record.sequence} {record.value}".encode() if record is not None else b""
+
+
+def build_ring_root(replica: Replica) -> CID:
+    """Make the root that holds nothing but keyring.json, to which anchors point, and keep its blocks (inside a transaction)."""
+    assert replica.ring is not None
+    tree = ring_tree(replica.ring.serialise())
+    replica.db.add_blocks((cid.digest, data) for cid, data in tree.blocks)
+    return tree.cid

@@ -13,6 +13,7 @@ from ipfsmem.device.tables import heads, meta, objects, placed
 from ipfsmem.errors import ProviderError
 from ipfsmem.provider.contract import MAX_BATCH, Collecting, Provider, Unpinning
 from ipfsmem.sync.anchor_pins import known_roots, pinned_anchors
+from ipfsmem.sync.commits import waiting_root
 from ipfsmem.sync.guards import (
     Guarded,
     as_told,
@@ -23,8 +24,8 @@ from ipfsmem.sync.guards import (
     guards_at,
     meant,
 )
+from ipfsmem.sync.lost_objects import counting_anew
 from ipfsmem.sync.names import Names, pin_name
-from ipfsmem.sync.publish import counting_anew, waiting_root
 from ipfsmem.sync.report import Notices
 from ipfsmem.sync.retention import DAY_MS, KEEP_DAYS, KEEP_ROOTS, Pinned, Verdict, judge
 from ipfsmem.sync.run import Run

@@ -37,6 +37,7 @@ from ipfsmem.published.opening import Head, tops
 from ipfsmem.published.reader import differences
 from ipfsmem.ring.labels import distinct_label, label_and_id, label_of
 from ipfsmem.sync.changes import Kinds, between, followed_by
+from ipfsmem.sync.commits import next_number
 from ipfsmem.sync.discovery import discover_older
 from ipfsmem.sync.explain import reason
 from ipfsmem.sync.fork import (
@@ -61,7 +62,6 @@ from ipfsmem.sync.identity import (
 from ipfsmem.sync.join import JoinedHead, checked, fetch_objects, join
 from ipfsmem.sync.names import target
 from ipfsmem.sync.pin_lists import hold, keep_not_whole, let_in, named_before, not_whole
-from ipfsmem.sync.publish import next_number
 from ipfsmem.sync.report import CROWDED, MOST_NAMED, UNLOCK
 from ipfsmem.sync.retention import DAY_MS
 from ipfsmem.sync.run import Run

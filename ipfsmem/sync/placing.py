@@ -22,10 +22,10 @@ from ipfsmem.provider.contract import Connecting, Fetching, Provider
 from ipfsmem.sync.anchor_pins import bring_out_anchor_pins
 from ipfsmem.sync.names import DEVICE_LIFE_MS, pin_name, target
 from ipfsmem.sync.presence import can_be_checked, load
-from ipfsmem.sync.publish import Sent, new_blocks, send
 from ipfsmem.sync.repair import keep_present
 from ipfsmem.sync.resend_damaged import mend
 from ipfsmem.sync.run import Run
+from ipfsmem.sync.sending import Sent, new_blocks, send
 from ipfsmem.sync.steps import Joined
 
 

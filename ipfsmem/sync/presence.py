@@ -28,8 +28,8 @@ from ipfsmem.device.tables import folders, nodes, objects, presence
 from ipfsmem.errors import BlockError, FormatError, IpfsmemError, LimitError, ProviderError
 from ipfsmem.provider.contract import MAX_BATCH, Provider, lister, raw_reader
 from ipfsmem.published.live import Live, live_set
-from ipfsmem.sync.publish import new_blocks
 from ipfsmem.sync.report import Progress, no_progress
+from ipfsmem.sync.sending import new_blocks
 
 if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch

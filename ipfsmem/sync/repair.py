@@ -20,6 +20,7 @@ from ipfsmem.errors import FormatError, MissingError, ProviderError
 from ipfsmem.provider.contract import Block, Mending, Provider
 from ipfsmem.published.live import tree_bytes
 from ipfsmem.sync.anchor_pins import known_roots
+from ipfsmem.sync.lost_objects import leave_out
 from ipfsmem.sync.names import anchor_names, pin_name, target
 from ipfsmem.sync.presence import (
     DAY_MS,
@@ -34,8 +35,8 @@ from ipfsmem.sync.presence import (
     passed,
     store,
 )
-from ipfsmem.sync.publish import leave_out, new_blocks, send
 from ipfsmem.sync.run import Run
+from ipfsmem.sync.sending import new_blocks, send
 
 #: Blocks sent together.
 _AT_ONCE = 1_000

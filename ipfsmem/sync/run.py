@@ -6,47 +6,18 @@ lives for one sync only.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncIterator, Sequence
-from typing import Final
+from collections.abc import Sequence
 
 from ipfsmem.content.cid import CID
-from ipfsmem.device.lock import file_lock_async
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.tables import garbled, heads, meta, placed
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.provider.contract import Provider
 from ipfsmem.provider.opening import NotOpened
 from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.names import Names
-from ipfsmem.sync.publish import recount_now
 from ipfsmem.sync.report import Notices, Progress
 from ipfsmem.wallet.root_keys import RootKeys
-
-#: So many seconds a sync waits for another program that syncs the same memory; for one of its own it waits to the end.
-WAIT_FOR_OTHERS: Final = 60.0
-#: Values that say what was seen, put and asked for, and when, and what stands there in the place of one that the disk changed:
-#: more is read, put or asked for again. Of what was signed with a root only what stands at no provider cannot be had again, and
-#: that is said.
-NOTES: Final[dict[str, bytes | None]] = {
-    **dict.fromkeys(
-        (
-            meta.ANCHOR_PINS,
-            meta.ANCHOR_BEHIND,
-            meta.ASKED_FOR,
-            meta.COLLECTED,
-            meta.COMMIT,
-            meta.GONE_LATELY,
-            meta.GUARD_PINS,
-            meta.LISTS,
-        )
-    ),
-    **dict.fromkeys((meta.MOVED_ANSWERED, meta.NAMES, meta.PUT, meta.ROOT, meta.SECRET_RULES, meta.SIGNED)),
-    **dict.fromkeys((meta.TOLD, meta.WHOLE)),
-    **dict.fromkeys((meta.LACKING, meta.SENDING), b"1"),
-    meta.COUNTED: b"0",
-}
 
 
 class Sending:
@@ -80,14 +51,14 @@ class Run:
         providers: Sequence[Provider],
         root: RootKeys | None,
         progress: Progress,
+        notices: Notices,
         *,
         given: CID | None = None,
         not_opened: Sequence[NotOpened] = (),
     ) -> None:
         assert replica.config.vault is not None and replica.vault_tag is not None
         self.replica = replica
-        self.notices = Notices()
-        self._drop_garbled()
+        self.notices = notices
         self.providers = providers
         self.not_opened = not_opened
         self.where = " and ".join(provider.name for provider in providers)
@@ -112,44 +83,3 @@ class Run:
         """The anchor keys of the vault and of all members that have one."""
         ring = self.replica.ring
         return {self.anchor, *(ring.view.anchors() if ring is not None else ())}
-
-    @contextlib.asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
-        """One sync at a time for a memory; writes go on meanwhile."""
-        if self.replica.folder is None:
-            yield
-            return
-        async with file_lock_async(self.replica.folder / "sync.lock", wait=WAIT_FOR_OTHERS):
-            yield
-
-    def _drop_garbled(self) -> None:
-        """Forget rows that the disk changed into something else than rows of their kind, which ended every sync: roots are known
-        again and placed again, and objects are counted again, by this one."""
-        replica, db = self.replica, self.replica.db.connection
-        if strange := garbled.tables(db):
-            with replica.transaction():
-                garbled.forget(db, strange)
-                if "objects" in strange:
-                    recount_now(replica.db)
-        if any(meta.is_changed(db, name) for name in NOTES):
-            with replica.transaction():
-                # Another process may have put a sound one there meanwhile.
-                changed = [name for name in NOTES if meta.is_changed(db, name)]
-                for name in changed:
-                    instead = NOTES[name]
-                    if instead is None:
-                        meta.forget(db, [name])
-                    else:
-                        replica.db.set_meta(name, instead)
-            if meta.NAMES in changed:
-                self.notices.say(
-                    "names-damaged",
-                    "what this device had signed so that the memory is found by its wallet and its recovery words was damaged on the "
-                    "disk. What stands at a provider is still good. If nothing was published since the words were made, make new ones: "
-                    "ipfsmem keys words",
-                )
-        bad_heads, bad_places = heads.garbled(db), placed.garbled(db)
-        if bad_heads or bad_places:
-            with replica.transaction():
-                heads.forget_garbled(db, bad_heads)
-                placed.forget_garbled(db, bad_places)

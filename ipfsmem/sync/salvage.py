@@ -50,7 +50,7 @@ class Damaged(msgspec.Struct, frozen=True):
     loose: tuple[Loose, ...]
 
 
-class Found(msgspec.Struct, frozen=True):
+class Salvageable(msgspec.Struct, frozen=True):
     """What a salvage would do.
 
     `changes` are proved; `loose` would be written only when picked by name; `unread` are values (entry name, dot) whose
@@ -72,7 +72,7 @@ class Salvaged(msgspec.Struct, frozen=True):
     crowded: tuple[str, ...]
 
 
-async def look(run: Run, heads: Sequence[Head]) -> Found:
+async def look(run: Run, heads: Sequence[Head]) -> Salvageable:
     """Read what can be read of these damaged heads and fetch the texts that would come back; nothing is changed.
 
     Raises ProviderError when a provider that may have what is missing is down: nothing can be said then.
@@ -109,7 +109,7 @@ async def look(run: Run, heads: Sequence[Head]) -> Found:
     with run.replica.transaction():
         run.fetcher.keep()
     unread = {(name, text) for name, text, value in wanted if not _readable(run.replica, name, value)}
-    return Found(
+    return Salvageable(
         tuple(str(one.head.root) for one in damaged),
         tuple(_without(change, unread) for change in changes),
         tuple(one for one in loose if (one.name, one.dot) not in unread),
@@ -118,7 +118,7 @@ async def look(run: Run, heads: Sequence[Head]) -> Found:
     )
 
 
-def take(replica: Replica, found: Found, picked: Collection[str] = ()) -> Salvaged:
+def take(replica: Replica, found: Salvageable, picked: Collection[str] = ()) -> Salvaged:
     """Write what was found (inside a transaction), and of the loose values those under the entry names `picked`.
 
     A fifth text of this device in one entry is left out and named: it can be taken after the others were read and merged.

@@ -20,7 +20,7 @@ from ipfsmem.errors import DamagedError, IpfsmemError
 from ipfsmem.provider.contract import Provider
 from ipfsmem.published.reader import MAX_NODE, read_root
 from ipfsmem.sync.fetch import Fetcher
-from ipfsmem.sync.publish import leave_out
+from ipfsmem.sync.lost_objects import leave_out
 
 if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch

@@ -29,8 +29,8 @@ from ipfsmem.mode import Mode
 from ipfsmem.ring import operations
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.ring.statements import member_id
+from ipfsmem.sync.anchors import build_ring_root
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names
-from ipfsmem.sync.publish import build_ring_root
 from ipfsmem.sync.report import Notices
 from ipfsmem.vault.finding import no_longer
 from ipfsmem.wallet.message import key_request, sign_once, sign_twice

@@ -42,7 +42,7 @@ from ipfsmem.ring import operations
 from ipfsmem.ring.keyring import Ring, parse_keyring
 from ipfsmem.ring.statements import Role, member_id
 from ipfsmem.seal.primitives import Signer25519
-from ipfsmem.sync import publish
+from ipfsmem.sync import commits
 from ipfsmem.sync.names import pin_name
 from ipfsmem.testing.clock import SeededRandom
 from ipfsmem.testing.simulator import FULL, Faults, SimCloud, SimProvider
@@ -258,16 +258,16 @@ class Town:
             lies["prev"] = {*random.sample(others, min(2, len(others))), random.randbytes(32).hex()}
         if random.random() < 0.1:
             lies["dev"] = self.memories[random.choice(HONEST)].device
-        made = publish.make_commit
+        made = commits.make_commit
 
         def lying(signer: Signer25519, **fields: object) -> object:
             return made(signer, **{**fields, **lies})  # type: ignore[arg-type]
 
-        publish.make_commit = lying  # type: ignore[assignment]
+        commits.make_commit = lying  # type: ignore[assignment]
         try:
             yield
         finally:
-            publish.make_commit = made
+            commits.make_commit = made
 
     def state(self, random: Random) -> None:
         """A ring of before or of now, with what the liar's admin key signs, if it has one, in its next root."""

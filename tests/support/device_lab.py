@@ -33,9 +33,10 @@ from ipfsmem.provider.contract import Provider
 from ipfsmem.published.ipns_record import parse_record
 from ipfsmem.published.layout import SealedLayout
 from ipfsmem.ring import operations
+from ipfsmem.sync.commits import prepare
 from ipfsmem.sync.names import DEVICE_LIFE_MS, Names, pin_name
-from ipfsmem.sync.publish import new_blocks, prepare, send
 from ipfsmem.sync.report import Notices, SyncReport
+from ipfsmem.sync.sending import new_blocks, send
 from ipfsmem.testing.clock import MockClock, SeededRandom
 from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
 from ipfsmem.wallet.root_keys import RootKeys

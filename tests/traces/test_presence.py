@@ -21,8 +21,9 @@ from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Block, Capabilities
 from ipfsmem.published.ipns_record import parse_record
 from ipfsmem.published.live import live_set
+from ipfsmem.sync.commits import waiting_root
+from ipfsmem.sync.lost_objects import leave_out
 from ipfsmem.sync.presence import load
-from ipfsmem.sync.publish import leave_out, waiting_root
 from ipfsmem.testing.simulator import FULL, SimProvider
 from tests.support.device_lab import ROOT, Lab, all_texts, body, delete, kinds, lab_in, same, says
 from tests.support.folder_lab import FolderLab

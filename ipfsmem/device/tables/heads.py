@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ipfsmem.content.cid import is_cid
 from ipfsmem.device.connection import Connection
 
 _COLUMNS = "root, device, c, digest, seen"
@@ -72,14 +71,3 @@ def past(db: Connection) -> set[str]:
 def forget(db: Connection, roots: Iterable[str]) -> None:
     """Know these heads no more (inside a transaction)."""
     db.executemany("DELETE FROM heads WHERE root=?", [(root,) for root in roots])
-
-
-def garbled(db: Connection) -> list[bytes]:
-    """Roots that the disk changed into none, as the bytes that stand there: they may be no text at all."""
-    rows = db.execute("SELECT CAST(root AS BLOB) FROM heads")
-    return [root for (root,) in rows if not is_cid(root.decode("ascii", "replace"))]
-
-
-def forget_garbled(db: Connection, roots: Iterable[bytes]) -> None:
-    """Forget the rows that `garbled` found (inside a transaction)."""
-    db.executemany("DELETE FROM heads WHERE CAST(root AS BLOB)=?", [(root,) for root in roots])

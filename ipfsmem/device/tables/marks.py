@@ -27,3 +27,16 @@ def put(db: Connection, row: MarkRow) -> None:
     db.execute(
         "INSERT OR REPLACE INTO marks (device, c, digest, h) VALUES (?,?,?,?)", msgspec.structs.astuple(row)
     )
+
+
+def restore(db: Connection, hlc: str) -> None:
+    """Give each device that has no mark the one that its newest known head makes (inside a transaction).
+
+    `hlc`: the latest clock value that this device has seen, since heads keep none of their own: with an earlier one an older
+    version would pass for what another copy of the device wrote later.
+    """
+    db.execute(
+        "INSERT INTO marks (device, c, digest, h) SELECT device, max(c), digest, ? FROM heads "
+        "WHERE device NOT IN (SELECT device FROM marks) GROUP BY device",
+        (hlc,),
+    )

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
-from ipfsmem.content.cid import is_cid
 from ipfsmem.device.connection import Connection
 
 _COLUMNS = "provider, root, answered, handle, at"
@@ -82,18 +79,3 @@ def all_answered(db: Connection) -> set[str]:
 def forget(db: Connection, provider: str, answered: str) -> None:
     """It stands there no more (inside a transaction)."""
     db.execute("DELETE FROM placed WHERE provider=? AND answered=?", (provider, answered))
-
-
-def garbled(db: Connection) -> list[tuple[bytes, bytes]]:
-    """Root and provider of the rows of which the disk changed a root into none, as the bytes that stand there."""
-    rows = db.execute("SELECT CAST(root AS BLOB), CAST(answered AS BLOB), CAST(provider AS BLOB) FROM placed")
-    return [
-        (root, provider)
-        for root, answered, provider in rows
-        if not all(is_cid(text.decode("ascii", "replace")) for text in (root, answered))
-    ]
-
-
-def forget_garbled(db: Connection, rows: Iterable[tuple[bytes, bytes]]) -> None:
-    """Forget the rows that `garbled` found (inside a transaction)."""
-    db.executemany("DELETE FROM placed WHERE CAST(root AS BLOB)=? AND CAST(provider AS BLOB)=?", rows)

@@ -13,7 +13,7 @@ from ipfsmem.content.dagpb import decode_link, decode_node, link_fields
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import FormatError, LimitError
 from ipfsmem.memory import Memory
-from ipfsmem.sync.publish import new_blocks
+from ipfsmem.sync.sending import new_blocks
 from ipfsmem.testing import SimProvider
 from ipfsmem.wallet.root_keys import RootKeys
 

@@ -26,7 +26,7 @@ from ipfsmem.ring.keyring import MAX_IDS, parse_keyring
 from ipfsmem.ring.statements import member_id
 from ipfsmem.seal.objects import MAX_EPOCH, EpochKey, Sealer
 from ipfsmem.seal.primitives import Signer25519
-from ipfsmem.sync.engine import MAX_PREV
+from ipfsmem.sync.publish import MAX_PREV
 from tests.unit.published.make_commit_vectors import make
 
 V: dict[str, Any] = json.loads(

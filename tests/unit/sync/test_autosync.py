@@ -19,8 +19,7 @@ from ipfsmem.errors import (
     UsageError,
 )
 from ipfsmem.memory import Memory
-from ipfsmem.sync import run as sync_run
-from ipfsmem.sync import schedule
+from ipfsmem.sync import engine, schedule
 from ipfsmem.sync.background import Attempt
 from ipfsmem.sync.report import SyncReport
 from tests.support.device_lab import ROOT, Lab, body
@@ -380,7 +379,7 @@ def test_a_sync_that_is_publishing_may_end(lab: Lab) -> None:
 
 def test_a_flush_waits_for_a_sync_of_its_own_program(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside one that took longer than a minute it ended with "in use by process", with the id of its own."""
-    monkeypatch.setattr(sync_run, "WAIT_FOR_OTHERS", 0.01)
+    monkeypatch.setattr(engine, "WAIT_FOR_OTHERS", 0.01)
     a = lab.create("a")
     asyncio.run(a.sync())
     provider, reached, go = lab.provider("a"), asyncio.Event(), asyncio.Event()

@@ -68,7 +68,7 @@ def gone(memory: Memory, root: str, **options: Any) -> bool:
 
 
 def test_a_row_that_the_disk_changed_lets_go_of_no_guarded_root(lab: Lab) -> None:
-    """The row of where the root was seen was forgotten as garbled, and the next collection let the guard go with it, unsaid."""
+    """The row of where the root was seen was damaged and forgotten, and the next collection let the guard go with it, unsaid."""
     a, root = after_a_mass_delete(lab)
     with a.replica.transaction():
         a.replica.db.connection.execute("UPDATE heads SET seen = 'x' WHERE root = ?", (root,))

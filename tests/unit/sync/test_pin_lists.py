@@ -17,8 +17,8 @@ from ipfsmem.provider.contract import Pin
 from ipfsmem.published.commit import Commit, SignedCommit
 from ipfsmem.published.opening import Head, tops
 from ipfsmem.sync import discovery
-from ipfsmem.sync.engine import MAX_PREV, _newest
 from ipfsmem.sync.names import pin_name
+from ipfsmem.sync.publish import MAX_PREV, _newest
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
 from ipfsmem.vault.opening import Unlock

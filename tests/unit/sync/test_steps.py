@@ -17,7 +17,7 @@ from ipfsmem.published.opening import Head
 from ipfsmem.sync.admission import admit, copies_among
 from ipfsmem.sync.discovery import discover, discover_older
 from ipfsmem.sync.joining import join_found
-from ipfsmem.sync.report import no_progress
+from ipfsmem.sync.report import Notices, no_progress
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Admitted, Found, Joined, Published
 from tests.support.device_lab import Lab, body, lab_in, texts
@@ -44,7 +44,7 @@ def two(lab: Lab) -> tuple[Memory, Memory]:
 
 
 def _run(lab: Lab, memory: Memory) -> Run:
-    return Run(memory.replica, [lab.provider("b")], None, no_progress)
+    return Run(memory.replica, [lab.provider("b")], None, no_progress, Notices())
 
 
 def test_finding_joins_nothing_and_admitting_neither(lab: Lab, two: tuple[Memory, Memory]) -> None:

@@ -7,47 +7,62 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ipfsmem.content.cid import is_cid
 from ipfsmem.device.connection import Connection
 
 _ASCII = "typeof({0})!='text' OR {0} GLOB '*[^ -~]*'"
+_ROOT = "NOT is_root(CAST({0} AS BLOB))"
 _NUMBER = "typeof({0})!='integer' OR {0} NOT BETWEEN 0 AND 9007199254740991"
 _BYTES = "typeof({0})!='blob'"
 
 
-def _strange(
-    *, texts: tuple[str, ...] = (), numbers: tuple[str, ...] = (), blobs: tuple[str, ...] = ()
+def _condition(
+    *,
+    roots: tuple[str, ...] = (),
+    texts: tuple[str, ...] = (),
+    numbers: tuple[str, ...] = (),
+    blobs: tuple[str, ...] = (),
 ) -> str:
-    columns = ((_ASCII, texts), (_NUMBER, numbers), (_BYTES, blobs))
+    columns = ((_ASCII, (*roots, *texts)), (_ROOT, roots), (_NUMBER, numbers), (_BYTES, blobs))
     return " OR ".join(condition.format(name) for condition, names in columns for name in names)
 
 
-#: What a row of these tables is that nobody put there.
-_STRANGE = {
-    "heads": _strange(texts=("root", "device", "digest"), numbers=("c", "seen"), blobs=("prev",)),
-    "marks": _strange(texts=("device", "digest", "h"), numbers=("c",)),
-    "placed": _strange(texts=("root", "answered"), numbers=("at",)),
-    "objects": _strange(numbers=("refs", "size"), blobs=("digest",))
+#: By table: what is true of a row that nobody put there.
+_DAMAGED = {
+    "heads": _condition(roots=("root",), texts=("device", "digest"), numbers=("c", "seen"), blobs=("prev",)),
+    "marks": _condition(texts=("device", "digest", "h"), numbers=("c",)),
+    "placed": _condition(roots=("root", "answered"), numbers=("at",)),
+    "objects": _condition(numbers=("refs", "size"), blobs=("digest",))
     + " OR refs=0 OR length(digest)!=32 OR held NOT IN (0, 1)",
-    "nodes": _strange(numbers=("size",)),
+    "nodes": _condition(numbers=("size",)),
 }
 
 
 def tables(db: Connection) -> set[str]:
     """The tables that have such rows."""
+    _define(db)
     find = "SELECT 1 FROM {} WHERE {} LIMIT 1"
     return {
         table
-        for table, strange in _STRANGE.items()
-        if db.execute(find.format(table, strange)).fetchone() is not None
+        for table, damaged in _DAMAGED.items()
+        if db.execute(find.format(table, damaged)).fetchone() is not None
     }
 
 
 def forget(db: Connection, tables: Iterable[str]) -> None:
     """Forget such rows of these tables (inside a transaction). A part of the state keeps its row, and gets its size back."""
+    _define(db)
     for table in tables:
         do = (
             "UPDATE nodes SET size=coalesce((SELECT length(data) FROM blocks WHERE digest=file), 0)"
             if table == "nodes"
             else f"DELETE FROM {table}"  # noqa: S608
         )
-        db.execute(f"{do} WHERE {_STRANGE[table]}")
+        db.execute(f"{do} WHERE {_DAMAGED[table]}")
+
+
+def _define(db: Connection) -> None:
+    """Teach the connection `is_root`: whether bytes are a CID as text."""
+    db.create_function(
+        "is_root", 1, lambda stored: is_cid((stored or b"").decode("ascii", "replace")), deterministic=True
+    )

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.content.cid import ipns_name
 from ipfsmem.device.root_folders import objects_held
-from ipfsmem.device.tables import garbled
+from ipfsmem.device.tables import damaged_rows
 from ipfsmem.memory import Memory
 from ipfsmem.sync.collection import whole_at
-from ipfsmem.sync.report import no_progress
-from ipfsmem.sync.run import NOTES, Run
+from ipfsmem.sync.damaged_notes import NOTES, forget_damaged_notes
+from ipfsmem.sync.report import Notices, no_progress
+from ipfsmem.sync.run import Run
 from tests.support.device_lab import Lab, all_texts, lab_in, says
 
 DAY = 86_400
@@ -96,7 +98,7 @@ def test_a_row_that_is_none_of_its_kind_ends_no_sync(lab: Lab, sql: str) -> None
     assert dict(b.replica.db.connection.execute("SELECT digest, refs FROM objects")) == counts
     assert [digest for _, digest, _ in objects_held(b.replica.db)] == sorted(counts)
     assert all_texts(a) == all_texts(b) == all_texts(lab.restore("c")) == {*texts, "after it"} - {"text 1"}
-    assert a.status().root == b.status().root and not garbled.tables(b.replica.db.connection)
+    assert a.status().root == b.status().root and not damaged_rows.tables(b.replica.db.connection)
 
 
 def test_a_note_that_the_disk_changed_ends_no_sync(lab: Lab) -> None:
@@ -125,14 +127,14 @@ def test_a_note_that_the_disk_changed_ends_no_sync(lab: Lab) -> None:
 def test_a_provider_is_not_whole_while_lost_rows_are_not_counted_anew(lab: Lab) -> None:
     """Rows that were gone were asked for nowhere, so a collection let older versions go beside a place that lacked what they named."""
     a, _ = two(lab)
-    run = Run(a.replica, [lab.provider("a")], None, no_progress)
+    run = Run(a.replica, [lab.provider("a")], None, no_progress, Notices())
     assert asyncio.run(whole_at(run, run.providers[0]))
     change(a, "UPDATE objects SET size = -1 WHERE digest = (SELECT digest FROM objects LIMIT 1)")
-    run = Run(a.replica, [lab.provider("a")], None, no_progress)
+    forget_damaged_notes(a.replica, run.notices)
     assert not asyncio.run(whole_at(run, run.providers[0]))
     a.write("later", "text")
     lab.sync(a)
-    assert asyncio.run(whole_at(Run(a.replica, [lab.provider("a")], None, no_progress), run.providers[0]))
+    assert asyncio.run(whole_at(run, run.providers[0]))
 
 
 def test_names_that_were_signed_and_are_lost_are_said_to_be(lab: Lab) -> None:
@@ -141,6 +143,21 @@ def test_names_that_were_signed_and_are_lost_are_said_to_be(lab: Lab) -> None:
     change(b, "UPDATE meta SET value = CAST(value || 'x' AS BLOB) WHERE name = 'names'")
     assert "ipfsmem keys words" in says(lab.sync(b), "names-damaged")
     assert not says(lab.sync(b), "names-damaged")
+
+
+def test_the_newest_version_that_was_seen_is_known_again_and_that_is_said(lab: Lab) -> None:
+    """The number was forgotten without a word, and with it that what a provider shows is older."""
+    a, b = two(lab)
+    change(b, "UPDATE marks SET c = x'ff'")
+    change(b, "DELETE FROM meta WHERE name = 'names'")
+    lab.provider("b").faults.old_record = {ipns_name(a.replica.device.sign_public): 0}
+    report = lab.sync(b)
+    assert "an older version of" in says(report, "stale")
+    assert "made again" in says(report, "marks-damaged")
+    lab.provider("b").faults.old_record = {}
+    assert not says(lab.sync(b), "marks-damaged")
+    lab.settle(a, b)
+    assert all_texts(a) == all_texts(b)
 
 
 def test_where_the_files_lay_may_be_changed(lab: Lab) -> None:
@@ -157,7 +174,7 @@ def test_where_the_files_lay_may_be_changed(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("field", ["root", "rings", "missing"])
-def test_what_is_known_of_a_provider_may_be_garbled(lab: Lab, field: str) -> None:
+def test_what_is_known_of_a_provider_may_be_changed(lab: Lab, field: str) -> None:
     """A changed letter leaves it JSON, and no CID: then everything is due to be looked at."""
     a, _ = two(lab)
     (row,) = a.replica.db.connection.execute("SELECT row FROM presence").fetchone()

@@ -1,0 +1,208 @@
+"""What this device publishes next: its signed pair, its commit and its root, made durable before anything leaves.
+
+Format section 7. When a verified head already says the same, no commit is made: the name points at that head's root where
+its tree holds all that this device holds, else the same commit goes into a tree that does. A root names only what its maker
+has. Nothing is sent here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Protocol
+
+import msgspec
+
+from ipfsmem.causal.value import Seen, sign_seen
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.root_folders import hold_what_came
+from ipfsmem.device.state import Frame, located
+from ipfsmem.device.tables import heads, marks, meta, pairs
+from ipfsmem.device.writing import seal_entry, sign_entry
+from ipfsmem.published.commit import Commit, SignedCommit, make_commit, plain_commit, seal_commit
+from ipfsmem.published.opening import Head
+from ipfsmem.seal.objects import Sealer
+from ipfsmem.sync.lost_objects import note_whole, recount_when_due
+
+
+class Layout(Protocol):
+    """What a root of this mode holds beside its commit and ring."""
+
+    def ahead(self, replica: Replica) -> None:
+        """What can be done before `build`, while others may write."""
+        ...
+
+    def build(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
+        """Put the blocks of the root among the replica's blocks; answer its CID (inside a transaction)."""
+        ...
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """What this device's name is to point at, and whether that is a commit of its own made just now.
+
+    `rivals`: roots of heads with the same commit and another tree. One that holds all that this device holds goes before
+    `root`, so that all devices end on one.
+    """
+
+    root: CID
+    commit: SignedCommit
+    new: bool
+    own: bool
+    rivals: tuple[CID, ...] = ()
+
+
+class _Own(msgspec.Struct):
+    """This device's last commit, kept to be sent again after a crash and compared before a new one is made."""
+
+    device: str
+    c: int
+    json: bytes
+    signature: bytes
+    root: str
+
+
+def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Iterable[str]) -> Prepared:
+    """Decide what to publish, and make it durable (inside a transaction).
+
+    Raises MembershipError when no key may seal.
+    """
+    ring = replica.ring
+    assert ring is not None and replica.vault_tag is not None
+    _sign_pending(replica)
+    keyring = ring.serialise()
+    _seal_pending(replica)
+    tree = replica.store.checkpoint(folders=True)
+    recount_when_due(replica)
+    seen = _draw_pair(replica)
+    last = _last_commit(replica)
+    sealing = ring.view.sealing
+    commit = make_commit(
+        replica.device.signer,
+        c=next_number(replica),
+        ctx=seen,
+        dev=replica.device.id,
+        ek="" if ring.plain or sealing is None else sealing.id,
+        h=replica.store.frame.hlc,
+        prev={*prev, *([sha256(last.json).hexdigest()] if last else [])},
+        ring=sha256(keyring).hexdigest(),
+        state=tree.digest.hex(),
+        vault=replica.vault_tag.hex(),
+    )
+    came = hold_what_came(replica.db)
+    whole = replica.db.get_meta(meta.WHOLE)
+    equal = [head for head in heads if head.commit.says_the_same(commit.commit)]
+    if equal:
+        commit = max((head.commit for head in equal), key=lambda one: one.digest)
+        roots = {head.root for head in equal if head.commit.digest == commit.digest}
+    elif last is not None and _signed(last).says_the_same(commit.commit):
+        commit = _signed(last)
+        roots = {parse_cid(last.root)}
+    else:
+        roots = set()
+    own = commit.commit.dev == replica.device.id
+    known = next((root for root in roots if str(root).encode() == whole), None)
+    if known is not None and not came and replica.db.has_block(known.digest):
+        return Prepared(known, commit, False, own)
+    head = (
+        plain_commit(commit)
+        if ring.plain or sealing is None
+        else seal_commit(commit, Sealer(sealing, ring.vault))
+    )
+    root = layout.build(replica, head, keyring)
+    note_whole(replica.db, root)
+    if not roots or (own and last is not None and last.c == commit.commit.c):
+        _keep_commit(replica, commit, root)
+    rivals = () if root in roots else tuple(sorted(roots, key=str))
+    return Prepared(root, commit, not roots, own, rivals if equal else ())
+
+
+def next_number(replica: Replica) -> int:
+    """The number of this device's next commit: one more than that of its last, and of any that it was shown as its own.
+
+    A device that went back to a snapshot, and had published nothing but what it joined since, keeps its id and counts on;
+    with a number that others have seen before it would be taken for another copy of itself.
+    """
+    last = _last_commit(replica)
+    db, device = replica.db.connection, replica.device.id
+    mark = marks.get(db, device)
+    return max(last.c if last else 0, mark.number if mark else 0, heads.last_number(db, device)) + 1
+
+
+def waiting_root(replica: Replica) -> CID | None:
+    """The root of this device's last commit, which may still wait to be published; None before the first."""
+    last = _last_commit(replica)
+    return parse_cid(last.root) if last is not None else None
+
+
+def _sign_pending(replica: Replica) -> None:
+    """Sign what was written while there was no vault."""
+    store = replica.store
+    if replica.db.get_meta(meta.SIGNED) == b"1":
+        return
+    pending = {name: sign_entry(replica, name, entry) for name, entry in store.unsigned()}
+    if pending:
+        store.apply(pending, store.frame)
+    replica.db.set_meta(meta.SIGNED, b"1")
+
+
+def _seal_pending(replica: Replica) -> None:
+    """Seal what was written while no epoch key could, for bodies under the device's own key never leave it, and anew what
+    lies under a key that the ring does not name (any more): whoever comes later could not open it."""
+    store, ring, db = replica.store, replica.ring, replica.db
+    if ring is None or ring.plain:
+        return
+    stray = db.get_meta(meta.STRAY) == b"1"
+    if not stray and db.get_meta(meta.LOCAL_BODIES) != b"1":
+        return
+    names = ring.view.names
+    changes, blocks = {}, []
+    left: set[str] = set()
+    for name, entry in store.entries():
+        if any(loc.ek not in names for loc in located(entry)):
+            sealed, new = seal_entry(replica, name, entry)
+            blocks += new
+            if sealed != entry:
+                changes[name] = sealed
+            left.update(loc.ek for loc in located(sealed))
+    store.apply(changes, store.frame, blocks)
+    db.set_meta(meta.LOCAL_BODIES, b"0")
+    if stray:
+        store.checkpoint(folders=True)  # nodes lie under the key that seals now
+        db.set_meta(meta.STRAY, b"0")
+        replica.set_ring(ring.without_spare(left))
+
+
+def _draw_pair(replica: Replica) -> dict[str, Seen]:
+    """The signed pairs for a commit; a new one for this device when it wrote since the last (stored with them)."""
+    store, device = replica.store, replica.device
+    frame = store.frame
+    n = frame.ctx.get(device.id, 0)
+    mine = frame.seen.get(device.id)
+    if n == 0 or (mine is not None and mine.n == n):
+        return frame.seen
+    assert replica.vault_tag is not None
+    r = replica.world.random(8)
+    pair = sign_seen(device.signer, replica.vault_tag, device.id, n, r.hex())
+    pairs.add(replica.db.connection, device.id, n, r)
+    seen = {**frame.seen, device.id: pair}
+    store.apply({}, Frame(frame.ctx, seen, frame.hlc))
+    store.checkpoint(folders=True)
+    return seen
+
+
+def _last_commit(replica: Replica) -> _Own | None:
+    stored = replica.db.get_meta(meta.COMMIT)
+    if stored is None:
+        return None
+    own = msgspec.json.decode(replica.codec.open_row(stored), type=_Own)
+    return own if own.device == replica.device.id else None
+
+
+def _signed(own: _Own) -> SignedCommit:
+    return SignedCommit(msgspec.json.decode(own.json, type=Commit), own.json, own.signature)
+
+
+def _keep_commit(replica: Replica, commit: SignedCommit, root: CID) -> None:
+    own = _Own(replica.device.id, commit.commit.c, commit.json, commit.signature, str(root))
+    replica.db.set_meta(meta.COMMIT, replica.codec.seal_row(msgspec.json.encode(own)))

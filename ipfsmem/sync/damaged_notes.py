@@ -1,0 +1,82 @@
+"""What this device had noted of other devices and of providers, where the disk changed it: forgotten before a sync begins, and
+made again from what is held where that can be.
+
+Nothing of what a person wrote is looked at here. Such a row or value ended every sync; without it more is read, put or asked
+for again, or counted anew. What cannot be had again is said.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables import damaged_rows, marks, meta
+from ipfsmem.sync.lost_objects import recount_now
+from ipfsmem.sync.report import Notices
+
+#: By the name of a value in `meta`: what is put there instead of a changed one, None for nothing.
+NOTES: Final[dict[str, bytes | None]] = {
+    **dict.fromkeys(
+        (
+            meta.ANCHOR_PINS,
+            meta.ANCHOR_BEHIND,
+            meta.ASKED_FOR,
+            meta.COLLECTED,
+            meta.COMMIT,
+            meta.GONE_LATELY,
+            meta.GUARD_PINS,
+            meta.LISTS,
+        )
+    ),
+    **dict.fromkeys((meta.MOVED_ANSWERED, meta.NAMES, meta.PUT, meta.ROOT, meta.SECRET_RULES, meta.SIGNED)),
+    **dict.fromkeys((meta.TOLD, meta.WHOLE)),
+    **dict.fromkeys((meta.LACKING, meta.SENDING), b"1"),
+    meta.COUNTED: b"0",
+}
+
+
+def forget_damaged_notes(replica: Replica, notices: Notices) -> None:
+    """Forget such rows of tables, and such values of `NOTES`."""
+    _forget_rows(replica, notices)
+    _forget_values(replica, notices)
+
+
+def _forget_rows(replica: Replica, notices: Notices) -> None:
+    db = replica.db.connection
+    tables = damaged_rows.tables(db)
+    if not tables:
+        return
+    with replica.transaction():
+        damaged_rows.forget(db, tables)
+        if "objects" in tables:
+            recount_now(replica.db)
+        if "marks" in tables:
+            marks.restore(db, replica.store.frame.hlc)
+    if "marks" in tables:
+        notices.say(
+            "marks-damaged",
+            "what this device had noted of the newest version of each device was damaged on the disk. It was made again from the "
+            "versions that are held here; where none of a device is, an older version of it may pass for its newest once",
+        )
+
+
+def _forget_values(replica: Replica, notices: Notices) -> None:
+    db = replica.db.connection
+    if not any(meta.is_changed(db, name) for name in NOTES):
+        return
+    with replica.transaction():
+        # Another process may have put a sound one there meanwhile.
+        changed = [name for name in NOTES if meta.is_changed(db, name)]
+        for name in changed:
+            instead = NOTES[name]
+            if instead is None:
+                meta.forget(db, [name])
+            else:
+                replica.db.set_meta(name, instead)
+    if meta.NAMES in changed:
+        notices.say(
+            "names-damaged",
+            "what this device had signed so that the memory is found by its wallet and its recovery words was damaged on the "
+            "disk. What stands at a provider is still good. If nothing was published since the words were made, make new ones: "
+            "ipfsmem keys words",
+        )

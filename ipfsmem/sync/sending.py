@@ -1,0 +1,142 @@
+"""Sending a provider what it lacks of a root: which blocks that may be, what it says it has, the upload and the pin.
+
+Nothing is pinned of which a block is neither here nor there. Which root, and whether to send it at all, is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+import msgspec
+
+from ipfsmem.content.cid import CID, PB_PREFIX
+from ipfsmem.content.dagpb import decode_link, link_fields
+from ipfsmem.device.bulk import not_here, read_blocks
+from ipfsmem.device.database import Database
+from ipfsmem.device.replica import Replica
+from ipfsmem.errors import MissingError
+from ipfsmem.provider.contract import MAX_BATCH, Provider, same_root
+from ipfsmem.published.live import live_set
+
+#: Blocks read from the database together: a megabyte or so.
+_AT_ONCE = 250
+#: New blocks beside a root that is there: fewer are sent without asking, which may cost an index of all that is there.
+_FEW = 64
+
+
+def new_blocks(db: Database, root: CID, known: Iterable[CID]) -> Iterator[CID]:
+    """CIDs below `root` that stand at no like place below one of `known`, parents first.
+
+    Folders are compared name by name, so a changed memory costs a look at the folders on its path.
+    """
+    start = [cid for cid in known if db.has_block(cid.digest)]
+    if root in start:
+        return
+    done: set[CID] = set()
+    stack: list[tuple[CID, list[CID]]] = [(root, start)]
+    while stack:
+        cid, olds = stack.pop()
+        if cid in done:
+            continue
+        done.add(cid)
+        yield cid
+        if cid.encode()[:4] != PB_PREFIX:
+            continue
+        block = db.block(cid.digest)
+        if block is None:
+            continue
+        mine = link_fields(block)
+        theirs: set[bytes] = set()
+        for old in olds:
+            data = db.block(old.digest) if old.encode()[:4] == PB_PREFIX else None
+            if data is not None:
+                theirs.update(link_fields(data))
+        # Most links are the same bytes on both sides; only the others are worth decoding.
+        before: dict[str, list[CID]] = {}
+        for field in theirs.difference(mine):
+            link = decode_link(field)
+            before.setdefault(link.name, []).append(link.cid)
+        for field in mine:
+            if field not in theirs:
+                link = decode_link(field)
+                same = before.get(link.name, [])
+                if link.cid not in same:
+                    stack.append((link.cid, same))
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """What reached a provider: blocks, their bytes, the root that it answered, and its handle of the pin.
+
+    `new` were sent; `reused` were not, because it said before that it has them.
+    """
+
+    blocks: int
+    bytes: int
+    root: CID
+    handle: str
+    new: frozenset[CID] = frozenset()
+    reused: frozenset[CID] = frozenset()
+
+
+async def send(
+    replica: Replica,
+    provider: Provider,
+    root: CID,
+    wanted: Sequence[CID],
+    name: str,
+    *,
+    ask: bool = True,
+    others: bool = False,
+    there: Collection[CID] = (),
+) -> Sent:
+    """Send what the provider lacks of `root` and pin it under `name`. `wanted` are the blocks that may be lacking there.
+
+    `ask`: some of it may be there, so the provider is asked first, as for many blocks in any case. `others`: another
+    device made the root, or had a part in it: an object that can be had nowhere now keeps nothing back. `there`: blocks
+    that the provider served or took a moment ago. Raises MissingError, with nothing pinned, when another block is neither here
+    nor there.
+    """
+    db = replica.db
+    can = provider.capabilities
+    reused: set[CID] = set()
+    if can.has and can.partial_car and (ask or len(wanted) > _FEW):
+        reused.update(cid for cid in wanted if cid in there)
+        asked = [cid for cid in wanted if cid not in reused]
+        for start in range(0, len(asked), MAX_BATCH):
+            reused |= await provider.has(asked[start : start + MAX_BATCH])
+        wanted = [cid for cid in wanted if cid not in reused]
+    absent = not_here(db, wanted)
+    if absent:
+        if not others or not set(absent).isdisjoint(live_set(db, root).structure):
+            raise _incomplete(provider, root, absent)
+        gone = set(absent)
+        wanted = [cid for cid in wanted if cid not in gone]
+    sent = [0, 0]
+
+    def blocks() -> Iterator[tuple[CID, bytes]]:
+        for start in range(0, len(wanted), _AT_ONCE):
+            part = wanted[start : start + _AT_ONCE]
+            here = read_blocks(db, [cid.digest for cid in part])
+            lost = [cid for cid in part if cid.digest not in here]
+            if lost:  # the disk lost them; a tree with a hole is never pinned
+                raise _incomplete(provider, root, lost)
+            for cid in part:
+                data = here[cid.digest]
+                sent[0] += 1
+                sent[1] += len(data)
+                yield cid, data
+
+    answered = root
+    if wanted or not can.pin:
+        answered = same_root(root, await provider.put_car(root, blocks(), name=name), provider)
+    handle = (await provider.pin(answered, name)).handle if can.pin else ""
+    return Sent(sent[0], sent[1], answered, handle, frozenset(wanted), frozenset(reused))
+
+
+def _incomplete(provider: Provider, root: CID, absent: list[CID]) -> MissingError:
+    parts = "a part" if len(absent) == 1 else f"{len(absent)} parts"
+    return MissingError(
+        f"{parts} of version {root} can be had neither on this device nor at {provider.name}, for instance {absent[0]}: "
+        "nothing was published there",
+        missing=[cid.digest for cid in absent],
+    )
