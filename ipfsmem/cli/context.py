@@ -421,16 +421,6 @@ def read_text(path: str, what: str) -> bytes:
     return data
 
 
-def decode(data: bytes, what: str) -> str:
-    """Text of UTF-8. Raises FormatError naming the byte."""
-    from ipfsmem.errors import FormatError
-
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{what} is not UTF-8 (byte {error.start + 1:,})") from None
-
-
 def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
     """`name=value` texts as a mapping. Raises UsageError."""
     found: dict[str, str] = {}

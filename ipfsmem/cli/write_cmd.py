@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command, decode, not_empty, pairs, read_text
+from ipfsmem.cli.context import CommandContext, cli_command, not_empty, pairs, read_text
 from ipfsmem.cli.printing import is_terminal, size
 from ipfsmem.errors import UsageError
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.readings import Reading
+    from ipfsmem.memories.write_request import WriteRequest
+    from ipfsmem.memory import Memory
 
 
 @cli_command("write", scoped=True)
@@ -21,12 +26,11 @@ from ipfsmem.errors import UsageError
     default=None,
     help="The input is the whole file, header and all, or the body alone. Without either it is looked at.",
 )
-@click.option("--empty", is_flag=True, help="Yes, make the body empty.")
+@click.option("--empty", "empty_ok", is_flag=True, help="Yes, make the body empty.")
 @click.option("--name", help="Its name for people.")
 @click.option("--description", help="One line for lists and the index.")
 @click.option(
     "--type",
-    "kind",
     type=click.Choice(["user", "feedback", "project", "reference"]),
     help="What it is about.",
 )
@@ -46,15 +50,8 @@ def command(
     source: str | None,
     body: str | None,
     file: str | None,
-    whole: bool | None,
-    empty: bool,
-    name: str | None,
-    description: str | None,
-    kind: str | None,
-    tags: tuple[str, ...],
     fields: tuple[str, ...],
-    if_match: str | None,
-    must_be_new: bool,
+    **request: Any,
 ) -> None:
     """Write the memory KEY and print its SHA-256.
 
@@ -62,49 +59,13 @@ def command(
     changes. A text that begins with a header, as `ipfsmem read` prints it, is taken as the whole file. An empty one is
     refused. A write replaces what is shown now; --if-match refuses to overwrite what you have not seen.
     """
-    if source not in (None, "-"):
-        raise UsageError(
-            f"unexpected {source!r}", hint="Give the text with --body or --file, or - for standard input."
-        )
-    given = [body is not None, file is not None, source == "-"]
-    if sum(given) > 1:
-        raise UsageError("give the text once: --body, --file or -")
-    if if_match is not None and must_be_new:
-        raise UsageError("--if-match and --new exclude each other")
-    match = "" if must_be_new else if_match
-    header = any(value is not None for value in (name, description, kind)) or bool(tags) or bool(fields)
-    if not any(given) and not header:
-        raise UsageError("nothing to write", hint="Give --body TEXT, --file PATH or - for standard input.")
-    if whole and (header or not any(given)):
-        raise UsageError("--whole takes the whole file from --body, --file or -, and no header options")
-    text = _text(body, "-" if source else file)
-    if text is not None and not text.strip() and not empty:
-        raise UsageError(
-            "the text is empty, so nothing was written",
-            hint="When the memory shall have an empty text: --empty. To take it away: ipfsmem forget.",
-        )
-    extra = pairs(fields, "--set")
-    _check_fields(extra, {"name": name, "description": description, "type": kind, "tags": tags or None})
-    given_file = _whole(text, whole) if text is not None else None
-    if given_file is not None and header:
-        raise UsageError(
-            "the text begins with a header of its own, so it takes no header options",
-            hint="Leave them out, or say that it is the body alone: --body-only.",
-        )
+    from ipfsmem.memories.write_request import WriteRequest
+
+    text = _text(body, file, source)
+    asked = WriteRequest(text=text, fields=pairs(fields, "--set"), **request)
+    asked.check()
     with context.memory() as memory:
-        if given_file is not None:
-            written = memory.write_text(key, given_file, if_match=match)
-        else:
-            written = memory.write(
-                key,
-                None if text is None else decode(text, "the text"),
-                name=name,
-                description=description,
-                type=kind,
-                tags=tags or None,
-                fields=extra,
-                if_match=match,
-            )
+        written = _write(memory, key, asked)
     if context.json:
         from ipfsmem.results import Written
 
@@ -117,42 +78,30 @@ def command(
     context.print_where_scope_went()
 
 
-def _check_fields(extra: Mapping[str, str], options: Mapping[str, object]) -> None:
-    """Refuse what `--set` says when an option says it too, or when it is nothing that the field can be (format 1.2).
-
-    A whole file is taken as it is: who wrote it may know of more than we do.
-    """
-    from datetime import datetime
-
-    from ipfsmem.bundle.index import SESSION
-    from ipfsmem.bundle.memory_file import DECAYS, TYPES
-
-    for field, value in extra.items():
-        if options.get(field) is not None:
-            raise UsageError(f"--{'tag' if field == 'tags' else field} and --set {field}= say it twice")
-        known = {"type": (*TYPES, SESSION), "decay": DECAYS}.get(field)
-        if not value:
-            continue
-        if known is not None and value not in known:
-            raise UsageError(f"{value!r} is no {field}", hint=f"It is one of {', '.join(known)}.")
-        if field in ("created", "updated", "expires"):
-            try:
-                datetime.fromisoformat(value)
-            except ValueError:
-                raise UsageError(
-                    f"{field} is a date, and {value!r} is none",
-                    hint="For instance 2026-11-22 or 2026-11-22T17:30:00Z.",
-                ) from None
-
-
-def _whole(text: bytes, whole: bool | None) -> bytes | None:
-    """The text when it is a whole file: said so, or seen by its header."""
-    from ipfsmem.bundle.memory_file import has_header
-
-    return text if whole or (whole is None and has_header(text)) else None
-
-
-def _text(body: str | None, path: str | None) -> bytes | None:
+def _text(body: str | None, file: str | None, source: str | None) -> bytes | None:
+    """The text, from the one place that it is given in; None when there is none."""
+    if source not in (None, "-"):
+        raise UsageError(
+            f"unexpected {source!r}", hint="Give the text with --body or --file, or - for standard input."
+        )
+    if sum(place is not None for place in (body, file, source)) > 1:
+        raise UsageError("give the text once: --body, --file or -")
     if body is not None:
         return body.encode("utf-8", "surrogateescape")
+    path = file or source
     return None if path is None else read_text(path, "the text")
+
+
+def _write(memory: Memory, key: str, asked: WriteRequest) -> Reading:
+    if asked.file is not None:
+        return memory.write_text(key, asked.file, if_match=asked.expected)
+    return memory.write(
+        key,
+        asked.body,
+        name=asked.name,
+        description=asked.description,
+        type=asked.type,
+        tags=asked.tags or None,
+        fields=asked.fields,
+        if_match=asked.expected,
+    )

@@ -1,0 +1,129 @@
+"""What a person or program asks to be written to one memory, checked before the memory is opened.
+
+The command line and every other face build a `WriteRequest`, so that they refuse the same. The text is data that others may
+have typed or piped: an empty one, or a header field that cannot mean anything, is more often a slip than a wish. Python's
+`Memory.write` takes what its caller gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from ipfsmem.bundle.index import SESSION
+from ipfsmem.bundle.memory_file import DECAYS, TYPES, has_header
+from ipfsmem.errors import FormatError, UsageError
+
+_KNOWN = {"type": (*TYPES, SESSION), "decay": DECAYS}
+_DATES = ("created", "updated", "expires")
+
+
+class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A text, header fields, or both; what is None or empty stays as it is."""
+
+    text: bytes | None = None
+    #: Whether `text` is a whole file, header and all (True), or a body (False). None: one that begins with a header is whole.
+    whole: bool | None = None
+    #: Whether an empty text is meant.
+    empty_ok: bool = False
+    name: str | None = None
+    description: str | None = None
+    type: str | None = None
+    tags: tuple[str, ...] = ()
+    #: Any other header fields; an empty value removes one.
+    fields: Mapping[str, str] = {}
+    #: The SHA-256 that the text shown now must have.
+    if_match: str | None = None
+    #: Whether there must be no such memory yet.
+    must_be_new: bool = False
+
+    @property
+    def expected(self) -> str | None:
+        """What the text shown now must have as its SHA-256: "" for there being none, None for anything."""
+        return "" if self.must_be_new else self.if_match
+
+    @property
+    def file(self) -> bytes | None:
+        """The whole file, None when the text is a body or there is none."""
+        if self.text is None or self.whole is False:
+            return None
+        return self.text if self.whole or has_header(self.text) else None
+
+    @property
+    def body(self) -> str | None:
+        """The body, None when there is none. Raises FormatError, which names the byte that is not UTF-8."""
+        if self.text is None:
+            return None
+        try:
+            return self.text.decode()
+        except UnicodeDecodeError as error:
+            raise FormatError(f"the text is not UTF-8 (byte {error.start + 1:,})") from None
+
+    def check(self) -> None:
+        """Raises UsageError for what does not fit together, for an empty text, and for a field that cannot mean anything."""
+        header = any(
+            (
+                self.name is not None,
+                self.description is not None,
+                self.type is not None,
+                self.tags,
+                self.fields,
+            )
+        )
+        if self.if_match is not None and self.must_be_new:
+            raise UsageError(
+                "it cannot both replace the text with a certain SHA-256 and be new: ask for one of them"
+            )
+        if self.text is None and not header:
+            raise UsageError(
+                "nothing to write",
+                hint="Give --body TEXT, --file PATH or - for standard input (in Python: text=).",
+            )
+        if self.whole and (header or self.text is None):
+            raise UsageError(
+                "a whole file is a text with a header of its own, and takes no header fields beside it"
+            )
+        if self.text is not None and not self.text.strip() and not self.empty_ok:
+            raise UsageError(
+                "the text is empty, so nothing was written",
+                hint="When the memory shall have an empty text: --empty. To take it away: ipfsmem forget.",
+            )
+        self._check_fields()
+        if header and self.file is not None:
+            raise UsageError(
+                "the text begins with a header of its own, so it takes no header fields beside it",
+                hint="Leave them out, or say that it is the body alone: --body-only (in Python: whole=False).",
+            )
+
+    def _check_fields(self) -> None:
+        """Refuse a field that is given twice, or has a value that it cannot have (format 1.2).
+
+        A whole file is taken as it is: who wrote it may know of more than we do.
+        """
+        named = {
+            "name": self.name,
+            "description": self.description,
+            "type": self.type,
+            "tags": self.tags or None,
+        }
+        for field, value in self.fields.items():
+            if named.get(field) is not None:
+                raise UsageError(f"the field {field} is given twice")
+            if not value:
+                continue
+            if field in _KNOWN and value not in _KNOWN[field]:
+                raise UsageError(f"{value!r} is no {field}", hint=f"It is one of {', '.join(_KNOWN[field])}.")
+            if field in _DATES:
+                _check_date(field, value)
+
+
+def _check_date(field: str, value: str) -> None:
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        raise UsageError(
+            f"{field} is a date, and {value!r} is none",
+            hint="For instance 2026-11-22 or 2026-11-22T17:30:00Z.",
+        ) from None
