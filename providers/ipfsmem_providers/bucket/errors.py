@@ -36,13 +36,17 @@ class NoAnswer(ProviderUnavailable):
     """The server accepted no connection, or sent no byte, until the time-out."""
 
 
+class BehindTheEnd(EOFError):
+    """The range that was asked for starts at the end of the object or behind it."""
+
+
 class NoSuchObject(FileNotFoundError):
     """There is no such object."""
 
 
 def provider_error(
     error: BaseException, where: str, what: str, redact: Redactor
-) -> ProviderError | NoSuchObject:
+) -> ProviderError | NoSuchObject | BehindTheEnd:
     """obstore's error as ours. `where`: the bucket, `what`: a verb phrase for the request ("list objects"). Raise the result
     outside `except`: obstore's own error may show secrets."""
     text = str(error)[:_READ_MAX]
@@ -57,6 +61,8 @@ def provider_error(
             f"no connection to {where}",
             hint="See that this device is online, and that the name of the server is spelled right.",
         )
+    if status == 416:
+        return BehindTheEnd(f"{where} has less of that object")
     if isinstance(error, FileNotFoundError) and (status, reason.code) in ((0, ""), (404, "")):
         return NoSuchObject(f"{where} has no such object")
     if isinstance(error, FileNotFoundError) and not _no_bucket(reason):

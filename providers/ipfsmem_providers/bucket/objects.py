@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from ipfsmem.errors import ProviderError, ProviderRefused
 from ipfsmem_providers.bucket.address import Address, Patience, credentials, secrets, store
-from ipfsmem_providers.bucket.errors import NoAnswer, NoSuchObject, provider_error
+from ipfsmem_providers.bucket.errors import BehindTheEnd, NoAnswer, NoSuchObject, provider_error
 from ipfsmem_providers.http.errors import Redactor
 from ipfsmem_providers.http.policy import Outages, Retry, Silence, Timeouts, Timing
 from ipfsmem_providers.packs.blocking_work import heartbeat
@@ -101,26 +101,31 @@ class Objects:
 
         try:
             head = self._ask("GET", "read an object", ask)
-        except NoSuchObject:
+        except (NoSuchObject, BehindTheEnd):
             return None
         self._count("received", len(head.data))
         return head
 
     def ranges(self, key: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Spans of an object (first offset, offset behind the last), several requests at once. FileNotFoundError without it."""
+        """Spans of an object (first offset, offset behind the last), several requests at once; shorter where the object ends
+        before. FileNotFoundError without it."""
         import obstore
 
         if not spans:
             return []
         starts, ends = [start for start, _ in spans], [end for _, end in spans]
-        parts = self._ask(
-            "GET",
-            "read an object",
-            lambda at: [
-                bytes(part) for part in obstore.get_ranges(at, key, starts=starts, ends=ends, coalesce=0)
-            ],
-            count=len(spans),
-        )
+        try:
+            parts = self._ask(
+                "GET",
+                "read an object",
+                lambda at: [
+                    bytes(part) for part in obstore.get_ranges(at, key, starts=starts, ends=ends, coalesce=0)
+                ],
+                count=len(spans),
+            )
+        except BehindTheEnd:  # one such range, and the server gives none of them
+            data = self.read(key)
+            return [data[start:end] for start, end in spans]
         self._count("received", sum(map(len, parts)))
         return parts
 
@@ -205,7 +210,7 @@ class Objects:
                 self._silence.add(self._now() - began)
                 self._outages.stalled(self.where)
                 raise failed
-            if isinstance(failed, NoSuchObject) or failed.permanent:
+            if isinstance(failed, NoSuchObject | BehindTheEnd) or failed.permanent:
                 self._outages.answered(self.where)
                 raise failed
             failures += 1
@@ -215,7 +220,7 @@ class Objects:
                 raise failed
             time.sleep(pause)
 
-    def _failed(self, error: Exception, what: str) -> ProviderError | NoSuchObject:
+    def _failed(self, error: Exception, what: str) -> ProviderError | NoSuchObject | BehindTheEnd:
         from obstore.exceptions import BaseError
 
         if isinstance(error, BaseError | OSError):

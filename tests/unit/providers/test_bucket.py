@@ -24,6 +24,7 @@ from ipfsmem.errors import ConfigError, ProviderError, ProviderUnavailable
 from ipfsmem.provider.contract import open_provider
 from tests.servers import s3
 from tests.support.hints import Refused
+from tests.unit.provider.test_contract import NAME, record
 from tests.unit.providers.bucket_lab import Bucket, bucket
 
 TREE = build_tree({"a": b"one", "b/c": b"two" * 999})
@@ -345,6 +346,39 @@ def test_bytes_of_another_are_no_damage(at: Bucket, monkeypatch: pytest.MonkeyPa
     assert at.server.objects == before
     assert asyncio.run(provider.get_blocks([cid for cid, _ in TREE.blocks])) == dict(TREE.blocks)
     assert asyncio.run(at.open().get_blocks([cid for cid, _ in TREE.blocks])) == dict(TREE.blocks)
+
+
+def test_parts_behind_the_end_of_an_object_are_short(at: Bucket) -> None:
+    """As of a file in a folder. Servers answer 416 to a range that starts there, and refuse none that only ends there."""
+    objects = at.open(retry=ONCE).objects
+    objects.put("a", b"0123456789")
+    objects.put("empty", b"")
+    assert objects.ranges("a", [(2, 5), (8, 20), (10, 12), (50, 60)]) == [b"234", b"89", b"", b""]
+    assert objects.ranges("a", [(10, 12)]) == [b""] == objects.ranges("empty", [(0, 4)])
+    assert objects.head("empty", 4) is None and objects.head("none", 4) is None
+    with pytest.raises(FileNotFoundError):
+        objects.ranges("none", [(50, 60)])
+
+
+@pytest.mark.parametrize("which", ["index", "list of pins", "record"])
+def test_an_empty_object_stops_nothing(which: str, at: Bucket) -> None:
+    """Servers refuse to be asked for the beginning of an object that has none: one such object, whoever put it there, and no pin,
+    no name or no block of the bucket was read any more."""
+    asyncio.run(at.open().put_car(TREE.cid, TREE.blocks, name="m"))
+    pinned = asyncio.run(at.open().pin(TREE.cid, "m"))
+    signed = record(1)
+    asyncio.run(at.open().put_name(NAME, signed))
+    [pack] = [key for key in at.server.objects if key.endswith(".car")]
+    key = {
+        "index": pack.replace(".car", ".idx"),
+        "list of pins": f"{pinned.handle.partition('/')[0]}/{'a' * 64}.pins",
+        "record": f"{NAME}/{'a' * 64}",
+    }[which]
+    folder = {"index": "", "list of pins": "mem/pins/", "record": "mem/names/"}[which]
+    at.server.objects[folder + key] = (b"", *at.server.objects[pack][1:])
+    assert asks(at) == [pinned]
+    assert asks(at, "get_name", NAME) == signed
+    assert asks(at, "get_blocks", [cid for cid, _ in TREE.blocks]) == dict(TREE.blocks)
 
 
 def test_a_block_of_no_bytes_is_read_by_itself(at: Bucket) -> None:
