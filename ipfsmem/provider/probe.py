@@ -20,13 +20,13 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.provider.abilities import good_for, limits
-from ipfsmem.provider.contract import Provider
+from ipfsmem.provider.contract import Pin, Provider
 from ipfsmem.published.ipns_record import make_record, verify_record
 from ipfsmem.seal.primitives import Signer25519
 
 Outcome = Literal["ok", "cannot", "failed"]
 
-#: The last step: what it comes to.
+#: The name of the last step, which says what all of them come to.
 ALTOGETHER: Final = "altogether"
 
 
@@ -51,7 +51,7 @@ class _Failed(Exception):
 async def probe(provider: Provider, *, now_ms: int, random: Callable[[int], bytes]) -> list[Step]:
     """Try everything that a provider says it can do, in order, and say at the end what it comes to. Raises nothing: what
     fails is in the steps."""
-    steps = await _tried(provider, now_ms=now_ms, random=random)
+    steps = await _Trial(provider, now_ms, random).run()
     failed = [step.what for step in steps if step.outcome == "failed"]
     can = provider.capabilities
     if failed:
@@ -59,16 +59,37 @@ async def probe(provider: Provider, *, now_ms: int, random: Callable[[int], byte
     return [*steps, Step(ALTOGETHER, "ok", "; ".join([good_for(can), *limits(can)]), 0.0)]
 
 
-async def _tried(provider: Provider, *, now_ms: int, random: Callable[[int], bytes]) -> list[Step]:
-    files = {"hello.txt": random(32), "folder/data.bin": random(2000), "folder/none.txt": b""}
-    tree = build_tree(files)
-    name = f"ipfsmem-test-{random(6).hex()}"
-    cids = [cid for cid, _ in tree.blocks]
-    can = provider.capabilities
-    steps: list[Step] = []
-    placed: list[CID] = []
+class _Trial:
+    """One tree of three small files at one provider, from its upload until it is unpinned. Each method does one thing for real
+    and answers how it went, in words; it raises _Failed when a promise was not kept, else what the provider raises."""
 
-    async def attempt(what: str, able: bool, work: Callable[[], Awaitable[str]]) -> None:
+    def __init__(self, provider: Provider, now_ms: int, random: Callable[[int], bytes]) -> None:
+        self.provider, self.now_ms, self.random = provider, now_ms, random
+        self.files = {"hello.txt": random(32), "folder/data.bin": random(2000), "folder/none.txt": b""}
+        self.tree = build_tree(self.files)
+        self.name = f"ipfsmem-test-{random(6).hex()}"
+        #: The root under which the provider keeps the tree.
+        self.root = self.tree.cid
+        self.steps: list[Step] = []
+
+    async def run(self) -> list[Step]:
+        """Every step in order; none but the upload where that fails."""
+        can = self.provider.capabilities
+        if not await self._step("upload", can.put, self._upload) and can.put:
+            return self.steps
+        if can.blocks and not can.put:
+            await self._step("answer", True, self._answer)
+        await self._step("has", can.has, self._has)
+        await self._step("pin", can.pin, self._pin)
+        await self._step("list", can.list, self._list)
+        await self._step("fetch blocks", can.blocks and can.put, self._fetch_blocks)
+        await self._step("fetch tree", can.dag and can.put, self._fetch_tree)
+        await self._step("names", can.names, self._names)
+        await self._step("unpin", can.unpin and can.list, self._unpin)
+        return self.steps
+
+    async def _step(self, what: str, able: bool, work: Callable[[], Awaitable[str]]) -> bool:
+        """Try one thing and note how it went; whether it worked."""
         started = time.monotonic()
         outcome: Outcome = "cannot"
         text = hint = ""
@@ -77,99 +98,83 @@ async def _tried(provider: Provider, *, now_ms: int, random: Callable[[int], byt
                 outcome, text = "ok", await work()
             except (IpfsmemError, _Failed) as error:
                 outcome, text, hint = "failed", str(error), getattr(error, "hint", "")
-        steps.append(Step(what, outcome, text, round(time.monotonic() - started, 3), hint))
+        self.steps.append(Step(what, outcome, text, round(time.monotonic() - started, 3), hint))
+        return outcome == "ok"
 
-    async def upload() -> str:
-        answered = await provider.put_car(tree.cid, tree.blocks, name=name)
-        if answered != tree.cid and can.keeps_root:
-            raise _Failed(f"gave the address {answered} to what has the address {tree.cid}")
-        placed.append(answered)
-        return (
-            f"{len(tree.blocks)} blocks as a CAR file, address {'kept' if answered == tree.cid else answered}"
-        )
+    async def _upload(self) -> str:
+        ours = self.tree.cid
+        self.root = await self.provider.put_car(ours, self.tree.blocks, name=self.name)
+        if self.root != ours and self.provider.capabilities.keeps_root:
+            raise _Failed(f"gave the address {self.root} to what has the address {ours}")
+        kept = "kept" if self.root == ours else self.root
+        return f"{len(self.tree.blocks)} blocks as a CAR file, address {kept}"
 
-    await attempt("upload", can.put, upload)
-    if can.put and not placed:
-        return steps
-    root = placed[0] if placed else tree.cid
+    async def _answer(self) -> str:
+        # It was given nothing to be asked for, so what can be tried is that it answers; that it has nothing is an answer.
+        for cid, data in (await self.provider.get_blocks([_EMPTY_FOLDER])).items():
+            verify_block(cid, data)
+        return "asked for an empty folder"
 
-    async def question() -> str:
-        there = await provider.has(cids)
-        if root not in there:
+    async def _has(self) -> str:
+        stored = await self.provider.has([cid for cid, _ in self.tree.blocks])
+        if self.root not in stored:
             raise _Failed("does not know what it took")
-        return f"{len(there)} of {len(tree.blocks)} blocks"
+        return f"{len(stored)} of {len(self.tree.blocks)} blocks"
 
-    async def pin() -> str:
-        made = await provider.pin(root, name)
-        return f"handle {made.handle[:40]}" if made.handle else "pinned"
+    async def _pin(self) -> str:
+        pin = await self.provider.pin(self.root, self.name)
+        return f"handle {pin.handle[:40]}" if pin.handle else "pinned"
 
-    async def listing() -> str:
-        pins = await provider.pins(name)
-        if root not in {found.cid for found in pins}:
+    async def _list(self) -> str:
+        pins = await self.provider.pins(self.name)
+        if self.root not in {pin.cid for pin in pins}:
             raise _Failed("the pin is not in the list")
-        return f"{len(pins)} under {name}"
+        return f"{len(pins)} under {self.name}"
 
-    async def fetch() -> str:
+    async def _fetch_blocks(self) -> str:
         found: dict[CID, bytes] = {}
-        wanted = [root]
+        wanted = [self.root]
         while wanted:  # from the root down, as a reader asks: some gateways serve a block only by its path
-            found.update(await provider.get_blocks(wanted))
+            found.update(await self.provider.get_blocks(wanted))
             for cid in wanted:
                 if cid not in found:
                     raise _Failed(f"block {cid} is not served")
                 verify_block(cid, found[cid])
-            links = [
-                link.cid for cid in wanted if cid.codec == DAG_PB for link in decode_node(found[cid]).links
-            ]
-            wanted = [cid for cid in dict.fromkeys(links) if cid not in found]
-        back = drive(Reader().read_tree(root), from_mapping(found))
-        for path, data in files.items():
+            nodes = [decode_node(found[cid]) for cid in wanted if cid.codec == DAG_PB]
+            links = dict.fromkeys(link.cid for node in nodes for link in node.links)
+            wanted = [cid for cid in links if cid not in found]
+        back = drive(Reader().read_tree(self.root), from_mapping(found))
+        for path, data in self.files.items():
             if back.get(path) != data:
                 how = "with other bytes" if path in back else "not"
-                raise _Failed(f"{path} came back {how}: {len(back)} of {len(files)} files are there")
-        return f"{len(found)} blocks, verified; {len(files)} files as they were sent"
+                raise _Failed(f"{path} came back {how}: {len(back)} of {len(self.files)} files are there")
+        return f"{len(found)} blocks, verified; {len(self.files)} files as they were sent"
 
-    async def dag() -> str:
+    async def _fetch_tree(self) -> str:
         seen = set()
-        async for cid, data in provider.get_dag(root):
+        async for cid, data in self.provider.get_dag(self.root):
             verify_block(cid, data)
             seen.add(cid)
-        if root not in seen:
+        if self.root not in seen:
             raise _Failed("the tree came without its beginning")
         return f"{len(seen)} blocks in one answer, verified"
 
-    async def names() -> str:
-        seed = random(32)
-        key = ipns_name(Signer25519(seed).public)
-        record = make_record(seed, f"/ipfs/{root}", 1, (now_ms + 3_600_000) * 1_000_000)
-        await provider.put_name(key, record)
-        back = await provider.get_name(key)
-        if back is None or verify_record(key, back).value != f"/ipfs/{root}":
+    async def _names(self) -> str:
+        seed, leads_to = self.random(32), f"/ipfs/{self.root}"
+        name = ipns_name(Signer25519(seed).public)
+        record = make_record(seed, leads_to, 1, (self.now_ms + 3_600_000) * 1_000_000)
+        await self.provider.put_name(name, record)
+        back = await self.provider.get_name(name)
+        if back is None or verify_record(name, back).value != leads_to:
             raise _Failed("the record that was put is not what is served")
-        return f"{key[:16]}… put and read back"
+        return f"{name[:16]}… put and read back"
 
-    async def unpin() -> str:
-        pins = [found for found in await provider.pins(name) if found.cid == root]
-        for found in pins:
-            await provider.unpin(found)
-        if any(found.cid == root for found in await provider.pins(name)):
+    async def _unpin(self) -> str:
+        for pin in await self._own_pins():
+            await self.provider.unpin(pin)
+        if await self._own_pins():
             raise _Failed("still in the list after unpin")
         return "gone from the list"
 
-    async def answer() -> str:
-        # It was given nothing to be asked for, so what can be tried is that it answers; that it has nothing is an answer.
-        found = await provider.get_blocks([_EMPTY_FOLDER])
-        for cid, data in found.items():
-            verify_block(cid, data)
-        return "asked for an empty folder"
-
-    if not can.put and can.blocks:
-        await attempt("answer", True, answer)
-    await attempt("has", can.has, question)
-    await attempt("pin", can.pin, pin)
-    await attempt("list", can.list, listing)
-    await attempt("fetch blocks", can.blocks and can.put, fetch)
-    await attempt("fetch tree", can.dag and can.put, dag)
-    await attempt("names", can.names, names)
-    await attempt("unpin", can.unpin and can.list, unpin)
-    return steps
+    async def _own_pins(self) -> list[Pin]:
+        return [pin for pin in await self.provider.pins(self.name) if pin.cid == self.root]
