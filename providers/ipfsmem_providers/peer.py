@@ -23,15 +23,14 @@ from ipfsmem.errors import (
     LimitError,
     ProviderRefused,
     ProviderUnavailable,
-    SealError,
 )
 from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Block, Capabilities, Pin, partly
-from ipfsmem.published import ipns_record
 from ipfsmem_providers.gateways.client import GatewayClient
 from ipfsmem_providers.http.body import SpooledCar
 from ipfsmem_providers.http.client import Http, urls_of
 from ipfsmem_providers.http.tokens import token_for
+from ipfsmem_providers.name_records import canonical_name, checked_record
 from ipfsmem_providers.routing.answers import RECORD_TYPE
 from ipfsmem_providers.settings import setting
 
@@ -210,11 +209,7 @@ class PeerProvider(ProviderBase):
 
     async def put_name(self, name: str, record: bytes) -> None:
         """Offer a record; checked here first."""
-        try:
-            name = ipns_record.canonical_name(name)
-            ipns_record.verify_record(name, record)
-        except (FormatError, SealError) as error:
-            raise ProviderRefused(f"not a record of {name}: {error}") from error
+        name, _ = checked_record(name, record)
         await self._http.request(
             "PUT", f"{self._url}/routing/v1/ipns/{name}", headers={"Content-Type": RECORD_TYPE}, body=record,
             what="put a name",
@@ -222,11 +217,7 @@ class PeerProvider(ProviderBase):
 
     async def get_name(self, name: str) -> bytes | None:
         """The record that it has for a name."""
-        try:
-            name = ipns_record.canonical_name(name)
-        except FormatError as error:
-            raise ProviderRefused(str(error)) from error
-        return await self._gateway.record(name, ours=True)
+        return await self._gateway.record(canonical_name(name), ours=True)
 
     async def close(self) -> None:
         """Close connections."""

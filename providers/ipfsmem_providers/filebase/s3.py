@@ -19,7 +19,7 @@ from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem.provider.contract import Pin
 from ipfsmem_providers.filebase.signing import Signer
 from ipfsmem_providers.http.body import SpooledCar
-from ipfsmem_providers.http.client import Answer, Http
+from ipfsmem_providers.http.client import ANSWER_MAX, Answer, Http
 from ipfsmem_providers.http.pages import Pages
 from ipfsmem_providers.http.waiting import Waiting
 
@@ -148,11 +148,12 @@ class Bucket:
         *,
         what: str,
         ok: tuple[int, ...] = (),
-        **options: object,
+        body: SpooledCar | None = None,
+        max_bytes: int = ANSWER_MAX,
     ) -> Answer:
-        answer: Answer = await self._http.request(
-            method, url, headers=headers, what=what, allow={301, 307, 401, 403, 404, *ok},
-            **options,  # type: ignore[arg-type]
+        answer = await self._http.request(
+            method, url, headers=headers, body=body, max_bytes=max_bytes, what=what,
+            allow={301, 307, 401, 403, 404, *ok},
         )  # fmt: skip
         if answer.status < 300 or answer.status in ok:
             return answer

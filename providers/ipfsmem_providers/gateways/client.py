@@ -50,16 +50,16 @@ class GatewayClient:
         """Whether others should be asked first."""
         return self.trouble >= _SHAKY or self.lacking >= _EMPTY
 
-    async def block(self, cid: CID) -> bytes | None:
-        """The checked block, or None when it is not there. ProviderRefused for other bytes than the CID says."""
+    async def block(self, cid: CID, *, absent: frozenset[int] = ABSENT) -> bytes | None:
+        """The checked block; None when the gateway answers one of the statuses `absent`. ProviderRefused for other bytes."""
         if cid.hash_code == IDENTITY:
             return cid.digest
         try:
             answer = await self._http.request(
-                "GET", f"{self.url}/ipfs/{cid}?format=raw", headers={"Accept": RAW_TYPE}, allow=ABSENT,
+                "GET", f"{self.url}/ipfs/{cid}?format=raw", headers={"Accept": RAW_TYPE}, allow=absent,
                 max_bytes=BLOCK_MAX, redirects=_REDIRECTS, what="get a block",
             )  # fmt: skip
-            if answer.status in ABSENT:
+            if answer.status in absent:
                 self.lacking += 1
                 return None
             verify_block(cid, answer.body)

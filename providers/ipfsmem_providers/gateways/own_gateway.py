@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from ipfsmem.content.car import CarParser
-from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW
+from ipfsmem.content.cid import CID, DAG_PB, RAW
 from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, decode_node, decode_unixfs
 from ipfsmem.content.limits import BLOCK_MAX, OWN
 from ipfsmem.content.verify import verify_block
@@ -28,7 +28,8 @@ from ipfsmem_providers.gateways.foreign_layout import with_files
 from ipfsmem_providers.gateways.provider import Gateways, hides_some
 from ipfsmem_providers.gateways.stored_files import StoredFiles
 from ipfsmem_providers.http.client import CONCURRENCY, Http, urls_of
-from ipfsmem_providers.http.errors import joined
+from ipfsmem_providers.http.concurrency import for_each
+from ipfsmem_providers.http.errors import combined
 from ipfsmem_providers.http.policy import Retry
 
 #: Not served like this; by its path perhaps.
@@ -36,6 +37,8 @@ _CLOSED: Final = frozenset((400, 403, *ABSENT))
 _PLACES_MAX: Final = 500_000
 _ROOTS_KEPT: Final = 64
 _PLACES_ASKED: Final = 3
+#: Failures, while nothing was found, after which the other blocks are not asked for.
+_GIVE_UP: Final = 4
 _RETRY: Final = Retry(attempts=3)
 
 
@@ -109,7 +112,7 @@ class OwnGateway:
                 self._learn(cid, data)
             found.update(more)
         if hides_some(problems, found, cids):
-            raise partly(joined(problems), found)
+            raise partly(combined(problems), found)
         return found
 
     @property
@@ -121,7 +124,7 @@ class OwnGateway:
         """The same, from the service's own gateway only. Raises when it could not be asked for one of them."""
         found, problems = await self._own_blocks(cids)
         if problems:
-            raise joined(problems)
+            raise combined(problems)
         return found
 
     async def _own_blocks(self, cids: Sequence[CID]) -> tuple[dict[CID, bytes], list[ProviderError]]:
@@ -134,7 +137,7 @@ class OwnGateway:
             if self._rooted:  # it would turn each of these down by its CID
                 looked = {cid for cid in wanted if cid.codec == RAW and cid not in self._places}
                 await self._as_files(looked, found, problems)
-            problems += await self._from_own([cid for cid in wanted if cid not in found], found)
+            problems += await self._from_own(self._client, [cid for cid in wanted if cid not in found], found)
             if found or not problems:
                 await self._as_files({cid for cid in wanted if cid not in found} - looked, found, problems)
         return found, problems
@@ -186,38 +189,36 @@ class OwnGateway:
         elif problem is not None and not known:
             raise problem
 
-    async def _from_own(self, wanted: list[CID], found: dict[CID, bytes]) -> list[ProviderError]:
-        """Fill `found`; answers what went wrong."""
+    async def _from_own(
+        self, client: GatewayClient, wanted: list[CID], found: dict[CID, bytes]
+    ) -> list[ProviderError]:
+        """Fill `found`; returns what went wrong."""
         problems: list[ProviderError] = []
         everything = set(wanted)
-        queue = iter(wanted)
         asked: dict[Place, asyncio.Lock] = {}  # one CAR of a file serves all its chunks
 
-        async def worker() -> None:
-            for cid in queue:
-                if len(problems) >= _GIVE_UP and not found:
-                    return
-                if cid in found:
-                    continue
-                try:
-                    await self._one(cid, everything, found, asked)
-                except ProviderError as error:
-                    problems.append(error)
+        async def fetch(cid: CID) -> None:
+            if cid in found or (len(problems) >= _GIVE_UP and not found):
+                return
+            try:
+                await self._one(client, cid, everything, found, asked)
+            except ProviderError as error:
+                problems.append(error)
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(CONCURRENCY, len(wanted))):
-                group.create_task(worker())
+        await for_each(wanted, fetch, CONCURRENCY)
         return problems
 
     async def _one(
-        self, cid: CID, wanted: set[CID], found: dict[CID, bytes], asked: dict[Place, asyncio.Lock]
+        self,
+        client: GatewayClient,
+        cid: CID,
+        wanted: set[CID],
+        found: dict[CID, bytes],
+        asked: dict[Place, asyncio.Lock],
     ) -> None:
-        if cid.hash_code == IDENTITY:
-            found[cid] = cid.digest
-            return
         place = self._places.get(cid)
         by_path = place is not None and self._rooted
-        data = None if by_path else await self._raw(cid, str(cid))
+        data = None if by_path else await client.block(cid, absent=_CLOSED)
         if data is None and place is not None:
             if place.part:
                 async with asked.setdefault(place, asyncio.Lock()):
@@ -228,7 +229,7 @@ class OwnGateway:
             if not by_path and (data is not None or cid in found):
                 self._rooted = True
         if data is None and by_path and cid not in found:
-            data = await self._raw(cid, str(cid))
+            data = await client.block(cid, absent=_CLOSED)
         if data is not None:
             self._learn(cid, data)
             found[cid] = data
@@ -263,19 +264,6 @@ class OwnGateway:
                 found.update(await self._files.find(missing, roots))
             except ProviderError as error:
                 problems.append(error)
-
-    async def _raw(self, cid: CID, address: str) -> bytes | None:
-        answer = await self._http.request(
-            "GET", f"{self._url}/ipfs/{address}?format=raw", headers={"Accept": RAW_TYPE}, allow=_CLOSED,
-            max_bytes=BLOCK_MAX, redirects=3, what="get a block",
-        )  # fmt: skip
-        if answer.status in _CLOSED:
-            return None
-        try:
-            verify_block(cid, answer.body)
-        except (BlockError, LimitError) as error:
-            raise ProviderRefused(f"{self._url} answered other bytes: {error}") from None
-        return answer.body
 
     async def _path(
         self, root: CID, path: tuple[str, ...], raw: bool, max_bytes: int = BLOCK_MAX
@@ -339,9 +327,6 @@ class OwnGateway:
                 else:
                     place = Place(here.root, here.path, True)
                 self._places[link.cid] = place
-
-
-_GIVE_UP: Final = 4
 
 
 def _address(place: Place) -> str:

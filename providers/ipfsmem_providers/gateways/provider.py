@@ -26,9 +26,11 @@ from ipfsmem.published import ipns_record
 from ipfsmem_providers.gateways.client import GatewayClient, base_of
 from ipfsmem_providers.gateways.foreign_layout import with_files
 from ipfsmem_providers.http.client import Http, origin_of, urls_of
-from ipfsmem_providers.http.errors import joined
+from ipfsmem_providers.http.concurrency import for_each
+from ipfsmem_providers.http.errors import combined
 from ipfsmem_providers.http.policy import Retry
 from ipfsmem_providers.http.tokens import others_of
+from ipfsmem_providers.name_records import canonical_name
 from ipfsmem_providers.routing.client import RoutingClient
 
 #: A gateway that fails is not the last one, so it is not waited for long.
@@ -95,7 +97,7 @@ class Gateways(ProviderBase):
             again, unknown = await self._fetch(missing, more)
             found.update(again)
         if hides_some(unknown, found, wanted):
-            raise partly(joined(unknown), found)
+            raise partly(combined(unknown), found)
         return found
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
@@ -123,20 +125,17 @@ class Gateways(ProviderBase):
                 return
             absent = True
         if not known and problems and not absent:
-            raise joined(problems)
+            raise combined(problems)
 
     async def get_name(self, name: str) -> bytes | None:
         """The greatest record of a name that the gateways give; checked."""
-        try:
-            name = ipns_record.canonical_name(name)
-        except FormatError as error:
-            raise ProviderRefused(str(error)) from error
+        name = canonical_name(name)
         answers = await asyncio.gather(
             *(gateway.record(name) for gateway in self._gateways), return_exceptions=True
         )
         best, problems = greatest(name, answers)
         if best is None and problems and len(problems) == len(answers):
-            raise joined(problems)
+            raise combined(problems)
         return best
 
     async def close(self) -> None:
@@ -153,7 +152,7 @@ class Gateways(ProviderBase):
 
     def _ordered(self) -> list[GatewayClient]:
         """Those that work before those that do not, then the order given: the provider's own gateway comes first."""
-        return sorted(self._gateways, key=_last)
+        return sorted(self._gateways, key=_asked_last)
 
     async def _fetch(
         self, wanted: list[CID], gateways: list[GatewayClient]
@@ -161,31 +160,27 @@ class Gateways(ProviderBase):
         """Blocks found, and problems of blocks about which no gateway could say anything."""
         found: dict[CID, bytes] = {}
         unknown: list[ProviderError] = []
-        queue = iter(wanted)
 
-        async def worker() -> None:
-            for cid in queue:
-                problems: list[ProviderError] = []
-                absent = False
-                # Asked anew for each block, so that a gateway that broke down is not the first for ten thousand.
-                for gateway in sorted(gateways, key=_last):
-                    try:
-                        data = await gateway.block(cid)
-                    except ProviderError as error:
-                        problems.append(error)
-                        continue
-                    if data is not None:
-                        found[cid] = data
-                        break
-                    absent = True
-                if cid not in found and problems and not absent:
-                    unknown.append(joined(problems))
-                    if len(unknown) >= _GIVE_UP and not found:
-                        return  # nothing works: ten thousand time-outs would not tell more
+        async def fetch(cid: CID) -> None:
+            if len(unknown) >= _GIVE_UP and not found:
+                return  # nothing works: ten thousand time-outs would not tell more
+            problems: list[ProviderError] = []
+            absent = False
+            # Sorted for each block, so that a gateway that broke down is not asked first ten thousand times.
+            for gateway in sorted(gateways, key=_asked_last):
+                try:
+                    data = await gateway.block(cid)
+                except ProviderError as error:
+                    problems.append(error)
+                    continue
+                if data is not None:
+                    found[cid] = data
+                    return
+                absent = True
+            if problems and not absent:
+                unknown.append(combined(problems))
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(self._concurrency, len(wanted))):
-                group.create_task(worker())
+        await for_each(wanted, fetch, self._concurrency)
         return found, unknown
 
     async def _discover(self, cid: CID) -> list[GatewayClient]:
@@ -253,7 +248,7 @@ def hides_some(
     return bool(problems) and outage and any(cid not in found for cid in wanted)
 
 
-def _last(gateway: GatewayClient) -> bool:
+def _asked_last(gateway: GatewayClient) -> bool:
     return gateway.is_shaky
 
 

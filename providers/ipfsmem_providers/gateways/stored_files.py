@@ -11,14 +11,14 @@ import asyncio
 import hashlib
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias
 
 from ipfsmem.content.cid import CID, RAW, raw_cid
 from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, decode_node, decode_unixfs
 from ipfsmem.errors import FormatError
+from ipfsmem_providers.http.concurrency import for_each
 from ipfsmem_providers.http.per_loop import PerLoop
 
-_T = TypeVar("_T")
 #: (root, path, whether only the first block) -> bytes, or None when it is not there.
 Read: TypeAlias = Callable[[CID, tuple[str, ...], bool], Awaitable[bytes | None]]
 Path: TypeAlias = tuple[str, ...]
@@ -75,7 +75,7 @@ class StoredFiles:
                     return
                 path = (*path, digit)
 
-        await _each(list(wanted), one)
+        await for_each(list(wanted), one, _AT_ONCE)
         wanted.difference_update(found)
 
     async def _bodies(self, root: CID, wanted: set[CID], found: dict[CID, bytes]) -> None:
@@ -124,7 +124,7 @@ class StoredFiles:
             new = [
                 f for f in files if f.link in wanted or (f.link.codec != RAW and f.link not in self._looked)
             ]
-            await _each(new, one)
+            await for_each(new, one, _AT_ONCE)
             wanted.difference_update(found)
 
     def _take(self, data: bytes | None, wanted: set[CID], found: dict[CID, bytes]) -> None:
@@ -172,16 +172,3 @@ class StoredFiles:
         if len(self._folders) > _LISTINGS_MAX:
             self._folders.clear()
         self._folders[cid] = names
-
-
-async def _each(items: list[_T], work: Callable[[_T], Awaitable[None]]) -> None:
-    """Some at once."""
-    queue = iter(items)
-
-    async def worker() -> None:
-        for item in queue:
-            await work(item)
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(_AT_ONCE, len(items))):
-            group.create_task(worker())

@@ -110,7 +110,7 @@ class Stream:
             raise self._too_long(declared)
         while True:
             try:
-                async with self._budget.spend():
+                async with self._budget:
                     piece = await self.response.content.readany()
                 problem = None
             except (aiohttp.ClientError, OSError) as error:

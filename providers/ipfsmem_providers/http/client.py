@@ -41,7 +41,7 @@ import errno
 import logging
 import os
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Collection, Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -55,45 +55,66 @@ from ipfsmem_providers.http.answer import ANSWER_MAX, ERROR_MAX, Answer, Stream
 from ipfsmem_providers.http.body import Body
 from ipfsmem_providers.http.errors import Redactor
 from ipfsmem_providers.http.policy import Outages, RateLimiter, Retry, Silence, Timeouts, Timing, retry_after
-from ipfsmem_providers.http.stall import Budget, Outgoing, Progress
+from ipfsmem_providers.http.stall import Budget, Progress, WatchedBody
 
 __all__ = [
     "ANSWER_MAX",
     "CONCURRENCY",
     "Answer",
     "Http",
+    "NotConnected",
     "Origin",
     "Progress",
+    "RequestOptions",
     "Stream",
-    "Unconnected",
     "origin_of",
     "urls_of",
 ]
 
 #: Connections to one host at once.
 CONCURRENCY: Final = 16
-_REPEATABLE: Final = frozenset(("GET", "HEAD", "PUT", "DELETE", "OPTIONS"))
-#: So much of an address that a stranger named is looked at and told, in characters.
+_IDEMPOTENT: Final = frozenset(("GET", "HEAD", "PUT", "DELETE", "OPTIONS"))
+#: Characters of a URL from outside that an error shows.
 _SHOWN: Final = 500
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 _USER_AGENT: Final = "ipfsmem"
 _log = logging.getLogger("ipfsmem.providers")
 
 
-class Unconnected(ProviderUnavailable):
-    """No connection stood, so nothing was done."""
+class NotConnected(ProviderUnavailable):
+    """No connection was made, so nothing was done."""
 
 
-class _Silent(Unconnected):
-    """Nobody so much as refused: the time to connect ran out."""
+class _ConnectTimedOut(NotConnected):
+    """The time to connect ran out, without a refusal."""
 
 
 class _Stalled(ProviderUnavailable):
-    """A request was taken, and then nothing moved for as long as is waited."""
+    """The service took a request, and then no byte moved until the time-out."""
+
+
+class RequestOptions(TypedDict, total=False):
+    """What `Http.request` and `Http.stream` take beside the method and the URL."""
+
+    #: Added to the query of the URL, which is otherwise taken as it is: already encoded.
+    params: Mapping[str, str] | None
+    headers: Mapping[str, str] | None
+    #: A Body (body.py) can be sent again, an iterable only once.
+    body: bytes | Body | AsyncIterable[bytes] | None
+    json: Any  #: encoded and sent as the body
+    allow: Collection[int]  #: statuses that are no failure, beside 2xx
+    #: Whether it may be repeated; by default GET, HEAD, PUT, DELETE and OPTIONS. After 429, and where no connection was made,
+    #: it is repeated in any case, as nothing was done.
+    idempotent: bool | None
+    max_bytes: int  #: of the answer; 1 MiB by default
+    redirects: int  #: followed at most, GET and HEAD only, 0 by default; each is checked, and credentials stay behind
+    stall: float | None  #: seconds without progress, in place of those in Timeouts
+    total: float | None  #: seconds for one attempt, in place of those in Timeouts
+    what: str  #: a verb phrase for errors: "upload", "list pins"
 
 
 class Http:
-    """One provider's way to the network. Usable from any event loop, one at a time."""
+    """The HTTP requests of one provider. Usable from any event loop, one at a time."""
 
     def __init__(
         self,
@@ -105,7 +126,6 @@ class Http:
         settings: Mapping[str, Any] | None = None,
         per_minute: float | None = None,
         retry: Retry | None = None,
-        timeouts: Timeouts | None = None,
         concurrency: int = CONCURRENCY,
         lookup: addresses.Lookup | None = None,
     ) -> None:
@@ -124,7 +144,7 @@ class Http:
         self.service = service
         self.timing: Timing = settings.get("timing") or Timing()
         self._retry: Retry = settings.get("retry") or retry or Retry()
-        self._timeouts: Timeouts = settings.get("timeouts") or timeouts or Timeouts()
+        self._timeouts: Timeouts = settings.get("timeouts") or Timeouts()
         self._progress: Progress | None = settings.get("progress")
         rate = settings.get("per_minute") or per_minute
         self._limiter = RateLimiter(float(rate), timing=self.timing) if rate else None
@@ -152,77 +172,59 @@ class Http:
         """Whether a URL has an origin that gets credentials."""
         return origin_of(url) in self._origins
 
-    async def request(
-        self,
-        method: str,
-        url: str | URL,
-        *,
-        params: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        body: bytes | Body | AsyncIterable[bytes] | None = None,
-        json: Any = None,
-        allow: Collection[int] = (),
-        idempotent: bool | None = None,
-        max_bytes: int = ANSWER_MAX,
-        redirects: int = 0,
-        stall: float | None = None,
-        total: float | None = None,
-        what: str = "",
-    ) -> Answer:
-        """Send one request and read the whole answer. Success is 2xx, and what `allow` names.
+    async def request(self, method: str, url: str | URL, **options: Unpack[RequestOptions]) -> Answer:
+        """Send one request and read the whole answer. Success is 2xx, and the statuses in `allow`.
 
-        params: added to the query of `url`, which is taken as it is otherwise (already encoded).
-        body: bytes; a Body (body.py), which can be sent again; or an async iterable, sent once. `json` is
-            encoded instead. An exception of the body's own code comes through as it is.
-        idempotent: whether it may be repeated; by default GET, HEAD, PUT, DELETE. 429 and a connection that never
-            stood are tried again in any case, as nothing was done then.
-        redirects: how many to follow, for GET and HEAD only; each is checked, credentials stay behind.
-        stall, total: seconds, instead of the Timeouts given.
-        what: verb phrase for errors: "upload", "list pins".
+        Raises ProviderUnavailable or ProviderRefused; an exception of the body's own code comes through as it is.
         """
-        async with self.stream(
-            method, url, params=params, headers=headers, body=body, json=json, allow=allow,
-            idempotent=idempotent, max_bytes=max_bytes, redirects=redirects, stall=stall, total=total, what=what,
-            whole=True,
-        ) as answer:  # fmt: skip
+        async with self._exchange(self._request(method, url, options, whole=True)) as answer:
             return Answer(self, answer.status, answer.headers, answer.whole, answer.url)
 
     @contextlib.asynccontextmanager
     async def stream(
-        self,
-        method: str,
-        url: str | URL,
-        *,
-        params: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        body: bytes | Body | AsyncIterable[bytes] | None = None,
-        json: Any = None,
-        allow: Collection[int] = (),
-        idempotent: bool | None = None,
-        max_bytes: int,
-        redirects: int = 0,
-        stall: float | None = None,
-        total: float | None = None,
-        what: str = "",
-        whole: bool = False,
+        self, method: str, url: str | URL, **options: Unpack[RequestOptions]
     ) -> AsyncIterator[Stream]:
-        """The same, with the body read piece by piece by the caller; tried again only until the body begins."""
-        target = self._target(url, params)
-        send = dict(headers or {})
-        if json is not None:
+        """As `request`, but the caller reads the body piece by piece; it is tried again only until the body begins."""
+        async with self._exchange(self._request(method, url, options, whole=False)) as answer:
+            yield answer
+
+    def _request(self, method: str, url: str | URL, options: RequestOptions, *, whole: bool) -> _Request:
+        headers, body = dict(options.get("headers") or {}), options.get("body")
+        if (json := options.get("json")) is not None:
             body = msgspec.json.encode(json)
-            send.setdefault("Content-Type", "application/json")
-        call = _Call(method.upper(), target, send, body, redirects, max_bytes, whole, frozenset(allow))
-        repeat = call.method in _REPEATABLE if idempotent is None else idempotent
-        origin = origin_of(target)
+            headers.setdefault("Content-Type", "application/json")
+        method, idempotent = method.upper(), options.get("idempotent")
+        return _Request(
+            method,
+            self._target(url, options.get("params")),
+            headers,
+            body,
+            whole=whole,
+            allow=frozenset(options.get("allow") or ()),
+            idempotent=method in _IDEMPOTENT if idempotent is None else idempotent,
+            max_bytes=options.get("max_bytes", ANSWER_MAX),
+            redirects=options.get("redirects", 0),
+            stall=options.get("stall"),
+            total=options.get("total"),
+            what=options.get("what", ""),
+        )
+
+    @contextlib.asynccontextmanager
+    async def _exchange(self, request: _Request) -> AsyncIterator[Stream]:
+        """Send a request, again where that is safe, until an answer begins."""
+        origin = origin_of(request.url)
         if self._outages.rests(origin):
-            raise _Silent(self.redact(f"{self.service}: {target.host} took no connection a moment ago"))
+            raise _ConnectTimedOut(
+                self.redact(f"{self.service}: {request.url.host} took no connection a moment ago")
+            )
         failures = 0
         while True:
             limits = self._timeouts
-            wait = self._silence.allowed(limits.stall, limits.little) if stall is None else stall
-            budget = Budget(limits, wait, total, counts=stall is None)
-            outcome = await self._attempt(call, budget, what)
+            wait = request.stall
+            if wait is None:
+                wait = self._silence.allowed(limits.stall, limits.little)
+            budget = Budget(limits, wait, request.total, counts=request.stall is None)
+            outcome = await self._attempt(request, budget)
             if isinstance(outcome, Stream) or outcome.error.permanent or outcome.heard:
                 self._outages.answered(origin)
             if isinstance(outcome, Stream):
@@ -232,8 +234,8 @@ class Http:
                 raise outcome.error
             failures += 2 if outcome.silent else 1
             pause = self._retry.wait(failures, outcome.after, self.timing.random())
-            may = call.replayable and (repeat or outcome.nothing_done)
-            if outcome.error.permanent or not may:
+            repeatable = request.is_replayable and (request.idempotent or outcome.nothing_done)
+            if outcome.error.permanent or not repeatable:
                 raise outcome.error
             if pause is None or self._outages.is_down(origin):
                 if not outcome.heard:
@@ -281,7 +283,7 @@ class Http:
         if isinstance(error, aiohttp.InvalidURL):
             return ProviderRefused(self.redact(f"{self.service}: {url} is no URL that can be asked"))
         if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return _Silent(self.redact(f"{self.service}: no connection to {url.host} in time"))
+            return _ConnectTimedOut(self.redact(f"{self.service}: no connection to {url.host} in time"))
         if isinstance(error, TimeoutError):
             text = self.redact(f"{self.service}: {url.host} made no progress in time")
             if budget is None or not budget.stalled:
@@ -289,7 +291,7 @@ class Http:
             self._silence.add(budget.stalled)
             self._outages.stalled(origin_of(url))
             return _Stalled(text)
-        kind = Unconnected if isinstance(error, aiohttp.ClientConnectorError) else ProviderUnavailable
+        kind = NotConnected if isinstance(error, aiohttp.ClientConnectorError) else ProviderUnavailable
         return kind(self.redact(f"{self.service}: no connection to {url.host}: {_words(error)}"))
 
     async def close(self) -> None:
@@ -301,55 +303,59 @@ class Http:
 
     # -- one attempt ---------------------------------------------------------------------------------------------
 
-    async def _attempt(self, call: _Call, budget: Budget, what: str) -> Stream | _Failed:
-        url, headers, hops = call.url, call.headers, call.redirects
+    async def _attempt(self, request: _Request, budget: Budget) -> Stream | _FailedAttempt:
+        url, headers, hops = request.url, request.headers, request.redirects
         while True:
             if self._limiter is not None:
                 await self._limiter.wait()
             try:
-                response = await self._send(call, url, headers, budget)
+                response = await self._send(request, url, headers, budget)
             except ProviderError as error:
-                return _Failed(error, None, isinstance(error, Unconnected), silent=isinstance(error, _Silent))
-            stream = Stream(self, response, budget, call.max_bytes)
+                return _FailedAttempt(
+                    error, None, isinstance(error, NotConnected), silent=isinstance(error, _ConnectTimedOut)
+                )
+            stream = Stream(self, response, budget, request.max_bytes)
             try:
                 status = response.status
-                if status in _REDIRECTS and status not in call.allow:
-                    url, headers = self._redirect(call, response, url, headers, hops)
+                if status in _REDIRECTS and status not in request.allow:
+                    url, headers = self._redirect(request, response, url, headers, hops)
                     hops -= 1
                     response.close()
                     continue
-                if not 200 <= status < 300 and status not in call.allow:
+                if not 200 <= status < 300 and status not in request.allow:
                     answer = await stream.start(ERROR_MAX)
                     response.close()
                     after = retry_after(answer.headers.get("Retry-After"), self.timing.wall())
                     heard = status == 429 or after is not None
-                    return _Failed(self.failure(answer, what), after, status == 429, heard=heard)
-                if call.whole:
-                    stream.whole = b"" if call.method == "HEAD" else await stream.read()
+                    return _FailedAttempt(
+                        self.failure(answer, request.what), after, status == 429, heard=heard
+                    )
+                if request.whole:
+                    stream.whole = b"" if request.method == "HEAD" else await stream.read()
             except ProviderError as error:
                 response.close()
-                return _Failed(error, None, False)
+                return _FailedAttempt(error, None, False)
             except BaseException:
                 response.close()
                 raise
             return stream
 
     async def _send(
-        self, call: _Call, url: URL, headers: Mapping[str, str], budget: Budget
+        self, request: _Request, url: URL, headers: Mapping[str, str], budget: Budget
     ) -> aiohttp.ClientResponse:
         trusted = self.is_trusted(url)
         if not trusted:
             addresses.check_url(url)
         sent = {"User-Agent": _USER_AGENT, "Accept-Encoding": "identity", **(self._auth if trusted else {})}
         sent.update(headers)
-        outgoing = Outgoing(call.body, sent, budget, self.count)
+        body = WatchedBody(request.body, sent, budget, self.count)
         self.requests += 1
         began = self.timing.now()
         try:
-            async with budget.spend():
+            async with budget:
                 session = await self._session(trusted)
                 response = await session.request(
-                    call.method, url, headers=sent, data=outgoing.data, allow_redirects=False
+                    request.method, url, headers=sent, data=body.data, allow_redirects=False
                 )
             if budget.counts:
                 self._silence.answered(*budget.idle, self._timeouts.little)
@@ -361,18 +367,23 @@ class Http:
             shown = f"{self.redact(str(url))[:_SHOWN]}: {self.redact(str(error))[:_SHOWN]}"
             problem = ProviderRefused(f"{self.service}: {shown} cannot be asked")
         if problem is not None:
-            if outgoing.error is not None:  # the caller's own code failed, not the network
-                raise outgoing.error
-            _log.debug("%s %s %s: %s", self.service, call.method, self.redact(str(url)), problem)
+            if body.error is not None:  # the caller's own code failed, not the network
+                raise body.error
+            _log.debug("%s %s %s: %s", self.service, request.method, self.redact(str(url)), problem)
             raise problem
         if _log.isEnabledFor(logging.DEBUG):
             took = (self.timing.now() - began) * 1000
             shown = self.redact(str(url))
-            _log.debug("%s %s %s: %d in %.0f ms", self.service, call.method, shown, response.status, took)
+            _log.debug("%s %s %s: %d in %.0f ms", self.service, request.method, shown, response.status, took)
         return response
 
     def _redirect(
-        self, call: _Call, response: aiohttp.ClientResponse, url: URL, headers: Mapping[str, str], hops: int
+        self,
+        request: _Request,
+        response: aiohttp.ClientResponse,
+        url: URL,
+        headers: Mapping[str, str],
+        hops: int,
     ) -> tuple[URL, dict[str, str]]:
         """Where to go next, and with which headers."""
         location = response.headers.get("Location", "")
@@ -384,7 +395,7 @@ class Http:
         if not usable:
             raise ProviderRefused(f"{self.service} answered {response.status} without saying where to go")
         shown = self.redact(str(target))[:_SHOWN]
-        if hops <= 0 or call.method not in ("GET", "HEAD"):
+        if hops <= 0 or request.method not in ("GET", "HEAD"):
             raise ProviderRefused(
                 f"{self.service} answered {response.status}: redirect to {shown} not followed"
             )
@@ -481,27 +492,34 @@ def urls_of(given: str | Iterable[str], what: str) -> list[str]:
 _HARMLESS: Final = frozenset(("accept", "cache-control", "range", "user-agent", "accept-encoding"))
 
 
-class _Call(msgspec.Struct):
+class _Request(msgspec.Struct, frozen=True):
+    """One request, with what `RequestOptions` leaves open decided."""
+
     method: str
     url: URL
     headers: dict[str, str]
     body: bytes | Body | AsyncIterable[bytes] | None
-    redirects: int
-    max_bytes: int
-    whole: bool
+    whole: bool  #: the answer is read to its end as part of the attempt
     allow: frozenset[int]
+    idempotent: bool
+    max_bytes: int
+    redirects: int
+    stall: float | None
+    total: float | None
+    what: str
 
     @property
-    def replayable(self) -> bool:
+    def is_replayable(self) -> bool:
+        """Whether its body can be sent again."""
         return self.body is None or isinstance(self.body, (bytes, Body))
 
 
-class _Failed(msgspec.Struct):
+class _FailedAttempt(msgspec.Struct):
     error: ProviderError
-    after: float | None
-    nothing_done: bool
+    after: float | None  #: seconds that the service asks to wait
+    nothing_done: bool  #: the service surely did not begin
     heard: bool = False  #: it said when to come back, or that it was too much: no outage
-    silent: bool = False
+    silent: bool = False  #: the time to connect ran out
 
 
 def _blocked(error: BaseException) -> addresses.BlockedAddress | None:

@@ -122,7 +122,7 @@ def failure(
     return ProviderRefused(message, hint=_HINTS.get(status))
 
 
-def joined(problems: Sequence[ProviderError], what: str = "") -> ProviderError:
+def combined(problems: Sequence[ProviderError], what: str = "") -> ProviderError:
     """One error for several: worth trying again when any of them is; all are told."""
     told = (f"{what}: " if what else "") + "; ".join(dict.fromkeys(str(problem) for problem in problems))
     if any(not problem.permanent for problem in problems):

@@ -19,7 +19,10 @@ Progress = Callable[[str, int], None]
 
 
 class Budget:
-    """Seconds that may be spent waiting: `stall` until the next `drip` bytes have passed, and a deadline for all."""
+    """The seconds that one attempt may wait: `stall` until the next `drip` bytes have passed, and a deadline for all.
+
+    Wait inside `async with budget`, which raises TimeoutError when nothing is left.
+    """
 
     def __init__(
         self, timeouts: Timeouts, stall: float | None, total: float | None, *, counts: bool = False
@@ -54,20 +57,16 @@ class Budget:
             with contextlib.suppress(RuntimeError):  # its time just ran out
                 self._running.reschedule(self._until(self._began))
 
-    def spend(self) -> Spending:
-        """Wait inside this; TimeoutError when nothing is left."""
-        return Spending(self)
-
     def _until(self, now: float) -> float:
         until = now + self._left
         return until if self._deadline is None else min(until, self._deadline)
 
-    async def _enter(self) -> None:
+    async def __aenter__(self) -> None:
         self._began = asyncio.get_running_loop().time()
         self._running = asyncio.timeout_at(self._until(self._began))
         await self._running.__aenter__()
 
-    async def _exit(
+    async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._running is not None
@@ -77,21 +76,9 @@ class Budget:
         await running.__aexit__(kind, error, trace)
 
 
-class Spending:
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-
-    async def __aenter__(self) -> None:
-        await self._budget._enter()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._budget._exit(kind, error, trace)
-
-
-class Outgoing:
-    """A body on its way: counts, keeps the stall watch fed, and remembers an exception of the caller's own code."""
+class WatchedBody:
+    """The body of a request while it is sent: its bytes are counted and reported to the budget, and an exception of the caller's
+    own code is remembered."""
 
     def __init__(
         self,

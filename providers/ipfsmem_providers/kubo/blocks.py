@@ -7,9 +7,8 @@ only for blocks that did not come. Nothing here knows trees, pins or names.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -18,6 +17,7 @@ from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
 from ipfsmem.provider.contract import partly
+from ipfsmem_providers.http.concurrency import for_each
 from ipfsmem_providers.kubo.rpc import CommandFailed, KuboRpc
 
 _AT_ONCE: Final = 32
@@ -100,7 +100,7 @@ class Blocks:
             except ProviderRefused:
                 return  # a kind of CID that it does not know, so it has no such block
 
-        await _each(cids, look)
+        await for_each(cids, look, _AT_ONCE)
         return found
 
     async def _fetch(
@@ -139,7 +139,7 @@ class Blocks:
             else:
                 found[cid] = answer.body
 
-        await _each(wanted, get)
+        await for_each(wanted, get, _AT_ONCE)
         # What the node itself says of a block holds for that block; when it is not to be had, it holds for all.
         away = [
             problem
@@ -159,24 +159,3 @@ class Blocks:
             except FormatError:
                 continue
         return found
-
-
-async def _each(cids: Sequence[CID], work: Callable[[CID], Coroutine[Any, Any, None]]) -> None:
-    """Do `work` for each, some at a time. The first error ends it and is raised as it is."""
-    queue = iter(cids)
-    problems: list[Exception] = []
-
-    async def worker() -> None:
-        for cid in queue:
-            if problems:
-                return
-            try:
-                await work(cid)
-            except ProviderError as error:
-                problems.append(error)
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(_AT_ONCE, len(cids))):
-            group.create_task(worker())
-    if problems:
-        raise problems[0]

@@ -22,7 +22,6 @@ from ipfsmem.errors import (
     FormatError,
     LimitError,
     ProviderError,
-    ProviderRefused,
     ProviderUnavailable,
     SealError,
 )
@@ -33,6 +32,7 @@ from ipfsmem_providers.http.body import Multipart
 from ipfsmem_providers.http.per_loop import PerLoop
 from ipfsmem_providers.kubo.pins import Pins
 from ipfsmem_providers.kubo.rpc import CommandFailed, KuboRpc
+from ipfsmem_providers.name_records import canonical_name, checked_record
 
 #: Seconds that the network may take for records, over all names that are asked for within a minute: those of one sync.
 LOOK: Final = 20.0
@@ -81,11 +81,7 @@ class Names:
 
     async def put(self, name: str, record: bytes, now: int) -> None:
         """Keep a record unless a greater one is kept. The network hears of it afterwards."""
-        try:
-            name = ipns_record.canonical_name(name)
-            offered = ipns_record.verify_record(name, record)
-        except (FormatError, LimitError, SealError) as error:
-            raise ProviderRefused(f"not a record of {name}: {error}") from error
+        name, offered = checked_record(name, record)
         kept = await self._kept(name)
         best = ipns_record.select(kept.values())
         if best is not None and ipns_record.order(best) > ipns_record.order(offered):
@@ -110,10 +106,7 @@ class Names:
 
     async def get(self, name: str) -> bytes | None:
         """The greatest record that the node has, or that is heard of in the network in time."""
-        try:
-            name = ipns_record.canonical_name(name)
-        except FormatError as error:
-            raise ProviderRefused(str(error)) from error
+        name = canonical_name(name)
         records = list((await self._kept(name)).values())
         if await self._rpc.at_least(*_NETWORK_VERSION):
             heard = (await self._network.kept(name), await self._network.look(name))

@@ -21,10 +21,10 @@ from functools import partial
 from typing import Final, TypeVar
 
 from ipfsmem.content.cid import CID
-from ipfsmem.errors import FormatError, ProviderError, ProviderRefused, SealError
+from ipfsmem.errors import ProviderError, ProviderRefused
 from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Block, Capabilities, Pin
-from ipfsmem.published import ipns_record
+from ipfsmem_providers.name_records import canonical_name, checked_record
 from ipfsmem_providers.packs.blocking_work import BlockingWork
 from ipfsmem_providers.packs.collection import Collector, Roots
 from ipfsmem_providers.packs.names import NameRecords
@@ -149,20 +149,11 @@ class PackedStore(ProviderBase):
 
     async def put_name(self, name: str, record: bytes) -> None:
         """Keep a record unless a greater one is there; then remove the lesser ones."""
-        try:
-            name = ipns_record.canonical_name(name)
-            offered = ipns_record.verify_record(name, record)
-        except (FormatError, SealError) as error:
-            raise ProviderRefused(f"not a record of {name}: {error}") from error
-        await self._run(self._names.put, name, offered)
+        await self._run(self._names.put, *checked_record(name, record))
 
     async def get_name(self, name: str) -> bytes | None:
         """The greatest record of this name, however old, or None."""
-        try:
-            name = ipns_record.canonical_name(name)
-        except FormatError as error:
-            raise ProviderRefused(str(error)) from error
-        best = await self._run(self._names.best, name)
+        best = await self._run(self._names.best, canonical_name(name))
         return best.encoded if best else None
 
     async def _run(self, work: Callable[..., T], *args: object, more: float = 0.0) -> T:

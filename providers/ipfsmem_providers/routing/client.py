@@ -27,8 +27,8 @@ from ipfsmem.errors import (
 )
 from ipfsmem.published import ipns_record
 from ipfsmem_providers.http import addresses
-from ipfsmem_providers.http.client import Answer, Http, Unconnected, urls_of
-from ipfsmem_providers.http.errors import joined
+from ipfsmem_providers.http.client import Answer, Http, NotConnected, urls_of
+from ipfsmem_providers.http.errors import combined
 from ipfsmem_providers.http.policy import Retry
 from ipfsmem_providers.routing.answers import RECORD_TYPE, STATUSES, record_in
 
@@ -75,7 +75,7 @@ class RoutingClient:
         )
         problems = self._problems(outcomes)
         if len(problems) == len(self.urls):
-            raise joined(problems, f"no routing server took the record of {name}")
+            raise combined(problems, f"no routing server took the record of {name}")
 
     async def get(self, name: str) -> bytes | None:
         """The greatest valid record of a canonical name that any operator has."""
@@ -84,7 +84,7 @@ class RoutingClient:
         problems = self._problems(outcomes)
         best = ipns_record.select(found for found in outcomes if isinstance(found, ipns_record.Record))
         if best is None and len(problems) == len(self.urls):
-            raise joined(problems, f"no routing server could be asked for {name}")
+            raise combined(problems, f"no routing server could be asked for {name}")
         return best.encoded if best else None
 
     async def providers(self, cid: CID) -> list[PeerRecord]:
@@ -95,7 +95,7 @@ class RoutingClient:
         )
         problems = self._problems(outcomes)
         if len(problems) == len(self.urls):
-            raise joined(problems, f"no routing server could be asked for {cid}")
+            raise combined(problems, f"no routing server could be asked for {cid}")
         return [record for outcome in outcomes if isinstance(outcome, list) for record in outcome]
 
     async def gateways(self, cid: CID) -> list[str]:
@@ -124,7 +124,7 @@ class RoutingClient:
         except ProviderError as error:
             problem = error
         held = None
-        if not isinstance(problem, Unconnected):
+        if not isinstance(problem, NotConnected):
             with contextlib.suppress(ProviderError):
                 held = await self._get(url, name)
         if held is None or ipns_record.order(held) < ipns_record.order(ipns_record.parse_record(record)):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ipfsmem.errors import ConfigError, FormatError, ProviderRefused, SealError
+from ipfsmem.errors import ConfigError
 from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Capabilities
-from ipfsmem.published import ipns_record
+from ipfsmem_providers.name_records import canonical_name, checked_record
 from ipfsmem_providers.routing.client import RoutingClient
 
 _CAPABILITIES: Final = Capabilities(put=False, names=True, durable=False)
@@ -42,20 +42,12 @@ class RoutingProvider(ProviderBase):
 
     async def put_name(self, name: str, record: bytes) -> None:
         """Put a record to all operators; one that takes it is enough, `client.failures` tells of the others."""
-        try:
-            name = ipns_record.canonical_name(name)
-            ipns_record.verify_record(name, record)
-        except (FormatError, SealError) as error:
-            raise ProviderRefused(f"not a record of {name}: {error}") from error
+        name, _ = checked_record(name, record)
         await self.client.put(name, record)
 
     async def get_name(self, name: str) -> bytes | None:
         """The greatest valid record that any operator has."""
-        try:
-            name = ipns_record.canonical_name(name)
-        except FormatError as error:
-            raise ProviderRefused(str(error)) from error
-        return await self.client.get(name)
+        return await self.client.get(canonical_name(name))
 
     async def close(self) -> None:
         """Close connections."""

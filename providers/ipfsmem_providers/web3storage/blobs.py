@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncGenerator, Collection, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 from yarl import URL
@@ -19,13 +19,12 @@ from yarl import URL
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import FormatError, IpfsmemError, ProviderRefused, ProviderUnavailable
 from ipfsmem_providers.http.client import Http
+from ipfsmem_providers.http.concurrency import together
 from ipfsmem_providers.http.per_loop import PerLoop
 from ipfsmem_providers.web3storage import ucan
 from ipfsmem_providers.web3storage.rpc import Answer, Service
 from ipfsmem_providers.web3storage.shards import Blob, Slice, runs
 from ipfsmem_providers.web3storage.ucan import Message, Receipt, Signer
-
-T = TypeVar("T")
 
 _CONCURRENT: Final = 8
 #: Headers that an address cannot give: they belong to the connection.
@@ -319,14 +318,3 @@ def _first_byte(content_range: str | None, asked: int) -> int:
 
 def _multihash(digest: bytes) -> bytes:
     return b"\x12\x20" + digest
-
-
-async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Do things at the same time; the first failure ends the others before it is raised."""
-    tasks = [asyncio.ensure_future(item) for item in work]
-    try:
-        return list(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 
 from ipfsmem.content.car import car_bytes, read_car
 from ipfsmem.content.cid import CID, IDENTITY, raw_cid, varint
-from ipfsmem.errors import FormatError, ProviderRefused, SealError
+from ipfsmem.errors import FormatError, SealError
 from ipfsmem.published import ipns_record
+from ipfsmem_providers.name_records import canonical_name, checked_record
 from ipfsmem_providers.web3storage.ucan import CAR_CODEC
 from ipfsmem_providers.web3storage.uploads import Upload, Uploads, tag_of
 
@@ -32,11 +33,7 @@ class Names:
 
     async def put(self, name: str, record: bytes) -> None:
         """List a record unless a greater one is there. ProviderRefused when it is none of this name."""
-        try:
-            name = ipns_record.canonical_name(name)
-            offered = ipns_record.verify_record(name, record)
-        except (FormatError, SealError) as error:
-            raise ProviderRefused(f"not a record of {name}: {error}") from error
+        name, offered = checked_record(name, record)
         # What was read a moment ago will do: a greater record that came since stays beside this one and wins.
         listed, _ = await self._uploads.recent(("put", name, record), own=True)
         records = self._records(name, listed)
@@ -54,10 +51,7 @@ class Names:
 
     async def get(self, name: str) -> bytes | None:
         """The greatest record of a name that is listed."""
-        try:
-            name = ipns_record.canonical_name(name)
-        except FormatError as error:
-            raise ProviderRefused(str(error)) from error
+        name = canonical_name(name)
         listed, just_now = await self._uploads.recent(name, own=True)
         best = ipns_record.select(self._records(name, listed).values())
         if best is None and not just_now:

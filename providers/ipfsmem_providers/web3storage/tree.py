@@ -17,8 +17,9 @@ from ipfsmem.content.cid import CID, DAG_PB, RAW
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem.provider.contract import Block
+from ipfsmem_providers.http.concurrency import together
 from ipfsmem_providers.http.per_loop import PerLoop
-from ipfsmem_providers.web3storage.blobs import Blobs, together
+from ipfsmem_providers.web3storage.blobs import Blobs
 from ipfsmem_providers.web3storage.shards import (
     INDEX_BYTES,
     SMALL_BYTES,

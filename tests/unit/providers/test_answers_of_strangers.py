@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 from ipfsmem_providers import psa_client
 from ipfsmem_providers.gateways import Gateways
-from ipfsmem_providers.http.client import Http, _Call
+from ipfsmem_providers.http.client import Http
 from ipfsmem_providers.http.errors import Redactor, reason_of
 from yarl import URL
 
@@ -76,7 +76,7 @@ def test_s10_nor_at_the_end_of_an_address_or_of_a_pin_s_status() -> None:
     for before in range(440, 520):
         with pytest.raises(ProviderRefused) as caught:
             http._redirect(
-                _Call("POST", URL("https://a.example/"), {}, None, 0, 1, True, frozenset()),
+                http._request("POST", "https://a.example/", {}, whole=True),
                 _Redirect({"Location": "https://b.example/" + "x" * before + token}, 302),  # type: ignore[arg-type]
                 URL("https://a.example/"), {}, 0,
             )  # fmt: skip

@@ -22,6 +22,7 @@ from yarl import URL
 
 from ipfsmem.content.car import car_bytes, header, section
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
+from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.limits import BLOCK_MAX, Limits
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
@@ -610,3 +611,38 @@ def _came(listener: socket.socket) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def test_a_stored_file_that_the_own_gateway_cannot_give_now_is_an_outage() -> None:
+    """Stored files are read side by side, and one that failed came out as an ExceptionGroup: no error of a provider, so that
+    the whole sync ended with a traceback."""
+    body = b"an object that the provider laid out in its own way"
+    wanted = raw_cid(hashlib.sha256(body).digest())
+    name = wanted.digest.hex()[:40]
+    tree = build_tree({f"o/{name}": body})
+    blocks = dict(tree.blocks)
+    (folder,) = (link.cid for link in decode_node(blocks[tree.cid]).links)
+    served = {f"{tree.cid}": tree.cid, f"{tree.cid}/o": folder}
+
+    async def answer(request: web.Request) -> web.Response:
+        place = request.match_info["place"]
+        if place in served:
+            return web.Response(body=blocks[served[place]])
+        return web.Response(status=503 if place.endswith(name) else 404)
+
+    def app() -> web.Application:
+        made = web.Application()
+        made.router.add_get("/ipfs/{place:.+}", answer)
+        return made
+
+    async def ask(url: str) -> None:
+        own = OwnGateway("service", url, settings={"retry": ONCE})
+        try:
+            assert await own.get_blocks([tree.cid]) == {tree.cid: blocks[tree.cid]}
+            with pytest.raises(ProviderUnavailable, match="503"):
+                await own.get_blocks([wanted])
+        finally:
+            await own.close()
+
+    with serve(app) as url:
+        asyncio.run(ask(url))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ipfsmem_providers.http.body import Body, Multipart, SpooledCar
-from ipfsmem_providers.http.errors import REDACTED, Reason, Redactor, failure, joined, reason_of
+from ipfsmem_providers.http.errors import REDACTED, Reason, Redactor, combined, failure, reason_of
 from ipfsmem_providers.http.policy import RateLimiter, Retry, retry_after
 
 from ipfsmem.content.car import car_bytes
@@ -161,9 +161,9 @@ def test_failures() -> None:
     assert str(refused) == "pinata answered 403 to upload: NO_SCOPES_FOUND"
     busy = failure("pinata", 429, Reason(), after=7)
     assert isinstance(busy, ProviderUnavailable) and str(busy) == "pinata answered 429 (try again in 7 s)"
-    both = joined([refused, busy], "nobody took it")
+    both = combined([refused, busy], "nobody took it")
     assert isinstance(both, ProviderUnavailable) and "403" in str(both) and "429" in str(both)
-    assert isinstance(joined([refused, refused]), ProviderRefused)
+    assert isinstance(combined([refused, refused]), ProviderRefused)
 
 
 BLOCKS = [(raw_cid(hashlib.sha256(data).digest()), data) for data in (bytes([i]) * 70_000 for i in range(5))]

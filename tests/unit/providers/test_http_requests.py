@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 from ipfsmem_providers.http import addresses
 from ipfsmem_providers.http.body import Multipart, SpooledCar
-from ipfsmem_providers.http.client import Http, Unconnected, urls_of
+from ipfsmem_providers.http.client import Http, NotConnected, urls_of
 from ipfsmem_providers.http.policy import ONCE, Timeouts
 
 from ipfsmem.content.cid import raw_cid
@@ -69,8 +69,12 @@ def work() -> Clockwork:
     return Clockwork()
 
 
-def client(url: str, work: Clockwork | None = None, **options: Any) -> Http:
-    settings = {"timing": work.timing} if work else {}
+def client(
+    url: str, work: Clockwork | None = None, *, timeouts: Timeouts | None = None, **options: Any
+) -> Http:
+    settings: dict[str, Any] = {"timing": work.timing} if work else {}
+    if timeouts is not None:
+        settings["timeouts"] = timeouts
     options.setdefault("auth", {"Authorization": f"Bearer {TOKEN}"})
     return Http("service", trusted=[url], settings=settings, **options)
 
@@ -174,7 +178,7 @@ def test_a_long_retry_after_is_told_not_waited_for(site: Site, work: Clockwork) 
 def test_nobody_listens(work: Clockwork) -> None:
     http = client("http://127.0.0.1:1", work)
     error = fails(http, http.request("POST", "http://127.0.0.1:1/x?token=abcdefgh", body=b"x"))
-    assert isinstance(error, Unconnected) and "refused" in str(error)
+    assert isinstance(error, NotConnected) and "refused" in str(error)
     assert len(work.pauses) == 3  # no connection stood, so even a POST may be repeated
 
 
@@ -601,11 +605,11 @@ def test_a_host_that_is_silent_is_left_alone_for_a_while(work: Clockwork) -> Non
 
         async def body() -> None:
             for method, requests in (("POST", 2), ("GET", 2), ("PUT", 2)):
-                with pytest.raises(Unconnected):
+                with pytest.raises(NotConnected):
                     await http.request(method, url, body=b"x")
                 assert http.requests == requests
             await work.clock.sleep(61)
-            with pytest.raises(Unconnected):
+            with pytest.raises(NotConnected):
                 await http.request("GET", url)
             assert http.requests == 3
 
@@ -620,12 +624,11 @@ def test_p4_one_that_accepts_and_never_answers_costs_one_wait(work: Clockwork) -
 
     kept: dict[str, float] = {}
     with rude(talk) as one, rude(talk) as two:
-        first = Http("service", trusted=[one], timeouts=QUICK, settings={"silence": kept})
+        first = Http("service", trusted=[one], settings={"silence": kept, "timeouts": QUICK})
         second = Http(
             "service",
             trusted=[two],
-            timeouts=Timeouts(stall=1.6, connect=0.3, little=1),
-            settings={"silence": kept},
+            settings={"silence": kept, "timeouts": Timeouts(stall=1.6, connect=0.3, little=1)},
         )
 
         async def ask() -> list[float]:

@@ -1,0 +1,34 @@
+"""Several things at the same time: the first that fails ends the others, and its error comes out as it is.
+
+`asyncio.TaskGroup` raises an ExceptionGroup instead, which nobody who expects a ProviderError catches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of all of `work`, in its order."""
+    tasks = [asyncio.ensure_future(item) for item in work]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def for_each(items: Sequence[T], work: Callable[[T], Awaitable[None]], at_once: int) -> None:
+    """Do `work` on each item, on at most `at_once` of them at the same time."""
+    queue = iter(items)
+
+    async def worker() -> None:
+        for item in queue:
+            await work(item)
+
+    await together(worker() for _ in range(min(at_once, len(items))))
