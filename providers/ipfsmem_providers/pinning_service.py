@@ -29,8 +29,8 @@ from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
 from ipfsmem_providers.gateways import Gateways
 from ipfsmem_providers.http.addresses import is_public
 from ipfsmem_providers.http.client import Http, origin_of, urls_of
+from ipfsmem_providers.http.polling import Polling
 from ipfsmem_providers.http.tokens import shown, token_for
-from ipfsmem_providers.http.waiting import Waiting
 from ipfsmem_providers.psa_client import (
     FAILED,
     ORIGINS_MAX,
@@ -177,8 +177,8 @@ class PinningServiceProvider(ProviderBase):
 
     async def _wait(self, request: Request) -> Request:
         """Look again until it is pinned or failed, while patience lasts."""
-        waiting = Waiting(self._http.timing, self._patience)
-        while request.status not in (PINNED, FAILED) and await waiting.pause():
+        polling = Polling(self._http.timing, self._patience)
+        while request.status not in (PINNED, FAILED) and await polling.pause():
             request = await self._client.status(request.id) or request
         return request
 

@@ -19,7 +19,7 @@ from ipfsmem_providers.http.client import Http
 from ipfsmem_providers.web3storage import Web3Storage, ucan
 from ipfsmem_providers.web3storage.rpc import Service
 from ipfsmem_providers.web3storage.ucan import Signer
-from ipfsmem_providers.web3storage.uploads import Kind, Upload
+from ipfsmem_providers.web3storage.uploads import IndexKind, Upload
 
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.content.dagpb import decode_node
@@ -430,7 +430,7 @@ def test_a_few_blocks_of_a_large_shard_cost_little(server: Server, space: Space)
 # -- many small publishes ------------------------------------------------------------------------------------------
 
 
-def indexes(listed: Mapping[CID, Upload]) -> list[Kind | None]:
+def indexes(listed: Mapping[CID, Upload]) -> list[IndexKind | None]:
     return sorted((item.kind for item in listed.values() if item.is_index), key=str)
 
 
@@ -451,8 +451,8 @@ def test_many_small_publishes_leave_few_shards_to_ask_for(server: Server, space:
                 worst, sum(after[what] - before[what] for what in ("rpc", "receipts", "gets", "puts"))
             )
             kinds = indexes(await provider._uploads.refresh())
-            assert kinds.count(Kind.SMALL) <= 6 and kinds.count(Kind.LARGE) == 1
-        assert kinds.count(Kind.PAST) == 3
+            assert kinds.count(IndexKind.SMALL) <= 6 and kinds.count(IndexKind.LARGE) == 1
+        assert kinds.count(IndexKind.MERGED) == 3
         # A merge: six shards are found and read (19), three blobs go out (9), and so on; the service reads two indexes.
         assert worst == 33
         for number, most in ((20, 8), (19, 8), (11, 21), (3, 21), (0, 21)):
@@ -466,7 +466,7 @@ def test_many_small_publishes_leave_few_shards_to_ask_for(server: Server, space:
         # The large shard, at most six small ones, their indexes: what only served older roots is gone.
         assert len(space.blobs()) <= 14
         kinds = indexes(await provider._uploads.refresh())
-        assert Kind.PAST not in kinds
+        assert IndexKind.MERGED not in kinds
         check_whole(await dag(space.open(), trees[20].cid), trees[20])
 
     run(body())
@@ -487,8 +487,8 @@ def test_a_merge_that_was_cut_off_is_finished_by_the_next_publish(server: Server
                 await publish(provider, tree, known)
             known |= set(cids(tree))
             kinds = indexes(await provider._uploads.refresh())
-            assert kinds.count(Kind.SMALL) == [1, 2, 3, 4, 5, 6, 7, 2, 3, 4, 5, 6][number], number
-            assert kinds.count(Kind.PAST) == (number >= 6)
+            assert kinds.count(IndexKind.SMALL) == [1, 2, 3, 4, 5, 6, 7, 2, 3, 4, 5, 6][number], number
+            assert kinds.count(IndexKind.MERGED) == (number >= 6)
         for tree in trees:
             check_whole(await dag(space.open(), tree.cid), tree)
 
@@ -512,7 +512,7 @@ def test_without_the_right_to_remove_nothing_is_merged(space: Space) -> None:
             await publish(provider, tree, known)
             known |= set(cids(tree))
             await provider.pins("mine")
-        assert indexes(await provider._uploads.refresh()) == [Kind.SMALL] * 9
+        assert indexes(await provider._uploads.refresh()) == [IndexKind.SMALL] * 9
         check_whole(await dag(space.open(), trees[-1].cid), trees[-1])
 
     run(body())

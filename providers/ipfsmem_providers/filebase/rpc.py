@@ -18,7 +18,7 @@ from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem.provider.contract import Pin
 from ipfsmem_providers.http.body import Multipart, SpooledCar
 from ipfsmem_providers.http.client import Http
-from ipfsmem_providers.http.waiting import Waiting
+from ipfsmem_providers.http.polling import Polling
 from ipfsmem_providers.psa_client import PINNED, PINNING, QUEUED, PinningClient
 
 _LISTED: Final = (QUEUED, PINNING, PINNED)
@@ -88,11 +88,11 @@ class Rpc:
         else:
             request = await self._client.add(root, name)
         # Its blocks came with the import, so the first look mostly finds it done.
-        waiting = Waiting(self._http.timing, self._patience, at_once=True)
+        polling = Polling(self._http.timing, self._patience, at_once=True)
         while request.status in (QUEUED, PINNING):
-            if not await waiting.pause():
+            if not await polling.pause():
                 raise self._http.unavailable(
-                    f"filebase is still pinning {root} after {waiting.waited:.0f} s ({request.status})"
+                    f"filebase is still pinning {root} after {polling.waited:.0f} s ({request.status})"
                 )
             request = await self._client.status(request.id) or request
         if request.status != PINNED:

@@ -21,7 +21,7 @@ from ipfsmem_providers.filebase.signing import Signer
 from ipfsmem_providers.http.body import SpooledCar
 from ipfsmem_providers.http.client import ANSWER_MAX, Answer, Http
 from ipfsmem_providers.http.pages import Pages
-from ipfsmem_providers.http.waiting import Waiting
+from ipfsmem_providers.http.polling import Polling
 
 PREFIX: Final = "ipfsmem/"
 _CID: Final = "x-amz-meta-cid"
@@ -121,13 +121,13 @@ class Bucket:
 
     async def _wait(self, key: str, size: int) -> str:
         """Ask for the CID until it is there."""
-        waiting = Waiting(self._http.timing, self._patience + size / 1_000_000, at_once=True)
-        while await waiting.pause():
+        polling = Polling(self._http.timing, self._patience + size / 1_000_000, at_once=True)
+        while await polling.pause():
             answered = await self._cid(key)
             if answered:
                 return answered
         raise self._http.unavailable(
-            f"filebase stored the object {key} but gave it no CID within {waiting.waited:.0f} s: either it is still being "
+            f"filebase stored the object {key} but gave it no CID within {polling.waited:.0f} s: either it is still being "
             f"imported, or {self._bucket} is no IPFS bucket and pins nothing (FILEBASE_S3_URL can name another host: "
             "https://s3.filebase.com or https://s3.filebase.io)"
         )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from ipfsmem_providers.http.client import Http
-    from ipfsmem_providers.http.stall import Budget
+    from ipfsmem_providers.http.progress import Budget
 
 T = TypeVar("T")
 

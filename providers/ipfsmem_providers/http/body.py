@@ -1,7 +1,7 @@
-"""Bodies of uploads that can be sent again: a CAR spooled to disk, and multipart forms.
+"""Bodies of uploads that can be sent again: bytes and CARs spooled to disk, and multipart forms.
 
-Their length is known before they are sent, and they can be read from the start for each attempt. Blocks are checked
-against their CIDs on the way in. Nothing here sends anything.
+Their length is known before they are sent, and each attempt reads them from the start. Blocks are checked against their
+CIDs when they are added. Nothing here sends anything.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import secrets
 import tempfile
 from collections.abc import AsyncIterator, Iterable
-from typing import IO, Final, Protocol, runtime_checkable
+from typing import IO, Final, Protocol, Self, runtime_checkable
 
 from ipfsmem.content.car import header, section
 from ipfsmem.content.cid import CID
@@ -21,7 +21,7 @@ from ipfsmem.provider.contract import Block
 
 CAR_TYPE: Final = "application/vnd.ipld.car"
 _PIECE: Final = 256 * 1024
-#: Pieces of a form are sent from so many bytes on.
+#: Small pieces of a form are joined into pieces of at least this many bytes.
 _TOGETHER: Final = 64 * 1024
 _IN_MEMORY: Final = 8 * 1024 * 1024
 
@@ -42,55 +42,35 @@ class Body(Protocol):
         """All of it, from the start."""
 
 
-class SpooledCar:
-    """A CAR in a temporary file (in memory while small): `size`, `sha256`, `count` of blocks, and its bytes.
+class SpooledFile:
+    """Bytes to send, in memory while they are few and in a temporary file beyond that: a Body.
 
-    Use it as a context manager, so that the file goes:
-
-        with await SpooledCar.write(root, blocks) as car:
-            await http.request("POST", url, body=car)
+    Close it, or use it as a context manager, so that the file is removed.
     """
+
+    content_type = "application/octet-stream"
 
     def __init__(self) -> None:
         self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
         self._hash = hashlib.sha256()
-        self._last = self._file.tell()
-        self.size = 0
-        self.count = 0
-        self.content_type = CAR_TYPE
-
-    @classmethod
-    async def write(cls, root: CID, blocks: Iterable[Block]) -> SpooledCar:
-        """Read `blocks` once, in order, on this thread. ProviderRefused for one that does not match its CID."""
-        car = cls()
-        try:
-            car._append(header([root]))
-            seen: set[CID] = set()
-            for cid, data in blocks:
-                if cid in seen:
-                    continue
-                try:
-                    verify_block(cid, data)
-                except (BlockError, LimitError) as error:
-                    raise ProviderRefused(f"block {cid} was not sent: {error}") from error
-                seen.add(cid)
-                car.count += 1
-                before = car.size // _PIECE
-                car._append(section(cid, data))
-                if car.size // _PIECE != before:
-                    await asyncio.sleep(0)
-        except BaseException:
-            car.close()
-            raise
-        return car
+        self.size = 0  #: bytes
 
     @property
     def sha256(self) -> bytes:
-        """SHA-256 of the whole CAR."""
+        """SHA-256 of all bytes."""
         return self._hash.digest()
 
+    def append(self, data: bytes) -> None:
+        """Add bytes. StorageError when the disk has no room."""
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise StorageError(f"no room for a temporary file: {error}") from error
+        self._hash.update(data)
+        self.size += len(data)
+
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The CAR's bytes, from the start. One reader at a time."""
+        """All bytes, from the start. One reader at a time."""
         async for piece in self.part(0, self.size):
             yield piece
 
@@ -111,19 +91,50 @@ class SpooledCar:
         """Remove the temporary file."""
         self._file.close()
 
-    def __enter__(self) -> SpooledCar:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _append(self, data: bytes) -> None:
+
+class SpooledCar(SpooledFile):
+    """A CAR and the `count` of its blocks:
+
+    with await SpooledCar.write(root, blocks) as car:
+        await http.request("POST", url, body=car)
+    """
+
+    content_type = CAR_TYPE
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    @classmethod
+    async def write(cls, root: CID, blocks: Iterable[Block]) -> SpooledCar:
+        """Read `blocks` once, in order, on this thread. ProviderRefused for one that does not match its CID."""
+        car = cls()
         try:
-            self._file.write(data)
-        except OSError as error:
-            raise StorageError(f"no room for a temporary file: {error}") from error
-        self._hash.update(data)
-        self.size += len(data)
+            car.append(header([root]))
+            seen: set[CID] = set()
+            for cid, data in blocks:
+                if cid in seen:
+                    continue
+                try:
+                    verify_block(cid, data)
+                except (BlockError, LimitError) as error:
+                    raise ProviderRefused(f"block {cid} was not sent: {error}") from error
+                seen.add(cid)
+                car.count += 1
+                before = car.size // _PIECE
+                car.append(section(cid, data))
+                if car.size // _PIECE != before:
+                    await asyncio.sleep(0)
+        except BaseException:
+            car.close()
+            raise
+        return car
 
 
 class Multipart:

@@ -55,7 +55,7 @@ from ipfsmem_providers.http.answer import ANSWER_MAX, ERROR_MAX, Answer, Stream
 from ipfsmem_providers.http.body import Body
 from ipfsmem_providers.http.errors import Redactor
 from ipfsmem_providers.http.policy import Outages, RateLimiter, Retry, Silence, Timeouts, Timing, retry_after
-from ipfsmem_providers.http.stall import Budget, Progress, WatchedBody
+from ipfsmem_providers.http.progress import Budget, Progress, WatchedBody
 
 __all__ = [
     "ANSWER_MAX",

@@ -27,7 +27,7 @@ from ipfsmem.errors import (
 )
 from ipfsmem.provider.contract import Block, Pin
 from ipfsmem.published import ipns_record
-from ipfsmem_providers.http.afterwards import Afterwards
+from ipfsmem_providers.http.background import BackgroundWork
 from ipfsmem_providers.http.body import Multipart
 from ipfsmem_providers.http.per_loop import PerLoop
 from ipfsmem_providers.kubo.pins import Pins
@@ -67,7 +67,7 @@ class Names:
     """Records at one node."""
 
     def __init__(
-        self, rpc: KuboRpc, pins: Pins, read: Read, write: Write, network: Network, afterwards: Afterwards
+        self, rpc: KuboRpc, pins: Pins, read: Read, write: Write, network: Network, afterwards: BackgroundWork
     ) -> None:
         """`read` and `write` move blocks."""
         self._rpc = rpc
@@ -75,7 +75,7 @@ class Names:
         self._read = read
         self._write = write
         self._network = network
-        self._afterwards = afterwards
+        self._background = afterwards
         #: Records of a name that were read: what a CID stands for never changes.
         self._verified: dict[tuple[str, CID], ipns_record.Record] = {}
 
@@ -102,7 +102,7 @@ class Names:
                 if pin.cid != cid:
                     await self._pins.drop(pin)
         if await self._rpc.at_least(*_NETWORK_VERSION):
-            self._afterwards.begin(f"the network and the name {name[:16]}…", self._network.put(name, record))
+            self._background.begin(f"the network and the name {name[:16]}…", self._network.put(name, record))
 
     async def get(self, name: str) -> bytes | None:
         """The greatest record that the node has, or that is heard of in the network in time."""

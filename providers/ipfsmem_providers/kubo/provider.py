@@ -29,7 +29,7 @@ from ipfsmem.content.limits import OWN
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
 from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Block, Capabilities, Pin
-from ipfsmem_providers.http.afterwards import BOUND, Afterwards
+from ipfsmem_providers.http.background import BOUND, BackgroundWork
 from ipfsmem_providers.http.body import Multipart, SpooledCar
 from ipfsmem_providers.http.tokens import token_for
 from ipfsmem_providers.kubo.blocks import Blocks
@@ -75,10 +75,10 @@ class KuboProvider(ProviderBase):
         self._pins = Pins(self._rpc, self._patience)
         self._name = f"kubo:{self._rpc.http.redact(self._rpc.url)}"
         self._blocks = Blocks(self._rpc, self._name, self._patience)
-        self._afterwards = Afterwards(min(BOUND, self._patience))
+        self._background = BackgroundWork(min(BOUND, self._patience))
         self._heard = Network(self._rpc, self._patience, ask=self._network)
         self._names = Names(
-            self._rpc, self._pins, self._blocks.get, self.put_car, self._heard, self._afterwards
+            self._rpc, self._pins, self._blocks.get, self.put_car, self._heard, self._background
         )
         alias = setting(settings, "KUBO_ALIAS")
         self._alias = Alias(self._rpc, alias, self._patience) if alias else None
@@ -147,7 +147,7 @@ class KuboProvider(ProviderBase):
         """Pin a root, and list it under a name."""
         made = await self._pins.add(root, name, self._now())
         if self._alias is not None:
-            self._afterwards.begin("the alias", self._alias.point(root))
+            self._background.begin("the alias", self._alias.point(root))
         return made
 
     async def pins(self, name: str) -> list[Pin]:
@@ -182,11 +182,11 @@ class KuboProvider(ProviderBase):
 
     async def settle(self) -> list[str]:
         """Wait until the network has what it was given, at most 20 seconds."""
-        return await self._afterwards.settle()
+        return await self._background.settle()
 
     async def close(self) -> None:
         """Close connections. The network gets nothing more."""
-        await self._afterwards.end()
+        await self._background.end()
         await self._heard.end()
         await self._rpc.close()
 

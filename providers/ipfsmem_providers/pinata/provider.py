@@ -37,8 +37,8 @@ from ipfsmem.provider.contract import Block, Capabilities, Pin
 from ipfsmem_providers.gateways.own_gateway import OwnGateway
 from ipfsmem_providers.http.body import Body, SpooledCar
 from ipfsmem_providers.http.client import Http
+from ipfsmem_providers.http.polling import Polling
 from ipfsmem_providers.http.tokens import token_for
-from ipfsmem_providers.http.waiting import Waiting
 from ipfsmem_providers.pinata import api as pinata_api
 from ipfsmem_providers.pinata import plan as pinata_plan
 from ipfsmem_providers.pinata import proof as pinata_proof
@@ -247,12 +247,12 @@ class PinataProvider(ProviderBase):
 
     async def _listed(self, root: CID, name: str) -> File:
         """The entry that a finished upload made whose answer names no id."""
-        waiting = Waiting(self._http.timing, self._patience)
+        polling = Polling(self._http.timing, self._patience)
         while True:
             file = await self._placed(root, name)
             if file is not None:
                 return file
-            await self._wait(waiting, "pinata does not list the upload yet")
+            await self._wait(polling, "pinata does not list the upload yet")
 
     async def _put_folder(self, root: CID, car: SpooledCar, name: str) -> CID:
         parts = await _parts(root, car, name)
@@ -320,9 +320,9 @@ class PinataProvider(ProviderBase):
 
     async def _settled(self, file: File, root: CID | None, name: str) -> CID | None:
         """The CID of an entry once it has one, listed under `name`; None when the entry is gone."""
-        waiting = Waiting(self._http.timing, self._patience)
+        polling = Polling(self._http.timing, self._patience)
         while file.pending:
-            await self._wait(waiting, f"pinata is still processing the upload of {root or name}")
+            await self._wait(polling, f"pinata is still processing the upload of {root or name}")
             again = await self._api.file(file.id)
             if again is None:
                 return None
@@ -346,7 +346,7 @@ class PinataProvider(ProviderBase):
 
     async def _pin(self, root: CID, name: str) -> Pin:
         asked = False
-        waiting = Waiting(self._http.timing, self._patience)
+        polling = Polling(self._http.timing, self._patience)
         while True:
             async for file in self._api.files(cid=str(root)):
                 if file.cid != str(root):
@@ -365,11 +365,11 @@ class PinataProvider(ProviderBase):
             if not statuses and not asked:
                 await self._api.pin_by_cid(str(root), name, {ROOT_KEY: str(root)})
                 asked = True
-            await self._wait(waiting, f"pinata is still looking for {root}")
+            await self._wait(polling, f"pinata is still looking for {root}")
 
     async def _pin_legacy(self, root: CID, name: str) -> Pin:
         asked = False
-        waiting = Waiting(self._http.timing, self._patience)
+        polling = Polling(self._http.timing, self._patience)
         while True:
             async for row in self._legacy.rows(hashContains=str(root)):
                 if row.ipfs_pin_hash != str(root):
@@ -380,7 +380,7 @@ class PinataProvider(ProviderBase):
             if not asked:
                 await self._legacy.pin(str(root), name)
                 asked = True
-            await self._wait(waiting, f"pinata is still looking for {root}")
+            await self._wait(polling, f"pinata is still looking for {root}")
 
     async def _put_legacy(self, root: CID, car: SpooledCar, name: str) -> CID:
         async for row in self._legacy.rows(**{"metadata[name]": name}):
@@ -406,10 +406,10 @@ class PinataProvider(ProviderBase):
             self._remember_legacy(answered, name, done.created_at)
         return answered
 
-    async def _wait(self, waiting: Waiting, what: str) -> None:
+    async def _wait(self, polling: Polling, what: str) -> None:
         """Wait until the next look is due. ProviderUnavailable when patience ends."""
-        if not await waiting.pause():
-            raise self._http.unavailable(f"{what} after {waiting.waited:.0f} s; it goes on there")
+        if not await polling.pause():
+            raise self._http.unavailable(f"{what} after {polling.waited:.0f} s; it goes on there")
 
     def _remember(self, pin: Pin) -> None:
         self._recent[pin.cid, pin.name] = pin

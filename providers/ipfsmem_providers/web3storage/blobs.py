@@ -23,7 +23,7 @@ from ipfsmem_providers.http.concurrency import together
 from ipfsmem_providers.http.per_loop import PerLoop
 from ipfsmem_providers.web3storage import ucan
 from ipfsmem_providers.web3storage.rpc import Answer, Service
-from ipfsmem_providers.web3storage.shards import Blob, Slice, runs
+from ipfsmem_providers.web3storage.shards import Blob, Slice, group_slices
 from ipfsmem_providers.web3storage.ucan import Message, Receipt, Signer
 
 _CONCURRENT: Final = 8
@@ -74,7 +74,7 @@ class Blobs:
         done = [ucan.make_receipt(task.keys, task.put) for task in waiting if task.keys and task.put]
         if done:
             await self._service.conclude(done, what)
-        await together(self._settle(task, what) for task in tasks)
+        await together(self._confirm(task, what) for task in tasks)
 
     async def _task(self, blob: Blob, answer: Answer, what: str) -> _Task:
         tokens: dict[str, ucan.Token] = {}
@@ -123,10 +123,10 @@ class Blobs:
         }
         async with self._slots():
             await self._http.request(
-                "PUT", self._known(url), body=task.blob, headers=headers, what="store a blob"
+                "PUT", self._allowed(url), body=task.blob, headers=headers, what="store a blob"
             )
 
-    async def _settle(self, task: _Task, what: str) -> None:
+    async def _confirm(self, task: _Task, what: str) -> None:
         """Have the service's word that it took the blob, and remember where it says that the blob is."""
         receipt, message = task.accepted, task.message
         if receipt is None:
@@ -137,7 +137,7 @@ class Blobs:
             raise self._service.failure("blob/accept", receipt.error, what)
         location = _location(receipt, message)
         if location:
-            self._where[task.blob.digest] = location
+            self._where[task.blob.sha256] = location
 
     async def remove(self, digests: Collection[bytes]) -> None:
         """Let go of blobs; those that are not there are gone already."""
@@ -155,7 +155,7 @@ class Blobs:
             return None
         async with self._slots():
             answer = await self._http.request(
-                "GET", self._known(url), allow=_ABSENT, max_bytes=most, redirects=2, what="read a blob"
+                "GET", self._allowed(url), allow=_ABSENT, max_bytes=most, redirects=2, what="read a blob"
             )
         if answer.status in _ABSENT or hashlib.sha256(answer.body).digest() != digest:
             return None
@@ -168,10 +168,10 @@ class Blobs:
         url = (await self.locate([shard])).get(shard) if slices else None
         if url is None:
             return found
-        first, *others = runs(slices)
-        if await self._read_run(self._known(url), first, slices, found):
+        first, *others = group_slices(slices)
+        if await self._read_run(self._allowed(url), first, slices, found):
             others = [group for group in others if any(digest not in found for _, _, digest in group)]
-            await together(self._read_run(self._known(url), group, slices, found) for group in others)
+            await together(self._read_run(self._allowed(url), group, slices, found) for group in others)
         return found
 
     async def _read_run(
@@ -193,7 +193,7 @@ class Blobs:
         slices = [item for item in slices if item[1] > 0]
         url = (await self.locate([shard])).get(shard) if slices else None
         if url is not None:
-            async with contextlib.aclosing(self._parts(self._known(url), slices, slices)) as parts:
+            async with contextlib.aclosing(self._parts(self._allowed(url), slices, slices)) as parts:
                 async for digest, data in parts:
                     if digest:
                         yield digest, data
@@ -278,7 +278,7 @@ class Blobs:
 
     # -- addresses -------------------------------------------------------------------------------------------------
 
-    def _known(self, url: Any) -> str:
+    def _allowed(self, url: Any) -> str:
         """A URL that the service gave. Other ports of its own host are as good as itself; others must be public."""
         if not isinstance(url, str):
             raise self._unavailable("gave no address for a blob")

@@ -8,13 +8,15 @@ as a multihash of SHA-256) for a link. Nothing here knows what a UCAN is.
 from __future__ import annotations
 
 import base64
+import hashlib
 import struct
 from typing import Any, Final
 
 import msgspec
 
-from ipfsmem.content.cid import CID, IDENTITY, decode_cid, read_varint
+from ipfsmem.content.cid import CID, DAG_CBOR, IDENTITY, decode_cid, read_varint
 from ipfsmem.errors import FormatError, IpfsmemError
+from ipfsmem.provider.contract import Block
 
 _DEPTH_MAX: Final = 64
 #: Longest CID that carries its content, in bytes: an IPNS record in a CAR.
@@ -27,6 +29,11 @@ def encode(value: Any) -> bytes:
     out: list[bytes] = []
     _write(out, value, _DEPTH_MAX)
     return b"".join(out)
+
+
+def block_of(data: bytes) -> Block:
+    """DAG-CBOR as a block, named by its SHA-256."""
+    return CID(1, DAG_CBOR, b"\x12\x20" + hashlib.sha256(data).digest()), data
 
 
 def head(major: int, number: int) -> bytes:

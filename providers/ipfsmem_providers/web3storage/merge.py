@@ -16,14 +16,14 @@ import msgspec
 
 from ipfsmem.content.cid import CID
 from ipfsmem.provider.contract import Block
+from ipfsmem_providers.web3storage.contents import Contents, links_of
 from ipfsmem_providers.web3storage.shards import Slices, read_shard
-from ipfsmem_providers.web3storage.tree import Contents, links_of
-from ipfsmem_providers.web3storage.uploads import Kind, Upload
+from ipfsmem_providers.web3storage.uploads import IndexKind, Upload
 
 _SHA256: Final = b"\x12\x20"
 
 
-class Merge(msgspec.Struct, frozen=True):
+class MergePlan(msgspec.Struct, frozen=True):
     """Small shards with their bytes, what lies where in them, and the indexes that a new one replaces.
 
     `replaced` may also name indexes whose replacement is listed already: what a publish that was cut off left behind.
@@ -34,33 +34,33 @@ class Merge(msgspec.Struct, frozen=True):
     replaced: list[Upload]
 
 
-async def plan(contents: Contents, known: Mapping[CID, Upload], most: int) -> Merge | None:
+async def plan_merge(contents: Contents, known: Mapping[CID, Upload], most: int) -> MergePlan | None:
     """What to merge now, given the upload list; None when there are at most `most` small shards.
 
     Reads those shards. One that cannot be read stays as it is.
     """
     listed = {digest for item in known.values() if not item.is_index for digest in item.shards}
-    ours = [item for item in known.values() if item.kind is Kind.SMALL and item.small in listed]
+    ours = [item for item in known.values() if item.kind is IndexKind.SMALL and item.small in listed]
     if len(ours) <= most:
         return None
-    contents.show(known.values())
+    contents.set_uploads(known.values())
     # More than one too many: a publish was cut off before it cleared away what it had replaced.
-    past = [item for item in known.values() if item.kind is Kind.PAST and len(ours) > most + 1]
-    await contents.read(past)
-    done = {shard for item in past for shard in contents.about(item)}
+    past = [item for item in known.values() if item.kind is IndexKind.MERGED and len(ours) > most + 1]
+    await contents.read_indexes(past)
+    done = {shard for item in past for shard in contents.shards_of_index(item)}
     left = sorted((item for item in ours if item.small not in done), key=lambda item: item.small)
     replaced = [item for item in ours if item.small in done]
     small: dict[bytes, bytes] = {}
     slices: dict[bytes, Slices] = {}
     if len(left) > most:
-        await contents.hold(item.small for item in left)
+        await contents.load_small(item.small for item in left)
         for item in left:
-            data = contents.small(item.small)
+            data = contents.small_shard(item.small)
             if data is not None:
                 small[item.small] = data
                 slices[item.small] = _slices(data)
                 replaced.append(item)
-    return Merge(small, slices, replaced) if replaced else None
+    return MergePlan(small, slices, replaced) if replaced else None
 
 
 def _slices(shard: bytes) -> Slices:
@@ -70,7 +70,7 @@ def _slices(shard: bytes) -> Slices:
     return found
 
 
-def carry(root: CID, blocks: Iterable[Block], small: Iterable[bytes]) -> Iterator[Block]:
+def with_merged_blocks(root: CID, blocks: Iterable[Block], small: Iterable[bytes]) -> Iterator[Block]:
     """`blocks`, then what the tree needs of blocks in small shards, parents first: what to put into one shard instead.
 
     Followed are links in `blocks` and in small shards only. What can be reached through older shards alone stays where

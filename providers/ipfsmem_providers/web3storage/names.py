@@ -12,11 +12,10 @@ import hashlib
 from collections.abc import Mapping
 
 from ipfsmem.content.car import car_bytes, read_car
-from ipfsmem.content.cid import CID, IDENTITY, raw_cid, varint
+from ipfsmem.content.cid import CAR, CID, IDENTITY, raw_cid, varint
 from ipfsmem.errors import FormatError, SealError
 from ipfsmem.published import ipns_record
 from ipfsmem_providers.name_records import canonical_name, checked_record
-from ipfsmem_providers.web3storage.ucan import CAR_CODEC
 from ipfsmem_providers.web3storage.uploads import Upload, Uploads, tag_of
 
 #: In front of a name in its tag, so that it is no pin's.
@@ -37,7 +36,7 @@ class Names:
         # What was read a moment ago will do: a greater record that came since stays beside this one and wins.
         listed, _ = await self._uploads.recent(("put", name, record), own=True)
         records = self._records(name, listed)
-        self._uploads.asked(name)
+        self._uploads.note_question(name)
         best = ipns_record.select(records.values())
         if best is None or ipns_record.order(best) < ipns_record.order(offered):
             root = raw_cid(hashlib.sha256(record).digest())
@@ -55,7 +54,7 @@ class Names:
         listed, just_now = await self._uploads.recent(name, own=True)
         best = ipns_record.select(self._records(name, listed).values())
         if best is None and not just_now:
-            best = ipns_record.select(self._records(name, await self._uploads.again()).values())
+            best = ipns_record.select(self._records(name, await self._uploads.reread_once()).values())
         return best.encoded if best else None
 
     def _records(self, name: str, listed: Mapping[CID, Upload]) -> dict[CID, ipns_record.Record]:
@@ -71,7 +70,7 @@ class Names:
 
 def _inline(root: CID, record: bytes) -> CID:
     car = car_bytes([root], [(root, record)])
-    return CID(1, CAR_CODEC, bytes((IDENTITY,)) + varint(len(car)) + car)
+    return CID(1, CAR, bytes((IDENTITY,)) + varint(len(car)) + car)
 
 
 def _record(upload: Upload) -> bytes:

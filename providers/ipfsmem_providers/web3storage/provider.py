@@ -43,7 +43,8 @@ from ipfsmem_providers.http.client import Http
 from ipfsmem_providers.settings import choice, setting
 from ipfsmem_providers.web3storage import ucan
 from ipfsmem_providers.web3storage.blobs import Blobs
-from ipfsmem_providers.web3storage.merge import Merge, carry, plan
+from ipfsmem_providers.web3storage.contents import Contents
+from ipfsmem_providers.web3storage.merge import MergePlan, plan_merge, with_merged_blocks
 from ipfsmem_providers.web3storage.names import Names
 from ipfsmem_providers.web3storage.rpc import Service
 from ipfsmem_providers.web3storage.settings import check_delegation, identity, service_url, shard_size
@@ -56,8 +57,7 @@ from ipfsmem_providers.web3storage.shards import (
     shard_cid,
     shards,
 )
-from ipfsmem_providers.web3storage.tree import Contents
-from ipfsmem_providers.web3storage.uploads import Kind, Upload, Uploads, mark_of, tag_of
+from ipfsmem_providers.web3storage.uploads import IndexKind, Upload, Uploads, mark_of, tag_of
 
 _NAME_MAX: Final = 255
 #: Small shards that a publish leaves as they are; one more, and it puts what it needs of them into its own.
@@ -132,12 +132,12 @@ class Web3Storage(ProviderBase):
         waiting: Shard | None = None
         merge = await self._merge()
         if merge is not None:
-            blocks = carry(root, blocks, merge.small.values())
+            blocks = with_merged_blocks(root, blocks, merge.small.values())
         filled = shards(root, blocks, most_bytes=self._shard_bytes)
         try:
             async for shard in filled:
                 full, waiting = waiting, shard
-                sent[shard.digest] = shard.slices
+                sent[shard.sha256] = shard.slices
                 if full is not None:
                     with full:
                         await self._blobs.add([full])
@@ -148,7 +148,7 @@ class Web3Storage(ProviderBase):
             if waiting is not None:
                 waiting.close()
         await self._uploads.add([(root, [tag, *(shard_cid(digest) for digest in sent)])])
-        self._contents.learn(sent)
+        self._contents.add_shards(sent)
         self._last = (root, tag)
         if merge is not None and waiting is not None:
             await self._clear(merge)
@@ -161,7 +161,7 @@ class Web3Storage(ProviderBase):
         # Whole trees were listed when they were complete.
         if not all(cid in known and known[cid].is_pin for cid in cids):
             await self._look(cids, just_now)
-            return {cid for cid in cids if self._contents.find(cid)}
+            return {cid for cid in cids if self._contents.positions(cid)}
         return set(cids)
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
@@ -268,17 +268,17 @@ class Web3Storage(ProviderBase):
 
     async def _find(self, cids: Sequence[CID]) -> None:
         """Learn where blocks lie, as far as that is to be known; asks for nothing when it is known."""
-        if all(self._contents.find(cid) for cid in cids):
+        if all(self._contents.positions(cid) for cid in cids):
             return
         _, just_now = await self._uploads.recent(("blocks", frozenset(cids)))
         await self._look(cids, just_now)
 
     async def _look(self, cids: Collection[CID], just_now: bool) -> None:
         """Look in the list as it is known, and in a new one when that does not do and was not read just now."""
-        self._contents.show(self._uploads.known.values())
-        if not await self._contents.look(cids) and not just_now:
-            self._contents.show((await self._uploads.refresh()).values())
-            await self._contents.look(cids)
+        self._contents.set_uploads(self._uploads.known.values())
+        if not await self._contents.search(cids) and not just_now:
+            self._contents.set_uploads((await self._uploads.refresh()).values())
+            await self._contents.search(cids)
 
     async def _tree(self, root: CID) -> AsyncIterator[Block]:
         await self._find([root])
@@ -286,36 +286,36 @@ class Web3Storage(ProviderBase):
             async for block in blocks:
                 yield block
 
-    async def _merge(self) -> Merge | None:
+    async def _merge(self) -> MergePlan | None:
         """What this publish is to put into its own shard beside new blocks; never a reason for it to fail."""
         if not (self._reads and self._may("upload/remove")):
             return None
         try:
-            return await plan(self._contents, self._uploads.known, self._many)
+            return await plan_merge(self._contents, self._uploads.known, self._many)
         except ProviderError:
             return None
 
-    async def _clear(self, merge: Merge) -> None:
+    async def _clear(self, merge: MergePlan) -> None:
         """Take indexes off the list that another one has replaced. When this is cut off, the next publish does it."""
         with contextlib.suppress(ProviderError):
             await self._uploads.remove([item.root for item in merge.replaced])
 
     async def _send_last(
-        self, root: CID, shard: Shard, sent: Mapping[bytes, Slices], merge: Merge | None
+        self, root: CID, shard: Shard, sent: Mapping[bytes, Slices], merge: MergePlan | None
     ) -> None:
         """The last shard, the index of all, and the index's entry: blocks are findable before the root is listed."""
         small = len(sent) == 1 and shard.size <= SMALL_BYTES
         with contextlib.ExitStack() as stack:
             index = make_index(root, sent)
             blob = stack.enter_context(Blob.of(index.car))
-            mark = mark_of(Kind.SMALL, shard.digest) if small else mark_of(Kind.LARGE)
+            mark = mark_of(IndexKind.SMALL, shard.sha256) if small else mark_of(IndexKind.LARGE)
             blobs, entries = [blob], [(index.root, [blob.cid, mark])]
             if merge is not None and merge.slices:
                 past = make_index(root, merge.slices)
                 blob = stack.enter_context(Blob.of(past.car))
                 blobs.append(blob)
                 old = [shard_cid(item.index) for item in merge.replaced if item.small in merge.slices]
-                entries.append((past.root, [blob.cid, mark_of(Kind.PAST, blob.digest), *old]))
+                entries.append((past.root, [blob.cid, mark_of(IndexKind.MERGED, blob.sha256), *old]))
             await self._blobs.add([shard, *blobs])
         calls: list[tuple[str, Mapping[str, Any]]] = []
         for blob, (entry, links) in zip(blobs, entries, strict=True):
@@ -325,7 +325,7 @@ class Web3Storage(ProviderBase):
                 calls.append(("space/index/add", {"index": blob.cid}))
         await self._service.invoke(calls, what="announce an index", allow={"HandlerNotFound"})
         for entry, links in entries:
-            self._uploads.learn(entry, links)
+            self._uploads.note_added(entry, links)
 
     async def _needed(self, others: Sequence[Upload]) -> set[bytes]:
         """Shards that hold blocks of roots that stay. Everything, when that cannot be found out and some stay."""
@@ -334,7 +334,7 @@ class Web3Storage(ProviderBase):
             return set()
         if not self._reads:
             return everything
-        await self._contents.update(self._uploads.known.values())
+        await self._contents.read_all_indexes(self._uploads.known.values())
         needed: set[bytes] = set()
         for upload in others:
             found = await self._contents.shards_of(upload.root)
@@ -349,16 +349,16 @@ class Web3Storage(ProviderBase):
             return
         gone: list[Upload] = []
         if self._reads:
-            await self._contents.update(known.values())
+            await self._contents.read_all_indexes(known.values())
             listed = {digest for item in known.values() if not item.is_index for digest in item.shards}
             gone = [
                 item
                 for item in known.values()
-                if item.is_index and (about := self._contents.about(item)) and not about & listed
+                if item.is_index and (about := self._contents.shards_of_index(item)) and not about & listed
             ]
             await self._uploads.remove([item.root for item in gone])
         await self._blobs.remove({*dead, *(digest for item in gone for digest in item.shards)})
-        self._contents.forget(dead)
+        self._contents.forget_shards(dead)
 
     def _may(self, can: str) -> bool:
         proof = self._proof

@@ -8,20 +8,18 @@ index, byte for byte, so an upload that was cut off sends nothing twice. Nothing
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
-from typing import IO, Final, NamedTuple, Self, TypeAlias
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from ipfsmem.content.car import car_bytes, header, section
-from ipfsmem.content.cid import CID, read_cid, read_varint
+from ipfsmem.content.cid import CAR, CID, read_cid, read_varint
 from ipfsmem.content.verify import verify_block
-from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderRefused, StorageError
+from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderRefused
 from ipfsmem.provider.contract import Block
+from ipfsmem_providers.http.body import SpooledFile
 from ipfsmem_providers.web3storage import dag_cbor
-from ipfsmem_providers.web3storage.ucan import CAR_CODEC, DAG_CBOR
 
 INDEX: Final = "index/sharded/dag@0.1"
 #: What the service's own client makes shards of, at most, in bytes.
@@ -37,7 +35,6 @@ _NARROW: Final = 4 * 1024
 #: Requests that parts of one shard are worth, with one more for each so many parts.
 _REQUESTS: Final = 16
 _PIECE: Final = 256 * 1024
-_IN_MEMORY: Final = 8 * 1024 * 1024
 _SHA256: Final = b"\x12\x20"
 
 
@@ -55,14 +52,8 @@ class Position(NamedTuple):
     length: int
 
 
-class Blob:
-    """Bytes with their SHA-256 digest, ready to be sent as often as needed. Small ones stay in memory."""
-
-    def __init__(self) -> None:
-        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
-        self._hash = hashlib.sha256()
-        self.size = 0
-        self.content_type = "application/octet-stream"
+class Blob(SpooledFile):
+    """Bytes to store, named by their SHA-256."""
 
     @classmethod
     def of(cls, data: bytes) -> Blob:
@@ -72,50 +63,14 @@ class Blob:
         return blob
 
     @property
-    def digest(self) -> bytes:
-        """SHA-256 of all bytes."""
-        return self._hash.digest()
-
-    @property
     def multihash(self) -> bytes:
-        """The digest as services name blobs."""
-        return _SHA256 + self.digest
+        """Its name at the service."""
+        return _SHA256 + self.sha256
 
     @property
     def cid(self) -> CID:
         """The blob as a CAR."""
-        return shard_cid(self.digest)
-
-    def append(self, data: bytes) -> None:
-        """Add bytes. StorageError when the disk has no room."""
-        try:
-            self._file.write(data)
-        except OSError as error:
-            raise StorageError(f"no room for a temporary file: {error}") from error
-        self._hash.update(data)
-        self.size += len(data)
-
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """All bytes, from the start. One reader at a time."""
-        position = 0
-        while position < self.size:
-            self._file.seek(position)
-            piece = self._file.read(min(_PIECE, self.size - position))
-            if not piece:
-                raise StorageError("a temporary file ended before its end")
-            position += len(piece)
-            yield piece
-            await asyncio.sleep(0)
-
-    def close(self) -> None:
-        """Remove the temporary file."""
-        self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        return shard_cid(self.sha256)
 
 
 class Shard(Blob):
@@ -169,7 +124,7 @@ async def shards(
 
 def shard_cid(digest: bytes) -> CID:
     """The CID of a CAR with this SHA-256 digest."""
-    return CID(1, CAR_CODEC, _SHA256 + digest)
+    return CID(1, CAR, _SHA256 + digest)
 
 
 # -- indexes -------------------------------------------------------------------------------------------------------
@@ -187,8 +142,10 @@ def make_index(content: CID, slices: Mapping[bytes, Mapping[bytes, tuple[int, in
 
     Format: w3-index, `index/sharded/dag@0.1`; shards and blocks in the order of their digests.
     """
-    parts = [_block(_shard_index(digest, slices[digest])) for digest in sorted(slices)]
-    root = _block(dag_cbor.encode({INDEX: {"content": content, "shards": [cid for cid, _ in parts]}}))
+    parts = [dag_cbor.block_of(_shard_index(digest, slices[digest])) for digest in sorted(slices)]
+    root = dag_cbor.block_of(
+        dag_cbor.encode({INDEX: {"content": content, "shards": [cid for cid, _ in parts]}})
+    )
     return Index(root[0], car_bytes([root[0]], [*parts, root]))
 
 
@@ -250,11 +207,7 @@ def _shard_index(digest: bytes, slices: Mapping[bytes, tuple[int, int]]) -> byte
     return b"".join(out)
 
 
-def _block(data: bytes) -> Block:
-    return CID(1, DAG_CBOR, _SHA256 + hashlib.sha256(data).digest()), data
-
-
-def runs(slices: Iterable[Slice]) -> list[list[Slice]]:
+def group_slices(slices: Iterable[Slice]) -> list[list[Slice]]:
     """Group parts of a shard by the requests that read them: few, and with little between the parts.
 
     One when more than half of the bytes from first to last are wanted. Else the widest gaps are left out, and of those

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -17,14 +16,21 @@ import msgspec
 from nacl.signing import SigningKey
 
 from ipfsmem.content.car import car_bytes, read_car
-from ipfsmem.content.cid import CID, IDENTITY, base58_decode, base58_encode, read_varint, varint
+from ipfsmem.content.cid import (
+    CAR,
+    CID,
+    DAG_CBOR,
+    IDENTITY,
+    base58_decode,
+    base58_encode,
+    read_varint,
+    varint,
+)
 from ipfsmem.content.limits import Limits
 from ipfsmem.errors import FormatError, IpfsmemError
 from ipfsmem.provider.contract import Block
 from ipfsmem_providers.web3storage import dag_cbor
 
-DAG_CBOR: Final = 0x71
-CAR_CODEC: Final = 0x0202
 MESSAGE: Final = "ucanto/message@7.0.0"
 ARCHIVE: Final = "ucan@0.9.1"
 VERSION: Final = "0.9.1"
@@ -219,7 +225,7 @@ def _proof_bytes(text: str) -> bytes:
         data = _multibase(text)
     except FormatError:
         data = _multibase("m" + text)
-    prefix = b"\x01" + varint(CAR_CODEC) + varint(IDENTITY)
+    prefix = b"\x01" + varint(CAR) + varint(IDENTITY)
     if data[: len(prefix)] != prefix:
         return data
     # A CID that is much longer than those of content may be, and meant to be.
@@ -237,7 +243,7 @@ def archive(token: Block, others: Iterable[Block] = ()) -> bytes:
 
 def proof_text(data: bytes) -> str:
     """An archive as text, `m...`."""
-    whole = b"\x01" + varint(CAR_CODEC) + varint(IDENTITY) + varint(len(data)) + data
+    whole = b"\x01" + varint(CAR) + varint(IDENTITY) + varint(len(data)) + data
     return "m" + base64.b64encode(whole).decode().rstrip("=")
 
 
@@ -333,8 +339,7 @@ def make_receipt(signer: Signer, ran: CID) -> Block:
 
 
 def _block(value: Any) -> Block:
-    data = dag_cbor.encode(value)
-    return CID(1, DAG_CBOR, b"\x12\x20" + hashlib.sha256(data).digest()), data
+    return dag_cbor.block_of(dag_cbor.encode(value))
 
 
 def _b64url(data: bytes) -> bytes:

@@ -19,12 +19,11 @@ from typing import Any, Final
 import msgspec
 
 from ipfsmem.content.car import header
-from ipfsmem.content.cid import CID, IDENTITY, RAW
+from ipfsmem.content.cid import CAR, CID, DAG_CBOR, IDENTITY, RAW
 from ipfsmem.errors import ProviderRefused
 from ipfsmem_providers.http.pages import Pages
 from ipfsmem_providers.http.per_loop import PerLoop
 from ipfsmem_providers.web3storage.rpc import Service
-from ipfsmem_providers.web3storage.ucan import CAR_CODEC, DAG_CBOR
 
 _TAG: Final = b"ipfsmem:"
 #: A tag is no longer than this.
@@ -40,7 +39,7 @@ _MARK_MAX: Final = 96
 _MOMENT: Final = 15.0
 
 
-class Kind(enum.Enum):
+class IndexKind(enum.Enum):
     """What an index is for: one small shard, large ones, or small ones that were merged and serve older roots.
 
     The mark of the first kind names the shard. That of the last names the index, for beside it the indexes that it
@@ -49,7 +48,7 @@ class Kind(enum.Enum):
 
     SMALL = b"s"
     LARGE = b"l"
-    PAST = b"p"
+    MERGED = b"p"
 
 
 class Upload(msgspec.Struct, frozen=True):
@@ -64,7 +63,7 @@ class Upload(msgspec.Struct, frozen=True):
     inline: frozenset[CID]
     created: int
     changed: str
-    kind: Kind | None = None
+    kind: IndexKind | None = None
     marked: bytes = b""
 
     @property
@@ -75,41 +74,41 @@ class Upload(msgspec.Struct, frozen=True):
     @property
     def is_index(self) -> bool:
         """Whether it says what is in shards. Somebody else's may look like it; it is checked when read."""
-        one = len(self.shards) == 1 or (self.kind is Kind.PAST and self.marked in self.shards)
+        one = len(self.shards) == 1 or (self.kind is IndexKind.MERGED and self.marked in self.shards)
         return self.root.codec == DAG_CBOR and one and not self.tags
 
     @property
     def small(self) -> bytes:
         """The one small shard that an index speaks of; empty when it speaks of others."""
-        return self.marked if self.kind is Kind.SMALL else b""
+        return self.marked if self.kind is IndexKind.SMALL else b""
 
     @property
     def index(self) -> bytes:
         """The digest of the index, when this is one."""
-        return self.marked if self.kind is Kind.PAST else next(iter(self.shards), b"")
+        return self.marked if self.kind is IndexKind.MERGED else next(iter(self.shards), b"")
 
 
 def tag_of(name: str) -> CID:
     """The shard that stands for a pin name."""
     mark = _TAG + hashlib.sha256(name.encode()).digest()[:16]
     car = header([CID(1, RAW, bytes((IDENTITY, len(mark))) + mark)])
-    return CID(1, CAR_CODEC, bytes((IDENTITY, len(car))) + car)
+    return CID(1, CAR, bytes((IDENTITY, len(car))) + car)
 
 
-def mark_of(kind: Kind, digest: bytes = b"") -> CID:
+def mark_of(kind: IndexKind, digest: bytes = b"") -> CID:
     """The shard that marks an index."""
     mark = _MARK + kind.value + digest
     car = header([CID(1, RAW, bytes((IDENTITY, len(mark))) + mark)])
-    return CID(1, CAR_CODEC, bytes((IDENTITY, len(car))) + car)
+    return CID(1, CAR, bytes((IDENTITY, len(car))) + car)
 
 
-def _marks(links: Iterable[CID]) -> dict[CID, tuple[Kind, bytes]]:
+def _marks(links: Iterable[CID]) -> dict[CID, tuple[IndexKind, bytes]]:
     found = {}
     for link in links:
         if link.hash_code == IDENTITY and len(link.digest) <= _MARK_MAX:
             _, mark, rest = link.digest.partition(_MARK)
             if mark:
-                for kind in Kind:
+                for kind in IndexKind:
                     for digest in (b"", rest[1:33]):
                         if link == mark_of(kind, digest):
                             found[link] = kind, digest
@@ -144,7 +143,7 @@ class Uploads:
             self._asked.add(question)
             return self.known, read
 
-    async def again(self) -> dict[CID, Upload]:
+    async def reread_once(self) -> dict[CID, Upload]:
         """For names that the list did not have: read anew, once for all that a sync misses."""
         async with self._lock():
             if not self._again:
@@ -152,7 +151,7 @@ class Uploads:
                 self._again = True
             return self.known
 
-    def asked(self, question: Hashable) -> None:
+    def note_question(self, question: Hashable) -> None:
         """Let `recent` read anew for this question."""
         self._asked.add(question)
 
@@ -206,9 +205,9 @@ class Uploads:
         self._writes += 1
         await self._service.invoke(calls, what="list a root")
         for root, shards in entries:
-            self.learn(root, shards)
+            self.note_added(root, shards)
 
-    def learn(self, root: CID, shards: Iterable[CID]) -> None:
+    def note_added(self, root: CID, shards: Iterable[CID]) -> None:
         """Note what was just listed; when, only the service knows."""
         self._writes += 1
         added, known = _upload({"root": root}, list(shards)), self.known.get(root)

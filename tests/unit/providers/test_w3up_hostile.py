@@ -14,7 +14,7 @@ from ipfsmem_providers.http.policy import Retry
 from ipfsmem_providers.web3storage import Web3Storage, dag_cbor, ucan
 from ipfsmem_providers.web3storage.shards import make_index, shard_cid
 from ipfsmem_providers.web3storage.ucan import Ability, Signer
-from ipfsmem_providers.web3storage.uploads import Kind, mark_of, tag_of
+from ipfsmem_providers.web3storage.uploads import IndexKind, mark_of, tag_of
 
 from ipfsmem.content.car import car_bytes, header, read_car, section
 from ipfsmem.content.cid import CID, raw_cid
@@ -366,7 +366,7 @@ def test_a_shard_that_is_marked_small_and_is_not(liar: Liar, more: bytes) -> Non
     blob = SHARD + more
     stored(liar, blob, PLACE, blob, f"{liar.url}/blob/shard")
     (answer, forks, blocks) = liar.handlers["upload/list"](None)
-    answer["ok"]["results"][1]["shards"].append(mark_of(Kind.SMALL, hashlib.sha256(blob).digest()))
+    answer["ok"]["results"][1]["shards"].append(mark_of(IndexKind.SMALL, hashlib.sha256(blob).digest()))
     liar.handlers["upload/list"] = lambda _: (answer, forks, blocks)
 
     async def body() -> None:

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ipfsmem_providers.web3storage.merge import Merge, carry, plan
+from ipfsmem_providers.web3storage.contents import Contents
+from ipfsmem_providers.web3storage.merge import MergePlan, plan_merge, with_merged_blocks
 from ipfsmem_providers.web3storage.shards import Shard, read_shard, shard_cid
-from ipfsmem_providers.web3storage.tree import Contents
-from ipfsmem_providers.web3storage.uploads import Kind, Upload, mark_of
+from ipfsmem_providers.web3storage.uploads import IndexKind, Upload, mark_of
 
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.content.dagpb import decode_node
@@ -47,7 +47,7 @@ def test_what_the_tree_needs_is_carried_and_nothing_else(
     small = data.draw(st.lists(st.sampled_from(shards), unique=True))
     last = trees[-1]
     new = [item for item in reversed(last.blocks) if item[0] not in stored]
-    got = list(carry(last.cid, iter(new), small))
+    got = list(with_merged_blocks(last.cid, iter(new), small))
     assert got[: len(new)] == new
     carried = dict(got[len(new) :])
     inside = {cid for one in small for cid, _, _ in read_shard(one)}
@@ -77,8 +77,10 @@ def test_blocks_that_are_wrong_are_not_carried() -> None:
     at = next(offset for cid, offset, _ in read_shard(whole) if cid == leaf)
     damaged = bytearray(whole)
     damaged[at] ^= 1
-    assert set(dict(carry(made.cid, [], [bytes(damaged)]))) == {cid for cid, _ in made.blocks} - {leaf}
-    assert dict(carry(made.cid, [], [whole])) == dict(made.blocks)
+    assert set(dict(with_merged_blocks(made.cid, [], [bytes(damaged)]))) == {
+        cid for cid, _ in made.blocks
+    } - {leaf}
+    assert dict(with_merged_blocks(made.cid, [], [whole])) == dict(made.blocks)
 
 
 class Shelf:
@@ -114,13 +116,13 @@ def listed(count: int) -> tuple[Shelf, dict[CID, Upload], list[bytes]]:
         root = CID(1, 0x71, b"\x12\x20" + hashlib.sha256(b"index %d" % number).digest())
         index = hashlib.sha256(b"blob %d" % number).digest()
         known[root] = Upload(
-            root, frozenset([index]), frozenset(), frozenset(), number, "", Kind.SMALL, digest
+            root, frozenset([index]), frozenset(), frozenset(), number, "", IndexKind.SMALL, digest
         )
     return Shelf(blobs), known, digests
 
 
-def planned(shelf: Shelf, known: Mapping[CID, Upload], most: int) -> Merge | None:
-    return asyncio.run(plan(Contents(shelf), known, most))  # type: ignore[arg-type]
+def planned(shelf: Shelf, known: Mapping[CID, Upload], most: int) -> MergePlan | None:
+    return asyncio.run(plan_merge(Contents(shelf), known, most))  # type: ignore[arg-type]
 
 
 def test_a_few_small_shards_are_left_alone_and_nothing_is_read() -> None:
@@ -153,6 +155,6 @@ def test_an_index_whose_shard_no_root_lists_is_not_counted() -> None:
 
 
 def test_a_mark_is_a_small_car_of_its_own_and_no_name() -> None:
-    mark = mark_of(Kind.SMALL, bytes(range(32)))
+    mark = mark_of(IndexKind.SMALL, bytes(range(32)))
     assert mark.codec == 0x0202 and mark.hash_code == 0 and len(mark.digest) <= 96
-    assert len({mark_of(kind) for kind in Kind}) == 3
+    assert len({mark_of(kind) for kind in IndexKind}) == 3

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ipfsmem_providers.web3storage.shards import Blob, Shard, make_index, read_index, runs, shards
+from ipfsmem_providers.web3storage.shards import Blob, Shard, group_slices, make_index, read_index, shards
 
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, raw_cid
@@ -42,16 +42,16 @@ def test_every_block_is_where_the_index_says(texts: list[bytes], most: int) -> N
     filled = fill(blocks, most_bytes=most)
     held: dict[CID, bytes] = {}
     for data, shard in filled:
-        assert hashlib.sha256(data).digest() == shard.digest and len(data) == shard.size
+        assert hashlib.sha256(data).digest() == shard.sha256 and len(data) == shard.size
         assert shard.size <= most or len(shard.slices) == 1
         held |= dict(read_car(data))
     assert held == dict(blocks)
-    index = make_index(ROOT, {shard.digest: shard.slices for _, shard in filled})
+    index = make_index(ROOT, {shard.sha256: shard.slices for _, shard in filled})
     found = read_index(index.car)
-    assert set(found) == {shard.digest for _, shard in filled}
+    assert set(found) == {shard.sha256 for _, shard in filled}
     seen = set()
     for data, shard in filled:
-        for digest, offset, length in found[shard.digest]:
+        for digest, offset, length in found[shard.sha256]:
             assert hashlib.sha256(data[offset : offset + length]).digest() == digest
             seen.add(digest)
     assert seen == {cid.digest for cid, _ in blocks}
@@ -70,7 +70,7 @@ def test_a_large_blob_can_be_read_twice() -> None:
         with Blob.of(b"x" * (9 << 20)) as blob:
             for _ in range(2):
                 assert b"".join([piece async for piece in blob.pieces()]) == b"x" * (9 << 20)
-            assert blob.cid.codec == 0x0202 and blob.cid.digest == blob.digest
+            assert blob.cid.codec == 0x0202 and blob.cid.digest == blob.sha256
 
     asyncio.run(body())
 
@@ -98,7 +98,7 @@ def test_blocks_that_are_refused(bad: Block) -> None:
 
 def test_damaged_indexes_are_refused() -> None:
     ((_, shard),) = fill([block(bytes([n])) for n in range(3)])
-    car = make_index(ROOT, {shard.digest: shard.slices}).car
+    car = make_index(ROOT, {shard.sha256: shard.slices}).car
     for cut in range(0, len(car), 9):
         with pytest.raises(FormatError):
             read_index(car[:cut])
@@ -113,27 +113,31 @@ def test_damaged_indexes_are_refused() -> None:
 
 def sizes(parts: list[tuple[int, int, bytes]]) -> list[tuple[int, int]]:
     """Each request: where it starts and how many bytes it reads."""
-    return [(group[0][0], max(o + n for o, n, _ in group) - group[0][0]) for group in runs(parts)]
+    return [(group[0][0], max(o + n for o, n, _ in group) - group[0][0]) for group in group_slices(parts)]
 
 
 def test_what_lies_close_together_is_read_at_once() -> None:
     parts = [(9000, 10, b"c"), (0, 100, b"a"), (100, 50, b"b"), (50_000, 1, b"d"), (4000, 90, b"e")]
-    assert [[name for _, _, name in group] for group in runs(parts)] == [[b"a", b"b", b"e"], [b"c"], [b"d"]]
-    assert runs([]) == []
+    assert [[name for _, _, name in group] for group in group_slices(parts)] == [
+        [b"a", b"b", b"e"],
+        [b"c"],
+        [b"d"],
+    ]
+    assert group_slices([]) == []
     assert sizes([(0, 10, b"a"), (0, 10, b"a"), (9000, 10, b"b")]) == [(0, 10), (9000, 10)]
 
 
 def test_of_a_shard_that_is_mostly_wanted_everything_is_read_at_once() -> None:
     parts = [(n * 10_000, 5_100, b"%d" % n) for n in range(200)]
     assert sizes(parts) == [(0, 199 * 10_000 + 5_100)]
-    assert len(runs([(at, 4_900, name) for at, _, name in parts])) > 16
+    assert len(group_slices([(at, 4_900, name) for at, _, name in parts])) > 16
 
 
 @given(st.lists(st.tuples(st.integers(0, 1 << 22), st.integers(1, 5000)), min_size=1, max_size=200))
 @settings(max_examples=100, deadline=None)
 def test_requests_are_few_and_read_little_that_is_not_wanted(places: list[tuple[int, int]]) -> None:
     parts = [(at, size, b"%d" % number) for number, (at, size) in enumerate(places)]
-    groups = runs(parts)
+    groups = group_slices(parts)
     assert sorted(part for group in groups for part in group) == sorted(parts)
     assert len(groups) <= 16 + len(parts) // 16
     spans = sizes(parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from ipfsmem_providers.http.waiting import FIRST, LONGEST, Waiting
+from ipfsmem_providers.http.polling import FIRST, LONGEST, Polling
 
 from tests.servers.clockwork import Clockwork
 
@@ -14,12 +14,12 @@ def pauses(patience: float, *, at_once: bool = False) -> tuple[list[float], int]
     work = Clockwork()
 
     async def body() -> int:
-        waiting = Waiting(work.timing, patience, at_once=at_once)
+        polling = Polling(work.timing, patience, at_once=at_once)
         looks = 0
-        while await waiting.pause():
+        while await polling.pause():
             looks += 1
-        assert not await waiting.pause()
-        assert waiting.waited == sum(work.pauses)
+        assert not await polling.pause()
+        assert polling.waited == sum(work.pauses)
         return looks
 
     looks = asyncio.run(body())

@@ -1,8 +1,8 @@
-"""Work that a provider begins and its callers need not wait for: what a network is told beside what was kept already.
+"""Work that a provider begins and its callers do not wait for: telling a network what was stored already.
 
-Each piece of work has a subject; a newer one about the same subject takes the place of an older. A sync waits for all
-of them once, at its end and no longer than the bound. Where an event loop goes on, so does the work. Nothing here knows
-what the work is, and nobody may depend on its end.
+Each piece of work has a subject; newer work on the same subject replaces older. A sync waits for all of it once, at its
+end and no longer than the bound; work goes on for as long as its event loop does. Nothing here knows what the work is,
+and nobody may depend on it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Work = Coroutine[Any, Any, None]
 BOUND: Final = 20.0
 
 
-class Afterwards:
-    """What goes on, by subject. Usable from any event loop, one at a time; what an ended loop left undone is over."""
+class BackgroundWork:
+    """Work in progress, by subject. Usable from any event loop, one at a time; what an ended loop left undone is lost."""
 
     def __init__(self, bound: float = BOUND) -> None:
         """`bound`: seconds that `settle` may take."""
@@ -30,7 +30,7 @@ class Afterwards:
         self._running: PerLoop[dict[str, asyncio.Task[ProviderError | None]]] = PerLoop(dict)
 
     def begin(self, subject: str, work: Work) -> None:
-        """Do `work` from now on. It raises ProviderError when it cannot be done."""
+        """Start `work`, which raises ProviderError when it cannot be done."""
         running = self._running()
         older = running.pop(subject, None)
         if older is not None:
@@ -38,7 +38,7 @@ class Afterwards:
         running[subject] = asyncio.get_running_loop().create_task(_outcome(work))
 
     async def settle(self) -> list[str]:
-        """Wait for what goes on, within the bound; what did not come about, in words. What takes longer goes on."""
+        """Wait for the work, no longer than the bound. Returns what failed, in words. Work that takes longer goes on."""
         running = self._running()
         if not running:
             return []
@@ -57,7 +57,7 @@ class Afterwards:
         return failed
 
     async def end(self) -> None:
-        """Do nothing more of it."""
+        """Cancel all work."""
         running = self._running()
         tasks = list(running.values())
         running.clear()
@@ -69,7 +69,7 @@ class Afterwards:
 
 
 async def _outcome(work: Work) -> ProviderError | None:
-    """An error is kept for who asks: of a task that nobody asks asyncio would complain in the log."""
+    """The error as a result: asyncio logs a complaint about a task whose exception nobody asked for."""
     try:
         await work
     except ProviderError as error:

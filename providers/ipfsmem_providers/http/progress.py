@@ -1,7 +1,7 @@
-"""Watches whether a request makes progress, whichever way its bytes go.
+"""Watches whether a request makes progress, in either direction.
 
-Less than a few bytes in a minute is no progress, so neither a service that falls silent nor one that drips can hold
-a caller for long. Nothing here sends anything.
+Fewer than some bytes in a minute are no progress, so neither a service that falls silent nor one that drips can hold a caller for
+long. Nothing here sends anything.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Budget:
     def __init__(
         self, timeouts: Timeouts, stall: float | None, total: float | None, *, counts: bool = False
     ) -> None:
-        """`counts`: what is waited for here is no more than any answer takes, so long waits say something."""
+        """`counts`: the wait is an ordinary one, so that a long one says that the service is slow."""
         self.counts = counts
         self._stall = stall if stall is not None else timeouts.stall
         self._drip = timeouts.drip
@@ -37,16 +37,16 @@ class Budget:
         self._deadline = None if total is None else asyncio.get_running_loop().time() + total
         self._running: asyncio.Timeout | None = None
         self._began = 0.0
-        #: When what was waited for last began to be waited for without a byte moving, and ended; by the loop's clock.
+        #: When the last wait began, counted from its last progress, and when it ended; by the loop's clock.
         self.idle = (0.0, 0.0)
 
     @property
     def stalled(self) -> float:
-        """Seconds that were waited in vain; 0 when something may still come."""
+        """Seconds that were waited in vain; 0 while there is time left."""
         return self._stall if self._left <= 0 else 0.0
 
     def moved(self, size: int) -> None:
-        """So many bytes passed. Enough of them start the count anew."""
+        """`size` bytes passed. After `drip` bytes the full time is available again."""
         self._since += size
         if self._since < self._drip:
             return

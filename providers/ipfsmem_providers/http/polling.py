@@ -1,6 +1,6 @@
-"""How long to wait between looks at work that a service does later: short at first, twice as long each time.
+"""How long to pause between two looks at work that a service does later: short at first, then twice as long each time.
 
-It sleeps and counts. What is looked at, and what it means when patience ends, its callers know.
+It sleeps and counts. What is looked at, and what it means when patience ends, is the caller's business.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ FIRST: Final = 0.125
 LONGEST: Final = 10.0
 
 
-class Waiting:
-    """The pauses of one wait: 0.125 s, 0.25 s, ... up to 10 s, in all no more than the patience.
+class Polling:
+    """The pauses of one wait: 0.125 s, 0.25 s, ... up to 10 s each, and together no more than the patience.
 
     That is seven looks in the first sixteen seconds and six a minute later on, below the limits of all services.
     """

@@ -28,7 +28,7 @@ from ipfsmem_providers.web3storage.shards import (
     read_index,
     read_shard,
 )
-from ipfsmem_providers.web3storage.uploads import Kind, Upload
+from ipfsmem_providers.web3storage.uploads import IndexKind, Upload
 
 _SHA256: Final = b"\x12\x20"
 _BATCH: Final = 2_000
@@ -59,20 +59,20 @@ class Contents:
 
     # -- learning --------------------------------------------------------------------------------------------------
 
-    def show(self, uploads: Iterable[Upload]) -> None:
+    def set_uploads(self, uploads: Iterable[Upload]) -> None:
         """Take in the upload list; reads nothing."""
         uploads = list(uploads)
         self._listed = {digest for upload in uploads if not upload.is_index for digest in upload.shards}
         self._sources = [upload for upload in uploads if upload.is_index]
         self._roots = {upload.root: upload.created for upload in uploads if upload.is_pin}
 
-    async def update(self, uploads: Iterable[Upload]) -> None:
+    async def read_all_indexes(self, uploads: Iterable[Upload]) -> None:
         """Read all indexes that are new in the upload list."""
-        self.show(uploads)
+        self.set_uploads(uploads)
         async with self._lock():
             await self._learn(self._unread())
 
-    async def look(self, cids: Collection[CID]) -> bool:
+    async def search(self, cids: Collection[CID]) -> bool:
         """Read indexes until each of `cids` is found or none is left; whether all were found.
 
         The index that came with a root that is sought goes first, then the newest; those of merged shards go last.
@@ -80,7 +80,7 @@ class Contents:
         async with self._lock():
             unread = None
             wave = 1 if any(cid in self._roots for cid in cids) else _WAVE
-            while any(not self.find(cid) for cid in cids):
+            while any(not self.positions(cid) for cid in cids):
                 if unread is None:
                     unread = self._ordered(cids)
                 if not unread:
@@ -90,7 +90,7 @@ class Contents:
                 await self._learn(batch)
         return True
 
-    async def read(self, sources: Iterable[Upload]) -> None:
+    async def read_indexes(self, sources: Iterable[Upload]) -> None:
         """Read these indexes, or their small shards, unless they were read."""
         async with self._lock():
             await self._learn([item for item in sources if not self._is_read(item)])
@@ -104,13 +104,13 @@ class Contents:
         return source.index in self._indexes
 
     def _ordered(self, cids: Collection[CID]) -> list[Upload]:
-        times = [self._roots[cid] for cid in cids if cid in self._roots and not self.find(cid)]
+        times = [self._roots[cid] for cid in cids if cid in self._roots and not self.positions(cid)]
 
         def order(item: Upload) -> tuple[bool, bool, int]:
             # An index is listed just before its root.
             before = [time - item.created for time in times if item.created <= time]
             near = min(before) if before else -item.created
-            return item.kind is Kind.PAST, bool(times) and not before, near
+            return item.kind is IndexKind.MERGED, bool(times) and not before, near
 
         return sorted(self._unread(), key=order)
 
@@ -160,7 +160,7 @@ class Contents:
             oldest = next(iter(self._held))
             room += len(self._held.pop(oldest))
 
-    def learn(self, sent: Mapping[bytes, Mapping[bytes, tuple[int, int]]]) -> None:
+    def add_shards(self, sent: Mapping[bytes, Mapping[bytes, tuple[int, int]]]) -> None:
         """Remember shards that were just stored and listed."""
         for shard, slices in sent.items():
             self._listed.add(shard)
@@ -180,15 +180,15 @@ class Contents:
         other's copy."""
         return -self._counts[place.shard], place.shard
 
-    def forget(self, shards: Collection[bytes]) -> None:
+    def forget_shards(self, shards: Collection[bytes]) -> None:
         """Shards that are gone."""
         self._listed -= set(shards)
 
-    def about(self, index: Upload) -> frozenset[bytes]:
+    def shards_of_index(self, index: Upload) -> frozenset[bytes]:
         """The shards that an index speaks of; none when it was not read or is no index."""
         return frozenset((index.small,)) if index.small else self._indexes.get(index.index, frozenset())
 
-    async def hold(self, shards: Iterable[bytes]) -> None:
+    async def load_small(self, shards: Iterable[bytes]) -> None:
         """Have small shards at hand, as far as they can be read and there is room."""
         missing = [shard for shard in shards if shard not in self._held]
         async with self._lock():
@@ -196,13 +196,13 @@ class Contents:
                 await self._blobs.locate(missing)
                 await together(self._learn_small(shard) for shard in missing)
 
-    def small(self, shard: bytes) -> bytes | None:
+    def small_shard(self, shard: bytes) -> bytes | None:
         """A small shard that was read and is still held."""
         return self._held.get(shard)
 
     # -- finding ---------------------------------------------------------------------------------------------------
 
-    def find(self, cid: CID) -> list[Position]:
+    def positions(self, cid: CID) -> list[Position]:
         """Where a block lies, in shards that are listed."""
         if cid.multihash[:2] != _SHA256:
             return []
@@ -210,7 +210,7 @@ class Contents:
 
     async def blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Blocks out of their shards; one that cannot be read in one shard is sought in the next."""
-        places = {cid.digest: self.find(cid) for cid in cids}
+        places = {cid.digest: self.positions(cid) for cid in cids}
         found: dict[bytes, bytes] = {}
         for digest, known in places.items():
             data = next((data for place in known if (data := self._here(place, digest)) is not None), None)
@@ -259,7 +259,7 @@ class Contents:
             if ready:
                 shard, parts = None, _each(ready)
             else:
-                more = more and await self.look([cid for cids in wanted.values() for cid in cids])
+                more = more and await self.search([cid for cids in wanted.values() for cid in cids])
                 shard, slices = self._next(wanted, failed)
                 if shard is None:
                     return
@@ -299,7 +299,7 @@ class Contents:
         """The shard to pass over next, and what is wanted of it."""
         found: dict[bytes, list[Slice]] = {}
         for digest, cids in wanted.items():
-            places = [place for place in self.find(cids[0]) if place.shard not in failed]
+            places = [place for place in self.positions(cids[0]) if place.shard not in failed]
             if places:
                 place = next((place for place in places if place.shard in self._held), places[0])
                 found.setdefault(place.shard, []).append((place.offset, place.length, digest))
@@ -337,7 +337,7 @@ class Contents:
         front = [root]
         while front:
             for cid in front:
-                places = self.find(cid)
+                places = self.positions(cid)
                 if not places or len(seen) > _WALK:
                     return None
                 needed.add(places[0].shard)
