@@ -28,7 +28,7 @@ _KINDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("signatures", "ipfsmem/seal/primitives.py", ("sign", "verify")),
     ("signatures", "ipfsmem/causal/value.py", ("sign_value", "verify_value", "identity")),
     ("signatures", "ipfsmem/device/writing.py", ("sign_entry", "commit")),
-    ("signatures", "ipfsmem/sync/join.py", ("checked", "_checked")),
+    ("signatures", "ipfsmem/sync/join_head.py", ("checked", "_checked")),
     ("looking for secrets", "ipfsmem/bundle/secrets.py", ()),
     ("compressing", "ipfsmem/seal/compression.py", ()),
     ("sealing and opening", "ipfsmem/seal/objects.py", ()),

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Set
 
 from ipfsmem.causal.clock import FAR_AHEAD_MS, hlc_ms
 from ipfsmem.content.cid import CID
+from ipfsmem.device.tables import heads as known_heads
 from ipfsmem.device.tables import marks
 from ipfsmem.device.tables.marks import MarkRow
 from ipfsmem.published.opening import Head
 from ipfsmem.ring.labels import label_and_id
 from ipfsmem.sync.identity import stranger_to_itself
-from ipfsmem.sync.pin_lists import named_before
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Admitted, Found
 
@@ -66,7 +66,7 @@ def _weigh(run: Run, found: Found, head: Head, named: Set[str], doubled: set[str
         if head.commit.digest in named:
             return False
         later = _is_later(commit.h, mark.hlc, run.replica.world.now())
-        if later and head.commit.digest not in named_before(run.replica):
+        if later and head.commit.digest not in known_heads.past(db):
             return True
         # A list shows the past beside names that show the present, and a held head stays as old as it is: no sign of anything.
         if head.root not in found.listed and head.root not in found.held:

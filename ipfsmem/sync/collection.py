@@ -27,9 +27,10 @@ from ipfsmem.sync.guards import (
 from ipfsmem.sync.lost_objects import counting_anew
 from ipfsmem.sync.names import Names, pin_name
 from ipfsmem.sync.report import Notices
-from ipfsmem.sync.retention import DAY_MS, KEEP_DAYS, KEEP_ROOTS, Pinned, Verdict, judge
+from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS, Pinned, Verdict, judge
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.taken import counted_from
+from ipfsmem.sync.times import DAY_MS, passed
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -120,7 +121,7 @@ async def collect_when_due(run: Run, rings: Set[CID]) -> None:
     if keep is None:
         return
     last = int(run.replica.db.get_meta(meta.COLLECTED) or b"0")
-    if now - DAY_MS < last <= now:
+    if not passed(last, now, DAY_MS):
         return
     with run.replica.transaction():
         run.replica.db.set_meta(meta.COLLECTED, str(now).encode())

@@ -35,9 +35,10 @@ from ipfsmem.ring.statements import Revoke
 from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown
 from ipfsmem.sync.explain import reason
 from ipfsmem.sync.names import pin_name, target
-from ipfsmem.sync.pin_lists import Looks, held_heads, not_whole
+from ipfsmem.sync.pin_lists import Looks
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Found
+from ipfsmem.sync.unjoined_heads import held_heads, not_whole
 
 #: Names of devices that admins let in which are asked in one sync: 64 families with 8 successors each. What roots let in is
 #: asked first and always; who fills a ring with devices hides nobody else's texts.

@@ -32,7 +32,8 @@ from ipfsmem.sync.damaged_notes import forget_damaged_notes
 from ipfsmem.sync.discovery import discover
 from ipfsmem.sync.forwarding import waiting, words_of_move
 from ipfsmem.sync.guards import bring_out_guards
-from ipfsmem.sync.joining import join_found, joined_before
+from ipfsmem.sync.join_step import join_found
+from ipfsmem.sync.join_work import joined_before
 from ipfsmem.sync.moving import Moved, move_roots
 from ipfsmem.sync.names import member_names, pin_name, target
 from ipfsmem.sync.presence import Presence

@@ -7,15 +7,13 @@ Four values in `meta` say what is due; here they are set and read. Nothing is as
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from ipfsmem.content.cid import CID
 from ipfsmem.device.database import Database
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.root_folders import let_go
 from ipfsmem.device.tables import meta
-
-_DAY_MS: Final = 24 * 3_600_000
+from ipfsmem.sync.times import DAY_MS, passed
 
 
 def leave_out(db: Database, digests: Iterable[bytes]) -> None:
@@ -44,7 +42,7 @@ def recount_when_due(replica: Replica) -> None:
     db, now = replica.db, replica.world.now()
     stored = db.get_meta(meta.COUNTED)
     if stored is not None:
-        if now - _DAY_MS < int(stored) <= now:
+        if not passed(int(stored), now, DAY_MS):
             return
         if replica.store.recount():
             db.set_meta(meta.WHOLE, b"")

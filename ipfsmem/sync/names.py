@@ -30,11 +30,12 @@ from ipfsmem.published.ipns_record import (
     verify_record,
 )
 from ipfsmem.sync.report import Notices
+from ipfsmem.sync.times import HOUR_MS, passed
 
 ANCHOR_LIFE_MS = 10 * 365 * 86_400_000
 DEVICE_LIFE_MS = 365 * 86_400_000
 #: A record is put again so long after it was put last: public DHT nodes forget after 48 hours.
-PUT_AGAIN_MS = 12 * 3_600_000
+PUT_AGAIN_MS = 12 * HOUR_MS
 #: Names asked for side by side.
 _AT_ONCE = 16
 
@@ -57,7 +58,7 @@ def must_put(now: int, *, until: int, same: bool, stays: bool, last: int | None)
         return True
     if last is None:
         return not stays
-    return not now - PUT_AGAIN_MS < last <= now
+    return passed(last, now, PUT_AGAIN_MS)
 
 
 def half_spent(record: Record, now: int, life_ms: int) -> bool:

@@ -13,20 +13,17 @@ from typing import Final, Self
 import msgspec
 
 from ipfsmem.canonical import read_json
-from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.cid import CID
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import heads, meta, placed
 from ipfsmem.errors import IpfsmemError, ProviderError
+from ipfsmem.sync.times import HOUR_MS, passed
 
 #: A list is looked at again so long after the last look: one request an hour, whatever is published.
-AGAIN_MS: Final = 3_600_000
+AGAIN_MS: Final = HOUR_MS
 #: Roots read at one look, newest first; on a device that has nothing yet only so many, the rest at later looks.
 AT_ONCE: Final = 128
 FRESH_AT_ONCE: Final = 8
-#: Roots that are remembered as not whole: whoever may pin can list any number.
-_MOST_STOOD: Final = 16
-#: Heads of one device that are held: a device has no more copies than successors. One that signs more gets no more room.
-HELD_AT_ONCE: Final = 8
 
 
 class _Look(msgspec.Struct):
@@ -60,7 +57,7 @@ class Looks:
     def is_due(self, provider: str) -> bool:
         """Whether this provider's list is to be looked at now. A look in the future is of a clock that was set back."""
         look, now = self._looks.get(provider), self._replica.world.now()
-        return self._unlocked or look is None or not now - AGAIN_MS < look.at <= now
+        return self._unlocked or look is None or passed(look.at, now, AGAIN_MS)
 
     def unseen(self, provider: str, roots: Iterable[CID]) -> list[CID]:
         """Those of `roots` to be opened at this look, in their order: neither looked at before nor known otherwise. What
@@ -99,51 +96,3 @@ class Looks:
     def _known(self) -> set[str]:
         db = self._replica.db.connection
         return placed.all_answered(db).union(heads.roots(db))
-
-
-def named_before(replica: Replica) -> set[str]:
-    """Digests of all commits that joined ones name as their past."""
-    return heads.past(replica.db.connection)
-
-
-def held_heads(replica: Replica) -> dict[CID, str]:
-    """Verified heads that are held back because another copy of a device was joined, and which device that is."""
-    stored = replica.db.get_meta(meta.HELD)
-    rows = read_json(stored, type=dict[str, str]) if stored else {}
-    return {parse_cid(root): device for root, device in rows.items()}
-
-
-def hold(replica: Replica, root: CID, device: str) -> None:
-    """Remember a held head (inside a transaction): of one device the first ones, and the last that came."""
-    held = held_heads(replica)
-    if root in held:
-        return
-    of_it = [one for one, whose in held.items() if whose == device]
-    for one in of_it[HELD_AT_ONCE - 1 :]:
-        del held[one]
-    _keep_held(replica, {**held, root: device})
-
-
-def not_whole(replica: Replica) -> list[CID]:
-    """Roots that stood somewhere and could not be joined whole: a list is not looked at in every sync, and what is told of
-    them, salvaged of them and not published because of them does not end with the next one."""
-    stored = replica.db.get_meta(meta.NOT_WHOLE)
-    return [parse_cid(root) for root in read_json(stored, type=list[str])] if stored else []
-
-
-def keep_not_whole(replica: Replica, roots: Iterable[CID]) -> None:
-    """Remember those that are not whole now (inside a transaction); they take the place of those before. The first count most."""
-    kept = msgspec.json.encode(list(dict.fromkeys(str(root) for root in roots))[:_MOST_STOOD])
-    if kept != (replica.db.get_meta(meta.NOT_WHOLE) or b"[]"):
-        replica.db.set_meta(meta.NOT_WHOLE, kept)
-
-
-def let_in(replica: Replica, root: CID) -> None:
-    """A head is not held any more (inside a transaction)."""
-    held = held_heads(replica)
-    if held.pop(root, None) is not None:
-        _keep_held(replica, held)
-
-
-def _keep_held(replica: Replica, held: Mapping[CID, str]) -> None:
-    replica.db.set_meta(meta.HELD, msgspec.json.encode({str(root): device for root, device in held.items()}))

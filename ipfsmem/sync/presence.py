@@ -30,12 +30,11 @@ from ipfsmem.provider.contract import MAX_BATCH, Provider, lister, raw_reader
 from ipfsmem.published.live import Live, live_set
 from ipfsmem.sync.report import Progress, no_progress
 from ipfsmem.sync.sending import new_blocks
+from ipfsmem.sync.times import DAY_MS, HOUR_MS, passed
 
 if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch
 
-HOUR_MS = 3_600_000
-DAY_MS = 24 * HOUR_MS
 #: Structure is read again so long after it was read last: syncs once a day, however exactly, read it daily.
 STRUCTURE_MS = 20 * HOUR_MS
 #: The rolling part goes on so long after it went on last, and comes round in less than seven days.
@@ -345,8 +344,8 @@ class Checker:
         """The next part of the rolling round."""
         known = self._known
         ordered = self._ordered(self.live.objects)
-        passed = now - known.objects_at if known.objects_at <= now else ROUND_MS
-        count = min(len(ordered), -(-len(ordered) * min(passed, ROUND_MS) // ROUND_MS))
+        span = now - known.objects_at if known.objects_at <= now else ROUND_MS
+        count = min(len(ordered), -(-len(ordered) * min(span, ROUND_MS) // ROUND_MS))
         keys = [self._key(cid) for cid in ordered]
         start = next((i for i, key in enumerate(keys) if key > known.cursor), 0)
         part = [ordered[(start + i) % len(ordered)] for i in range(count)]
@@ -475,11 +474,6 @@ def _of_hex(text: str) -> CID:
     from ipfsmem.content.cid import decode_cid
 
     return decode_cid(bytes.fromhex(text))
-
-
-def passed(last: int, now: int, time: int) -> bool:
-    """Whether `time` has passed since `last`; a time in the future is that of a clock that was set back."""
-    return not now - time < last <= now
 
 
 def _is_sound(cid: CID, data: bytes) -> bool:

@@ -23,7 +23,6 @@ from ipfsmem.sync.anchor_pins import known_roots
 from ipfsmem.sync.lost_objects import leave_out
 from ipfsmem.sync.names import anchor_names, pin_name, target
 from ipfsmem.sync.presence import (
-    DAY_MS,
     PATIENCE_MS,
     Checker,
     Known,
@@ -32,11 +31,11 @@ from ipfsmem.sync.presence import (
     described,
     load,
     note_missing,
-    passed,
     store,
 )
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.sending import new_blocks, send
+from ipfsmem.sync.times import DAY_MS, passed
 
 #: Blocks sent together.
 _AT_ONCE = 1_000

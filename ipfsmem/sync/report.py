@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -52,6 +52,14 @@ _SAID_ANEW: Final = frozenset(
 
 #: So many of anything are named in one notice.
 MOST_NAMED: Final = 20
+
+
+def named(names: Iterable[str]) -> str:
+    """These names for one notice, each once: the first of them, and how many more."""
+    unique = list(dict.fromkeys(names))
+    more = len(unique) - MOST_NAMED
+    return ", ".join(unique[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
 
 #: (what is being done, how much is done, of how much; 0 when not known)
 Progress = Callable[[str, int, int], None]

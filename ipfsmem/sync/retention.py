@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-DAY_MS = 86_400_000
-WEEK_MS = 7 * DAY_MS
+from ipfsmem.sync.times import DAY_MS, WEEK_MS
+
 #: Roots and days that are kept by default.
 KEEP_ROOTS = 30
 KEEP_DAYS = 90

@@ -28,9 +28,9 @@ from ipfsmem.device.writing import sign_entry
 from ipfsmem.errors import IpfsmemError, NotFoundError, ProviderError
 from ipfsmem.published.opening import Head
 from ipfsmem.published.reader import MAX_NODE
-from ipfsmem.sync import join
 from ipfsmem.sync.explain import reason
 from ipfsmem.sync.fork import append_new_lines
+from ipfsmem.sync.join_head import checked, fetch_objects
 from ipfsmem.sync.run import Run
 
 
@@ -100,7 +100,7 @@ async def look(run: Run, heads: Sequence[Head]) -> Salvageable:
     loose = list(dict.fromkeys(value for one in damaged for value in _fresh(run.replica, one)))
     wanted = [item for change in changes for item in ((change.name, *taken) for taken in change.taken)]
     wanted += [(one.name, one.dot, one.value) for one in loose]
-    await join.fetch_objects(
+    await fetch_objects(
         [state.Change(name, {}, {text: value}) for name, text, value in wanted],
         run.replica,
         run.fetcher,
@@ -212,7 +212,7 @@ async def _read(run: Run, head: Head, tree: Tree) -> Damaged:
             wanted = [prefix for prefix, _ in steps.send([texts.get(prefix) for prefix in wanted])]
     except StopIteration as end:
         differences = end.value
-    changes = join.checked(differences, head, run.replica, run.progress)
+    changes = checked(differences, head, run.replica, run.progress)
     part = Part(
         seen_counts(head.ctx), {change.name: change.theirs for change in changes}, tuple(sorted(lost))
     )

@@ -23,12 +23,12 @@ from ipfsmem.causal.value import FORGOTTEN, Entry
 from ipfsmem.device.others_texts import mark
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import authors, meta
-from ipfsmem.sync.retention import DAY_MS
+from ipfsmem.sync.times import DAY_MS, HOUR_MS
 
 #: So few texts are never a mass delete.
 GUARD_FROM: Final = 10
 #: Joins of so many milliseconds are counted as one: the count of a day has few parts, whoever publishes how often.
-_PART_MS: Final = 3_600_000
+_PART_MS: Final = HOUR_MS
 #: Stands behind an author of pieces of the timeline.
 _PIECES: Final = ":t"
 #: Stands in the canonical JSON of an entry that holds a wish to forget, and in no other's.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.errors import IncompleteError
-from ipfsmem.sync import join
+from ipfsmem.sync import join_head
 from tests.support.cli_lab import KEY, Cli
 
 
@@ -29,7 +29,7 @@ from tests.support.cli_lab import KEY, Cli
 def test_a_text_that_found_no_room_is_told_with_a_code(
     sealed: Cli, second: Cli, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    monkeypatch.setattr(join, "MAX_VALUES", 1)
+    monkeypatch.setattr(join_head, "MAX_VALUES", 1)
     second.ok("write", "tone", "--body", "from the second")
     sealed.ok("write", "tone", "--body", "from the first")
     sealed.ok("sync")
@@ -44,6 +44,6 @@ def test_a_text_that_found_no_room_is_told_with_a_code(
 def test_a_restore_that_left_a_text_out_says_so_with_a_code(
     clash: tuple[Cli, Cli], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    monkeypatch.setattr(join, "MAX_VALUES", 1)
+    monkeypatch.setattr(join_head, "MAX_VALUES", 1)
     answer = Cli(tmp_path / "third", monkeypatch)(command, "--unprotected-keys", key=KEY)
     assert answer.code == IncompleteError.exit_code and "left out" in answer.out + answer.err

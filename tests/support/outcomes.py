@@ -137,12 +137,12 @@ def clash(place: Place) -> None:
 
 def no_room(place: Place) -> None:
     """Two texts under one key, where there is room for one; this device has not seen the other's."""
-    from ipfsmem.sync import join
+    from ipfsmem.sync import join_head
 
     place.ok("sync", device=place.other)
     place.ok("write tone --body first")
     place.ok("write tone --body second", "sync", device=place.other)
-    place.patch.setattr(join, "MAX_VALUES", 1)
+    place.patch.setattr(join_head, "MAX_VALUES", 1)
 
 
 def revoked(place: Place) -> None:

@@ -21,7 +21,7 @@ from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import StorageError
 from ipfsmem.memory import Memory
 from ipfsmem.sync.fork import adopt_orphans
-from ipfsmem.sync.pin_lists import HELD_AT_ONCE, held_heads
+from ipfsmem.sync.unjoined_heads import HELD_AT_ONCE, held_heads
 from ipfsmem.testing.simulator import Faults
 from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipfsmem.sync.retention import DAY_MS, WEEK_MS, Pinned, judge
+from ipfsmem.sync.retention import Pinned, judge
+from ipfsmem.sync.times import DAY_MS, WEEK_MS
 
 NOW = 1_000 * DAY_MS
 

@@ -16,7 +16,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.published.opening import Head
 from ipfsmem.sync.admission import admit, copies_among
 from ipfsmem.sync.discovery import discover, discover_older
-from ipfsmem.sync.joining import join_found
+from ipfsmem.sync.join_step import join_found
 from ipfsmem.sync.report import Notices, no_progress
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Admitted, Found, Joined, Published

@@ -1,0 +1,235 @@
+"""What becomes of one verified head: it is read, and joined whole, held, dropped, or put off to a later sync.
+
+Format sections 5 and 7. Reading and checking happen outside of transactions, taking in happens inside of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ipfsmem.causal.entries import scope_of
+from ipfsmem.causal.state import Change
+from ipfsmem.causal.tree import empty_tree
+from ipfsmem.causal.value import Entry
+from ipfsmem.content.fetch import drive_async
+from ipfsmem.device.scopes import drop_own_segments
+from ipfsmem.device.tables import heads
+from ipfsmem.device.tables.heads import HeadRow
+from ipfsmem.errors import BlockError, DamagedError, IpfsmemError, NotFoundError, OpenError, ProviderError
+from ipfsmem.published.opening import Head
+from ipfsmem.published.reader import differences
+from ipfsmem.ring.labels import distinct_label, label_of
+from ipfsmem.sync.changes import between, followed_by
+from ipfsmem.sync.explain import reason
+from ipfsmem.sync.fork import (
+    Adopted,
+    adopt_head,
+    append_new_lines,
+    forked_devices,
+    is_out,
+    lacks_what_moves,
+    settled,
+)
+from ipfsmem.sync.forwarding import learn
+from ipfsmem.sync.guards import guard
+from ipfsmem.sync.join_head import JoinedHead, checked, fetch_objects, join
+from ipfsmem.sync.join_work import JoinWork
+from ipfsmem.sync.report import CROWDED, named
+from ipfsmem.sync.taken import count_taken, note_taken
+from ipfsmem.sync.unjoined_heads import hold_head, release_head
+
+#: A part of a tree that nobody gives, or that is not what the commit says: its maker need not have done that.
+_UNREADABLE = (NotFoundError, BlockError, DamagedError, OpenError)
+
+
+async def read_and_join(work: JoinWork, head: Head) -> bool:
+    """Read a head and join it; False where it was put off, dropped or held."""
+    before = len(work.run.fetcher.fetched)
+    try:
+        changes = await read_changes(work, head)
+    except ProviderError as error:
+        work.put_off(head.root, error)
+        work.heads.pop(head.root, None)
+        return False
+    except IpfsmemError as error:
+        work.run.fetcher.forget_since(before)
+        drop_head(work, head, error)
+        return False
+    with work.run.replica.transaction():
+        if not join_or_hold(work, changes, head):
+            return False
+        _guard_mass_delete(work, changes, head.commit.commit.dev)
+    return True
+
+
+async def read_changes(work: JoinWork, head: Head) -> list[Change]:
+    """What differs between a head and us, checked, its objects fetched."""
+    with work.run.replica.transaction():
+        work.run.replica.store.checkpoint(folders=True)
+        tree = work.run.replica.store.tree
+    if tree.digest == empty_tree().digest:
+        await work.run.fetcher.whole(head.root, work.run.replica)
+    codec, commit = work.run.replica.codec, head.commit.commit
+    found = await drive_async(
+        differences(
+            head.state,
+            codec.extension,
+            tree,
+            bytes.fromhex(commit.state),
+            lambda prefix, stored: codec.open_node(prefix, commit.ek, stored),
+        ),
+        work.run.fetcher.get,
+    )
+    changes = checked(found, head, work.run.replica, work.run.progress)
+    await fetch_objects(changes, work.run.replica, work.run.fetcher, work.run.progress)
+    return changes
+
+
+def join_or_hold(
+    work: JoinWork, changes: list[Change], head: Head, moved: Mapping[str, Entry] | None = None
+) -> bool:
+    """Join a head, or hold it because another copy of a device, whose head was joined first, wrote something else (format
+    section 5); whether it was joined. Inside a transaction.
+
+    `moved`: the entries that this device took its own values out of, which come back with the head, as they were.
+    """
+    replica, before = work.run.replica, {**(moved or {})}
+    forked = forked_devices(changes, head, replica) | other_copy_of(work, head)
+    if hold_until_settled(work, forked, head):
+        return False
+    lines: list[tuple[str, bytes]] = []
+    if forked:
+        adopted = _adopt_fork(work, changes, head, forked)
+        if adopted is None:
+            work.heads.pop(head.root, None)
+            return False
+        changes, lines = adopted.left, adopted.lines
+        before = {**adopted.before, **before}
+    joined = join(changes, head, replica)
+    _count_joined(work, joined, before)
+    drop_own_segments(replica, [change.name for change in changes])
+    append_new_lines(replica, lines)
+    learn(replica, (change.name for change in changes))
+    release_head(replica, head.root)
+    work.heads_joined += note_head(work, head)
+    if joined.after and head.commit.commit.dev != replica.device.id:
+        source = distinct_label(replica.ring, head.commit.commit.dev)
+        if source not in work.sources:
+            work.sources.append(source)
+    return True
+
+
+def other_copy_of(work: JoinWork, head: Head) -> set[str]:
+    """The device whose other copy made a head, where the head's values alone would not show that; empty when there is none."""
+    if head.root in work.admitted.copies:
+        return {head.commit.commit.dev}
+    return {work.found.held[head.root]} if head.root in work.found.held else set()
+
+
+def hold_until_settled(work: JoinWork, devices: Iterable[str], head: Head) -> bool:
+    """Hold a head that shows other copies of `devices` while one of their ids may still be in use; whether that is so (inside a
+    transaction)."""
+    ring = work.run.replica.ring
+    assert ring is not None
+    in_use = sorted(device for device in devices if not settled(ring, device))
+    if in_use:
+        hold_head(work.run.replica, head.root, in_use[0])
+        work.held.setdefault(tuple(in_use), []).append(head.root)
+        work.heads.pop(head.root, None)
+    return bool(in_use)
+
+
+def _adopt_fork(work: JoinWork, changes: list[Change], head: Head, devices: set[str]) -> Adopted | None:
+    """Make a head joinable that another copy of `devices` made; None where that has to wait for texts."""
+    # A device that is out is not waited for: it may have signed texts that never were.
+    replica = work.run.replica
+    waited_for = {device for device in devices if work.unsure_of_bodies and not is_out(replica, device)}
+    if waited_for and lacks_what_moves(replica, changes, waited_for):
+        work.run.notices.say(
+            "equivocation",
+            f"what two copies of {work.called(devices)} wrote cannot all be kept now: a part of the timeline is not fetched yet",
+            f"head {head.root} is held back",
+        )
+        return None
+    adopted = adopt_head(replica, changes, head, devices)
+    work.run.notices.say(
+        "fork-joined",
+        f"two copies of {work.called(devices)} wrote different things; the texts of both were kept, some may come twice",
+    )
+    work.adopted.setdefault("fork-joined", []).append(adopted)
+    return adopted
+
+
+def drop_head(work: JoinWork, head: Head, error: IpfsmemError) -> None:
+    """Leave out a head of which nothing may be believed, or a part cannot be read (format section 7.1)."""
+    work.heads.pop(head.root, None)
+    what = f"what {work.called([head.commit.commit.dev])} published was not taken in: {reason(error)}"
+    detail = (
+        f"head {head.root} of device {head.commit.commit.dev} was not joined: {error}{work.run.why(error)}"
+    )
+    if isinstance(error, _UNREADABLE):
+        work.damaged[head.root] = head
+        work.why_damaged[head.root] = (what, detail)
+    else:
+        work.refused.add(head.root)
+        if head.root in work.found.held:
+            # A later sync would refuse it too, and held heads have little room.
+            with work.run.replica.transaction():
+                release_head(work.run.replica, head.root)
+        work.run.notices.say("head-refused", what, detail)
+
+
+def note_head(work: JoinWork, head: Head, made: int | None = None) -> bool:
+    """Remember a joined head; whether it was not known before. `made`: when it was made (milliseconds), for a head that stood
+    behind a newer one all the time."""
+    commit = head.commit.commit
+    if head.lacking:
+        # Joined in part: it is looked at again when the ring has grown, with the heads that it was made upon.
+        if str(head.root) not in work.run.replica.told():
+            work.run.notices.say(
+                "in-part",
+                f"what {work.called(head.lacking)} wrote was left out: the list of members does not know that device, so "
+                "nobody can tell whether it did. Its texts come when it is added again, or from a device that has them",
+                f"head {head.root} was joined but for what {', '.join(sorted(head.lacking))} wrote: the key ring has no key of it",
+            )
+            work.run.replica.tell(str(head.root))
+        return False
+    db, now = work.run.replica.db.connection, work.run.replica.world.now()
+    if heads.get(db, str(head.root)) is not None:
+        return False
+    seen = now if made is None else min(made, now)
+    heads.put(db, HeadRow(str(head.root), commit.dev, commit.c, head.commit.digest, seen), commit.prev)
+    return True
+
+
+def _count_joined(work: JoinWork, joined: JoinedHead, before: Mapping[str, Entry]) -> None:
+    """Count what a head brought. `before`: entries that were changed to make room for it, as they were."""
+    work.changed_in.update(map(scope_of, joined.after))
+    work.not_fetched += joined.not_fetched
+    work.left_out += joined.left_out
+    if joined.crowded:
+        work.run.notices.say("crowded", f"{joined.crowded}. {CROWDED}")
+    was = {**joined.before, **before}
+    now = {**{name: work.run.replica.store.entry(name) for name in before}, **joined.after}
+    work.kinds = followed_by(work.kinds, between(was, now))
+
+
+def _guard_mass_delete(work: JoinWork, changes: list[Change], by: str) -> None:
+    """Where the joins of one day took away more than a tenth of what somebody wrote, keep the root before them until a person
+    lets it go (inside the transaction of the join). `by`: the device that published the head."""
+    lost = note_taken(work.run.replica, changes)
+    found = count_taken(work.run.replica, lost, by) if lost else None
+    if found is None:
+        return
+    guard(work.run.replica, found)
+    ring, first, *last = work.run.replica.ring, *found.roots
+    stay = f"The version before that, {first}, " + (
+        f"and the one before the last of it, {last[0]}, are kept" if last else "is kept"
+    )
+    work.run.notices.say(
+        "mass-delete",
+        f"{found.gone} texts and pieces of the timeline were deleted elsewhere within a day, more than a tenth of what "
+        f"{named([label_of(ring, family) for family in found.of])} wrote. It came with what "
+        f"{named([label_of(ring, device) for device in found.by])} published. {stay} until you say that it was right: "
+        f"{'; '.join(f'ipfsmem gc --drop-guarded {root}' for root in found.roots)}",
+    )

@@ -1,0 +1,193 @@
+"""The step of a sync that joins the heads which were found: first those that others made, then those that only a list shows,
+and older ones where newer ones cannot be read whole.
+
+Format sections 5 and 7. Before any head is joined, this device makes sure that its own id is still its own, and takes over
+the texts of devices that are no members any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from ipfsmem.causal.clock import hlc_ms
+from ipfsmem.causal.entries import entry_place
+from ipfsmem.device.others_texts import settle_persons
+from ipfsmem.device.tables import heads, reports
+from ipfsmem.device.tables.reports import ReportRow
+from ipfsmem.published.opening import Head, tops
+from ipfsmem.sync.changes import between, followed_by
+from ipfsmem.sync.discovery import discover_older
+from ipfsmem.sync.fork import adopt_orphans, orphans
+from ipfsmem.sync.join_or_hold import note_head, read_and_join
+from ipfsmem.sync.join_work import JoinWork
+from ipfsmem.sync.missing_texts import ask_for_missing_texts
+from ipfsmem.sync.own_id import keep_own_id
+from ipfsmem.sync.report import named
+from ipfsmem.sync.run import Run
+from ipfsmem.sync.steps import Admitted, Joined
+from ipfsmem.sync.times import WEEK_MS
+from ipfsmem.sync.unjoined_heads import keep_not_whole, not_whole
+
+#: Roots of a pin list beside names are read while they are no older than this; nothing is deleted by what stands in older ones.
+LISTED_FOR_MS: Final = WEEK_MS
+
+
+async def join_found(run: Run, admitted: Admitted) -> Joined:
+    """Join every head that was found, each in a transaction of its own, the copies of this device and of others looked at
+    first; and older roots, where newer ones cannot be read whole."""
+    work = JoinWork(run, admitted)
+    await keep_own_id(work)
+    await ask_for_missing_texts(work)
+    _take_over_orphans(work)
+    stranger, listed = admitted.stranger, admitted.found.listed
+    named_heads = [head for root, head in work.heads.items() if head is not stranger and root not in listed]
+    await _join_heads(work, named_heads)
+    await _join_listed(work, stranger)
+    if work.damaged or work.found.unread or (work.refused and not work.heads):
+        # Older roots are heads like any other, and what is whole in them is better than nothing.
+        await _join_heads(work, await _discover_older(work))
+    with run.replica.transaction():
+        run.fetcher.keep()
+        run.names.keep()
+        settle_persons(run.replica)
+        _tell_of_refused_blocks(work)
+        _tell_of_damaged(work)
+        later = work.found.later.intersection(not_whole(run.replica))
+        refused = () if work.heads else sorted(work.refused)
+        keep_not_whole(run.replica, (*sorted(work.damaged), *sorted(later), *refused))
+    _tell_of_copies(work)
+    return work.joined()
+
+
+async def _join_heads(work: JoinWork, heads: Iterable[Head]) -> None:
+    """Join every head. A head whose content another one holds is not read once that other one was joined."""
+    left = {head.root: head for head in heads}
+    while left:
+        for head, below in tops(left.values()):
+            del left[head.root]
+            if not await read_and_join(work, head):
+                continue
+            with work.run.replica.transaction():
+                for lower in below:
+                    if left.pop(lower.root, None) is not None:
+                        note_head(work, lower, hlc_ms(lower.commit.commit.h))
+
+
+async def _join_listed(work: JoinWork, stranger: Head | None) -> None:
+    """Join the heads that only a pin list beside names showed, but for those of the past; after the others, which tell these.
+
+    A head is of the past when this device covers its counters and a joined commit names it, or it is a week old: the commits
+    in between may have been unpinned. Where nothing was joined no head is of the past: one without counters is covered by
+    everything, and is all that there is of an empty memory.
+    """
+    if work.found.listed.isdisjoint(work.heads):
+        return
+    past_digests = heads.past(work.run.replica.db.connection)
+    week_ago = work.run.replica.world.now() - LISTED_FOR_MS
+    anything = heads.any_known(work.run.replica.db.connection)
+    left = []
+    for head in [
+        head for root, head in work.heads.items() if root in work.found.listed and head is not stranger
+    ]:
+        past = head.commit.digest in past_digests and head.root not in work.admitted.copies
+        if anything and _is_covered(work, head) and (past or hlc_ms(head.commit.commit.h) < week_ago):
+            del work.heads[head.root]
+            if past:
+                with work.run.replica.transaction():
+                    note_head(work, head, hlc_ms(head.commit.commit.h))
+        else:
+            left.append(head)
+    await _join_heads(work, left)
+
+
+def _is_covered(work: JoinWork, head: Head) -> bool:
+    """Whether this device has seen all that the counters of a head count."""
+    seen = work.run.replica.store.frame.seen
+    return all(
+        device in seen and (seen[device].n > pair.n or (seen[device].n, seen[device].r) == (pair.n, pair.r))
+        for device, pair in head.commit.commit.ctx.items()
+    )
+
+
+async def _discover_older(work: JoinWork) -> list[Head]:
+    """Find the heads that pin lists show beside those that were joined or are damaged."""
+    before = {*work.heads, *work.damaged}
+    so_far = msgspec.structs.replace(
+        work.found,
+        heads=work.heads,
+        refused=frozenset(work.refused),
+        known_elsewhere=work.known_elsewhere,
+    )
+    work.found = found = await discover_older(work.run, so_far)
+    work.heads, work.refused = dict(found.heads), set(found.refused)
+    work.known_elsewhere = found.known_elsewhere
+    return [head for root, head in work.heads.items() if root not in before]
+
+
+def _take_over_orphans(work: JoinWork) -> None:
+    """Go on with the texts of devices that the ring has no key of any more."""
+    with work.run.replica.transaction():
+        found = orphans(work.run.replica)
+        if found:
+            adopted = adopt_orphans(work.run.replica, found, unsure=work.unsure_of_bodies)
+            work.run.notices.say(
+                "orphan",
+                f"{work.called(found)} is no member any more: the texts of that device go on as those of this one",
+            )
+            now = {name: work.run.replica.store.entry(name) for name in adopted.before}
+            work.kinds = followed_by(work.kinds, between(adopted.before, now))
+            work.adopted.setdefault("orphan", []).append(adopted)
+
+
+def _tell_of_damaged(work: JoinWork) -> None:
+    """Say which heads are damaged, after all others were joined. Nothing is lost with a damaged head that is older than a joined
+    one and whose counters are covered, nor with one whose very commit was joined from another root."""
+    newest = max((head.commit.commit.h for head in work.heads.values()), default="")
+    joined = {head.commit.digest for head in work.heads.values()}
+    for root, head in list(work.damaged.items()):
+        past = root not in work.admitted.copies and head.commit.commit.h < newest and _is_covered(work, head)
+        if past or head.commit.digest in joined:
+            del work.damaged[root]
+        else:
+            what, detail = work.why_damaged[root]
+            work.run.notices.say(
+                "damaged", f"{what}. What can be read of it comes back with: ipfsmem salvage", detail
+            )
+
+
+def _tell_of_copies(work: JoinWork) -> None:
+    """Say which heads of second copies are held, and what found no room: each once, however many versions a device signed."""
+    for devices, roots in work.held.items():
+        more = f" and {len(roots) - 1} more, which" if len(roots) > 1 else ", which"
+        work.run.notices.say(
+            "equivocation",
+            f"two copies of {work.called(devices)} wrote different things. What came second waits until that device has "
+            "taken a new id (it does so at its next sync) or is removed (ipfsmem keys revoke DEVICE)",
+            f"device {', '.join(devices)} wrote different things under the same numbers: head {roots[0]}{more} "
+            "came second, is held back",
+        )
+    for kind, found in work.adopted.items():
+        if beside := [key for adopted in found for key in adopted.beside]:
+            work.run.notices.say(
+                kind, f"under one key there was no room for all texts: what was too many is {named(beside)}"
+            )
+        if lost := [name for adopted in found for name in adopted.lost]:
+            work.run.notices.say(
+                kind,
+                "left out was what no device and no provider that answered has, or what had no place: "
+                + named([entry_place(name) for name in lost]),
+            )
+
+
+def _tell_of_refused_blocks(work: JoinWork) -> None:
+    for cid, why in work.run.fetcher.refused.items():
+        work.run.notices.say(
+            "bad-block",
+            "a provider gave something else than it was asked for; that was not used",
+            f"a wrong block was served: {why}",
+        )
+        row = ReportRow(work.run.replica.world.now(), "bad-block", f"{cid}: {why}")
+        reports.add(work.run.replica.db.connection, row)

@@ -1,0 +1,97 @@
+"""What the join of a sync has joined, held and dropped so far, and the value that the next step gets of it.
+
+It counts and remembers for one sync; what is joined, held or dropped is decided by those who fill it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables import heads
+from ipfsmem.errors import ProviderError
+from ipfsmem.published.opening import Head
+from ipfsmem.ring.labels import label_and_id
+from ipfsmem.sync.changes import Kinds
+from ipfsmem.sync.fork import Adopted
+from ipfsmem.sync.report import named
+from ipfsmem.sync.run import Run
+from ipfsmem.sync.steps import Admitted, Joined
+
+
+class JoinWork:
+    """The work of one join: what it begins with (`run`, `admitted`), and what has come of it."""
+
+    def __init__(self, run: Run, admitted: Admitted) -> None:
+        self.run = run
+        self.admitted = admitted
+        self.found = admitted.found
+        self.heads = dict(admitted.found.heads)
+        self.refused = set(admitted.found.refused)
+        self.known_elsewhere = admitted.found.known_elsewhere
+        self.damaged: dict[CID, Head] = {}
+        #: The text and the detail of the notice for each of them.
+        self.why_damaged: dict[CID, tuple[str, str]] = {}
+        #: Heads that are held, by the devices whose ids may still be in use.
+        self.held: dict[tuple[str, ...], list[CID]] = {}
+        #: What this sync adopted, by the kind of notice that tells of it.
+        self.adopted: dict[str, list[Adopted]] = {}
+        #: Whether a provider may have bodies that are not here: until all were asked for them, and where one did not answer.
+        self.unsure_of_bodies = True
+        self.unsure = ""
+        self.new_identity = False
+        self.kinds: Kinds = {}
+        self.changed_in: Counter[str] = Counter()
+        self.sources: list[str] = []
+        self.heads_joined = self.not_fetched = self.left_out = 0
+
+    def called(self, devices: Iterable[str]) -> str:
+        """These devices as their person knows them, for one notice."""
+        return named(label_and_id(self.run.replica.ring, device) for device in sorted(devices))
+
+    def put_off(self, root: CID, error: ProviderError) -> None:
+        """Leave a head that cannot be read now to a later sync. It stops nothing else, whoever made it unreadable."""
+        outages = self.found.outages.after({root: error}, ())
+        # Only a part of it could be opened.
+        opened = self.found.opened - {root}
+        self.found = msgspec.structs.replace(self.found, outages=outages, opened=opened)
+        self.run.notices.put_off(root, error)
+
+    def joined(self) -> Joined:
+        """What came of it, for the next step."""
+        found, run = self.found, self.run
+        outages, before = found.outages, set[CID]()
+        if outages.roots or found.unread:
+            before = joined_before(run.replica)
+            outages = outages.after({}, {*found.opened, *found.headless, *before})
+        # On a new device a place that only knows names keeps nothing of this memory.
+        keeping = {
+            p.name for p in run.providers if not found.fresh or p.capabilities.put or p.capabilities.pin
+        }
+        return Joined(
+            found=self.found,
+            heads=self.heads,
+            damaged=self.damaged,
+            refused=frozenset(self.refused),
+            lost=found.unread - before,
+            outages=outages,
+            silent=frozenset(keeping & {*outages.silent, *run.names.silent}),
+            kinds=self.kinds,
+            changed_in=dict(self.changed_in),
+            sources=tuple(self.sources),
+            heads_joined=self.heads_joined,
+            not_fetched=self.not_fetched,
+            left_out=self.left_out,
+            new_identity=self.new_identity,
+            known_elsewhere=self.known_elsewhere,
+            unsure=self.unsure,
+        )
+
+
+def joined_before(replica: Replica) -> set[CID]:
+    """Roots of heads that were joined at some time, as far as they are remembered."""
+    return {parse_cid(root) for root in heads.roots(replica.db.connection)}
