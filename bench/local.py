@@ -100,7 +100,7 @@ def writes(ctx: Context) -> None:
 
     home = ctx.fresh("writes")
     memory = Memory.create(NAMESPACE, "encrypted-ipfs", unlock=unlock(), unprotected_keys=True, home=home)
-    memory.import_(ctx.folder)
+    memory.bundles.import_(ctx.folder)
     memory.close()
     memory = Memory.load(NAMESPACE, home=home)
     keys = list(ctx.files)

@@ -137,7 +137,7 @@ def _work(job: dict[str, Any], wire: Wire) -> dict[str, Any]:
     elif what == "first":
         chosen = providers()
         with Memory.load(NAMESPACE, provider=chosen, **own) as memory:
-            memory.import_(Path(job["folder"]))
+            memory.bundles.import_(Path(job["folder"]))
             asyncio.run(_sync(memory, chosen))
     elif what == "tree":
         _write_tree(own, Path(job["out"]))

@@ -55,9 +55,9 @@ def main(what: str, home: Path, *args: str) -> None:
         return
     with Memory.load(NAMESPACE, passphrase=PASSPHRASE, home=home) as memory:
         if what == "import":
-            memory.import_(Path(args[0]))
+            memory.bundles.import_(Path(args[0]))
         elif what == "first":
-            memory.import_(Path(args[0]))
+            memory.bundles.import_(Path(args[0]))
             asyncio.run(memory.sync())
         elif what == "sync":
             asyncio.run(memory.sync())

@@ -169,7 +169,7 @@ def exchange(ctx: Context) -> None:
         unprotected_keys=True,
         home=ctx.fresh("a"),
     )
-    a.import_(ctx.folder)
+    a.bundles.import_(ctx.folder)
     asyncio.run(a.sync())
     b = Memory.load(
         NAMESPACE,
@@ -230,7 +230,7 @@ def presence(ctx: Context) -> None:
         return middle(whole), middle(part)
 
     with memory, patch.object(placing, "keep_present", timed):
-        memory.import_(ctx.folder)
+        memory.bundles.import_(ctx.folder)
         asyncio.run(memory.sync())
         asyncio.run(memory.sync())
         idle, part = measured(1_000, 21)

@@ -211,12 +211,14 @@ class Demo:
 
     def _import(self) -> tuple[str, dict[str, Any]]:
         blob = write_blob(self.files, self.events, "")
-        done = self._a.import_(blob)
+        done = self._a.bundles.import_(blob)
         back = self._a.files()
         self._claim("every text reads back byte for byte", back == self.files)
-        self._claim("every event is there", len(self._a.timeline()) == len(self.events))
+        self._claim("every event is there", len(self._a.timeline.read()) == len(self.events))
         size = sum(map(len, self.files.values()))
-        self._claim("importing it again changes nothing", self._a.import_(blob).unchanged == len(back))
+        self._claim(
+            "importing it again changes nothing", self._a.bundles.import_(blob).unchanged == len(back)
+        )
         return (
             f"{len(back):,} memories, {done.events:,} events of {self.source}",
             {
@@ -270,7 +272,7 @@ class Demo:
         )
         report = self._b.restored or SyncReport()
         self._claim("B has every text of A, byte for byte", self._b.files() == self._a.files())
-        self._claim("B has every event of A", self._b.timeline() == self._a.timeline())
+        self._claim("B has every event of A", self._b.timeline.read() == self._a.timeline.read())
         self._claim("B is a device of its own", self._b.device != self._a.device)
         status = self._b.status()
         return (
@@ -370,7 +372,7 @@ class Demo:
         a, b = self._a, self._b
         files = a.files()
         self._claim("A and B show the same texts", files == b.files())
-        self._claim("A and B have the same timeline", a.timeline() == b.timeline())
+        self._claim("A and B have the same timeline", a.timeline.read() == b.timeline.read())
         self._claim("A and B show the same conflicts", a.conflicts() == b.conflicts())
         both = files.get(self.both, b"").decode()
         self._claim(
@@ -385,7 +387,7 @@ class Demo:
         copies = {item.key: item.files for item in b.conflicts()}
         kept = [b.read_conflict(self.forgotten, name).data for name in copies.get(self.forgotten, ())]
         self._claim(f"what B wrote in {self.forgotten} is kept under its conflicts", self._late in kept)
-        ids = {event["id"] for event in b.timeline()}
+        ids = {event["id"] for event in b.timeline.read()}
         self._claim("the events of both are there", all(event["id"] in ids for event in self._events))
         untouched = set(self.files) - {self.both, self.clash, self.forgotten, self.only_a, self.only_b}
         self._claim(

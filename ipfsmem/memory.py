@@ -1,39 +1,52 @@
-"""`Memory`: the one façade. What needs no network is `LocalMemory`, what providers do is `SyncedMemory`; here memories
-are made, opened, restored and forked.
+"""`Memory`: the one façade. It is made of parts, each with its own methods; the everyday ones stand on it directly.
 
+Here memories are made, opened, restored and forked, and nothing else is done: what a method does stands in `parts`.
 Coroutines are the only ones that touch a provider, and `load` where a memory has to be brought back.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import threading
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import msgspec
 
 from ipfsmem import config as configuration
+from ipfsmem.bundle.keys import check_scope
 from ipfsmem.config import NamespaceConfig, VaultConfig
 from ipfsmem.content.cid import parse_cid
 from ipfsmem.device.creation import folder_claimed, mark_as_memory, remove_unfinished_memory
 from ipfsmem.device.namespaces import FIRST, refuse_shared, vault_label
-from ipfsmem.device.replica import World, claim_folder
+from ipfsmem.device.replica import Replica, World, claim_folder
 from ipfsmem.device.tables import meta
-from ipfsmem.errors import (
-    ConfigError,
-    NoVaultError,
-    UsageError,
-)
+from ipfsmem.errors import ConfigError, NoVaultError, UsageError
 from ipfsmem.files.attaching import examine_place
 from ipfsmem.memories.bundle_tree import Part
 from ipfsmem.memories.importing import import_files
+from ipfsmem.memories.stacks import Stack
 from ipfsmem.mode import Mode, ModeName, mode_named
-from ipfsmem.provider.opening import ProviderPool, Providers
-from ipfsmem.results import Opened
+from ipfsmem.parts.bundles import MemoryBundles
+from ipfsmem.parts.folders import MemoryFolders
+from ipfsmem.parts.maintenance import MemoryMaintenance
+from ipfsmem.parts.members import MemoryMembers
+from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.providers import MemoryProviders
+from ipfsmem.parts.scopes import MemoryScopes
+from ipfsmem.parts.status import MemoryStatus
+from ipfsmem.parts.syncing import ProviderChoice, Syncing, each_of, specs_of
+from ipfsmem.parts.texts import MemoryTexts
+from ipfsmem.parts.timeline import MemoryTimeline
+from ipfsmem.parts.vaults import MemoryVaults
+from ipfsmem.parts.versions import MemoryVersions
+from ipfsmem.provider.opening import ProviderPool
+from ipfsmem.results import Opened, Status
+from ipfsmem.sync.background import Told
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
-from ipfsmem.synced_memory import SyncedMemory, Where, each_of, specs_of
 from ipfsmem.vault.finding import find_vault, reach, vault_of_root
 from ipfsmem.vault.opening import (
     Unlock,
@@ -49,21 +62,230 @@ from ipfsmem.wallet.recovery_words import to_words
 from ipfsmem.wallet.root_keys import RootKeys
 
 T = TypeVar("T")
-list_ = list  # `Memory.list` hides the builtin inside the class
+P = ParamSpec("P")
 
 
-class Memory(SyncedMemory):
-    """One agent's memory on this device. Make one with `create`, open one with `load`; close it when done."""
+class Origin(msgspec.Struct):
+    """How an open memory came to be here; all of it empty for one that was here already."""
 
-    #: Where a foreign bundle came from; None for a memory of one's own.
+    #: Where a foreign bundle came from.
     opened: Opened | None = None
-
-    #: What the sync that restored this memory did; None for one that was here already.
+    #: What the sync did that brought it back.
     restored: SyncReport | None = None
-
+    #: The 24 recovery words of a vault made just now; shown once, kept nowhere.
+    recovery_words: list[str] | None = None
     #: Why the wallet's vault `default` on this device does not list the vault that was made or brought back just now;
     #: empty when it does, or when there is nothing to list.
     unlisted: str = ""
+
+
+def _of_texts(method: Callable[Concatenate[MemoryTexts, P], T]) -> Callable[Concatenate[Memory, P], T]:
+    """A method of the texts, as one of the memory."""
+
+    @functools.wraps(method)
+    def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return method(self._texts, *args, **kwargs)
+
+    return call
+
+
+def _of_syncing(method: Callable[Concatenate[Syncing, P], T]) -> Callable[Concatenate[Memory, P], T]:
+    """A method of the syncing, as one of the memory."""
+
+    @functools.wraps(method)
+    def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return method(self._syncing, *args, **kwargs)
+
+    return call
+
+
+class Memory:
+    """One agent's memory on this device. Make one with `create`, open one with `load`; close it when done.
+
+    `memory.scope(token)` is one scope of it, with the same methods. What is about one part of a memory has that part's
+    name: `timeline`, `versions`, `bundles`, `scopes`, `folders`, `members`, `providers`, `vaults`, `maintenance`.
+    """
+
+    def __init__(
+        self,
+        opened: OpenMemory,
+        *,
+        syncing: Syncing | None = None,
+        scope: str | None = None,
+        origin: Origin | None = None,
+    ) -> None:
+        """Use `create` or `load`. `scope`: the one that was chosen, which somebody else opened and closes with `syncing`."""
+        self._open = opened
+        self._borrowed = syncing is not None
+        self._syncing = syncing or Syncing(opened)
+        self._origin = origin or Origin()
+        chosen = scope or ""
+        self._texts = MemoryTexts(opened, chosen)
+        #: What happened: events added and read.
+        self.timeline = MemoryTimeline(opened, chosen)
+        #: Published versions, and the texts that a memory has had.
+        self.versions = MemoryVersions(opened, chosen)
+        #: What goes out and comes in as files.
+        self.bundles = MemoryBundles(opened, scope)
+        #: The scopes of this vault.
+        self.scopes = MemoryScopes(opened)
+        #: The working copies of this memory on this device.
+        self.folders = MemoryFolders(opened)
+        #: Who belongs to this memory.
+        self.members = MemoryMembers(opened, self._syncing)
+        #: Where it is published.
+        self.providers = MemoryProviders(opened, self._syncing)
+        #: Further vaults of this memory's wallet.
+        self.vaults = MemoryVaults(opened)
+        #: Old versions let go, damage looked for and mended, this device's passphrase.
+        self.maintenance = MemoryMaintenance(opened, self._syncing)
+
+    # -- facts -----------------------------------------------------------------------------------------------
+
+    @property
+    def namespace(self) -> str:
+        """Its name on this device."""
+        return self._open.namespace
+
+    @property
+    def replica(self) -> Replica:
+        """What lies on this device's disk, for programs that know its rooms."""
+        return self._open.replica
+
+    @property
+    def mode(self) -> Mode:
+        """`none`, `local`, `ipfs` or `encrypted-ipfs`, and what that means."""
+        return self._open.mode
+
+    @property
+    def device(self) -> str:
+        """The id under which this device writes."""
+        return self._open.device
+
+    @property
+    def opened(self) -> Opened | None:
+        """Where a foreign bundle came from; None for a memory of one's own."""
+        return self._origin.opened
+
+    @property
+    def restored(self) -> SyncReport | None:
+        """What the sync that restored this memory did; None for one that was here already."""
+        return self._origin.restored
+
+    @property
+    def recovery_words(self) -> list[str] | None:
+        """The 24 recovery words of a vault made just now; shown once, kept nowhere."""
+        return self._origin.recovery_words
+
+    @property
+    def unlisted(self) -> str:
+        """Why the wallet's vault `default` on this device does not list the vault that was made or brought back just now;
+        empty when it does, or when there is nothing to list."""
+        return self._origin.unlisted
+
+    def status(self) -> Status:
+        """Counts and state of all scopes, local."""
+        return MemoryStatus(self._open, self._syncing, self.scopes, self.members, self.folders).status()
+
+    # -- everyday: texts, events, syncs ----------------------------------------------------------------------
+
+    write = _of_texts(MemoryTexts.write)
+    write_text = _of_texts(MemoryTexts.write_text)
+    read = _of_texts(MemoryTexts.read)
+    read_conflict = _of_texts(MemoryTexts.read_conflict)
+    list = _of_texts(MemoryTexts.list)
+    index = _of_texts(MemoryTexts.index)
+    forget = _of_texts(MemoryTexts.forget)
+    conflicts = _of_texts(MemoryTexts.conflicts)
+    resolve = _of_texts(MemoryTexts.resolve)
+    promote = _of_texts(MemoryTexts.promote)
+    undo = _of_texts(MemoryTexts.undo)
+    files = _of_texts(MemoryTexts.files)
+
+    unlock = _of_syncing(Syncing.unlock)
+    lock = _of_syncing(Syncing.lock)
+    sync = _of_syncing(Syncing.sync)
+    flush = _of_syncing(Syncing.flush)
+
+    @property
+    def unlocked(self) -> bool:
+        """Whether the wallet or recovery root is held."""
+        return self._syncing.root is not None
+
+    def note(self, kind: str, /, **data: Any) -> dict[str, Any]:
+        """Append an event to the timeline, durable when this returns: `timeline.add`."""
+        return self.timeline.add(kind, **data)
+
+    @contextlib.asynccontextmanager
+    async def autosync(
+        self,
+        *,
+        idle: float = 30.0,
+        most: float = 600.0,
+        every: float | None = 300.0,
+        public_ok: bool = False,
+        allow: Iterable[str] = (),
+        told: Told | None = None,
+    ) -> AsyncIterator[Self]:
+        """Keep in sync while the block runs; see `Syncing.autosync`."""
+        work = self._syncing.autosync(
+            idle=idle, most=most, every=every, public_ok=public_ok, allow=allow, told=told
+        )
+        async with work:
+            yield self
+
+    # -- scopes ----------------------------------------------------------------------------------------------
+
+    def scope(self, token: str) -> Memory:
+        """The memories and events of one scope (format section 5.1; "" is the nameless one), with the same methods.
+
+        It is made by its first write. What turned out to be this scope (`into` on its card) is read below it, and where it
+        turned out to be another itself, what is written here goes there; each answer says in which scope it stands. It lives
+        as long as this memory, and closing it closes nothing. What is about the whole vault (sync, members, providers) is
+        this memory's. Raises KeyNameError.
+        """
+        return Memory(self._open, syncing=self._syncing, scope=token, origin=self._origin)
+
+    def stack(self, *tokens: str) -> Stack:
+        """Several scopes read as one: these, the first before the next, each with what turned out to be it, and then what
+        is everybody's (the nameless scope). Each answer says in which it stands; nothing is written through it. Raises
+        KeyNameError.
+        """
+        self._open.look()
+        scopes, memories = self._open.scopes, self._open.memories
+        named = [scope for token in tokens for scope in (scopes.stack(check_scope(token)) if token else [])]
+        return Stack([memories.in_scope(scope) for scope in (*named, "")])
+
+    # -- closing ---------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of files, secrets and the providers that were opened here from their specs.
+
+        In a running event loop connections end when the loop comes to it; `aclose`, or `async with`, waits for that.
+        """
+        if not self._borrowed:
+            self._syncing.close()
+            self._open.close()
+
+    async def aclose(self) -> None:
+        """`close`, and the connections of this event loop are closed when it returns."""
+        if not self._borrowed:
+            await self._syncing.aclose()
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    # -- making and opening ----------------------------------------------------------------------------------
 
     @classmethod
     def load(
@@ -71,7 +293,7 @@ class Memory(SyncedMemory):
         namespace: str | None = None,
         mode: Mode | ModeName | None = None,
         *,
-        provider: Where = None,
+        provider: ProviderChoice = None,
         unlock: Unlock | RootKeys | None = None,
         passphrase: str | None = None,
         unprotected_keys: bool = False,
@@ -109,25 +331,26 @@ class Memory(SyncedMemory):
             replica = create_replica(
                 None, NamespaceConfig(Mode.NONE, label or chosen), world, passphrase=None
             )
-            memory = cls(namespace, replica)
-            memory._pool.home = Path(home).expanduser() if home is not None else None
+            memory = cls(OpenMemory(namespace, replica))
+            memory._syncing.pool.home = Path(home).expanduser() if home is not None else None
             return memory
         folder = configuration.namespace_folder(configuration.home(home, known), namespace)
         here = configuration_file(folder)
         if here or chosen is None:
-            memory = cls(namespace, open_replica(folder, passphrase, world))
+            memory = cls(OpenMemory(namespace, open_replica(folder, passphrase, world)))
             try:
                 if chosen not in (None, memory.mode):
                     raise ConfigError(f"the memory {namespace} is in mode {memory.mode}, not {mode}")
+                syncing = memory._syncing
                 if provider:
-                    memory._use(provider)
+                    syncing.use(provider)
                 else:
-                    memory._places = memory._pool.open(
+                    syncing.places = syncing.pool.open(
                         each_of(memory.replica.config.providers or known.provider)
                     )
                 if unlock is not None:
                     memory.unlock(unlock)
-                memory._open_files()
+                memory._open.begin_files()
             except BaseException:
                 memory.close()
                 raise
@@ -178,7 +401,7 @@ class Memory(SyncedMemory):
         namespace: str | None = None,
         mode: Mode | ModeName = "local",
         *,
-        provider: Where = None,
+        provider: ProviderChoice = None,
         unlock: Unlock | RootKeys | None = None,
         recovery: bool = True,
         passphrase: str | None = None,
@@ -242,17 +465,17 @@ class Memory(SyncedMemory):
         except BaseException:
             pool.close()
             raise
-        memory = cls(namespace, replica)
-        memory._root = root
-        memory.recovery_words = to_words(words) if words is not None else None
-        memory._pool, memory._places = pool, Providers((*opened,))
-        memory._open_files()
+        memory = cls(OpenMemory(namespace, replica))
+        memory._syncing.hold(pool, opened, root)
+        if words is not None:
+            memory._origin.recovery_words = to_words(words)
+        memory._open.begin_files()
         if vault is not None:
-            memory.unlisted = list_in_first(folder.parent, namespace, vault, passphrase, world)
+            memory._origin.unlisted = list_in_first(folder.parent, namespace, vault, passphrase, world)
         return memory
 
     @staticmethod
-    async def reach(provider: Where, *, home: str | Path | None = None) -> None:
+    async def reach(provider: ProviderChoice, *, home: str | Path | None = None) -> None:
         """Open providers and ask each for something, so that a mistyped one shows before a memory is made there.
 
         Raises ConfigError, ProviderError. Whether uploads are taken only an upload shows: `test_provider`.
@@ -268,7 +491,7 @@ class Memory(SyncedMemory):
         cls,
         namespace: str | None = None,
         *,
-        provider: Where,
+        provider: ProviderChoice,
         unlock: Unlock | RootKeys,
         mode: Mode | ModeName = "encrypted-ipfs",
         passphrase: str | None = None,
@@ -337,21 +560,25 @@ class Memory(SyncedMemory):
         )
         with folder_claimed(folder):
             replica = begin_replica(folder, made, world, passphrase=passphrase)
-            memory = cls(namespace, replica)
-            memory._pool, memory._places = pool, Providers((*opened,))
+            memory = cls(OpenMemory(namespace, replica))
+            memory._syncing.hold(pool, opened, root)
             try:
-                memory.restored = await memory._bring_back(root, progress, given=given, damaged_ok=damaged_ok)
+                memory._origin.restored = await memory._syncing.bring_back(
+                    root, progress, given=given, damaged_ok=damaged_ok
+                )
                 # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
                 mark_as_memory(replica)
             except BaseException:
                 await memory.aclose()
                 remove_unfinished_memory(folder)
                 raise
-        memory.unlisted = list_in_first(folder.parent, namespace, vault, passphrase, world)
+        memory._origin.unlisted = list_in_first(folder.parent, namespace, vault, passphrase, world)
         return memory
 
     @classmethod
-    async def open_foreign(cls, source: str, *, provider: Where = None, world: World | None = None) -> Memory:
+    async def open_foreign(
+        cls, source: str, *, provider: ProviderChoice = None, world: World | None = None
+    ) -> Memory:
         """Read somebody's public bundle, ours or that of the original, without writing anything to the disk.
 
         `provider` None: those of the settings. Within the limits for strangers (64 MiB, 20,000 blocks). Raises
@@ -364,13 +591,11 @@ class Memory(SyncedMemory):
             foreign = await read_foreign(source, pool.open_all(each_of(given)), now_ms=world.now())
         finally:
             await pool.aclose()
-        memory = cls(
-            configuration.DEFAULT_NAMESPACE,
-            create_replica(None, NamespaceConfig(Mode.NONE, "reader"), world, passphrase=None),
-        )
+        reader = create_replica(None, NamespaceConfig(Mode.NONE, "reader"), world, passphrase=None)
+        memory = cls(OpenMemory(configuration.DEFAULT_NAMESPACE, reader))
         parts = {scope: Part(blob) for scope, blob in {"": foreign.blob, **foreign.scopes}.items()}
-        problems = list(dict.fromkeys(import_files(memory._memories, parts).problems))
-        memory.opened = Opened(source=foreign.source, root=foreign.root, problems=problems)
+        problems = list(dict.fromkeys(import_files(memory._open.memories, parts).problems))
+        memory._origin.opened = Opened(source=foreign.source, root=foreign.root, problems=problems)
         memory.replica.read_only = foreign.source
         return memory
 
@@ -389,13 +614,13 @@ class Memory(SyncedMemory):
         What is others' word here is so there, and all of a bundle that was opened to be read. Raises IncompleteError, and
         makes nothing, when something is not on this device and `partial` is not given.
         """
-        found, left = self._whole()
+        found, left = self.bundles.whole()
         crowded = tuple(file for part in found for file in part.without_room())
         msgspec.structs.replace(left, copies=(*left.copies, *crowded)).refuse(partial)
         where = home if home is not None else self.replica.folder.parent if self.replica.folder else None
         other = Memory.create(namespace, mode, home=where, world=self.replica.world, **options)
         parts = {part.scope: part.part() for part in found}
-        import_files(other._memories, parts, foreign=bool(self.replica.read_only))
+        import_files(other._open.memories, parts, foreign=bool(self.replica.read_only))
         root = self.replica.db.get_meta(meta.ROOT)
         lineage = {"from": self.namespace, **({"root": root.decode()} if root else {})}
         other.note("forked", **lineage)

@@ -28,8 +28,8 @@ def command(context: CommandContext, key: str | None) -> None:
     with context.memory() as memory:
         everywhere = key is None and context.scope is None
         found = [item for item in memory.conflicts(everywhere=everywhere) if key in (None, item.key)]
-        names = called(memory.members())
-        late = [value for value in memory.late_values() if key is None or value.place == key]
+        names = called(memory.members.list())
+        late = [value for value in memory.members.late_writes() if key is None or value.place == key]
     shown = [Conflict.of(item, names) for item in found]
     if key is not None and not found and not late:
         raise NotFoundError(f"{key} has no conflict", hint="List all: ipfsmem conflicts.")

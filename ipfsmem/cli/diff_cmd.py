@@ -28,7 +28,7 @@ def command(context: CommandContext, root_a: str | None, root_b: str | None, nam
     from ipfsmem.results import Difference
 
     with context.memory() as memory:
-        lines = [Difference.of(line) for line in memory.diff(root_a, root_b)]
+        lines = [Difference.of(line) for line in memory.versions.diff(root_a, root_b)]
     if context.json:
         context.emit(lines)
         return

@@ -24,9 +24,9 @@ def command(context: CommandContext, restore_files: bool, clock_is_right: bool) 
     The exit code is 1 when something is lost or cannot be used.
     """
     with context.memory() as memory:
-        back = memory.trust_clock() if clock_is_right else 0
+        back = memory.maintenance.trust_clock() if clock_is_right else 0
         restored = memory.folders.restore_files() if restore_files else 0
-        findings = memory.doctor()
+        findings = memory.maintenance.doctor()
     errors = sum(finding.level == "error" for finding in findings)
     if context.json:
         from ipfsmem.results import Examined

@@ -98,8 +98,8 @@ def command(
             _said(context, done, f"{count(made.files, 'file')}")
             tell_left_out(made.left_out, partial)
             return
-        left = memory.left_out()
-        blob = memory.export(partial=True)
+        left = memory.bundles.left_out()
+        blob = memory.bundles.export(partial=True)
     if out is not None:
         where = Path(out).expanduser()
         with new_car(str(where), mode=0o600) as file:
@@ -125,9 +125,9 @@ def _write_tree(memory: Memory, where: Path, form: str) -> Exported:
     from ipfsmem.cli.cid_cmd import new_car
 
     if form == "folder":
-        return memory.export_folder(where, partial=True)
+        return memory.bundles.export_folder(where, partial=True)
     with new_car(str(where), mode=0o600) as out:
-        return (memory.export_zip if form == "zip" else memory.export_plain_car)(out, partial=True)
+        return (memory.bundles.export_zip if form == "zip" else memory.bundles.export_car)(out, partial=True)
 
 
 def tell_left_out(left: LeftOut, partial: bool, *, ours: bool = True) -> None:
@@ -156,7 +156,7 @@ def _export_car(context: CommandContext, where: Path, root: str | None) -> None:
     with context.memory() as memory:
         _outside(memory, str(where))
         with new_car(str(where), mode=0o600) as out:
-            cid = memory.export_car(out, root)
+            cid = memory.bundles.export_published(out, root)
     written = 0 if is_stdout(str(where)) else where.stat().st_size
     if context.json:
         from ipfsmem.results import FileWritten

@@ -54,7 +54,7 @@ def command(
 
     with context.memory(provider=provider) as memory, Meter(silent=context.json) as meter:
         done = asyncio.run(
-            memory.gc(
+            memory.maintenance.gc(
                 dry_run=dry_run,
                 keep_roots=keep_roots,
                 keep_days=keep_days,
@@ -63,7 +63,7 @@ def command(
             )
         )
         if daily is not None and not dry_run:
-            memory.collect_by_itself(Keep(keep_roots, keep_days) if daily else None)
+            memory.maintenance.gc_daily(Keep(keep_roots, keep_days) if daily else None)
     if context.json:
         from ipfsmem.results import Collecting
 

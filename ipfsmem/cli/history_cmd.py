@@ -17,9 +17,9 @@ def command(context: CommandContext, key: str) -> None:
     that holds it. Read one with `ipfsmem read KEY --root CID`, bring one back with `ipfsmem restore KEY`.
     """
     with context.memory() as memory:
-        found = memory.history(key)
+        found = memory.versions.of(key)
         published = memory.mode.published
-        members = memory.members()
+        members = memory.members.list()
         labels = {person.id: person.label for person in members}
     names = called(members)
     if context.json:

@@ -73,7 +73,7 @@ def command(
         if len(source) > MAX_BLOB:
             raise LimitError(f"standard input is longer than {MAX_BLOB:,} bytes")
     with context.memory() as memory:
-        done = memory.import_(
+        done = memory.bundles.import_(
             source,
             strategy="replace" if strategy == "replace" else "merge",
             prune=prune,

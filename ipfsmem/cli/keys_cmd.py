@@ -36,11 +36,11 @@ def list_command(context: CommandContext) -> None:
     from ipfsmem.sync.removals import called
 
     with context.memory() as memory:
-        members = memory.members()
+        members = memory.members.list()
         ring = memory.replica.ring
         sealing = ring.view.sealing if ring is not None else None
         reason = ring.view.reason if ring is not None else ""
-        removed = memory.removed()
+        removed = memory.members.removed()
         said = {one.id: _by(ring, one) for one in removed}
         device = memory.device
     order = {"admin": 0, "writer": 1, "reader": 2}
@@ -111,9 +111,9 @@ def revoke_command(context: CommandContext, member: str, nothing_stands: bool, *
             before = await memory.sync(progress=meter)  # it may have joined since
         # Words that were revoked already are no members any more, and what they said may still be ended; and whom words removed
         # a person may remove with the wallet too, for good.
-        removed = [one for one in memory.removed() if nothing_stands or not one.lasting]
+        removed = [one for one in memory.members.removed() if nothing_stands or not one.lasting]
         target = known_member(memory, member, removed)
-        report = await memory.revoke(target, stands=not nothing_stands, progress=meter)
+        report = await memory.members.revoke(target, stands=not nothing_stands, progress=meter)
         report.after(before)
         return report
 
@@ -125,7 +125,7 @@ def revoke_command(context: CommandContext, member: str, nothing_stands: bool, *
 @root_options
 def rotate_command(context: CommandContext, **given: Any) -> None:
     """Use a new encryption key from now on. Texts keep the key that they were encrypted with."""
-    with_owner(context, given, lambda memory, meter: memory.rotate(progress=meter))
+    with_owner(context, given, lambda memory, meter: memory.members.rotate(progress=meter))
 
 
 @cli_command("vaults", short_help="Further vaults of this wallet, whose names this memory keeps.")

@@ -44,7 +44,7 @@ def passphrase_command(
                 twice=True,
                 otherwise=secret_input.hint("IPFSMEM_NEW_PASSPHRASE", "--new-passphrase-fd"),
             )
-        memory.change_passphrase(new, old, unprotected=unprotected_keys)
+        memory.maintenance.change_passphrase(new, old, unprotected=unprotected_keys)
     if context.json:
         from ipfsmem.results import KeysProtected
 
@@ -65,7 +65,7 @@ def label_command(context: CommandContext, member: str, label: str, **given: Any
 
     async def work(memory: Memory, meter: Progress) -> SyncReport:
         before = None if is_member_named(memory, member) else await memory.sync(progress=meter)
-        report = await memory.relabel(known_member(memory, member), label, progress=meter)
+        report = await memory.members.relabel(known_member(memory, member), label, progress=meter)
         report.after(before)
         return report
 

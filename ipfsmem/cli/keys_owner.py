@@ -73,4 +73,4 @@ def known_member(memory: Memory, text: str, removed: Iterable[Removal] = ()) -> 
 
 def _labels(memory: Memory) -> dict[str, str]:
     """The label of each member of a memory, by id."""
-    return {member.id: member.label for member in memory.members()}
+    return {member.id: member.label for member in memory.members.list()}

@@ -28,7 +28,7 @@ def command(context: CommandContext, output: str | None) -> None:
     from ipfsmem.device.atomic_files import write_atomic
 
     with context.memory() as memory:
-        sheet = memory.recovery_sheet()
+        sheet = memory.members.recovery_sheet()
     text = to_json(sheet) if context.json else page(sheet)
     if output is None:
         click.echo(text)

@@ -49,7 +49,7 @@ def command(context: CommandContext, revoke_old: bool | None, **given: Any) -> N
     require_output("the words")
     with as_owner(context, given) as memory:
         with Meter(silent=context.json) as meter:
-            made = asyncio.run(memory.new_words(progress=meter))
+            made = asyncio.run(memory.members.new_words(progress=meter))
         old = [one for one in made.older if not one.root]
         if context.json:
             going = old if revoke_old and not made.problem else []
@@ -104,7 +104,7 @@ def _agreed(old: list[Words], revoke_old: bool | None) -> list[Words]:
 def _revoke(memory: Memory, going: list[Words], context: CommandContext) -> None:
     for one in going:
         with Meter(silent=context.json) as meter:
-            report = asyncio.run(memory.revoke(one.id, progress=meter))
+            report = asyncio.run(memory.members.revoke(one.id, progress=meter))
         # That it is revoked is said at the end, by label.
         report.notices = [notice for notice in report.notices if notice.kind != "revoked"]
         if context.json:

@@ -17,8 +17,8 @@ def command(context: CommandContext, limit: int | None) -> None:
     Any of them can be given to `ipfsmem diff`, `read --root` and `restore --root`.
     """
     with context.memory() as memory:
-        entries = memory.log()[:limit]
-        members = memory.members()
+        entries = memory.versions.list()[:limit]
+        members = memory.members.list()
         labels = {person.id: person.label for person in members}
     if context.json:
         from ipfsmem.results import PublishedVersion

@@ -76,7 +76,9 @@ def command(
                 click.echo(f"also scopes: {', '.join(others[:MOST])}{more} (--scope NAME)", err=True)
             if is_terminal() and not context.json:
                 where = memory.opened.root or "plain files, vouched for by nothing else"
-                click.echo(style(f"{where}; {count(len(memory.timeline()), 'event')}", dim=True), err=True)
+                click.echo(
+                    style(f"{where}; {count(len(memory.timeline.read()), 'event')}", dim=True), err=True
+                )
 
 
 def _tell_problems(context: CommandContext, memory: Memory) -> None:
@@ -90,8 +92,8 @@ def _export(context: CommandContext, memory: Memory, where: Path, partial: bool)
     from ipfsmem.device.atomic_files import write_atomic
 
     assert memory.opened is not None
-    left = memory.left_out()
-    blob = memory.export(partial=True)
+    left = memory.bundles.left_out()
+    blob = memory.bundles.export(partial=True)
     write_atomic(where, blob)
     if context.json:
         from ipfsmem.results import BundleWritten

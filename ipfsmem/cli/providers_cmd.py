@@ -42,7 +42,7 @@ def command() -> None:
 def list_command(context: CommandContext) -> None:
     """List the providers of this memory: what each can do, and the version that this device placed there last."""
     with context.memory() as memory:
-        found = memory.providers()
+        found = memory.providers.list()
     if context.json:
         context.emit(found)
         return
@@ -67,7 +67,7 @@ def list_command(context: CommandContext) -> None:
 def add_command(context: CommandContext, spec: str) -> None:
     """Publish at SPEC too, from the next sync on."""
     with context.memory() as memory:
-        memory.add_provider(spec)
+        memory.providers.add(spec)
         found = memory.status().providers
     _now(context, found)
 
@@ -77,7 +77,7 @@ def add_command(context: CommandContext, spec: str) -> None:
 def remove_command(context: CommandContext, spec: str) -> None:
     """Do not publish at SPEC any more. What is there stays there."""
     with context.memory() as memory:
-        memory.remove_provider(spec)
+        memory.providers.remove(spec)
         found = memory.status().providers
     _now(context, found)
 
@@ -93,7 +93,7 @@ def test_command(context: CommandContext, spec: str) -> None:
     from ipfsmem.provider.probe import ALTOGETHER
 
     with Memory.load(mode="none", home=context.home) as memory:
-        steps = asyncio.run(memory.test_provider(spec))
+        steps = asyncio.run(memory.providers.test(spec))
     failed = [step for step in steps if step.outcome == "failed" and step.what != ALTOGETHER]
     if context.json:
         from ipfsmem.results import ProviderTried
@@ -132,7 +132,7 @@ def check_command(context: CommandContext, repair: bool, full: bool) -> None:
     from ipfsmem.errors import MissingError
 
     with context.memory() as memory, Meter(silent=context.json) as meter:
-        found = asyncio.run(memory.check_providers(repair=repair, full=full, progress=meter))
+        found = asyncio.run(memory.providers.check(repair=repair, full=full, progress=meter))
     missing = sum(one.missing for one in found if one.state != "waiting")
     if context.json:
         from ipfsmem.results import ProvidersChecked
@@ -193,7 +193,7 @@ def move_command(
         public_ok = agrees_to_publish(memory, yes_public)
         with Meter(silent=context.json) as meter:
             moved = asyncio.run(
-                memory.move(
+                memory.providers.move(
                     target,
                     source=source,
                     keep_roots=keep_roots,
@@ -269,9 +269,9 @@ def follow_command(
     if decline and spec is not None:
         raise UsageError("to decline is to go nowhere: leave SPEC out")
     with context.memory() as memory:
-        move = memory.moved()
+        move = memory.providers.moved()
         if decline:
-            memory.decline()
+            memory.providers.decline()
         else:
             if move is not None and not yes and not context.json and secret_input.can_ask():
                 click.echo(f"Moved on {move.at[:10]} by {clean(move.by)}: to {clean(move.to)}.", err=True)
@@ -281,7 +281,9 @@ def follow_command(
                     raise click.Abort
             public_ok = agrees_to_publish(memory, yes_public)
             with Meter(silent=context.json) as meter:
-                report = asyncio.run(memory.follow(spec, public_ok=public_ok, allow=allow, progress=meter))
+                report = asyncio.run(
+                    memory.providers.follow(spec, public_ok=public_ok, allow=allow, progress=meter)
+                )
             if not context.json:
                 tell(report)
         found = memory.status().providers

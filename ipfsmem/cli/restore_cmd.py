@@ -25,7 +25,7 @@ def command(context: CommandContext, key: str, root: str | None, text: str | Non
     if root is None and text is None:
         raise UsageError("say which text: --root CID or --text SHA256", hint=f"See: ipfsmem history {key}")
     with context.memory() as memory:
-        written = memory.restore(root, key, text=text, seen=seen)
+        written = memory.versions.restore(root, key, text=text, seen=seen)
     if context.json:
         from ipfsmem.results import Written
 

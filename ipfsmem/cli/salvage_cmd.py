@@ -53,11 +53,11 @@ def command(
     with context.memory(provider=provider) as memory:
         public_ok = dry_run or agrees_to_publish(memory, yes_public)
         with Meter(silent=context.json) as meter:
-            result = asyncio.run(memory.salvage(dry_run=True, progress=meter))
+            result = asyncio.run(memory.maintenance.salvage(dry_run=True, progress=meter))
             names = _picked(result.found, pick)
             if not dry_run and result.found.heads:
                 result = asyncio.run(
-                    memory.salvage(pick=names, public_ok=public_ok, allow=allow, progress=meter)
+                    memory.maintenance.salvage(pick=names, public_ok=public_ok, allow=allow, progress=meter)
                 )
     found, done = result.found, result.done
     closed = result.report.damaged - len(found.heads)

@@ -30,7 +30,7 @@ def command() -> None:
 def list_command(context: CommandContext, forgotten: bool) -> None:
     """List the scopes: name, kind, how many memories, title, and what one turned out to be."""
     with context.memory() as memory:
-        inside = {one.scope: one.memories for one in memory.counts()}
+        inside = {one.scope: one.memories for one in memory.scopes.counts()}
         found = [(one, inside.get(one.token, 0)) for one in memory.scopes.list(forgotten=forgotten)]
         live = {one.token for one in memory.scopes.list()}
     if context.json:
@@ -56,7 +56,7 @@ def show_command(context: CommandContext, name: str) -> None:
         if one is None:
             raise NotFoundError(f"there is no scope {name}", hint="List them with: ipfsmem scope list")
         part = memory.scope(name)
-        memories, events = len(part.list()), len(part.timeline())
+        memories, events = len(part.list()), len(part.timeline.read())
     card = one.card
     if context.json:
         from ipfsmem.results import ScopeFacts
@@ -163,7 +163,7 @@ def forget_command(context: CommandContext, name: str, reason: str, yes: bool) -
         if one is None or one.forgotten:
             raise NotFoundError(f"there is no scope {name}", hint="List them with: ipfsmem scope list")
         # Not of those that turned out to be this one: they stay.
-        held = next(counted for counted in memory.counts() if counted.scope == name)
+        held = next(counted for counted in memory.scopes.counts() if counted.scope == name)
         what = f"{count(held.memories, 'memory')} and {count(held.events, 'event')}"
         if not yes:
             if not secret_input.can_ask():

@@ -29,7 +29,7 @@ def command(
         if context.stacked:
             noted = [(one.scope, one.event) for one in memory.stack(*context.stacked).timeline(days)]
         else:
-            noted = [(context.scope or "", event) for event in memory.timeline(days)]
+            noted = [(context.scope or "", event) for event in memory.timeline.read(days)]
     noted = [one for one in noted if kind is None or one[1]["type"] == kind]
     if limit is not None:
         noted = noted[-limit:]

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
 from pathlib import Path
 
 from ipfsmem.errors import UsageError
 from ipfsmem.files.working_copies import FolderFacts, WorkingCopies
-from ipfsmem.mode import Mode
+from ipfsmem.parts.open_memory import OpenMemory
 
 
 class MemoryFolders:
     """The working copies of an open memory, of all its scopes. A mode that keeps no plain files has none."""
 
-    def __init__(
-        self, mode: Mode, copies: Callable[[], WorkingCopies | None], *, changed: Callable[[], None]
-    ) -> None:
-        """`copies`: None where the mode has none, and once the memory is closed; `changed` is told of each change."""
-        self._mode = mode
-        self._copies = copies
-        self._changed = changed
+    def __init__(self, opened: OpenMemory) -> None:
+        self._open = opened
+
+    def scan(self) -> None:
+        """Take in what people and programs edited in the plain files.
+
+        Happens by itself when the memory is opened, in a sync and an import, before lists when the last look is over a
+        second old, and for the files of one memory before it is read, written or forgotten.
+        """
+        self._open.scan()
+
+    def render(self) -> None:
+        """Bring the plain files up to date. Writes do it for what they changed."""
+        self._open.render()
 
     def restore_files(self) -> int:
         """Write plain files again that are missing, instead of taking that for deletes. Returns how many."""
-        return copies.restore_files() if (copies := self._copies()) is not None else 0
+        return copies.restore_files() if (copies := self._open.files) is not None else 0
 
     def attach(
         self,
@@ -42,7 +48,7 @@ class MemoryFolders:
         that keeps no plain files, another memory's folder), StorageError; then nothing was changed.
         """
         made = self._plain_files().attach(folder, scope=scope or "", take_over=take_over, timeline=timeline)
-        self._changed()
+        self._open.changed()
         return made
 
     def detach(self, folder: str | Path, *, gone: bool = False) -> builtins.list[str]:
@@ -51,12 +57,12 @@ class MemoryFolders:
         `gone`: the folder is not there and will not be again. Raises NotFoundError, StorageError when something would be lost.
         """
         brought = self._plain_files().detach(folder, gone=gone)
-        self._changed()
+        self._open.changed()
         return brought
 
     def list(self) -> builtins.list[FolderFacts]:
         """The working copies of this memory on this device, and how they are."""
-        return copies.folders() if (copies := self._copies()) is not None else []
+        return copies.folders() if (copies := self._open.files) is not None else []
 
     def pause(self, folder: str | Path) -> None:
         """Take nothing in from a working copy and write nothing to it, until `accept` or `put_back`."""
@@ -65,7 +71,7 @@ class MemoryFolders:
     def accept(self, folder: str | Path) -> None:
         """What stands in a paused working copy counts: all of it is taken for edits. Raises NotFoundError, StorageError."""
         self._plain_files().accept(folder)
-        self._changed()
+        self._open.changed()
 
     def put_back(self, folder: str | Path) -> int:
         """What is remembered counts: it is written into every file of a working copy. How many files held something else.
@@ -73,14 +79,14 @@ class MemoryFolders:
         A text that was never remembered is kept beside, as a conflict copy. Raises NotFoundError, StorageError.
         """
         count = self._plain_files().put_back(folder)
-        self._changed()
+        self._open.changed()
         return count
 
     def _plain_files(self) -> WorkingCopies:
-        copies = self._copies()
+        copies = self._open.files
         if copies is None:
             raise UsageError(
-                f"a memory in mode {self._mode} keeps no plain files on the disk",
+                f"a memory in mode {self._open.mode} keeps no plain files on the disk",
                 hint="Write some out with: ipfsmem export --dir DIR.",
             )
         return copies

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections import Counter
 
 from ipfsmem.causal.cards import Kind
-from ipfsmem.causal.value import decode_entry
-from ipfsmem.device.replica import Replica
-from ipfsmem.memories.scopes import Restored, Scope, Scopes
+from ipfsmem.causal.entries import SegmentName, segment_name
+from ipfsmem.causal.value import Entry, decode_entry
+from ipfsmem.device.events import events_of
+from ipfsmem.device.scopes import live_scopes
+from ipfsmem.memories.scopes import Restored, Scope
+from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.published.history import find_root, open_past
+from ipfsmem.results import ScopeCounts
 
 
 class MemoryScopes:
     """The scopes of an open memory. What is in one is read and written through `memory.scope(token)`."""
 
-    def __init__(
-        self,
-        replica: Replica,
-        scopes: Scopes,
-        *,
-        scan: Callable[[], None],
-        render: Callable[[], None],
-        changed: Callable[[], None],
-    ) -> None:
-        """`scan` takes in what stands in plain files, `render` brings them up to date, `changed` is told of each change."""
-        self._replica = replica
-        self._scopes = scopes
-        self._scan = scan
-        self._render = render
-        self._changed = changed
+    def __init__(self, opened: OpenMemory) -> None:
+        self._open = opened
+        self._replica = opened.replica
+        self._scopes = opened.scopes
 
     def list(self, *, forgotten: bool = False) -> builtins.list[Scope]:
         """The scopes by token; with `forgotten` those that are forgotten instead."""
@@ -44,7 +37,7 @@ class MemoryScopes:
         UsageError when it is there, NotFoundError when it is forgotten, FormatError, LimitError.
         """
         made = self._scopes.make(token, title=title, kind=kind)
-        self._changed()
+        self._open.changed()
         return made
 
     def lead(self, token: str, into: str | None) -> Scope:
@@ -52,23 +45,23 @@ class MemoryScopes:
         None takes it back. Raises NotFoundError, UsageError.
         """
         made = self._scopes.change(token, into=into, stay=into is None)
-        self._changed()
+        self._open.changed()
         return made
 
     def title(self, token: str, title: str) -> Scope:
         """What people call a scope; its token never changes. Raises NotFoundError, FormatError."""
         made = self._scopes.change(token, title=title)
-        self._changed()
+        self._open.changed()
         return made
 
     def forget(self, token: str, *, reason: str = "") -> int:
         """Forget a scope on every device: its memories, its timeline, its title. How many memories went. Raises
         NotFoundError.
         """
-        self._scan()
+        self._open.scan()
         gone = self._scopes.forget(token, reason=reason)
-        self._render()
-        self._changed()
+        self._open.render()
+        self._open.changed()
         return gone
 
     def restore(self, token: str, root: str | None = None) -> Restored:
@@ -81,6 +74,35 @@ class MemoryScopes:
                 tree = open_past(self._replica, find_root(self._replica, root)).tree
                 past = [(name, decode_entry(name, text)) for name, text in tree.items()]
         back = self._scopes.restore(token, past)
-        self._render()
-        self._changed()
+        self._open.render()
+        self._open.changed()
         return back
+
+    def counts(self) -> builtins.list[ScopeCounts]:
+        """How much is in each scope that is not forgotten, the nameless one first. What is left under conflicts in a forgotten
+        one is counted with the conflicts of the nameless one, where its forget stands.
+        """
+        with self._replica.reading():
+            store = self._replica.store
+            scopes = ["", *live_scopes(store)]
+            segments: dict[str, builtins.list[tuple[SegmentName, Entry]]] = {}
+            for name in store.names():
+                if (segment := segment_name(name)) is not None:
+                    segments.setdefault(segment.scope, []).append((segment, store.entry(name)))
+            events = {scope: len(events_of(store, segments.get(scope, []))) for scope in scopes}
+        memories = self._open.memories.counts_everywhere()
+        conflicts = Counter(
+            scope if scope in events else ""
+            for place in self._open.memories.conflicts_everywhere()
+            for scope in (place.rpartition("/")[0],)
+        )
+        return [
+            ScopeCounts(
+                scope=scope,
+                memories=memories.get(scope, (0, 0))[0],
+                events=events[scope],
+                conflicts=conflicts[scope],
+                not_fetched=memories.get(scope, (0, 0))[1],
+            )
+            for scope in scopes
+        ]

@@ -89,12 +89,12 @@ def test_parts_below_parts_come_back_whoever_made_them(lab: Lab) -> None:
     run.execute("UPDATE blocks SET data=x'00' WHERE digest IN (SELECT file FROM nodes)")
     b.replica.store.stale()
     b = lab.open("b")
-    found = b.doctor()
+    found = b.maintenance.doctor()
     assert any(finding.code == "state-damaged" for finding in found)
     with pytest.raises(StorageError, match="damaged"):
         b.files()
     lab.sync(b)
-    assert len(b.files()) == 200 and not [f for f in b.doctor() if f.level == "error"]
+    assert len(b.files()) == 200 and not [f for f in b.maintenance.doctor() if f.level == "error"]
     b.write("more", "written afterwards")
     lab.sync(b)
     lab.sync(a)
@@ -113,7 +113,7 @@ def test_what_is_nowhere_else_stays_damaged_and_is_said(lab: Lab) -> None:
     for _ in range(2):
         with pytest.raises(StorageError, match="damaged"):
             lab.sync(a)
-        assert [f.code for f in a.doctor() if f.level == "error"].count("state-damaged") == 1
+        assert [f.code for f in a.maintenance.doctor() if f.level == "error"].count("state-damaged") == 1
 
 
 def test_damage_is_an_exit_code(sealed: Cli) -> None:

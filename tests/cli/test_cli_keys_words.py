@@ -150,14 +150,14 @@ def test_one_provider_of_two_that_is_away(sealed: Cli, stick: Path, tmp_path: Pa
 
 def test_a_revoke_that_fails_comes_after_the_words(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from ipfsmem.errors import ProviderUnavailable
-    from ipfsmem.memory import Memory
+    from ipfsmem.parts.members import MemoryMembers
 
     sealed.ok("keys", "words", "--json", key=KEY)
 
-    async def down(self: Memory, member: str, **more: Any) -> None:
+    async def down(self: MemoryMembers, member: str, **more: Any) -> None:
         raise ProviderUnavailable("gone just now")
 
-    monkeypatch.setattr(Memory, "revoke", down)
+    monkeypatch.setattr(MemoryMembers, "revoke", down)
     for more in (["--json"], []):
         result = sealed("keys", "words", "--revoke-old", *more, key=KEY)
         assert result.code == 41 and "gone just now" in result.err

@@ -84,8 +84,8 @@ def test_no_read_in_one_scope_shows_a_text_of_another(mode: str, tmp_path: Path)
         for token, part in parts.items():
             said = repr(
                 (
-                    part.read("tone"), part.list(), part.index(), part.files(), part.timeline(), part.conflicts(),
-                    part.history("tone"), part.export(), part.left_out(),
+                    part.read("tone"), part.list(), part.index(), part.files(), part.timeline.read(), part.conflicts(),
+                    part.versions.of("tone"), part.bundles.export(), part.bundles.left_out(),
                 )
             )  # fmt: skip
             assert f"newer secret of <{token}>" in said

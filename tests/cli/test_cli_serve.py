@@ -176,7 +176,7 @@ def test_a_memory_beside_the_pinning_service_of_the_same_peer(tmp_path: Path) ->
         roots = pinned_roots(kept, "")
         assert len(roots) >= 3 and pinned_roots(kept, "psa:") >= roots, "what the peer took is pinned as well"
         days[0] = 3
-        done = asyncio.run(a.gc(keep_roots=1, keep_days=1))
+        done = asyncio.run(a.maintenance.gc(keep_roots=1, keep_days=1))
         assert not done.problems and set(done.freed) == {f"peer:{url}"}
         left = pinned_roots(kept, "")
         assert left < roots and pinned_roots(kept, "psa:") & roots == left

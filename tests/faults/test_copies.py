@@ -49,7 +49,7 @@ def test_two_copies_write_and_lose_nothing(
         assert copy.device != old == a.device
         converge(a, copy)
         assert not lacks(texts(a), wanted)
-        lines = sorted((e["type"], e.get("who", "")) for e in a.timeline())
+        lines = sorted((e["type"], e.get("who", "")) for e in a.timeline.read())
         assert {("began", ""), ("went-on", ""), ("said", "a"), ("said", "copy")} <= set(lines)
 
 
@@ -75,7 +75,7 @@ def test_an_old_backup_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert sync(a).new_identity
         # That both copies had "first" is nowhere on record, so it stays beside what replaced it: twice, never lost.
         assert texts(a) == {"one": {"first", "second"}, "two": {"new"}, "three": {"after the restore"}}
-        assert {e["type"] for e in a.timeline()} == {"since", "again"}
+        assert {e["type"] for e in a.timeline.read()} == {"since", "again"}
         with closing(lab.restore("b")) as (b,):
             converge(a, b)
             assert texts(b) == texts(a)

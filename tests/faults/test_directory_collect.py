@@ -462,7 +462,7 @@ def test_gc_frees_space_and_another_device_reads_on(tmp_path: Path) -> None:
 
     def gc() -> int:
         stick.stamp()
-        done = asyncio.run(a.gc(keep_roots=1, keep_days=1))
+        done = asyncio.run(a.maintenance.gc(keep_roots=1, keep_days=1))
         stick.stamp()
         assert not done.problems
         return sum(done.freed.values())

@@ -127,8 +127,8 @@ def test_full_disk(small_disk: Path, mode: str) -> None:
         expected["first"] = {"again"}
     with closing(lab.open("a")) as (a,):
         assert texts(a) == expected
-        assert len(a.timeline()) == 1
-        assert [f for f in a.doctor() if f.level == "error"] == []
+        assert len(a.timeline.read()) == 1
+        assert [f for f in a.maintenance.doctor() if f.level == "error"] == []
 
 
 def test_full_while_made(small_disk: Path) -> None:
@@ -378,7 +378,7 @@ def test_flipped_bytes(tmp_path: Path, mode: str, checkpointed: bool) -> None:
         if checkpointed:
             with a.replica.transaction():
                 a.replica.store.checkpoint(folders=True)
-        expected, events = a.files(), a.timeline()
+        expected, events = a.files(), a.timeline.read()
     draw = random.Random(f"{mode} {checkpointed}")
     state = base.home("a") / NAMESPACE / "state.db"
     good = state.read_bytes()
@@ -406,8 +406,8 @@ def test_flipped_bytes(tmp_path: Path, mode: str, checkpointed: bool) -> None:
                 for key in expected.keys() - shown.keys():
                     with pytest.raises(NotFoundError, match=r"not fetched|not on this disk"):
                         a.read(key)
-                assert all(event in events for event in a.timeline())
-                a.list(), a.index(), a.conflicts(), a.status(), a.doctor()
+                assert all(event in events for event in a.timeline.read())
+                a.list(), a.index(), a.conflicts(), a.status(), a.maintenance.doctor()
                 a.write("after", "the flip")
                 a.note("after")
                 assert a.files()["after"].endswith(b"the flip\n")
@@ -616,9 +616,9 @@ def test_two_processes_write_at_once(tmp_path: Path) -> None:
         assert os.waitpid(pid, 0)[1] == 0
     with closing(lab.open("a")) as (a,):
         assert texts(a) == {f"{w}{i}": {f"{w} {i + 100}"} for w in "pq" for i in range(100)}
-        steps = {(e["who"], e["i"]) for e in a.timeline()}
+        steps = {(e["who"], e["i"]) for e in a.timeline.read()}
         assert steps == {(w, i) for w in "pq" for i in range(0, 200, 5)}
-        assert len({e["id"] for e in a.timeline()}) == 80
+        assert len({e["id"] for e in a.timeline.read()}) == 80
         assert_sound(a)
 
 

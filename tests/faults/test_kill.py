@@ -46,7 +46,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     lab = Lab(tmp_path_factory.mktemp("kill") / "base")
     with closing(lab.create("a")) as (a,):
         files = {f"k{i}.md": f"---\nname: K{i}\n---\n\ntext {i}\n" for i in range(66)}
-        a.import_(json.dumps({"version": "memory/0.1", "index": "", "files": files, "timeline": []}))
+        a.bundles.import_(json.dumps({"version": "memory/0.1", "index": "", "files": files, "timeline": []}))
         a.note("began", pad="x" * 7900)
         sync(a)
         with closing(lab.restore("b")) as (b,):
@@ -69,7 +69,7 @@ def trial(world: Lab, tmp_path: Path) -> Callable[[int], Lab]:
 
 
 def events_of(memory: Memory) -> set[str]:
-    return {event["id"] for event in memory.timeline()}
+    return {event["id"] for event in memory.timeline.read()}
 
 
 def test_write_note_forget(world: Lab, trial: Callable[[int], Lab]) -> None:
@@ -122,7 +122,7 @@ def test_import(world: Lab, trial: Callable[[int], Lab]) -> None:
     blob = json.dumps({"version": "memory/0.1", "index": "", "files": files, "timeline": timeline})
 
     def work(lab: Lab, ack: Ack) -> None:
-        lab.open("a").import_(blob)
+        lab.open("a").bundles.import_(blob)
         ack("imported")
 
     with closing(world.open("a")) as (a,):
@@ -130,12 +130,12 @@ def test_import(world: Lab, trial: Callable[[int], Lab]) -> None:
     whole = merged(before, {name[:-3]: {text.strip()} for name, text in files.items()})
     for lab, outcome in every_boundary(work, trial, step=2):
         with closing(lab.open("a"), lab.open("b")) as (a, b):
-            came = sum(event["type"] == "came" for event in a.timeline())
+            came = sum(event["type"] == "came" for event in a.timeline.read())
             assert (texts(a), came) == (whole, 3) or (
                 not outcome.acknowledged and (texts(a), came) == (before, 0)
             )
             assert_sound(a)
-            a.import_(blob)
+            a.bundles.import_(blob)
             assert texts(a) == whole
             converge(a, b)
 
@@ -262,5 +262,5 @@ def test_copied_device(world: Lab, trial: Callable[[int], Lab], monkeypatch: pyt
                 sync(b)
                 assert not lacks(texts(b), mine) and not lacks(texts(b), before)
                 # Lines of the timeline may move to the new id; what they say is all there.
-                said = {(e["ts"], e["type"]) for e in b.timeline()}
+                said = {(e["ts"], e["type"]) for e in b.timeline.read()}
                 assert len(said) == len(events)

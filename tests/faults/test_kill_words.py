@@ -83,7 +83,7 @@ def test_some_words_always_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ) as (a,):
         a.write("tone", "x")
         a.unlock()
-        old = asyncio.run(a.new_words()).words
+        old = asyncio.run(a.members.new_words()).words
 
     def work(lab: Lab, ack: Ack) -> None:
         with (lab.folder / "said").open("w") as out:

@@ -40,7 +40,7 @@ def start(home: Path, stick: str) -> tuple[str, list[str]]:
         memory.write("k", uuid.uuid4().hex)
         asyncio.run(memory.sync())
         assert memory.replica.ring is not None
-        return memory.device, [person.id for person in memory.members() if person.role != "admin"]
+        return memory.device, [person.id for person in memory.members.list() if person.role != "admin"]
 
 
 def test_u3_a_container_is_one_device_however_often_it_starts(tmp_path: Path, stick: str) -> None:

@@ -88,7 +88,7 @@ def test_a_memory_through_a_peer_lets_go_and_another_device_reads_on(
         stick.later(2)
     before = stick.size
     for _ in range(2):
-        done = asyncio.run(a.gc(keep_roots=1, keep_days=1))
+        done = asyncio.run(a.maintenance.gc(keep_roots=1, keep_days=1))
         assert not done.problems and sum(done.freed.values()) > 150_000
         stick.later(1.1)
     assert stick.size < before - 150_000

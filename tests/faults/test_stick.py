@@ -80,7 +80,7 @@ def test_folder_that_vanishes_at_every_call(tmp_path: Path) -> None:
             assert texts(b) == {
                 "first": {"word"}, "second": {"of a"}, "of-b": {"b"}, "offline": {"still writable"}
             }  # fmt: skip
-            assert len(b.timeline()) == 1
+            assert len(b.timeline.read()) == 1
         shutil.rmtree(lab.folder)
         assert failed == gone
         if not gone:

@@ -103,7 +103,7 @@ def test_a_crash_at_every_change_of_the_folder(tmp_path: Path, after: bool) -> N
         }
         assert shown_in_index <= set(files["MEMORY.md"].decode().split("\n"))
         lines = b"".join(data for name, data in files.items() if name.endswith(".jsonl"))
-        assert lines.count(b"\n") == len(lab.memory.timeline())
+        assert lines.count(b"\n") == len(lab.memory.timeline.read())
         lab.look()
         assert lab.files() == files
         lab.memory.close()
@@ -305,7 +305,7 @@ def test_a_live_agents_folder_is_adopted_while_it_writes(tmp_path: Path) -> None
     missing = [n for n in range(count) if b"- agent line %d\n" % n not in texts]
     assert missing == []
     assert [n for n in range(turn) if b"* our line %d\n" % n not in texts] == []
-    events = lab.memory.timeline()
+    events = lab.memory.timeline.read()
     assert sorted(event["n"] for event in events if event["type"] == "agent") == list(range(count))
     assert len([event for event in events if event["type"] == "ours"]) > turn - 1
     # Its own lines of MEMORY.md are a memory: two that came in one moment may stand in two texts of it, and none is lost.

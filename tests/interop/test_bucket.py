@@ -154,9 +154,9 @@ def test_lost_packs_are_named_and_sent_again(at: Bucket, tmp_path: Path) -> None
     packs = at.open().objects
     cars = [name for name in packs.list("packs") if name.endswith(".car")]
     packs.delete([f"packs/{max(cars, key=lambda name: packs.list('packs')[name].size)}"])
-    [found] = asyncio.run(a.check_providers(full=True))
+    [found] = asyncio.run(a.providers.check(full=True))
     assert (found.state, found.missing > 20) == ("missing", True)
-    [mended] = asyncio.run(a.check_providers(full=True, repair=True))
+    [mended] = asyncio.run(a.providers.check(full=True, repair=True))
     assert (mended.state, mended.sent) == ("ok", found.missing)
     b = device(tmp_path / "b", at)
     assert b.files() == a.files()

@@ -28,7 +28,7 @@ def test_a_patched_root_is_what_importers_make_of_its_files(
     with Memory.create(
         "m", mode, provider=SimProvider(), unprotected_keys=True, public_ok=True, home=tmp_path / "home"
     ) as memory:
-        memory.import_(
+        memory.bundles.import_(
             json.dumps(
                 {
                     "version": "memory/0.1",
@@ -46,7 +46,7 @@ def test_a_patched_root_is_what_importers_make_of_its_files(
         assert root is not None
         car = tmp_path / "root.car"
         with car.open("wb") as out:
-            memory.export_car(out)
+            memory.bundles.export_published(out)
     judged, _, count = gopeer("verify", car).partition(" ")
     assert judged == root and int(count) > 50
     gopeer("unpack", car, tmp_path / "unpacked")

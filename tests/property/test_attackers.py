@@ -97,7 +97,7 @@ class Town:
         self.rings = [self.ring_of(self.m)]
         a.unlock(ROOT)
         self.give_keys(a)
-        a._root = None
+        a.lock()
         self.lab.settle(*self.memories.values())
         self.forger = Forger(self.m)
 
@@ -110,15 +110,15 @@ class Town:
                 since = f"{int(a.replica.store.frame.hlc, 16) + 1:016x}"
                 a.replica.set_ring(operations.enrol(ring, ROOT.admin, stated, "reader", since=since))
         if self.liar in ("admin", "old words"):
-            made = asyncio.run(a.new_words())
+            made = asyncio.run(a.members.new_words())
             self.words = RootKeys.from_recovery(from_words(" ".join(made.words)))
             self.boxes.append(self.words.box_secret)
             self.lab.sync(self.m)
             self.rings.append(self.ring_of(self.m))
             if self.liar == "old words":
-                asyncio.run(a.revoke(made.id))
+                asyncio.run(a.members.revoke(made.id))
         if self.liar == "revoked":
-            asyncio.run(a.revoke(self.m.device))
+            asyncio.run(a.members.revoke(self.m.device))
         if self.liar == "backup":
             self.lab.save("b", "stolen")
             self.m = self.lab.copy_to("stolen", "thief", hidden=True)
@@ -165,11 +165,11 @@ class Town:
         try:
             self.sync(who, random)
             if random.random() < 0.3:
-                asyncio.run(memory.rotate())
+                asyncio.run(memory.members.rotate())
         except IpfsmemError:
             assert not _is_honest(self.lab.provider(who).faults), "an honest provider, and a rotation failed"
         finally:
-            memory._root = None
+            memory.lock()
 
     def check(self, memory: Memory) -> None:
         assert memory.mode == "encrypted-ipfs"
@@ -514,7 +514,7 @@ class Town:
         out += [one for one in self.puppets if one in self.ring_of(owner).view.members]
         for member in out:
             if member in self.ring_of(owner).view.members:
-                assert asyncio.run(owner.revoke(member)).root is not None
+                assert asyncio.run(owner.members.revoke(member)).root is not None
             assert member not in self.ring_of(owner).view.members
         if self.liar == "backup":
             honest.remove(self.memories["b"])  # the honest half of that device goes on as a new one

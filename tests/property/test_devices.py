@@ -115,10 +115,12 @@ class Devices:
 
     def behind(self, memory: Memory, key: str, dots: tuple[str, ...]) -> set[str]:
         """The texts behind dots of a key, also one that is not fetched here: a wish to forget is about the memory."""
-        name = memory._memories.name(key)
+        name = memory._texts.memories.name(key)
         with memory.replica.reading():
             values = [
-                value for dot, value in memory._memories.entry(key).items() if dot in dots and value.body
+                value
+                for dot, value in memory._texts.memories.entry(key).items()
+                if dot in dots and value.body
             ]
         found: set[str] = set()
         for value in values:
@@ -180,7 +182,7 @@ class Devices:
         """The user's wish: all siblings that are here have been shown."""
         _, _, key, part = self.part(random)
         with part.replica.reading():
-            here = tuple(part.replica.store.entry(part._memories.name(key)))
+            here = tuple(part.replica.store.entry(part._texts.memories.name(key)))
         texts = self.behind(part, key, here)
         with contextlib.suppress(LimitError, NotFoundError):
             if part.forget(key):
@@ -271,18 +273,18 @@ class Devices:
 
     def stand(self, part: Memory, key: str) -> set[str]:
         with part.replica.reading():
-            return self.behind(part, key, tuple(part._memories.entry(key)))
+            return self.behind(part, key, tuple(part._texts.memories.entry(key)))
 
     def restore(self, random: Random) -> None:
         """Bring a text of the past back over what is shown."""
         who, _, key, part = self.part(random)
         with contextlib.suppress(NotFoundError, LimitError, ChangedError):
-            known = [one for one in part.history(key).versions if one.sha256 and one.size is not None]
+            known = [one for one in part.versions.of(key).versions if one.sha256 and one.size is not None]
             if not known:
                 return
             replaced, back = self.shown(part, key), random.choice(known).sha256
-            data, _ = find_text(part._memories, key, None, back)
-            part.restore(None, key, text=back)
+            data, _ = find_text(part._texts.memories, key, None, back)
+            part.versions.restore(None, key, text=back)
             text = text_of(data)  # a sibling that was made from it may be what is shown
             self.wanted -= replaced - {text}
             self.back(who, {text})
@@ -302,7 +304,7 @@ class Devices:
         """A scope comes back, with what an older root has of it."""
         who, memory = self.device(random)
         scope = random.choice(SCOPES[1:])
-        roots = [line.root for line in memory.log()]
+        roots = [line.root for line in memory.versions.list()]
         root = random.choice([*roots, None])
         before = set[str]().union(*(self.stand(memory.scope(scope), key) for key in KEYS))
         with contextlib.suppress(NotFoundError, LimitError):
@@ -348,22 +350,24 @@ class Devices:
         where = self.folder / self.fresh("export")
         if random.random() < 0.5:
             try:
-                memory.export_folder(where / "out")
+                memory.bundles.export_folder(where / "out")
             except IncompleteError:
                 assert not where.exists()
                 return
             with Memory.create("z", "local", home=where) as other:
-                if not other.import_(where / "out").problems:  # five texts of one key, by several devices
+                if not other.bundles.import_(
+                    where / "out"
+                ).problems:  # five texts of one key, by several devices
                     self.stands_alike(memory, other)
         else:
-            blob = memory.export(partial=True)
+            blob = memory.bundles.export(partial=True)
             with Memory.create("z", "local", home=where) as other:
-                assert not other.import_(blob).problems
+                assert not other.bundles.import_(blob).problems
                 own = {item.key for item in memory.list() if item.own and item.fetched}
                 assert {item.key for item in other.list() if item.own} == own
                 assert all(other.files()[key] == memory.files()[key] for key in own)
                 assert set(events(other)) == set(events(memory))
-                again = other.import_(blob)
+                again = other.bundles.import_(blob)
                 assert again.added == again.kept_beside == again.events == 0
             self.exports.append(blob)
         shutil.rmtree(where)
@@ -374,7 +378,7 @@ class Devices:
             return
         who, memory = self.device(random)
         before = all_texts(memory)
-        memory.import_(random.choice(self.exports))
+        memory.bundles.import_(random.choice(self.exports))
         after = all_texts(memory)
         assert before <= after
         self.back(who, after - before)
@@ -461,17 +465,17 @@ class Devices:
         memory.unlock(ROOT)
         try:
             with self._failing(who, random) if random.random() < 0.3 else contextlib.nullcontext():
-                asyncio.run(memory.rotate())
+                asyncio.run(memory.members.rotate())
                 self.unsent[who] = set()
         finally:
-            memory._root = None
+            memory.lock()
 
     def gc(self, random: Random) -> None:
         """A device lets go of superseded roots, and perhaps the provider of what nothing is pinned above."""
         who, memory = self.device(random)
         rules = {"keep_roots": random.choice((1, 3)), "keep_days": random.choice((0, 0, 90))}
         with self._failing(who, random) if random.random() < 0.3 else contextlib.nullcontext():
-            asyncio.run(memory.gc(**rules, drop_guarded=["all"] if random.random() < 0.3 else []))
+            asyncio.run(memory.maintenance.gc(**rules, drop_guarded=["all"] if random.random() < 0.3 else []))
         if random.random() < 0.5:
             self.lab.cloud.collect()
 
@@ -561,7 +565,7 @@ class Devices:
             self.lab.settle(*memories, rounds=16)
             self.lab.rest(*memories, rounds=1, whole=False)
             for memory in memories:
-                asyncio.run(memory.check_providers(repair=True, full=True))
+                asyncio.run(memory.providers.check(repair=True, full=True))
         self.lab.settle(*memories, rounds=16)
         self.lab.rest(*memories)
         for name, memory in self.lab.devices.items():
@@ -572,7 +576,7 @@ class Devices:
             parts = [memory.scope(scope) for memory in memories]
             if not self.strangers:
                 same(*parts)
-            views = [{key: part._memories.whole_view(key) for key in KEYS} for part in parts]
+            views = [{key: part._texts.memories.whole_view(key) for key in KEYS} for part in parts]
             assert all(view == views[0] for view in views)
         assert len({memory.status().root for memory in memories}) == 1
         self.check("new", self.lab.restore("new"))

@@ -39,7 +39,7 @@ class Town:
         a = self.lab.create("a")
         self.lab.sync(a)
         b = self.lab.restore("b")
-        b._root = None
+        b.lock()
         self.memories = {"a": a, "b": b}
         self.lab.settle(a, b)
         self.shared = self.lab.at("a")
@@ -63,11 +63,11 @@ class Town:
         try:
             self.lab.sync(memory)
             if random.random() < 0.15:
-                asyncio.run(memory.gc(keep_roots=1, keep_days=0))
+                asyncio.run(memory.maintenance.gc(keep_roots=1, keep_days=0))
         except IpfsmemError:
             pass  # what stands in the folder may stop a sync, with a word about it
         finally:
-            memory._root = None
+            memory.lock()
         self.check(who)
 
     def wait(self, random: Random) -> None:
@@ -206,7 +206,7 @@ class Town:
             self.lab.clock.advance(8 * DAY)
             for memory in honest:
                 self.lab.sync(memory)
-                asyncio.run(memory.check_providers(repair=True, full=True))
+                asyncio.run(memory.providers.check(repair=True, full=True))
         self.lab.settle(*honest, rounds=16)
         for who in HONEST:
             self.check(who)

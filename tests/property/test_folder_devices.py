@@ -420,7 +420,7 @@ class People:
         self.came(place, word)
         self._save(path, data, random)
         if soon:
-            self.lab.devices[place.who].scan()
+            self.lab.devices[place.who].folders.scan()
         lost = set(WORDS.findall(before)) - set(WORDS.findall(data))
         # What another program had put there by hand, he has overwritten himself.
         self.words -= lost if not soon else lost - known | lost & self.by_hand[place.path]
@@ -513,10 +513,10 @@ class People:
     def forget(self, random: Random) -> None:
         """The user's wish: every text under this key."""
         who, key, part = self.part(random)
-        part.scan()
+        part.folders.scan()
         with part.replica.reading():
-            entry = part._memories.entry(key)
-            name = part._memories.name(key)
+            entry = part._texts.memories.entry(key)
+            name = part._texts.memories.name(key)
             bodies = [part.replica.store.body(name, value) for value in entry.values() if value.body]
         gone = {word for data in bodies if data for word in WORDS.findall(data)}
         # What came into a file since it was last read is part of it: the wish is for all that there is.
@@ -560,8 +560,8 @@ class People:
         who, memory = self.device(random)
 
         def work() -> None:
-            memory.scan()
-            memory.render()
+            memory.folders.scan()
+            memory.folders.render()
 
         self.run(random, who, work)
 
@@ -634,22 +634,22 @@ class People:
                 off.rename(place.path)
         memories = self.lab.devices
         for memory in memories.values():
-            memory.scan()
+            memory.folders.scan()
         self.lab.clock.advance(61)
         for memory in memories.values():
-            memory.scan()
+            memory.folders.scan()
             for facts in memory.folders.list():
                 if facts.state == "paused":
                     memory.folders.accept(facts.path)
             memory.folders.restore_files()
-            memory.render()
+            memory.folders.render()
         if self.lab.mode == "ipfs":
             self.lab.settle(*memories.values(), rounds=16)
         self.lab.clock.advance(61)
         for memory in memories.values():
             for _ in range(3):
-                memory.scan()
-                memory.render()
+                memory.folders.scan()
+                memory.folders.render()
         if self.lab.mode == "ipfs":
             self.lab.settle(*memories.values(), rounds=16)
             same(*memories.values())
@@ -659,8 +659,8 @@ class People:
         if self.lab.mode == "ipfs":
             self.lab.rest(*memories.values())
         for memory in memories.values():
-            memory.scan()
-            memory.render()
+            memory.folders.scan()
+            memory.folders.render()
         assert self.stand() == before, "files that nobody touched were changed"
 
     def stand(self) -> dict[Path, bytes]:
@@ -668,8 +668,10 @@ class People:
 
     def check(self, name: str) -> None:
         memory = self.lab.devices[name]
-        texts = b"".join(whole_texts(memory)) + repr(memory.timeline()).encode()
-        texts += b"".join(repr(memory.scope(one.token).timeline()).encode() for one in memory.scopes.list())
+        texts = b"".join(whole_texts(memory)) + repr(memory.timeline.read()).encode()
+        texts += b"".join(
+            repr(memory.scope(one.token).timeline.read()).encode() for one in memory.scopes.list()
+        )
         # What was left alone, and said: it stands in its file. So does what stands in a folder that nobody looks at.
         for place in self.places:
             notices = "\n".join(self.lab.devices[place.who].status().notices)

@@ -90,7 +90,7 @@ class Plain:
             for i in range(n + 40):
                 self.memories.write(f"key_{i}", text(i, m))
         elif kind == "beside":
-            self.memory.import_(
+            self.memory.bundles.import_(
                 b'{"format":"memory/0.1","files":{"%b.md":%b}}' % (key.encode(), as_json(text(n, m)))
             )
         elif kind == "forget":

@@ -217,7 +217,7 @@ class Presence:
                 label=name, world=self.lab.world(name),
             )
         )  # fmt: skip
-        memory._root = None
+        memory.lock()
         return memory
 
     # -- what happens --------------------------------------------------------------------------------------------------
@@ -354,7 +354,7 @@ class Presence:
                 continue
             if any(row.state == "stopped" for row in a.status().presence if row.provider == place.name):
                 self.done["by hand"] += 1
-                asyncio.run(a.check_providers(repair=True))
+                asyncio.run(a.providers.check(repair=True))
             assert not place.gone([cid for part in self.live(a) for cid in part]), (place.name, place.kind)
             new = self.restore(f"new {place.name}", self.open("new", [place]))
             assert texts(new) == wanted, (place.name, place.kind)

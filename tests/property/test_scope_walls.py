@@ -138,7 +138,9 @@ class Walls:
         """A text of others, and perhaps a person's word for it."""
         memory, scope = self.pick(random)
         key, there = random.choice(KEYS), self.target(memory, scope)
-        memory.scope(scope).import_(blob({f"{key}.md": f"of others {self.mark(there)}"}), foreign=True)
+        memory.scope(scope).bundles.import_(
+            blob({f"{key}.md": f"of others {self.mark(there)}"}), foreign=True
+        )
         if random.random() < 0.5:
             memory.scope(there).promote(key)
 
@@ -150,7 +152,7 @@ class Walls:
             return
         place = self.folder / f"{self.count}-{random.random()}.zip"
         with place.open("wb") as out:
-            memory.scope(scope).export_zip(out, partial=True)
+            memory.scope(scope).bundles.export_zip(out, partial=True)
         marks = marks_in(place, scope)
         # What is promoted, or written again as an own text, keeps its mark.
         self.allowed[there] |= marks
@@ -158,7 +160,7 @@ class Walls:
         if scope and there == "":
             maps[""] = self.fresh(other)
         with contextlib.suppress(UsageError):
-            other.import_(
+            other.bundles.import_(
                 place, maps=maps, foreign=random.random() < 0.5, strategy=random.choice(["merge", "replace"])
             )
 
@@ -174,7 +176,7 @@ class Walls:
 
     def restore_scope(self, random: Random) -> None:
         memory, scope = self.pick(random)
-        roots = [line.root for line in memory.log()]
+        roots = [line.root for line in memory.versions.list()]
         if scope:
             memory.scopes.restore(scope, random.choice([*roots, None]))
 
@@ -214,7 +216,7 @@ class Walls:
         if one is not None and one.forgotten:
             return
         file.write_text(f"edited {self.mark(scope)}\n")
-        memory.scan()
+        memory.folders.scan()
 
     def sync(self, random: Random) -> None:
         asyncio.run(random.choice(self.devices).sync())
@@ -231,7 +233,7 @@ class Walls:
                 below = self.seen_in(memory, scope)
                 part = memory.scope(scope)
                 read = [part.read(key) for key in KEYS]
-                self.check(scope, "stack", repr((read, part.list(), part.timeline())), below)
+                self.check(scope, "stack", repr((read, part.list(), part.timeline.read())), below)
                 assert {one.scope for one in read if one is not None} <= set(scopes.stack(scope))
                 folder = self.folders.get((number, scope))
                 if folder is not None:
@@ -250,18 +252,18 @@ class Walls:
             "files": part.files(),
             "timeline": Timeline(memory.replica, scope).events(),
             "conflicts": part.conflicts(),
-            "history": [part.history(key) for key in KEYS if memory.replica.store.entry(exact.name(key))],
-            "left out": part.left_out(),
+            "history": [part.versions.of(key) for key in KEYS if memory.replica.store.entry(exact.name(key))],
+            "left out": part.bundles.left_out(),
         }
         one = memory.scopes.get(scope) if scope else None
         if not scope or (one is not None and not one.forgotten):
             out = io.BytesIO()
-            part.export_zip(out, partial=True)
+            part.bundles.export_zip(out, partial=True)
             with tempfile.NamedTemporaryFile(dir=self.folder) as file:
                 file.write(out.getvalue())
                 file.flush()
                 found["export"] = read_zip(Path(file.name))
-            found["blob"] = part.export(partial=True)
+            found["blob"] = part.bundles.export(partial=True)
         return found
 
     def look_at_the_root(self) -> None:

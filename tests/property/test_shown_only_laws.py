@@ -53,7 +53,7 @@ class World:
     def shown(self, key: str) -> tuple[set[str], MemoryFile]:
         """The dots that are shown now, and the text."""
         with self.memory.replica.reading():
-            view = self.memory._memories.view(key)
+            view = self.memory._texts.memories.view(key)
         return set(view.dots), parse_memory(view.data) if view.data is not None else MemoryFile()
 
     def law(self, key: str, token: set[str], operation: Callable[[], object]) -> bool:
@@ -79,7 +79,7 @@ class World:
         for key in KEYS:
             file = self.lab.dir / f"{key}.md"
             with self.memory.replica.reading():
-                view = self.memory._memories.view(key)
+                view = self.memory._texts.memories.view(key)
             if file.exists() and file.read_bytes() == view.data:
                 self.rendered[key] = set(view.dots)
 
@@ -174,10 +174,10 @@ class World:
         known = [v.sha256 for v in self._versions(key) if v.sha256 is not None and v.size is not None]
         if known:
             text = known[pick % len(known)]
-            self.law(key, token, lambda: self.memory.restore(None, key, text=text, seen=seen))
+            self.law(key, token, lambda: self.memory.versions.restore(None, key, text=text, seen=seen))
 
     def _versions(self, key: str) -> list[Any]:
-        return self.memory.history(key).versions if self.state()[key] else []
+        return self.memory.versions.of(key).versions if self.state()[key] else []
 
     def undo(self) -> None:
         """What it takes away is what the last change put there."""
@@ -207,7 +207,9 @@ class World:
         self.law(
             key,
             token,
-            lambda: done.append(self.memory.import_(blob, strategy="replace" if replace else "merge")),
+            lambda: done.append(
+                self.memory.bundles.import_(blob, strategy="replace" if replace else "merge")
+            ),
         )
         if not done[0].problems:
             assert {data.encode() for data in files.values()} <= self.lab.texts()
@@ -215,7 +217,7 @@ class World:
     def promote(self, key: str, pick: int) -> None:
         """A text of others becomes one's own: what is shown and that text go, nothing else."""
         with self.memory.replica.reading():
-            view = self.memory._memories.view(key)
+            view = self.memory._texts.memories.view(key)
         others = list(view.others)
         chosen = others[pick % len(others)] if others else None
         token = set(view.dots) | (set(chosen.dots) if chosen is not None else set())
@@ -225,7 +227,7 @@ class World:
     def foreign(self, key: str, pick: int) -> None:
         """What somebody else wrote comes in: it replaces nothing, or what is shown where that was asked for."""
         blob = json.dumps({"version": "memory/0.1", "files": {f"{key}.md": self.text()}, "timeline": []})
-        self.law(key, set(), lambda: self.memory.import_(blob, foreign=True))
+        self.law(key, set(), lambda: self.memory.bundles.import_(blob, foreign=True))
 
     def prune(self, key: str, pick: int) -> None:
         """Of what an import lacks the shown texts go, and texts that nobody was shown stay."""
@@ -234,7 +236,7 @@ class World:
         before = self.state()
         blob = json.dumps({"version": "memory/0.1", "files": {f"{other}.md": self.text()}, "timeline": []})
         try:
-            self.memory.import_(blob, strategy="replace", prune=True)
+            self.memory.bundles.import_(blob, strategy="replace", prune=True)
         except REFUSED:
             assert self.state() == before
             return

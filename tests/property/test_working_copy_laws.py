@@ -50,7 +50,7 @@ class World:
 
     def hook(self) -> None:
         """Let the outsider act right before and right after each change that a rendering makes."""
-        files = self.lab.memory._files
+        files = self.lab.memory._open.files
         assert files is not None
         for copy in files.all():
             folder: Any = copy.folder
@@ -173,7 +173,7 @@ class World:
 
     def phone_pull(self, key: str) -> None:
         with self.lab.memory.replica.reading():
-            view = self.lab.memory._memories.view(key)
+            view = self.lab.memory._texts.memories.view(key)
         self.seen[key] = (view.data or b"", view.dots)
 
     def phone_push(self, key: str, at: int) -> None:
@@ -185,7 +185,7 @@ class World:
             self.lab.remote(key, made, dots)
         except LimitError:
             self.words -= set(WORDS.findall(made)) - set(WORDS.findall(text))
-        self.lab.memory.render()
+        self.lab.memory.folders.render()
 
     def attach(self) -> None:
         self.lab.memory.folders.attach(self.second)
@@ -215,8 +215,8 @@ class World:
             handle.close()
         for _ in range(3):
             self.lab.look()
-        texts = b"".join(self.lab.texts()) + repr(self.lab.memory.timeline()).encode()
-        notices = "\n".join(self.lab.memory._files.notices())  # type: ignore[union-attr]
+        texts = b"".join(self.lab.texts()) + repr(self.lab.memory.timeline.read()).encode()
+        notices = "\n".join(self.lab.memory._open.files.notices())  # type: ignore[union-attr]
         for file, data in self.lab.files().items():
             if file in notices:
                 texts += data

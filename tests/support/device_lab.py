@@ -168,7 +168,7 @@ class Lab:
 
     def _restored(self, name: str, memory: Memory, hold: bool) -> Memory:
         if not hold:
-            memory._root = None
+            memory.lock()
         return self._keep(name, memory)
 
     def open(self, name: str, *, unlock: RootKeys | None = None) -> Memory:
@@ -250,7 +250,7 @@ class Lab:
             after = self._shown(memories)
             if before == after and not any(r.published or (r.adopted and r.entries_changed) for r in reports):
                 return n
-        raise AssertionError(f"no rest after {rounds} rounds: {[m.log()[:2] for m in memories]}")
+        raise AssertionError(f"no rest after {rounds} rounds: {[m.versions.list()[:2] for m in memories]}")
 
     def _shown(self, memories: Sequence[Memory]) -> object:
         """What others can see of a round: roots, counters, and records (an unlock may move an anchor and nothing else)."""
@@ -330,7 +330,7 @@ def same(*memories: Memory) -> None:
     first = memories[0]
     for other in memories[1:]:
         assert other.files() == first.files()
-        assert other.timeline() == first.timeline()
+        assert other.timeline.read() == first.timeline.read()
         assert other.conflicts() == first.conflicts()
         assert other.status().root == first.status().root
 
@@ -383,7 +383,7 @@ def _scopes(memory: Memory) -> list[str]:
 
 def events(memory: Memory) -> list[str]:
     """The types of all events, sorted."""
-    return sorted(event["type"] for event in memory.timeline())
+    return sorted(event["type"] for event in memory.timeline.read())
 
 
 def delete(memory: Memory, key: str, scope: str = "", *, seen: tuple[str, ...] | None = None) -> bool:

@@ -55,13 +55,13 @@ class Lab:
     @property
     def copy(self) -> WorkingCopy:
         """The working copy in `dir`."""
-        files = self.memory._files
+        files = self.memory._open.files
         assert files is not None
         return next(copy for copy in files.all() if copy.folder.path == self.dir)
 
     def look(self) -> None:
-        self.memory.scan()
-        self.memory.render()
+        self.memory.folders.scan()
+        self.memory.folders.render()
 
     def files(self) -> dict[str, bytes]:
         """Everything in the folder but what is hidden."""
@@ -88,7 +88,7 @@ class Lab:
 
         with writing(self.memory.replica) as change:
             change.put(f"m/{key}", data, ())
-        self.memory.render()
+        self.memory.folders.render()
 
     def remote(self, key: str, data: bytes, replaces: tuple[str, ...]) -> None:
         """A text of another device that has seen `replaces`, joined here."""

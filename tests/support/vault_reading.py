@@ -138,7 +138,7 @@ def _seen(
             *(name.split("/")[1] for name in names if name.startswith("t/") and name.count("/") == 4),
         }
     events = {
-        scope: [event_line(event).decode() for event in memory.scope(scope).timeline()]
+        scope: [event_line(event).decode() for event in memory.scope(scope).timeline.read()]
         for scope in sorted(parts)
     }
     heads, root = _heads(memory, keys, blocks, listed, digest)

@@ -376,7 +376,7 @@ def people(shelf: Shelf, folder: Path) -> None:
         "files": {"from_a_chat.md": "said in a chat\n"},
         "timeline": [{"ts": "2025-12-24", "type": "sang"}],
     }
-    a.import_(json.dumps(chat), foreign=True)
+    a.bundles.import_(json.dumps(chat), foreign=True)
     lab.sync(a)
     b = lab.restore("guest", unlock=KEYS)
     lab.settle(a, b)
@@ -404,7 +404,7 @@ def people(shelf: Shelf, folder: Path) -> None:
     lab.settle(a, b)
     lab.clock.advance(60)
     a.unlock(KEYS)
-    asyncio.run(a.revoke(b.device))
+    asyncio.run(a.members.revoke(b.device))
     lab.sync(a)
     after = lab.root(a)
     b.write("user_role", "written after the revoke")
@@ -538,7 +538,7 @@ def later_words(shelf: Shelf, folder: Path) -> None:
         a.write("user_role", "likes tea", name="Role", type="user")
         lab.sync(a)
         a.unlock(KEYS)
-        made = asyncio.run(a.new_words())
+        made = asyncio.run(a.members.new_words())
         words = {"words": " ".join(made.words)}
         lab.sync(a)
         pins = (

@@ -73,8 +73,8 @@ def test_trace_20_two_rotations_at_once(lab: Lab) -> None:
     b.unlock(ROOT)
     # B does not hear of A's rotation before it has made its own.
     lab.provider("b").faults.old_record = {name: len(r) - 1 for name, r in lab.cloud.names.items()}
-    asyncio.run(a.rotate())
-    asyncio.run(b.rotate())
+    asyncio.run(a.members.rotate())
+    asyncio.run(b.members.rotate())
     lab.provider("b").faults.old_record = {}
     b.write("tone", "x")
     lab.settle(a, b, c)
@@ -90,7 +90,7 @@ def test_trace_21_last_words_under_the_old_key(lab: Lab) -> None:
     c.write("last", "words")
     Forger(c).publish()  # it never hears of the rotation
     lab.provider("a").faults.drop = {lab.record_root(c.replica.device.sign_public)}
-    asyncio.run(a.rotate())
+    asyncio.run(a.members.rotate())
     lab.provider("a").faults.drop = set()
     assert a.replica.codec.ek != old
     c.close()
@@ -213,7 +213,7 @@ def test_trace_31_three_siblings_of_which_pairs_share_a_base(lab: Lab) -> None:
     lab.settle(a, b, c)
     a.write("tone", "A\nb\nc\nd\ne")
     b.write("tone", "a\nb\nc\nd\nE")
-    c.import_(
+    c.bundles.import_(
         b'{"version":"memory/0.1","index":"","files":{"tone.md":"---\\nname: T\\n---\\n\\nforeign\\n"},"timeline":[]}'
     )
     lab.settle(a, b, c)
@@ -248,6 +248,6 @@ def test_trace_33_foreign_names_do_not_depend_on_the_order(tmp_path: Path) -> No
             for name in order:
                 folder.mkdir(exist_ok=True)
                 (folder / name).write_text(f"text of {name}\n", "utf-8")
-                memory.import_(folder / name)
+                memory.bundles.import_(folder / name)
             shown.append(texts(memory))
     assert shown[0] == shown[1] and set(shown[0]) == set(keys.values())

@@ -41,7 +41,7 @@ def lab(tmp_path: Path) -> Iterator[Clocks]:
 
 
 def findings(memory: Memory, code: str) -> list[str]:
-    return [f"{found.text} {found.hint}" for found in memory.doctor() if found.code == code]
+    return [f"{found.text} {found.hint}" for found in memory.maintenance.doctor() if found.code == code]
 
 
 def once_in_2036(lab: Clocks) -> tuple[Memory, Memory, Memory]:
@@ -89,10 +89,10 @@ def test_l16_a_clock_that_is_behind_is_told_so(lab: Clocks) -> None:
 def test_l16_it_is_put_right_and_ties_are_fair_again(lab: Clocks) -> None:
     """Finding L16 (clock_future): one write in 2036, and every later text of that device went before what others wrote."""
     a, b, c = once_in_2036(lab)
-    assert abs(a.trust_clock() - YEARS) < 60_000
+    assert abs(a.maintenance.trust_clock() - YEARS) < 60_000
     assert not findings(a, "clock")
     with pytest.raises(UsageError):
-        a.trust_clock()
+        a.maintenance.trust_clock()
     a.write("tone", "a, first")
     lab.clock.advance(3_600)
     c.write("tone", "c, an hour later")
@@ -115,7 +115,7 @@ def test_l16_a_text_of_then_that_stands_against_another_is_kept_and_listed(lab: 
     lab.off["a"] = YEARS
     a.write("x", "in 2035")
     lab.off["a"] = 0
-    a.trust_clock()
+    a.maintenance.trust_clock()
     c.write("x", "of c, who had not seen it")
     lab.settle(a, b, c)
     same(a, b, c)
@@ -125,7 +125,7 @@ def test_l16_a_text_of_then_that_stands_against_another_is_kept_and_listed(lab: 
 def test_l16_going_back_is_no_fork_and_survives_a_restart(lab: Clocks) -> None:
     """The commits of that device count on while its clock goes back: nobody takes that for another copy of it."""
     a, b, c = once_in_2036(lab)
-    a.trust_clock()
+    a.maintenance.trust_clock()
     a.close()
     a = lab.open("a")
     assert hlc_ms(a.replica.store.frame.hlc) < lab.clock.ms + 60_000
@@ -154,7 +154,7 @@ def test_l16_a_new_enrolment_counts_though_the_clock_went_back(lab: Clocks) -> N
     enrol(a, b, "reader")
     lab.off["a"] = 0
     assert a.replica.ring is not None and a.replica.ring.view.members[b.device].role == "reader"
-    a.trust_clock()
+    a.maintenance.trust_clock()
     enrol(a, b, "writer")
     assert a.replica.ring.view.members[b.device].role == "writer"
     b.write("y", "may write again")
@@ -184,7 +184,7 @@ def test_l16_alone_on_a_device_nobody_knows_which_is_right(lab: Clocks) -> None:
     lab.off["l"] = 0
     (said,) = findings(lone, "clock")
     assert "--clock-is-right" in said and "Else set it" in said and "fits" not in said
-    lone.trust_clock()
+    lone.maintenance.trust_clock()
     assert not findings(lone, "clock")
     lone.write("x", "later")
     assert body(lone, "x") == "later"

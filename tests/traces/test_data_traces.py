@@ -200,7 +200,7 @@ def test_trace_07_a_new_key_is_no_new_write(lab: Lab) -> None:
     lab.settle(a, b, c)
     before = {name: set(entry) for name, entry in a.replica.store.entries() if memory_name(name)}
     b.write("memory3", "edited meanwhile")
-    asyncio.run(a.rotate())
+    asyncio.run(a.members.rotate())
     new = a.replica.codec.ek
     # Some bodies lie under the new key at A, under their own dots.
     forger = Forger(a)
@@ -327,7 +327,7 @@ def test_trace_13_equal_states_are_not_unpinned_by_both(lab: Lab) -> None:
     lab.clock.advance(3 * 86_400)
     for _ in range(2):
         for memory in (a, b):
-            asyncio.run(memory.gc(keep_roots=1, keep_days=1))
+            asyncio.run(memory.maintenance.gc(keep_roots=1, keep_days=1))
         lab.clock.advance(86_400)
     lab.cloud.collect()
     fresh = lab.restore("d")
@@ -351,8 +351,8 @@ def test_trace_14_a_body_that_was_not_fetched_is_not_unpinned(lab: Lab) -> None:
     for _ in range(3):
         lab.clock.advance(2 * 86_400)
         lab.sync(b)
-        asyncio.run(b.gc(keep_roots=1, keep_days=1))
-        asyncio.run(a.gc(keep_roots=1, keep_days=1))
+        asyncio.run(b.maintenance.gc(keep_roots=1, keep_days=1))
+        asyncio.run(a.maintenance.gc(keep_roots=1, keep_days=1))
     lab.cloud.collect()
     assert lost in lab.cloud.blocks
     lab.provider("a").faults.drop = set()
@@ -393,7 +393,7 @@ def test_trace_16_an_id_counts_only_inside_its_writers_segment(lab: Lab) -> None
     claimed = own_id(a.device, 1)
     line = event_line({"ts": "2026-01-01T00:00:00.000Z", "type": "forged", "id": claimed})
     blob = b'{"version":"memory/0.1","index":"","files":{},"timeline":[' + line.rstrip(b"\n") + b"]}"
-    b.import_(blob)
+    b.bundles.import_(blob)
     # And one who writes it into its own segment by hand.
     forger = Forger(m)
     name = segment_entry("2026-01-01", m.device, 0)
@@ -403,7 +403,7 @@ def test_trace_16_an_id_counts_only_inside_its_writers_segment(lab: Lab) -> None
     a.note("real")
     lab.settle(a, b, m)
     for memory in (a, b, m):
-        by_id = {event["id"]: event["type"] for event in memory.timeline()}
+        by_id = {event["id"]: event["type"] for event in memory.timeline.read()}
         assert by_id[claimed] == "real"
         assert "forged" in by_id.values()
     # In A's segment nobody else can write at all.
@@ -432,8 +432,8 @@ def test_trace_19_a_mass_delete_keeps_the_root_before_it(lab: Lab) -> None:
         a.write("other", f"life goes on {n}")
         lab.settle(a, b, c)
         for memory in (a, c):
-            asyncio.run(memory.gc(keep_roots=1, keep_days=1))
+            asyncio.run(memory.maintenance.gc(keep_roots=1, keep_days=1))
     lab.cloud.collect()
-    old = a.diff(before)
+    old = a.versions.diff(before)
     assert sum(line.change == "removed" for line in old) == 30
     assert parse_cid(before) in {pin.cid for pin in lab.cloud.pins}

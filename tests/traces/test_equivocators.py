@@ -105,8 +105,8 @@ def _show_each_another(
 
 def _revoke(a: Memory, member: str, *, stands: bool = True) -> None:
     a.unlock(ROOT)
-    asyncio.run(a.revoke(member, stands=stands))
-    a._root = None
+    asyncio.run(a.members.revoke(member, stands=stands))
+    a.lock()
 
 
 def _met(lab: Lab, *memories: Memory) -> set[str]:
@@ -220,8 +220,8 @@ def test_one_entry_that_nobody_can_take_over_keeps_no_other(lab: Lab, crowd: boo
     on the devices that have them and on a new one."""
     a, b, m = lab.three()
     a.unlock(ROOT)
-    made = asyncio.run(a.new_words())
-    a._root = None
+    made = asyncio.run(a.members.new_words())
+    a.lock()
     words = RootKeys.from_recovery(from_words(" ".join(made.words)))
     lab.settle(a, b, m)
     h, p = lab.restore("h", unlock=words), lab.restore("p", unlock=words)
@@ -233,7 +233,9 @@ def test_one_entry_that_nobody_can_take_over_keeps_no_other(lab: Lab, crowd: boo
     puppet = Liar(p)
     if crowd:
         for n in range(MAX_DOTS):
-            a.import_(f'{{"version":"memory/0.1","index":"","files":{{"k.md":"of a {n}"}},"timeline":[]}}')
+            a.bundles.import_(
+                f'{{"version":"memory/0.1","index":"","files":{{"k.md":"of a {n}"}},"timeline":[]}}'
+            )
         puppet.state(KEY, "---\n---\n\ntoo many")
     else:
         puppet.state(puppet.segment(), "", loc=puppet.nowhere())
@@ -250,8 +252,8 @@ def test_what_is_not_at_hand_is_asked_for_and_waited_for_before_it_is_left_out(l
     """Attack A6, the other side: a piece of an honest device's timeline that is not here yet is no piece that never was."""
     a, b, m = lab.three()
     a.unlock(ROOT)
-    made = asyncio.run(a.new_words())
-    a._root = None
+    made = asyncio.run(a.members.new_words())
+    a.lock()
     words = RootKeys.from_recovery(from_words(" ".join(made.words)))
     lab.settle(a, b, m)
     h = lab.restore("h", unlock=words)

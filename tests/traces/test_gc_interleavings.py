@@ -106,7 +106,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lab, bytes, str]:
         a.write("t", "old text " * 300)
         lab.sync(a)
         lab.sync(c)
-        old, block = a.export(), block_of(c)
+        old, block = a.bundles.export(), block_of(c)
         for n in range(3):
             a.write("t", f"other {n} " * 300)
             lab.sync(a)
@@ -124,17 +124,17 @@ def attempt(world: tuple[Lab, bytes, str], folder: Path, at: int, asleep: bool) 
     lab.sync(c)
     lab.later(3)
     # C brings the old text back: the very block that stands in superseded roots only.
-    c.import_(old, strategy="replace")
+    c.bundles.import_(old, strategy="replace")
     assert block_of(c) == before
 
     def collects() -> None:
         other = Memory.load(NAMESPACE, provider=lab.provider("a"), home=lab.home("a"), world=lab.world("a"))
         lab.stamp()
-        asyncio.run(other.gc(keep_roots=1, keep_days=1))
+        asyncio.run(other.maintenance.gc(keep_roots=1, keep_days=1))
         lab.stamp()
         if asleep:
             lab.later(1.1)
-            asyncio.run(other.gc(keep_roots=1, keep_days=1))
+            asyncio.run(other.maintenance.gc(keep_roots=1, keep_days=1))
         other.close()
 
     Watched.work, Watched.at, Watched.calls = collects, at, 0
@@ -150,7 +150,7 @@ def attempt(world: tuple[Lab, bytes, str], folder: Path, at: int, asleep: bool) 
     for _ in range(3):
         lab.later(1.1)
         lab.stamp()
-        asyncio.run(a.gc(keep_roots=1, keep_days=1))
+        asyncio.run(a.maintenance.gc(keep_roots=1, keep_days=1))
         lab.sync(c)
     assert all_texts(lab.restore(f"e{at}")) == all_texts(c), f"call {at}, days later"
     lab.close()

@@ -68,10 +68,10 @@ def test_loss_03_the_index_is_never_an_input(lab: Lab) -> None:
         a.write(f"memory{n:03}", f"text {n}", name=f"Memory {n}")
     lab.settle(a, b, c)
     assert len(b.files()) == 260 == b.index().count("](")
-    blob = read_blob(a.export())
+    blob = read_blob(a.bundles.export())
     assert len(blob.files) == 260
     cut = blob.index.splitlines()[:200]
-    assert b.import_(write_blob(blob.files, blob.events, "\n".join(cut))).unchanged == 260
+    assert b.bundles.import_(write_blob(blob.files, blob.events, "\n".join(cut))).unchanged == 260
     assert len(b.files()) == 260
 
 
@@ -84,10 +84,10 @@ def test_loss_04_limits_elsewhere_are_no_deletes(lab: Lab) -> None:
         a.write(f"memory{n}", f"text {n}")
     lab.settle(a, b, c)
     # Somebody brings back a blob that holds a part of it.
-    whole = read_blob(b.export())
+    whole = read_blob(b.bundles.export())
     few = dict(sorted(whole.files.items())[:10])
-    b.import_(write_blob(few, whole.events[:20], ""))
-    b.import_(write_blob(few, [], ""), strategy="replace")
+    b.bundles.import_(write_blob(few, whole.events[:20], ""))
+    b.bundles.import_(write_blob(few, [], ""), strategy="replace")
     lab.settle(a, b, c)
     for memory in (a, b, c):
         assert len(memory.files()) == 160 and len(events(memory)) == 210
@@ -182,7 +182,7 @@ def test_loss_09_unpinning_never_takes_the_only_copy(lab: Lab) -> None:
         lab.sync(a)  # does not always know what B has published meanwhile
         lab.clock.advance(40 * 3_600)
         for memory in (a, b):
-            asyncio.run(memory.gc(keep_roots=1, keep_days=1))
+            asyncio.run(memory.maintenance.gc(keep_roots=1, keep_days=1))
         lab.cloud.collect()
     c.close()
     del lab.devices["c"]

@@ -101,7 +101,7 @@ def test_l1_gc_after_a_sync_that_failed_keeps_what_waits(tmp_path: Path) -> None
             lab.sync(a)
     finally:
         Full.full = False
-    asyncio.run(a.gc())
+    asyncio.run(a.maintenance.gc())
     report = lab.sync(a)
     assert report.blocks_sent > 0 and not a.status().unpublished
     assert lab.sync(c).entries_changed == 1 and body(c, "tone") == "precious"
@@ -227,7 +227,7 @@ def test_l2_the_first_big_pack_is_lost(shared: FolderLab) -> None:
     a = shared.create("a")
     shared.sync(a)
     files = {f"k{i}.md": f"text {i}" for i in range(300)}
-    a.import_(json.dumps({"version": "memory/0.1", "index": "", "files": files, "timeline": []}))
+    a.bundles.import_(json.dumps({"version": "memory/0.1", "index": "", "files": files, "timeline": []}))
     shared.sync(a)
     for i in range(3):
         a.write(f"k{i}", f"edit {i}")
@@ -273,16 +273,16 @@ def test_l2_older_versions_that_are_kept_are_sent_again_too(shared: FolderLab, h
         shared.sync(a)
     for pack in shared.packs():
         shared.lose_pack(pack)
-    assert asyncio.run(a.gc()).problems
+    assert asyncio.run(a.maintenance.gc()).problems
     for memory in (a, c):  # each has what it published itself
         if how == "sync":
             report = shared.sync(memory)
             assert "repaired" in kinds(report) and not report.missing
         else:
-            (found,) = asyncio.run(memory.check_providers(repair=True))
+            (found,) = asyncio.run(memory.providers.check(repair=True))
             assert found.state == "ok" and found.sent
-    assert not asyncio.run(c.gc()).problems
-    assert [one.missing for one in asyncio.run(c.check_providers(full=True))] == [0]
+    assert not asyncio.run(c.maintenance.gc()).problems
+    assert [one.missing for one in asyncio.run(c.providers.check(full=True))] == [0]
     assert shared.sync(a).blocks_sent == 0
 
 
@@ -415,7 +415,7 @@ def test_what_is_undone_twice_is_left_to_a_person(lab: Lab) -> None:
             break
     assert stopped == 2 and report.missing == 1
     assert a.status().presence[0].state == "stopped"
-    (found,) = asyncio.run(a.check_providers(repair=True))
+    (found,) = asyncio.run(a.providers.check(repair=True))
     assert found.state == "ok" and found.sent == 1 and lost in lab.cloud.blocks
 
 
@@ -491,11 +491,11 @@ def test_a_full_check_reads_older_roots_that_are_kept_too(lab: Lab, name: str) -
     (lost,) = set(old.objects) - set(new.objects)
     device = a if name == "a" else lab.restore("late")
     del lab.cloud.blocks[lost]
-    (found,) = asyncio.run(device.check_providers())
+    (found,) = asyncio.run(device.providers.check())
     assert found.state == "ok"
-    (found,) = asyncio.run(device.check_providers(full=True))
+    (found,) = asyncio.run(device.providers.check(full=True))
     assert (found.state, found.missing, found.shown) == ("missing", 1, [str(lost)])
-    (found,) = asyncio.run(device.check_providers(full=True, repair=True))
+    (found,) = asyncio.run(device.providers.check(full=True, repair=True))
     if name == "a":
         assert (found.state, found.sent) == ("ok", 1) and lost in lab.cloud.blocks
     else:
@@ -510,7 +510,7 @@ def test_a_provider_that_can_neither_list_nor_read_is_named_as_such(tmp_path: Pa
         lab.sync(a)
         (found,) = a.status().presence
         assert found.state == "unchecked" and "cannot be checked" in found.text
-        (found,) = asyncio.run(a.check_providers())
+        (found,) = asyncio.run(a.providers.check())
         assert found.state == "unchecked"
 
 
@@ -558,10 +558,10 @@ def test_the_same_commit_goes_into_the_complete_tree(lab: Lab) -> None:
         leave_out(c.replica.db, [lost.digest])
     c.write("mine", "c goes on")
     assert lab.sync(c).published
-    incomplete, commits = newest(c), c.log()[0].commit
+    incomplete, commits = newest(c), c.versions.list()[0].commit
     report = lab.sync(a)
     assert not report.published and newest(a) != incomplete
-    assert (a.log()[0].commit, a.log()[0].device) == (commits, c.device)
+    assert (a.versions.list()[0].commit, a.versions.list()[0].device) == (commits, c.device)
     lab.settle(a, c)
     same(a, c)
     assert newest(c) == newest(a) and c.status().not_fetched == 0
@@ -619,10 +619,10 @@ def test_l15_a_move_checks_ring_commits_and_nodes_too(shared: FolderLab, tmp_pat
     Dropping.keep = frozenset(bytes(row[0]) for row in rows)
     try:
         with pytest.raises(ProviderError):
-            asyncio.run(a.move(Dropping(target)))
+            asyncio.run(a.providers.move(Dropping(target)))
     finally:
         Dropping.keep = None
-    moved = asyncio.run(a.move(Dropping(target)))
+    moved = asyncio.run(a.providers.move(Dropping(target)))
     assert moved.checked > 40 and not moved.incomplete
 
 
@@ -649,11 +649,11 @@ def test_l15_a_guarded_root_is_let_go_by_no_other_device(shared: FolderLab) -> N
         a.write("x", f"{n}")
         for memory in (a, c):
             shared.sync(memory)
-    verdicts = asyncio.run(a.gc()).providers.values()
+    verdicts = asyncio.run(a.maintenance.gc()).providers.values()
     (verdict,) = [one for found in verdicts for one in found if one.root == str(root)]
     assert verdict.keep and "more than a tenth" in verdict.why
     assert asyncio.run(shared.provider("x").has([root]))
-    gone = asyncio.run(a.gc(drop_guarded=str(root))).providers.values()
+    gone = asyncio.run(a.maintenance.gc(drop_guarded=str(root))).providers.values()
     assert not next(one for found in gone for one in found if one.root == str(root)).keep
     assert root not in {pin.cid for pin in asyncio.run(shared.provider("x").pins(pin_name_of(a)))}
 

@@ -83,7 +83,7 @@ def test_l14_what_a_rolled_back_device_published_at_a_rolled_back_provider_is_fo
     assert "equivocation" in kinds(report) and a.replica.device.id in says(report, "equivocation")
     assert "x5" in all_texts(c)
     c.unlock(ROOT)
-    asyncio.run(c.revoke(a.replica.device.id))
+    asyncio.run(c.members.revoke(a.replica.device.id))
     lab.sync(c)
     assert {"x5", "y, written after the rollback"} <= all_texts(c) and "after" in events(c)
     assert {"x5", "y, written after the rollback"} <= all_texts(lab.restore("e"))
@@ -116,13 +116,13 @@ def test_l14_a_new_device_is_told_of_such_a_fork(lab: FolderLab) -> None:
     d = lab.restore("d")
     assert d.restored is not None and "equivocation" in kinds(d.restored)
     d.unlock(ROOT)
-    asyncio.run(d.revoke(a.replica.device.id))
+    asyncio.run(d.members.revoke(a.replica.device.id))
     lab.sync(d)
     assert {"x5", "y, written after the rollback"} <= all_texts(d)
 
 
 def lists(memory: Memory) -> int:
-    (provider,) = memory._places.open
+    (provider,) = memory.providers.in_use
     return provider.calls.count("pins")  # type: ignore[attr-defined]
 
 
@@ -159,7 +159,7 @@ def test_the_past_in_a_list_is_neither_read_again_nor_told(tmp_path: Path) -> No
         a.write("k", f"text {n}")
         lab.sync(a)
     b = lab.restore("b")
-    b._root = None
+    b.lock()
     assert {row[0] for row in b.replica.db.connection.execute("SELECT c FROM heads")} >= set(range(15, 21))
     fetched = lab.providers["b"].calls.count("get_blocks")
     lab.clock.advance(HOUR)
@@ -189,7 +189,7 @@ def test_rubbish_in_a_list_beside_names_is_told_once(tmp_path: Path) -> None:
 
     assert told() and not told()
     a.unlock(ROOT)
-    asyncio.run(a.rotate())
+    asyncio.run(a.members.rotate())
     lab.sync(b)
     assert told() and not told()
     lab.close()

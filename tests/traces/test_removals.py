@@ -37,7 +37,7 @@ def unlocked(memory: Memory, work: Callable[[Memory], object]) -> SyncReport:
     try:
         done = asyncio.run(work(memory))  # type: ignore[arg-type]
     finally:
-        memory._root = None
+        memory.lock()
     report = done.report if isinstance(done, NewWords) else done
     assert isinstance(report, SyncReport)
     return report
@@ -54,8 +54,8 @@ def three(lab: Lab) -> tuple[Memory, Memory, Memory]:
 def new_words(memory: Memory) -> tuple[NewWords, RootKeys]:
     """Recovery words, made with the wallet on this device."""
     memory.unlock(ROOT)
-    made = asyncio.run(memory.new_words())
-    memory._root = None
+    made = asyncio.run(memory.members.new_words())
+    memory.lock()
     return made, RootKeys.from_recovery(from_words(" ".join(made.words)))
 
 
@@ -63,8 +63,8 @@ def removes(lab: Lab, name: str, words: RootKeys, *targets: Memory) -> Memory:
     """Somebody with nothing but words brings the memory back on a device of theirs, and removes others with it."""
     memory = lab.restore(name, unlock=words, hold=True)
     for one in targets:
-        asyncio.run(memory.revoke(one.device))
-    memory._root = None
+        asyncio.run(memory.members.revoke(one.device))
+    memory.lock()
     return memory
 
 
@@ -82,10 +82,10 @@ def is_in(lab: Lab, memory: Memory, other: Memory) -> bool:
 
 STEPS: dict[str, Callable[[Memory, Memory], Callable[[Memory], object]]] = {
     "unlock": lambda b, m: lambda a: a.sync(),
-    "revoke the stranger's device": lambda b, m: lambda a: a.revoke(m.device),
-    "rotate": lambda b, m: lambda a: a.rotate(),
-    "new words": lambda b, m: lambda a: a.new_words(),
-    "another label": lambda b, m: lambda a: a.relabel(a.device, "desk"),
+    "revoke the stranger's device": lambda b, m: lambda a: a.members.revoke(m.device),
+    "rotate": lambda b, m: lambda a: a.members.rotate(),
+    "new words": lambda b, m: lambda a: a.members.new_words(),
+    "another label": lambda b, m: lambda a: a.members.relabel(a.device, "desk"),
 }
 
 
@@ -110,11 +110,11 @@ def test_what_found_words_removed_comes_back_by_one_command_on_a_new_device(lab:
     assert b.device in said and c.device in said
     assert f"ipfsmem keys revoke {made.id} --nothing-stands" in said
     assert any(made.id in notice for notice in n.status().notices)
-    report = unlocked(n, lambda n: n.revoke(made.id, stands=False))
+    report = unlocked(n, lambda n: n.members.revoke(made.id, stands=False))
     assert b.device in says(report, "back") and c.device in says(report, "back")
     for one in (b, c):
         assert is_in(lab, one, n) and is_in(lab, one, a)
-        assert one.device in {person.id for person in a.members()}
+        assert one.device in {person.id for person in a.members.list()}
     assert not is_in(lab, m, a)
     assert not any(made.id in notice for notice in n.status().notices)
 
@@ -130,19 +130,19 @@ def test_a_lost_laptop_that_words_removed_stays_out_when_the_words_are_revoked_t
         said = says(lab.sync(one), "removed")
         assert laptop.device in said and made.id in said and f"ipfsmem keys revoke {laptop.device}" in said
         assert "removed" not in kinds(lab.sync(one))  # once
-    report = unlocked(a, lambda a: a.revoke(made.id))
+    report = unlocked(a, lambda a: a.members.revoke(made.id))
     assert laptop.device in says(report, "stands") and "still out" in says(report, "stands")
     assert d.device in says(report, "stands")
-    for work in (lambda a: a.sync(), lambda a: a.rotate(), lambda a: a.new_words()):
+    for work in (lambda a: a.sync(), lambda a: a.members.rotate(), lambda a: a.members.new_words()):
         unlocked(a, work)
         assert not is_in(lab, laptop, a)
     n = lab.restore("n")
-    assert laptop.device not in {person.id for person in n.members()} and is_in(lab, d, n)
+    assert laptop.device not in {person.id for person in n.members.list()} and is_in(lab, d, n)
     # A person says so, and then it is the wallet's own word.
-    report = unlocked(n, lambda n: n.revoke(laptop.device))
+    report = unlocked(n, lambda n: n.members.revoke(laptop.device))
     assert laptop.device in says(report, "revoked")
     lab.settle(a, c, d, n)
-    report = unlocked(a, lambda a: a.revoke(made.id, stands=False))
+    report = unlocked(a, lambda a: a.members.revoke(made.id, stands=False))
     assert "back" not in kinds(report) and d.device in says(report, "fell")
     assert not is_in(lab, laptop, a) and not is_in(lab, laptop, n)
     assert not is_in(lab, d, a)
@@ -154,10 +154,10 @@ def test_a_removal_that_was_let_stand_is_ended_later(lab: Lab) -> None:
     made, words = new_words(a)
     lab.settle(a, b, c)
     removes(lab, "m", words, b)
-    unlocked(a, lambda a: a.revoke(made.id))
-    unlocked(a, lambda a: a.rotate())
+    unlocked(a, lambda a: a.members.revoke(made.id))
+    unlocked(a, lambda a: a.members.rotate())
     assert not is_in(lab, b, a)
-    assert b.device in says(unlocked(c, lambda c: c.revoke(made.id, stands=False)), "back")
+    assert b.device in says(unlocked(c, lambda c: c.members.revoke(made.id, stands=False)), "back")
     assert is_in(lab, b, a) and is_in(lab, b, c)
 
 
@@ -168,7 +168,7 @@ def test_who_was_removed_and_has_the_wallet_undoes_it_there(lab: Lab) -> None:
     removes(lab, "m", words, a, b, c)
     lab.sync(b)
     assert f"ipfsmem keys revoke {made.id} --nothing-stands" in says(lab.sync(b), "revoked")
-    report = unlocked(b, lambda b: b.revoke(made.id, stands=False))
+    report = unlocked(b, lambda b: b.members.revoke(made.id, stands=False))
     assert not report.blocked and a.device in says(report, "back")
     assert is_in(lab, a, b) and is_in(lab, c, b) and is_in(lab, a, c)
 
@@ -184,15 +184,15 @@ def test_two_pairs_of_found_words(lab: Lab, first: int) -> None:
     said = says(lab.sync(a), "removed")
     assert all(made.id in said for made, _ in found)
     one, other = found[first][0], found[1 - first][0]
-    unlocked(a, lambda a: a.revoke(one.id, stands=False))
+    unlocked(a, lambda a: a.members.revoke(one.id, stands=False))
     assert not is_in(lab, b, a)
-    unlocked(a, lambda a: a.revoke(other.id, stands=False))
+    unlocked(a, lambda a: a.members.revoke(other.id, stands=False))
     assert is_in(lab, b, a) and is_in(lab, c, a)
 
 
 def test_a_removal_by_the_wallet_is_told_once_on_the_other_devices(lab: Lab) -> None:
     a, b, c = three(lab)
-    report = unlocked(a, lambda a: a.revoke(b.device))
+    report = unlocked(a, lambda a: a.members.revoke(b.device))
     assert "removed" not in kinds(report) and b.device in says(report, "revoked")
     said = says(lab.sync(c), "removed")
     assert f"b ({b.device})" in said and "the first key of this memory, for good" in said
@@ -200,7 +200,7 @@ def test_a_removal_by_the_wallet_is_told_once_on_the_other_devices(lab: Lab) -> 
     n = lab.restore("n")
     assert n.restored is not None and "removed" not in kinds(n.restored)
     assert not any("removed" in kinds(lab.sync(one)) for one in (a, c, n))
-    assert [(one.id, one.lasting) for one in c.removed()] == [(b.device, True)]
+    assert [(one.id, one.lasting) for one in c.members.removed()] == [(b.device, True)]
 
 
 def test_what_a_sync_that_failed_was_told_is_told_by_the_next(lab: Lab) -> None:
@@ -258,7 +258,7 @@ def test_an_empty_memory_of_which_a_device_was_revoked_comes_back(lab: Lab, late
     """Its versions have no counters and no time, so each looked like the past of all others, and none was left; the one of the
     revoked device then was "a part that cannot be read"."""
     a, b, _ = lab.three()
-    unlocked(a, lambda memory: memory.revoke(b.device))
+    unlocked(a, lambda memory: memory.members.revoke(b.device))
     lab.clock.advance(later * 86_400)
     assert not unlocked(a, lambda memory: memory.sync()).blocked
     back = lab.restore("d")

@@ -74,7 +74,7 @@ def rotated_and_lost(lab: Lab) -> tuple[Memory, Memory, CID]:
     b = lab.restore("b", hold=True)
     lab.settle(a, b)
     a.write("tone", "of a")
-    asyncio.run(a.rotate())
+    asyncio.run(a.members.rotate())
     root = lab.record_root(ROOT.head_public)
     (keyring,) = (cid for cid in lab.cloud.tree(root) if cid != root)
     del lab.cloud.blocks[keyring]
@@ -86,7 +86,7 @@ def test_a_lost_ring_is_sent_again_by_who_has_it_and_the_anchor_rests(lab: Lab, 
     """Each moved the anchor to its own ring, in every sync, until a day had passed or a person had it repaired."""
     a, b, keyring = rotated_and_lost(lab)
     if locked:
-        a._root = None
+        a.lock()
     ring = a.replica.ring
     assert "head-refused" in kinds(lab.sync(b)) and b.replica.ring != ring
     assert "repaired" in kinds(lab.sync(a)) and keyring in lab.cloud.blocks
@@ -109,7 +109,7 @@ def test_who_alone_cannot_read_a_ring_leaves_the_anchor_where_others_put_it_agai
     lab.settle(a, b, rounds=3)
     lab.rest(a, b)
     # What B has to say later it says, once more.
-    asyncio.run(b.rotate())
+    asyncio.run(b.members.rotate())
     assert anchored(lab)[0] == number + 1
     lab.provider("b").faults.drop = set()
     lab.settle(a, b)
@@ -152,7 +152,7 @@ def test_quiet_devices_come_to_rest_everywhere(tmp_path: Path, world: str) -> No
         for number, memory in enumerate((a, b, c)):
             memory.write("same", f"text {number}")
             memory.write(f"own{number}", f"text {number}")
-        asyncio.run(b.rotate())
+        asyncio.run(b.members.rotate())
         lab.sync(c)
         if isinstance(lab, ManyLab) and world == "one comes back":
             lab.down("two", offline=False)
@@ -174,7 +174,7 @@ def test_devices_come_to_rest_whichever_block_a_provider_loses(lab: Lab) -> None
     for number in range(cases(2, 60)):
         who = devices[number % 3]
         who.write(f"k{number}", f"text {number}")
-        asyncio.run(who.rotate()) if random.random() < 0.5 else lab.sync(who)
+        asyncio.run(who.members.rotate()) if random.random() < 0.5 else lab.sync(who)
         root = parse_cid(str(who.status().root))
         tree = {*lab.cloud.tree(root), *lab.cloud.tree(lab.record_root(ROOT.head_public))}
         for cid in random.sample(sorted(tree, key=str), random.choice((1, 2, 5))):

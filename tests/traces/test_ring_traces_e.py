@@ -113,7 +113,7 @@ def _publish_with(memory: Memory, more: list[Statement], keys: list[EpochKey] | 
 
 def _later_words(owner: Memory) -> RootKeys:
     """Words made after init, which are an admin."""
-    made = asyncio.run(owner.new_words())
+    made = asyncio.run(owner.members.new_words())
     return RootKeys.from_recovery(from_words(" ".join(made.words)))
 
 
@@ -210,8 +210,8 @@ def test_trace_e04_random_keys_and_values_that_name_them(lab: Lab) -> None:
     assert "k7" in {one.key for one in a.list()}  # known, and not fetched
     a.unlock(WALLET)
     lab.clock.advance(1)
-    asyncio.run(a.revoke(evil.device))
-    asyncio.run(a.rotate())
+    asyncio.run(a.members.revoke(evil.device))
+    asyncio.run(a.members.rotate())
     lab.sync(b)
     assert evil.device in _ring(b).view.revoked and len(_ring(b).keys) == 3
     a.write("tone", "still here")
@@ -223,10 +223,10 @@ def test_trace_e05_a_key_under_a_lower_number(lab: Lab) -> None:
     """Finding S3: EK2's bytes under number 1 are another id, left out; all texts open on old and fresh devices."""
     owner, other, evil = lab.three()
     owner.unlock(WALLET)
-    asyncio.run(owner.rotate())
+    asyncio.run(owner.members.rotate())
     owner.write("thesis", "years of work")
     lab.settle(owner, other, evil)
-    asyncio.run(owner.rotate())
+    asyncio.run(owner.members.rotate())
     lab.settle(owner, other, evil)
     ring = _ring(evil)
     lies = [epoch_key(1, key.key, ring.vault) for key in ring.keys if key.epoch > 1]
@@ -261,7 +261,7 @@ def test_trace_e07_a_text_under_a_key_that_went(lab: Lab, order: tuple[str, ...]
     a.unlock(WALLET)
     words = _later_words(a)
     lab.settle(a, b, c)
-    a._root = None
+    a.lock()
     _set(a, rotate(_ring(a), words.admin, ek(7)))
     dropped = _ring(a).view.sealing
     a.write("early", "by A")
@@ -521,7 +521,7 @@ def test_trace_e15_a_finder_of_old_words_floods(lab: Lab) -> None:
     words = _later_words(a)
     lab.settle(a, b, m)
     lab.clock.advance(1)
-    asyncio.run(a.revoke(member_id(words.admin_public)))
+    asyncio.run(a.members.revoke(member_id(words.admin_public)))
     lab.settle(a, b, m)
     finder = Party("words", words.admin_seed, words.box_secret)
     ring = _ring(m)
@@ -564,7 +564,7 @@ def test_trace_e16_words_revoke_a_laptop_and_are_revoked(lab: Lab, seen: bool) -
     a.unlock(WALLET)
     words = _later_words(a)
     lab.settle(a, b, laptop)
-    a._root = None
+    a.lock()
     _set(a, _revoked_by(a, words, laptop.device))
     if seen:
         Forger(a).publish()
@@ -707,7 +707,7 @@ def test_trace_e20_on_devices(lab: Lab) -> None:
     a.write("tone", "by A")
     b.write("plan", "by B")
     for memory in (a, b):
-        memory._root = None
+        memory.lock()
     lab.sync(a)
     lab.sync(b)
     lab.sync(a)

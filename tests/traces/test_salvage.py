@@ -82,7 +82,7 @@ def large(memory: Memory, count: int = 90) -> None:
 
 
 def salvage(memory: Memory, **options: object):  # type: ignore[no-untyped-def]
-    return asyncio.run(memory.salvage(**options))  # type: ignore[arg-type]
+    return asyncio.run(memory.maintenance.salvage(**options))  # type: ignore[arg-type]
 
 
 def lost_below(prefix: str, count: int = 90) -> set[str]:

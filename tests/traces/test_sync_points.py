@@ -85,7 +85,7 @@ def test_a_restored_device_is_in_step_after_its_second_sync(lab: Lab) -> None:
     lab.settle(a, b, c)
     fresh = lab.restore("d")
     lab.sync(fresh)
-    assert fresh.files() == a.files() and fresh.timeline() == a.timeline()
+    assert fresh.files() == a.files() and fresh.timeline.read() == a.timeline.read()
     lab.settle(a, b, c, fresh)
     same(a, b, c, fresh)
 
@@ -348,7 +348,7 @@ def test_a_revoked_device_whose_program_publishes_all_the_same(lab: Lab) -> None
     m.write("tone", "before")
     lab.settle(a, b, m)
     a.unlock(ROOT)
-    asyncio.run(a.revoke(m.replica.device.id))
+    asyncio.run(a.members.revoke(m.replica.device.id))
     m.write("tone", "by the thief")
     Forger(m).publish()
     lab.clock.advance(3601)
@@ -388,7 +388,7 @@ def test_two_copies_of_a_revoked_member_do_not_keep_honest_devices_apart(lab: La
     lab.provider("b").faults.drop = set()
     assert "equivocation" in kinds(lab.sync(a)) | kinds(lab.sync(b))
     assert all_texts(a) != all_texts(b)
-    asyncio.run(a.revoke(m.device))
+    asyncio.run(a.members.revoke(m.device))
     reports = [lab.sync(memory) for memory in (b, a, b)]
     assert any("fork-joined" in kinds(report) for report in reports)
     lab.settle(a, b)
@@ -434,7 +434,7 @@ def test_a_member_that_signs_nine_successors_makes_nobody_elses_heads_invalid(la
     lab.settle(a, b)
     same(a, b)
     assert body(b, "tone") == "by the successor that will be dropped"
-    assert [event["type"] for event in b.timeline()] == ["hello"]
+    assert [event["type"] for event in b.timeline.read()] == ["hello"]
     fresh = lab.restore("d")
     assert body(fresh, "tone") == "by the successor that will be dropped"
     assert pair(a, a.device).n >= 2
@@ -471,7 +471,7 @@ def test_l11_a_text_for_which_there_is_no_room_keeps_nothing_from_others(lab: La
     a, b, _ = lab.three()
     for n in range(4):
         blob = {"version": "memory/0.1", "index": "", "files": {"tone.md": f"version {n}"}, "timeline": []}
-        b.import_(json.dumps(blob))
+        b.bundles.import_(json.dumps(blob))
     lab.settle(a, b)
     forger, nobody = Forger(b), "ab" * 8
     value, block = forger.value("m/tone", f"{nobody}-1", "a text by an id without a key")

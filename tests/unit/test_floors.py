@@ -30,8 +30,6 @@ FLOORS = (
     ("vault",),
     ("results",),
     ("parts",),
-    ("local_memory",),
-    ("synced_memory",),
     ("memory",),
     ("demo", "http", "testing"),
     ("cli",),

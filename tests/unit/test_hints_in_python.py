@@ -59,19 +59,19 @@ def test_words_for_modes_and_strategies(local: Memory, stick: Path, tmp_path: Pa
         asyncio.run(Memory.recover("other", provider=str(stick), unlock=WALLET, mode="local", home=tmp_path))
     (tmp_path / "note.md").write_text("x\n")
     with Refused("merge or replace."):
-        local.import_(tmp_path / "note.md", strategy="both")  # type: ignore[arg-type]
+        local.bundles.import_(tmp_path / "note.md", strategy="both")  # type: ignore[arg-type]
     for strategy in ("merge", "replace"):
-        local.import_(tmp_path / "note.md", strategy=strategy)  # type: ignore[arg-type]
+        local.bundles.import_(tmp_path / "note.md", strategy=strategy)  # type: ignore[arg-type]
     assert b"x" in local.read("note").data
 
 
 def test_what_the_owner_does_takes_the_owners_key(sealed: Memory) -> None:
     with Refused("Unlock first: give --wallet, or the words (in Python: unlock())."):
-        asyncio.run(sealed.new_words())
+        asyncio.run(sealed.members.new_words())
     with Refused("Give the wallet or the recovery words."):
         sealed.unlock()
     sealed.unlock(WALLET)
-    assert len(asyncio.run(sealed.new_words()).words) == 24
+    assert len(asyncio.run(sealed.members.new_words()).words) == 24
 
 
 def test_more_texts_that_do_not_know_of_each_other_than_fit(local: Memory) -> None:
@@ -97,7 +97,7 @@ def test_a_text_that_was_forgotten_meanwhile(local: Memory) -> None:
 def test_nothing_to_keep_and_several_to_promote(local: Memory) -> None:
     local.write("tone", "own")
     for number in range(2):
-        local.import_(blob({"tone.md": f"theirs {number}\n"}), foreign=True)
+        local.bundles.import_(blob({"tone.md": f"theirs {number}\n"}), foreign=True)
     with Refused("Look: ipfsmem conflicts VALUE"):
         local.resolve("tone", seen=())
     with Refused("See them with: ipfsmem conflicts VALUE"):
@@ -121,9 +121,9 @@ def test_texts_whose_hashes_begin_alike(local: Memory) -> None:
     for one in (known[found[:8]], text):
         local.write_text("tone", one.encode(), seen=())
     with Refused("Give more of the SHA-256."):
-        local.restore(None, "tone", text=found[:8])
+        local.versions.restore(None, "tone", text=found[:8])
     at = next(at for at in range(8, 64) if sha256(known[found[:8]].encode()).hexdigest()[at] != found[at])
-    assert local.restore(None, "tone", text=found[: at + 1]).data == text.encode()
+    assert local.versions.restore(None, "tone", text=found[: at + 1]).data == text.encode()
 
 
 class Signs:

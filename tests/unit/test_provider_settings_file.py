@@ -90,9 +90,9 @@ def test_every_way_of_opening_passes_them_on(
     monkeypatch.setattr(opening, "open_provider", opener)
     pinata = ("pinata", {"pinata_jwt": "s3cret-token"})
     memory = Memory.create("x", "encrypted-ipfs", provider="pinata", unprotected_keys=True, home=tmp_path)
-    memory.add_provider("directory:/stick")
-    asyncio.run(memory.test_provider("pinata"))
-    assert [one.spec for one in memory.providers()] == ["pinata", "/stick"]
+    memory.providers.add("directory:/stick")
+    asyncio.run(memory.providers.test("pinata"))
+    assert [one.spec for one in memory.providers.list()] == ["pinata", "/stick"]
     memory.close()
     Memory.load("x", home=tmp_path).close()
     directory = ("/stick", {"create": True})  # written down, and opened, as the folder that it is

@@ -41,7 +41,7 @@ def test_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         assert shown.startswith("wants direct critique\n# Agent Memory\n")
         assert re.search(r"^bafy\w+ \d+$", shown, re.M)
     with Memory.load("alex", passphrase="passphrase of this device") as memory:
-        assert [event["type"] for event in memory.timeline()] == ["played_clip", "played_clip"]
+        assert [event["type"] for event in memory.timeline.read()] == ["played_clip", "played_clip"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="it takes a terminal of POSIX")

@@ -46,7 +46,7 @@ class Place:
             label=name,
             create=True,
         )
-        memory._root = None
+        memory.lock()
         return memory
 
     def sync(self, memory: Memory) -> SyncReport:
@@ -200,7 +200,7 @@ def test_a_revoked_device_writes_to_nobody_and_reads_nothing_new(place: Place) -
     thief = place.load("thief")
     assert text_of(thief, "k") == "before"
     a.unlock(ROOT)
-    asyncio.run(a.revoke(thief.device))
+    asyncio.run(a.members.revoke(thief.device))
     a.write("k", "after")
     a.write("secret", "sealed under the new key")
     place.sync(a)
@@ -264,7 +264,7 @@ def test_a_member_cannot_write_in_anothers_name(place: Place) -> None:
 def test_no_key_and_no_text_in_what_is_shown_of_an_object(place: Place) -> None:
     a = place.load("a")
     a.unlock(ROOT)
-    assert a.replica.ring is not None and a._root is not None
+    assert a.replica.ring is not None and a._syncing.root is not None
     secrets = [
         *(ek.key for ek in a.replica.ring.keys),
         a.replica.device.sign_seed,
@@ -274,7 +274,9 @@ def test_no_key_and_no_text_in_what_is_shown_of_an_object(place: Place) -> None:
         ROOT.box_secret,
         ROOT.head_seed,
     ]
-    shown = " ".join(map(repr, (a.replica.ring, a.replica.ring.keys, a.replica.device, a._root, a.status())))
+    shown = " ".join(
+        map(repr, (a.replica.ring, a.replica.ring.keys, a.replica.device, a._syncing.root, a.status()))
+    )
     for secret in secrets:
         assert secret.hex() not in shown and repr(secret)[2:-1] not in shown
 

@@ -40,23 +40,23 @@ def _memory(tmp_path: Path) -> Memory:
 @pytest.mark.slow
 def test_a_large_import_is_there_after_reopening_and_a_second_one_changes_nothing(tmp_path: Path) -> None:
     with _memory(tmp_path) as memory:
-        assert memory.import_(_blob(COUNT)).added == COUNT
+        assert memory.bundles.import_(_blob(COUNT)).added == COUNT
         rows = memory.replica.db.connection.execute(
             "SELECT count(*), max(length(row)) FROM journal"
         ).fetchone()
         assert rows[0] > 1 and rows[1] < 1_500_000
-        before = memory.export()
+        before = memory.bundles.export()
     with Memory.load("m", home=tmp_path) as memory:
-        assert memory.export() == before
-        assert memory.import_(_blob(COUNT)).unchanged == COUNT
-        assert memory.import_(_blob(COUNT, "other"), strategy="replace").replaced == COUNT
+        assert memory.bundles.export() == before
+        assert memory.bundles.import_(_blob(COUNT)).unchanged == COUNT
+        assert memory.bundles.import_(_blob(COUNT, "other"), strategy="replace").replaced == COUNT
         assert len(memory.conflicts()) == 0
 
 
 def test_a_large_transaction_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with _memory(tmp_path) as memory:
         memory.write("kept", "as it was")
-        before = memory.export()
+        before = memory.bundles.export()
         with pytest.raises(RuntimeError), writing(memory.replica) as change:
             for i in range(COUNT):
                 change.put(f"m/k{i:05d}", b"text %d\n" % i, ())
@@ -65,7 +65,7 @@ def test_a_large_transaction_that_fails_leaves_nothing(tmp_path: Path) -> None:
             (value,) = change.entry("m/k00000").values()
             assert change.body("m/k00000", value) == b"text 0\n"
             raise RuntimeError
-        assert memory.export() == before
+        assert memory.bundles.export() == before
         assert memory.write("after", "counted on").key == "after"
     with Memory.load("m", home=tmp_path) as memory:
         assert memory.read("k00000") is None and memory.read("after") is not None
@@ -98,7 +98,7 @@ def _below(memory: Memory, root: CID) -> set[CID]:
 
 def test_new_blocks_are_all_that_the_known_roots_lack(tmp_path: Path) -> None:
     with _memory(tmp_path) as memory:
-        memory.import_(_blob(600))
+        memory.bundles.import_(_blob(600))
         roots = [asyncio.run(memory.sync()).root]
         for i in (3, 70, 71):
             memory.write(f"k{i:05d}", "changed")

@@ -38,10 +38,10 @@ def test_many_writes_leave_a_short_journal(
             memory.write(f"k{i % 30}", f"text {i}")
             longest = max(longest, _rows(memory))
         memory.forget("k3")
-        before = memory.export()
+        before = memory.bundles.export()
         assert 10 < longest <= 21
     with Memory.load("m", home=tmp_path / "a", provider=provider) as memory:
-        assert memory.export() == before
+        assert memory.bundles.export() == before
         if mode != "local":
             assert asyncio.run(memory.sync()).published
             with Memory.load("m", mode, home=tmp_path / "b", **options) as other:
@@ -54,10 +54,10 @@ def test_the_change_of_one_large_import_is_moved_at_once(
     monkeypatch.setattr(state, "_LONG_BYTES", 10_000)
     with Memory.create("m", "local", home=tmp_path) as memory:
         files = ",".join(f'"k{i}.md":"text {i}"' for i in range(100))
-        memory.import_(f'{{"version":"memory/0.1","index":"","files":{{{files}}},"timeline":[]}}')
+        memory.bundles.import_(f'{{"version":"memory/0.1","index":"","files":{{{files}}},"timeline":[]}}')
         assert _rows(memory) == 0
         memory.write("one", "more")
         assert _rows(memory) == 1
-        before = memory.export()
+        before = memory.bundles.export()
     with Memory.load("m", home=tmp_path) as memory:
-        assert memory.export() == before and len(memory.list()) == 101
+        assert memory.bundles.export() == before and len(memory.list()) == 101

@@ -143,14 +143,14 @@ def test_u4_one_signature_lists_the_further_vaults(tmp_path: Path) -> None:
     there = asyncio.run(
         Memory.recover("x", provider=str(stick), unlock=WALLET, unprotected_keys=True, home=tmp_path / "b")
     )
-    sheet = there.recovery_sheet()
+    sheet = there.members.recovery_sheet()
     assert [one.name for one in there.vaults.list()] == ["bob", "carls"] == [one.name for one in sheet.vaults]
     assert "-n carls --wallet FILE --vault carls --key-number 3" in sheet.vaults[1].with_wallet
     again = asyncio.run(
         Memory.recover("bob", provider=str(stick), unlock=WALLET, unprotected_keys=True, home=tmp_path / "b")
     )
     assert vault(again).tag == vault(bob).tag
-    assert len(there.timeline()) == 2, "what is listed is not listed again"
+    assert len(there.timeline.read()) == 2, "what is listed is not listed again"
 
 
 def test_u4_a_first_vault_that_does_not_open_is_said(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_u4_a_first_vault_that_does_not_open_is_said(tmp_path: Path) -> None:
     assert alex.vaults.list() == []
     alex.vaults.add("bob")
     alex.vaults.add("bob")
-    assert [one.name for one in alex.vaults.list()] == ["bob"] and len(alex.timeline()) == 1
+    assert [one.name for one in alex.vaults.list()] == ["bob"] and len(alex.timeline.read()) == 1
     with pytest.raises(UsageError):
         alex.vaults.add("no label")
     lone = Memory.create("lone", "encrypted-ipfs", unprotected_keys=True, home=tmp_path / "other")
@@ -172,4 +172,4 @@ def test_u4_a_first_vault_that_does_not_open_is_said(tmp_path: Path) -> None:
 def test_u4_a_public_memory_keeps_no_names(tmp_path: Path) -> None:
     first = Memory.create("page", "ipfs", unlock=WALLET, home=tmp_path)
     second = make(tmp_path, "work")
-    assert first.vaults.list() == [] and first.timeline() == [] and not second.unlisted
+    assert first.vaults.list() == [] and first.timeline.read() == [] and not second.unlisted

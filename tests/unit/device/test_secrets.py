@@ -167,7 +167,7 @@ def test_no_plaintext_on_disk(tmp_path: Path) -> None:
     look()
     memory.write("zebrakey", "quokka body again")
     memory.forget("zebrakey", reason="axolotl event")
-    memory.list(), memory.index(), memory.status(), memory.doctor()
+    memory.list(), memory.index(), memory.status(), memory.maintenance.doctor()
     look()
     memory.close()
     look()
@@ -219,7 +219,7 @@ def test_import_names_what_it_leaves_out(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(containers, "read_file", read)
     with Memory.create("n", "local", home=tmp_path / "home") as memory:
-        result = memory.import_(source)
+        result = memory.bundles.import_(source)
         assert memory.files() == {"good": b"good\n"}
         said = " | ".join(result.problems)
         for name in ("binary", "large", "header", "gone", "link"):
@@ -259,5 +259,5 @@ def test_wallets_that_cannot_or_may_not(tmp_path: Path) -> None:
         memory.write("a", "text")
         with pytest.raises(WrongWalletError):
             memory.unlock(RootKeys.from_random(b"\x01" * 64, "default", 1))
-        assert not memory.unlocked or memory._root is ROOT
+        assert not memory.unlocked or memory._syncing.root is ROOT
         assert memory.files().keys() == {"a"}

@@ -84,7 +84,7 @@ def test_reading_a_memory_takes_its_file_in_first(lab: Lab) -> None:
 
 def test_lists_see_edits_that_are_older_than_a_second(lab: Lab) -> None:
     (lab.dir / "new.md").write_bytes(b"new")
-    lab.memory._files._looked -= 5  # type: ignore[union-attr]
+    lab.memory._open.files._looked -= 5  # type: ignore[union-attr]
     assert [item.key for item in lab.memory.list()] == ["new"]
 
 
@@ -636,8 +636,8 @@ def test_two_processes_on_one_memory(lab: Lab) -> None:
     lab.memory.write_text("a", b"from one\n")
     other.write_text("b", b"from two\n")
     (lab.dir / "a.md").write_bytes(b"by hand\n")
-    other.scan()
-    lab.memory.scan()
+    other.folders.scan()
+    lab.memory.folders.scan()
     lab.look()
     assert lab.texts() == {b"by hand\n", b"from two\n"}
     assert len(lab.memory.list()) == 2 == len(other.list())
@@ -667,8 +667,8 @@ def test_files_that_appear_while_very_many_are_written_are_taken_in(
     monkeypatch.setattr(folder, "stage", stage)
     with lab.memory.replica.transaction():
         for n in range(40):
-            lab.memory._memories.write(f"key_{n}", b"text %d\n" % n)
-    lab.memory.render()
+            lab.memory._texts.memories.write(f"key_{n}", b"text %d\n" % n)
+    lab.memory.folders.render()
     assert struck
     texts = lab.texts()
     assert b"somebody else was first\n" in texts and {b"text %d\n" % n for n in range(40)} <= texts

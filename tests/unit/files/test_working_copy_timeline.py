@@ -44,7 +44,7 @@ def test_lines_of_others_become_events_and_stay_as_they_are(lab: Lab) -> None:
     theirs = b'{"type": "seen", "ts": "2026-04-12T10:00:00Z"}\nnot json at all\n'
     add(lab, theirs)
     lab.look()
-    assert [event["type"] for event in lab.memory.timeline()] == ["raw", "seen", "waved"]
+    assert [event["type"] for event in lab.memory.timeline.read()] == ["raw", "seen", "waved"]
     lab.memory.note("again")
     data = lab.files()[FILE]
     assert theirs in data and data.count(b"\n") == 4
@@ -53,14 +53,14 @@ def test_lines_of_others_become_events_and_stay_as_they_are(lab: Lab) -> None:
         lab.again()
         lab.look()
     assert lab.files()[FILE] == data
-    assert len(lab.memory.timeline()) == 4
+    assert len(lab.memory.timeline.read()) == 4
 
 
 def test_lines_that_came_before_a_note_was_rendered(lab: Lab) -> None:
     lab.memory.note("one")
     add(lab, b'{"ts":"2026-04-12T10:00:00Z","type":"theirs"}\n')
     lab.memory.note("two")
-    assert sorted(event["type"] for event in lab.memory.timeline()) == ["one", "theirs", "two"]
+    assert sorted(event["type"] for event in lab.memory.timeline.read()) == ["one", "theirs", "two"]
     assert lab.files()[FILE].count(b"\n") == 3
 
 
@@ -69,9 +69,9 @@ def test_an_edited_line_is_an_event_of_its_own(lab: Lab) -> None:
     path = lab.dir / FILE
     path.write_bytes(path.read_bytes().replace(b"yes", b"no!"))
     lab.look()
-    assert sorted(event["text"] for event in lab.memory.timeline()) == ["no!", "yes"]
+    assert sorted(event["text"] for event in lab.memory.timeline.read()) == ["no!", "yes"]
     lab.look()
-    assert len(lab.memory.timeline()) == 2
+    assert len(lab.memory.timeline.read()) == 2
     assert all(word in lab.files()[FILE] for word in (b"yes", b"no!"))
 
 
@@ -81,13 +81,13 @@ def test_a_removed_line_or_file_is_no_delete(lab: Lab) -> None:
     path = lab.dir / FILE
     path.write_bytes(path.read_bytes().splitlines(keepends=True)[1])
     lab.look()
-    assert len(lab.memory.timeline()) == 2
+    assert len(lab.memory.timeline.read()) == 2
     assert lab.files()[FILE].count(b"\n") == 2
     path.unlink()
     lab.look()
     lab.clock.advance(100)
     lab.look()
-    assert len(lab.memory.timeline()) == 2
+    assert len(lab.memory.timeline.read()) == 2
     assert lab.files()[FILE].count(b"\n") == 2
 
 
@@ -96,15 +96,15 @@ def test_a_line_that_is_being_written_is_waited_for(lab: Lab, monkeypatch: pytes
     add(lab, b'{"ts":"2026-04-12T10:00:00Z",')
     lab.look()
     lab.memory.note("two")
-    assert [event["type"] for event in lab.memory.timeline()] == ["one", "two"]
+    assert [event["type"] for event in lab.memory.timeline.read()] == ["one", "two"]
     add(lab, b'"type":"slow"}\n')
     lab.look()
-    assert sorted(event["type"] for event in lab.memory.timeline()) == ["one", "slow", "two"]
+    assert sorted(event["type"] for event in lab.memory.timeline.read()) == ["one", "slow", "two"]
     assert lab.files()[FILE].count(b"\n") == 3
     add(lab, b"a torn end that nobody completes")
     monkeypatch.setattr("ipfsmem.files.scan.RACY", 0)
     lab.look()
-    assert "raw" in [event["type"] for event in lab.memory.timeline()]
+    assert "raw" in [event["type"] for event in lab.memory.timeline.read()]
 
 
 def test_a_line_of_ours_that_a_crash_cut_off_is_completed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ def test_a_line_of_ours_that_a_crash_cut_off_is_completed(lab: Lab, monkeypatch:
     lab.look()
     lab.look()
     assert sorted(path.read_bytes().splitlines()) == sorted(whole.splitlines())
-    assert len(lab.memory.timeline()) == 2
+    assert len(lab.memory.timeline.read()) == 2
 
 
 def test_a_line_in_the_file_of_another_day_moves_to_its_own(lab: Lab) -> None:
@@ -126,7 +126,7 @@ def test_a_line_in_the_file_of_another_day_moves_to_its_own(lab: Lab) -> None:
     lab.memory.note("today")
     lab.look()
     assert b"late" in lab.files()["timeline/2026-04-11.jsonl"]
-    assert len(lab.memory.timeline()) == 2
+    assert len(lab.memory.timeline.read()) == 2
 
 
 def test_trimmed_events_do_not_come_back_from_their_file(lab: Lab) -> None:
@@ -141,7 +141,7 @@ def test_trimmed_events_do_not_come_back_from_their_file(lab: Lab) -> None:
     lab.look()
     lab.again()
     lab.look()
-    assert [event["type"] for event in lab.memory.timeline()] == ["two"]
+    assert [event["type"] for event in lab.memory.timeline.read()] == ["two"]
     assert FILE not in lab.files()
 
 
@@ -152,7 +152,7 @@ def test_a_link_in_the_place_of_the_timeline_is_not_followed(lab: Lab, tmp_path:
     lab.memory.note("one")
     lab.look()
     assert list(elsewhere.iterdir()) == []
-    assert len(lab.memory.timeline()) == 1
+    assert len(lab.memory.timeline.read()) == 1
     assert any("timeline" in notice for notice in lab.memory.status().notices)
 
 
@@ -169,7 +169,7 @@ def test_l8_a_line_that_arrives_at_the_moment_of_replacement(lab: Lab, size: int
     """Finding L8: above 960 KiB what stood in a replaced timeline file was dropped unread."""
     pad = "x" * 8000
     events = [{"ts": "2026-03-02T10:00:00Z", "type": "old", "pad": pad, "n": n} for n in range(size // 8)]
-    lab.memory.import_(json.dumps({"timeline": events}))
+    lab.memory.bundles.import_(json.dumps({"timeline": events}))
     file = lab.dir / "timeline" / "2026-03-02.jsonl"
     assert file.stat().st_size > size * 1000
     folder: Any = lab.copy.folder
@@ -191,7 +191,7 @@ def test_l8_a_line_that_arrives_at_the_moment_of_replacement(lab: Lab, size: int
         lab.look()
         lab.clock.advance(70)
     assert struck
-    assert "came_in_this_moment" in {event["type"] for event in lab.memory.timeline()}
+    assert "came_in_this_moment" in {event["type"] for event in lab.memory.timeline.read()}
     assert b"came_in_this_moment" in file.read_bytes()
 
 

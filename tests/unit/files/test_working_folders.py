@@ -73,7 +73,7 @@ def test_a_folder_of_a_scope_has_the_texts_of_that_scope_only(lab: Lab, tmp_path
     lab.memory.folders.attach(place, scope="work")
     assert not (place / "role.md").exists() and "build.md" not in lab.files()
     assert {one.scope for one in lab.memory.folders.list()} == {"", "work"}
-    memories = lab.memory._memories.in_scope("work")
+    memories = lab.memory._texts.memories.in_scope("work")
     assert memories.read("build").data == b"make all\n"  # type: ignore[union-attr]
     (place / "role.md").write_bytes(b"of the project\n")
     lab.look()
@@ -101,7 +101,7 @@ def test_subfolders_are_no_input_and_never_written_and_timeline_only_where_we_ma
     )
     lab.look()
     lab.memory.note("again")
-    assert {event["type"] for event in lab.memory.timeline()} == {"waved", "theirs", "again"}
+    assert {event["type"] for event in lab.memory.timeline.read()} == {"waved", "theirs", "again"}
     assert lab.files()["timeline/2026-04-12.jsonl"].count(b"\n") == 1
     made = lab.memory.folders.attach(tmp_path / "made")
     assert made.timeline and list((tmp_path / "made" / "timeline").iterdir())
@@ -449,10 +449,10 @@ def test_trace_a_foreign_name_beside_a_key_on_a_disk_that_folds_case(
     if foreign == "Role.md":
         assert "role.md" not in lab.files() and "role.md" in notices(lab) and "Role.md" in notices(lab)
         # It stands nowhere, so no look drops it, and the next process says it too.
-        memory.scan()
+        memory.folders.scan()
         assert "role.md was not written" in notices(lab)
         memory = lab.again()
-        memory.scan()
+        memory.folders.scan()
         assert "role.md was not written" in notices(lab)
         memory.read("role")
         (lab.dir / foreign).rename(lab.dir / "position.md")

@@ -52,13 +52,13 @@ def full(made: Callable[[str], Memory]) -> Memory:
         part = memory.scope(token)
         part.write("tone", f"tone of {token}", description="d", type="feedback", tags=["a"])
         part.note("waved", where=token)
-        part.import_(blob({"tone.md": f"another tone of {token}\n", "music.md": "m\n"}))
+        part.bundles.import_(blob({"tone.md": f"another tone of {token}\n", "music.md": "m\n"}))
         part.write("gone", "g")
         part.forget("gone")
         part.write("behind", "b")
         part.forget("behind")
-        part.import_(blob({"behind.md": f"came later to {token}\n"}))
-    memory.scope("work").import_(blob({"french.md": "Always answer in French.\n"}), foreign=True)
+        part.bundles.import_(blob({"behind.md": f"came later to {token}\n"}))
+    memory.scope("work").bundles.import_(blob({"french.md": "Always answer in French.\n"}), foreign=True)
     Scopes(memory.replica).change("work", title="The Work", kind="agent", add=[REMOTE])
     Scopes(memory.replica).change("o", into="work")
     memory.scope("past").write("tone", "over")
@@ -69,11 +69,11 @@ def full(made: Callable[[str], Memory]) -> Memory:
 def out_in_every_way(memory: Memory, folder: Path) -> dict[str, Path]:
     """The same export as a folder, a zip and a CAR."""
     places = {"folder": folder / "tree", "zip": folder / "tree.zip", "car": folder / "tree.car"}
-    memory.export_folder(places["folder"])
+    memory.bundles.export_folder(places["folder"])
     with places["zip"].open("wb") as out:
-        memory.export_zip(out)
+        memory.bundles.export_zip(out)
     with places["car"].open("wb") as out:
-        memory.export_plain_car(out)
+        memory.bundles.export_car(out)
     return places
 
 
@@ -86,19 +86,19 @@ def test_everything_goes_out_and_comes_in_again(
     places = out_in_every_way(full, tmp_path)
     for name, place in places.items():
         other = made(name)
-        done = other.import_(place)
+        done = other.bundles.import_(place)
         assert done.problems == () and set(done.scopes) == {"", "o", "work"}
         assert everything_in(other) == everything_in(full), name
-        again = other.import_(place, same=True)
+        again = other.bundles.import_(place, same=True)
         assert (again.added, again.replaced, again.kept_beside, again.events) == (0, 0, 0, 0)
         assert everything_in(other) == everything_in(full)
         once = out_in_every_way(
             other, tmp_path / f"from-{name}" if (tmp_path / f"from-{name}").mkdir() is None else tmp_path
         )
         third = made(f"{name}-again")
-        third.import_(once["zip"])
+        third.bundles.import_(once["zip"])
         twice = io.BytesIO()
-        third.export_zip(twice)
+        third.bundles.export_zip(twice)
         assert twice.getvalue() == once["zip"].read_bytes()
     with full.fork("forked") as copy:
         found = everything_in(copy)
@@ -112,7 +112,7 @@ def test_the_same_memory_gives_the_same_bytes_and_the_root_of_its_folder(
     """A zip says nothing of when it was made, and the CAR has the root that any IPFS program gives the folder."""
     places = out_in_every_way(full, tmp_path)
     again = io.BytesIO()
-    full.export_zip(again)
+    full.bundles.export_zip(again)
     assert again.getvalue() == places["zip"].read_bytes()
     files = {
         path.relative_to(places["folder"]).as_posix(): path.read_bytes()
@@ -129,25 +129,25 @@ def test_the_same_memory_gives_the_same_bytes_and_the_root_of_its_folder(
 
 def test_one_scope_alone(full: Memory, made: Callable[[str], Memory], tmp_path: Path) -> None:
     """A scope that was chosen goes alone, whatever the form; a blob of the whole memory says what it leaves out."""
-    full.scope("work").export_folder(tmp_path / "work")
+    full.scope("work").bundles.export_folder(tmp_path / "work")
     assert {p.name for p in (tmp_path / "work").iterdir()} == {"scopes"}
     other = made("other")
-    assert set(other.import_(tmp_path / "work").scopes) == {"", "work"}
+    assert set(other.bundles.import_(tmp_path / "work").scopes) == {"", "work"}
     assert everything_in(other)["work"] == everything_in(full)["work"]
     assert everything_in(other)[""] == {"texts": {}, "events": [], "card": None}
-    full.scope("").export_folder(tmp_path / "nameless")
+    full.scope("").bundles.export_folder(tmp_path / "nameless")
     assert {p.name for p in (tmp_path / "nameless").iterdir()} == {"memory", "scope.json"}
     with pytest.raises(IncompleteError, match=r"2 scopes \(o, work\)"):
-        full.export()
-    assert full.left_out().scopes == ("o", "work") and full.scope("").left_out().scopes == ()
-    assert json.loads(full.scope("work").export(partial=True))["files"].keys() == {
+        full.bundles.export()
+    assert full.bundles.left_out().scopes == ("o", "work") and full.scope("").bundles.left_out().scopes == ()
+    assert json.loads(full.scope("work").bundles.export(partial=True))["files"].keys() == {
         "tone.md", "music.md",
     }  # fmt: skip
     for gone in ("past", "never"):
         with pytest.raises(NotFoundError, match=gone):
-            full.scope(gone).export_folder(tmp_path / gone)
+            full.scope(gone).bundles.export_folder(tmp_path / gone)
         with pytest.raises(NotFoundError, match=gone):
-            full.scope(gone).export(partial=True)
+            full.scope(gone).bundles.export(partial=True)
         assert not (tmp_path / gone).exists()
 
 
@@ -161,9 +161,9 @@ def test_what_others_wrote_into_a_forgotten_scope_is_named(full: Memory, tmp_pat
         change._scopes.add("past")
         change.keep_beside(memory_entry("tone", "past"), b"written meanwhile\n")
     with pytest.raises(IncompleteError, match=r"past/tone\.conflict-"):
-        full.export_folder(tmp_path / "out")
+        full.bundles.export_folder(tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    assert len(full.export_folder(tmp_path / "out", partial=True).left_out.copies) == 1
+    assert len(full.bundles.export_folder(tmp_path / "out", partial=True).left_out.copies) == 1
     assert not (tmp_path / "out" / "scopes" / "past").exists()
 
 
@@ -174,30 +174,30 @@ def test_a_token_that_is_here_already_takes_a_persons_word(
     full: Memory, made: Callable[[str], Memory], tmp_path: Path
 ) -> None:
     """Format-next trace: a foreign bundle of all scopes with our token. Nothing is put together because names are equal."""
-    full.export_folder(tmp_path / "out")
+    full.bundles.export_folder(tmp_path / "out")
     mine = made("mine")
     mine.scope("work").write("tone", "my own work")
     Scopes(mine.replica).change("work", title="Mine")
     before = everything_in(mine)
     with pytest.raises(UsageError, match="a scope work here already") as refused:
-        mine.import_(tmp_path / "out")
+        mine.bundles.import_(tmp_path / "out")
     assert "--map work=work-2" in refused.value.hint and "--from-backup" in refused.value.hint
     assert everything_in(mine) == before
-    apart = mine.import_(tmp_path / "out", maps={"work": "theirs", "": "their-self"}, foreign=True)
+    apart = mine.bundles.import_(tmp_path / "out", maps={"work": "theirs", "": "their-self"}, foreign=True)
     assert set(apart.scopes) == {"their-self", "o", "theirs"}
     found = everything_in(mine)
     assert found["work"] == before["work"] and found[""] == before[""]
     theirs = found["theirs"]["card"]
     assert theirs.title == "The Work" and theirs.ids == () and found["o"]["card"].into is None
     assert all(not own for texts in found["theirs"]["texts"].values() for _, own in texts)
-    together = mine.import_(tmp_path / "out", maps={"work": "work", "o": "o"})
+    together = mine.bundles.import_(tmp_path / "out", maps={"work": "work", "o": "o"})
     assert together.kept_beside
     after = everything_in(mine)
     assert after["work"]["card"].title == "Mine" and said_in(mine.scope("work"), "tone") == "my own work"
     # Nor does a stranger name a scope of ours that nobody has named yet.
     other = made("other")
     other.scope("work").write("tone", "my own work")
-    other.import_(tmp_path / "out", maps={"work": "work"}, foreign=True)
+    other.bundles.import_(tmp_path / "out", maps={"work": "work"}, foreign=True)
     assert everything_in(other)["work"]["card"].title == "work"
 
 
@@ -224,55 +224,55 @@ def test_wrong_maps_are_refused_before_anything_is_written(
     error: type[IpfsmemError],
     words: str,
 ) -> None:
-    full.export_folder(tmp_path / "out")
+    full.bundles.export_folder(tmp_path / "out")
     mine = made("mine")
     mine.scope("past").write("x", "y")
     mine.scopes.forget("past")
     before = (everything_in(mine), mine.replica.store.frame)
     with pytest.raises(error, match=words):
-        mine.import_(tmp_path / "out", maps=maps)
+        mine.bundles.import_(tmp_path / "out", maps=maps)
     assert (everything_in(mine), mine.replica.store.frame) == before
 
 
 def test_into_one_scope_only_what_has_no_other(
     full: Memory, made: Callable[[str], Memory], tmp_path: Path
 ) -> None:
-    full.export_folder(tmp_path / "out")
+    full.bundles.export_folder(tmp_path / "out")
     mine = made("mine")
     for wrong in ({"maps": {"work": "x"}}, {"same": True}, {}):
         with pytest.raises(UsageError, match="into one"):
-            mine.scope("here").import_(tmp_path / "out", **wrong)  # type: ignore[arg-type]
+            mine.scope("here").bundles.import_(tmp_path / "out", **wrong)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="backup"):
-        mine.import_(tmp_path / "out", same=True, foreign=True)
+        mine.bundles.import_(tmp_path / "out", same=True, foreign=True)
     assert mine.scopes.list() == []
-    done = mine.scope("here").import_(tmp_path / "out" / "scopes" / "work")
+    done = mine.scope("here").bundles.import_(tmp_path / "out" / "scopes" / "work")
     assert done.added and everything_in(mine)["here"]["texts"] == everything_in(full)["work"]["texts"]
 
 
 def test_a_backup_brings_back_what_it_has(full: Memory, tmp_path: Path) -> None:
     """`same`: scopes of one name are one; what a person said here of a scope stays, unless it replaces."""
-    full.export_folder(tmp_path / "out")
+    full.bundles.export_folder(tmp_path / "out")
     before = everything_in(full)
     full.scope("work").write("tone", "newer")
     full.scopes.title("work", "Newer")
-    merged = full.import_(tmp_path / "out", same=True)
+    merged = full.bundles.import_(tmp_path / "out", same=True)
     assert merged.kept_beside == 1 and said_in(full.scope("work"), "tone") == "newer"
     assert everything_in(full)["work"]["card"].title == "Newer"
-    replaced = full.import_(tmp_path / "out", same=True, strategy="replace")
+    replaced = full.bundles.import_(tmp_path / "out", same=True, strategy="replace")
     assert replaced.replaced >= 1 and everything_in(full)["work"]["card"].title == "The Work"
     assert everything_in(full)["o"] == before["o"]
     full.scope("o").write("extra", "x")
-    assert full.import_(tmp_path / "out", same=True, strategy="replace", prune=True).forgotten == 1
+    assert full.bundles.import_(tmp_path / "out", same=True, strategy="replace", prune=True).forgotten == 1
 
 
 def test_a_bundle_forgets_nothing_of_ours(
     full: Memory, made: Callable[[str], Memory], tmp_path: Path
 ) -> None:
     """What a bundle says is forgotten stands behind a forget only where nothing stands under that key here."""
-    full.export_folder(tmp_path / "out")
+    full.bundles.export_folder(tmp_path / "out")
     mine = made("mine")
     mine.write("behind", "mine stays")
-    mine.import_(tmp_path / "out")
+    mine.bundles.import_(tmp_path / "out")
     assert said_in(mine, "behind") == "mine stays"
     assert mine.scope("work").read("behind") is None
 
@@ -314,7 +314,7 @@ def test_what_a_stranger_puts_into_a_tree_is_named_or_refused(
     memory = made("m")
     memory.scope("work").write("tone", "mine")
     before = everything_in(memory)["work"]
-    done = memory.import_(zip_of(files, tmp_path / "evil.zip"), foreign=True)
+    done = memory.bundles.import_(zip_of(files, tmp_path / "evil.zip"), foreign=True)
     assert {p.split(" was ")[0] for p in done.problems} == {
         "the folder scopes/Work", "the folder scopes/wo\\u0308rk", "the folder scopes/w\\xf6rk",
         "the folder scopes/2026-04-14", "the card in scopes/bad/scope.json", "scopes/worse/scope.json",
@@ -345,14 +345,14 @@ def test_zips_that_lie(made: Callable[[str], Memory], tmp_path: Path) -> None:
     long = zipfile.ZipInfo("memory/long.md")
     long.compress_type = zipfile.ZIP_DEFLATED
     fine = zipfile.ZipInfo("memory/fine.md")
-    done = memory.import_(
+    done = memory.bundles.import_(
         zipped("some.zip", (link, b"/etc/passwd"), (lzma, b"x"), (long, b"\0" * 50_000_000), (fine, b"f\n"))
     )
     assert memory.files() == {"fine": b"f\n"} and len(done.problems) == 3
     with pytest.warns(UserWarning, match="Duplicate"):
         twice = zipped("twice.zip", (fine, b"1"), (zipfile.ZipInfo("memory/fine.md"), b"2"))
     with pytest.raises(FormatError, match="stands twice"):
-        memory.import_(twice)
+        memory.bundles.import_(twice)
     whole = zipped(
         "whole.zip", (zipfile.ZipInfo("memory/other.md"), b"text that is damaged" * 9)
     ).read_bytes()
@@ -360,21 +360,21 @@ def test_zips_that_lie(made: Callable[[str], Memory], tmp_path: Path) -> None:
     (tmp_path / "cut.zip").write_bytes(whole[:-10])
     for name in ("damaged.zip", "cut.zip"):
         with pytest.raises(FormatError, match="no zip that can be read"):
-            memory.import_(tmp_path / name)
+            memory.bundles.import_(tmp_path / name)
     assert memory.files() == {"fine": b"f\n"}
     top = zipped(
         "top.zip",
         (zipfile.ZipInfo("backup/memory/t.md"), b"t\n"),
         (zipfile.ZipInfo("backup/scopes/s/memory/t.md"), b"s\n"),
     )
-    memory.import_(top)
+    memory.bundles.import_(top)
     assert memory.files()["t"] == b"t\n" and said_in(memory.scope("s"), "t") == "s"
 
 
 def test_cars_that_lie(full: Memory, made: Callable[[str], Memory], tmp_path: Path) -> None:
     memory = made("m")
     out = io.BytesIO()
-    full.export_plain_car(out)
+    full.bundles.export_car(out)
     whole = out.getvalue()
     cases = {
         "cut.car": whole[:-3],
@@ -385,11 +385,11 @@ def test_cars_that_lie(full: Memory, made: Callable[[str], Memory], tmp_path: Pa
     for name, data in cases.items():
         (tmp_path / name).write_bytes(data)
         with pytest.raises(FormatError):
-            memory.import_(tmp_path / name)
+            memory.bundles.import_(tmp_path / name)
     with (tmp_path / "sealed.car").open("wb") as sealed:
         export_plain_car(sealed, {"keyring.json": b"{}", "head.ipm": b"x", "s/top.ipm": b"x"})
     with pytest.raises(FormatError, match="encrypted memory"):
-        memory.import_(tmp_path / "sealed.car")
+        memory.bundles.import_(tmp_path / "sealed.car")
     assert memory.files() == {} and memory.scopes.list() == []
 
 
@@ -412,20 +412,20 @@ def test_thousands_of_scopes_are_taken_or_refused_at_once(
     for number in (150, 600):
         other = made(f"n{number}")
         started = time.process_time()
-        assert other.import_(tree(number)).added == number
-        other.export_zip(io.BytesIO())
-        other.import_(tree(number), same=True)
+        assert other.bundles.import_(tree(number)).added == number
+        other.bundles.export_zip(io.BytesIO())
+        other.bundles.import_(tree(number), same=True)
         spent[number] = time.process_time() - started
     assert spent[600] < 10 * spent[150] + 1, spent
     monkeypatch.setattr(import_scopes, "MAX_SCOPES", 20)
     with pytest.raises(LimitError, match="at most 20"):
-        memory.import_(tree(21))
+        memory.bundles.import_(tree(21))
     assert memory.scopes.list() == [] and memory.replica.store.frame.ctx == {}
-    memory.import_(tree(20))
-    assert memory.import_(tree(20), same=True).unchanged == 20
+    memory.bundles.import_(tree(20))
+    assert memory.bundles.import_(tree(20), same=True).unchanged == 20
     monkeypatch.setattr(bundle_tree, "MAX_SCOPES", 20)
     with pytest.raises(LimitError, match="at most 20"):
-        memory.import_(tree(21), maps={f"s{i}": f"s{i}" for i in range(20)})
+        memory.bundles.import_(tree(21), maps={f"s{i}": f"s{i}" for i in range(20)})
 
 
 def test_bounds_of_a_tree(
@@ -435,9 +435,9 @@ def test_bounds_of_a_tree(
     place = zip_of({f"memory/k{i}.md": b"x" * 100 for i in range(30)}, tmp_path / "t.zip")
     monkeypatch.setattr(bundle_tree, "MAX_BYTES", 1000)
     with pytest.raises(LimitError, match="bytes in it"):
-        memory.import_(place)
+        memory.bundles.import_(place)
     monkeypatch.setattr(bundle_tree, "MAX_BYTES", 10_000)
     monkeypatch.setattr(bundle_tree, "MAX_NAMES", 20)
     with pytest.raises(LimitError, match="files in it"):
-        memory.import_(place)
+        memory.bundles.import_(place)
     assert memory.files() == {}

@@ -67,21 +67,21 @@ def test_l7_a_blob_says_which_conflict_copies_it_leaves_out(lab: Lab) -> None:
     files = [file for item in a.conflicts() for file in item.files]
     assert len(files) == 2
     with pytest.raises(IncompleteError) as refused:
-        a.export()
+        a.bundles.export()
     assert all(file in str(refused.value) for file in files) and "2 conflict copies" in str(refused.value)
-    assert json.loads(a.export(partial=True))["files"].keys() == {"tone.md"}
+    assert json.loads(a.bundles.export(partial=True))["files"].keys() == {"tone.md"}
 
 
 def test_l7_a_folder_carries_conflict_copies_and_an_import_takes_them(lab: Lab, tmp_path: Path) -> None:
     """Finding L7: nothing is lost on the way to another memory; what hides behind a forget goes along, and is not revived."""
     a = _contested(lab)
-    a.export_folder(tmp_path / "out")
+    a.bundles.export_folder(tmp_path / "out")
     with Memory.create("z", "local", home=tmp_path / "z") as z:
-        done = z.import_(tmp_path / "out")
+        done = z.bundles.import_(tmp_path / "out")
         assert (done.added, done.kept_beside, done.still_forgotten, done.problems) == (1, 1, 1, ())
         assert z.files() == a.files()
         assert texts(z) == texts(a)
-        again = z.import_(tmp_path / "out")
+        again = z.bundles.import_(tmp_path / "out")
         assert (again.added, again.kept_beside, again.unchanged + again.still_forgotten) == (0, 0, 3)
         assert [(item.files, item.forgotten) for item in z.conflicts()] == [
             (item.files, item.forgotten) for item in a.conflicts()
@@ -92,9 +92,12 @@ def test_l7_a_conflict_copy_without_its_memory_is_one(memory: Memory, tmp_path: 
     """Finding L7: a copy alone in a folder, or edited by somebody, is a text of that key all the same."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "tone.conflict-00000000.md").write_text("only this\n")
-    assert memory.import_(tmp_path / "in").added == 1
+    assert memory.bundles.import_(tmp_path / "in").added == 1
     assert memory.files() == {"tone": b"only this\n"}
-    assert memory.import_(blob({"tone.md": "main\n", "tone.conflict-11111111.md": "copy\n"})).kept_beside == 2
+    assert (
+        memory.bundles.import_(blob({"tone.md": "main\n", "tone.conflict-11111111.md": "copy\n"})).kept_beside
+        == 2
+    )
 
 
 def test_l7_what_is_not_fetched_is_counted(lab: Lab, tmp_path: Path) -> None:
@@ -105,9 +108,9 @@ def test_l7_what_is_not_fetched_is_counted(lab: Lab, tmp_path: Path) -> None:
     a.note("waved")
     _lose(a, "music")
     with pytest.raises(IncompleteError, match=r"1 memory that is not fetched \(music\)"):
-        a.export()
+        a.bundles.export()
     with pytest.raises(IncompleteError, match="music"):
-        a.export_folder(tmp_path / "out")
+        a.bundles.export_folder(tmp_path / "out")
     with pytest.raises(IncompleteError, match="music"):
         a.fork("copy", home=tmp_path / "f")
     assert not (tmp_path / "f").exists()
@@ -116,7 +119,7 @@ def test_l7_what_is_not_fetched_is_counted(lab: Lab, tmp_path: Path) -> None:
     assert value.loc is not None
     with a.replica.transaction():
         a.replica.db.connection.execute("DELETE FROM blocks WHERE digest=?", (bytes.fromhex(value.loc.sha),))
-    left = a.left_out()
+    left = a.bundles.left_out()
     assert (left.not_fetched, left.segments) == (("music",), 1)
     with a.fork("copy", home=tmp_path / "f", partial=True) as copy:
         assert copy.files() == {"tone": a.files()["tone"]}
@@ -139,13 +142,13 @@ def test_l7_a_fork_carries_conflicts_and_what_is_forgotten_stays_so(lab: Lab, tm
 def test_l12_a_fifth_version_of_one_key_is_named_and_the_rest_goes_in(memory: Memory) -> None:
     """Finding L12: one key that is full does not keep the others out, and its text is not dropped in silence."""
     for i in range(4):
-        assert memory.import_(blob({"tone.md": f"v{i}"})).problems == ()
-    done = memory.import_(blob({"a.md": "a", "tone.md": "v4", "z.md": "z"}))
+        assert memory.bundles.import_(blob({"tone.md": f"v{i}"})).problems == ()
+    done = memory.bundles.import_(blob({"a.md": "a", "tone.md": "v4", "z.md": "z"}))
     assert (done.added, len(done.problems)) == (2, 1) and "tone" in done.problems[0]
     assert memory.files().keys() == {"a", "tone", "z"} and len(texts(memory)["tone"]) <= 4
     (item,) = memory.conflicts()
     memory.resolve("tone", seen=item)
-    assert memory.import_(blob({"tone.md": "v4"})).kept_beside == 1
+    assert memory.bundles.import_(blob({"tone.md": "v4"})).kept_beside == 1
 
 
 def test_l12_an_event_whose_id_was_used_again_goes_in(lab: Lab) -> None:
@@ -154,44 +157,44 @@ def test_l12_an_event_whose_id_was_used_again_goes_in(lab: Lab) -> None:
     a.note("e1")
     lab.save("a", "yesterday")
     a.note("lost_with_the_rollback", text="important")
-    exported = a.export()
+    exported = a.bundles.export()
     a = lab.put_back("a", "yesterday")
     a.note("after_the_rollback")
-    assert a.import_(exported).events == 1
+    assert a.bundles.import_(exported).events == 1
     assert events(a) == ["after_the_rollback", "e1", "lost_with_the_rollback"]
-    assert a.import_(exported).events == 0 and a.import_(a.export()).events == 0
+    assert a.bundles.import_(exported).events == 0 and a.bundles.import_(a.bundles.export()).events == 0
 
 
 def test_l12_events_that_come_back_under_another_id_are_not_doubled(memory: Memory, tmp_path: Path) -> None:
     """Finding L12, the same thought: an export that went through another memory adds nothing here."""
     memory.note("waved", style="enthusiastic")
     with Memory.create("z", "local", home=tmp_path / "z") as z:
-        z.import_(memory.export())
-        assert z.timeline() != memory.timeline()
-        assert memory.import_(z.export()).events == 0
+        z.bundles.import_(memory.bundles.export())
+        assert z.timeline.read() != memory.timeline.read()
+        assert memory.bundles.import_(z.bundles.export()).events == 0
     assert events(memory) == ["waved"]
 
 
 def test_l12_replace_shows_what_was_forgotten_or_beside(memory: Memory) -> None:
     """Finding L12 (f14): `replace` shows the incoming text, also one that was known and not shown."""
     memory.write("s", "the text")
-    backup = memory.export()
+    backup = memory.bundles.export()
     memory.forget("s")
-    merged = memory.import_(backup)
+    merged = memory.bundles.import_(backup)
     assert memory.read("s") is None and merged.still_forgotten == 1
-    assert memory.import_(backup, strategy="replace").replaced == 1
+    assert memory.bundles.import_(backup, strategy="replace").replaced == 1
     assert body(memory, "s") == "the text" and memory.conflicts() == []
-    memory.import_(blob({"k.md": "one"}))
-    memory.import_(blob({"k.md": "two"}))
-    assert memory.import_(blob({"k.md": "two"}), strategy="replace").replaced == 1
+    memory.bundles.import_(blob({"k.md": "one"}))
+    memory.bundles.import_(blob({"k.md": "two"}))
+    assert memory.bundles.import_(blob({"k.md": "two"}), strategy="replace").replaced == 1
     assert memory.files()["k"] == b"two" and memory.conflicts() == []
-    assert memory.import_(blob({"k.md": "two"}), strategy="replace").unchanged == 1
+    assert memory.bundles.import_(blob({"k.md": "two"}), strategy="replace").unchanged == 1
 
 
 def test_l12_of_two_texts_for_one_key_replace_shows_the_first_and_keeps_the_other(memory: Memory) -> None:
     """Finding L12, the same thought: the second text of an import must not replace the first, which nobody was shown."""
     memory.write_text("foo-9091a707", b"mine\n")
-    done = memory.import_(blob({"foo-9091a707.md": "two\n", "Foo.md": "one\n"}), strategy="replace")
+    done = memory.bundles.import_(blob({"foo-9091a707.md": "two\n", "Foo.md": "one\n"}), strategy="replace")
     assert (done.replaced, done.kept_beside) == (1, 1)
     assert memory.files()["foo-9091a707"] == b"two\n" and len(all_texts(memory)) == 2
 
@@ -200,7 +203,9 @@ def test_l12_prune_forgets_nothing_while_a_record_could_not_be_read(memory: Memo
     """Finding L12, the same thought: the import has that memory, though not in a form that can be taken."""
     memory.write("tone", "mine")
     with pytest.raises(FormatError, match="tone"):
-        memory.import_(blob({"tone.md": "x" * 1_000_000, "a.md": "a"}), strategy="replace", prune=True)
+        memory.bundles.import_(
+            blob({"tone.md": "x" * 1_000_000, "a.md": "a"}), strategy="replace", prune=True
+        )
     assert body(memory, "tone") == "mine" and memory.read("a") is None
 
 
@@ -216,7 +221,7 @@ def test_l12_prune_forgets_nothing_while_a_record_could_not_be_read(memory: Memo
 def test_l12_a_name_that_stands_twice_is_an_error(memory: Memory, text: str) -> None:
     """Finding L12: of two files under one name none is dropped in silence."""
     with pytest.raises(FormatError, match="twice"):
-        memory.import_(text)
+        memory.bundles.import_(text)
     assert memory.files() == {}
 
 
@@ -225,8 +230,8 @@ def test_l12_an_event_with_a_name_twice_is_kept_as_it_is(memory: Memory) -> None
     line = '{"ts":"2026-04-14T12:00:00.000Z","type":"t","note":"first","note":"second"}'
     nested = '{"ts":"2026-04-14T12:00:00.000Z","type":"t","in":{"a":1,"a":2},"text":"with \\":"}'
     fine = '{"ts":"2026-04-14T12:00:00.000Z","type":"t","in":{"a":{"a":2}},"text":"with \\": in it"}'
-    memory.import_(f'{{"timeline":[{line},{nested},{fine}]}}')
-    assert {event.get("raw") for event in memory.timeline()} == {line, nested, None}
+    memory.bundles.import_(f'{{"timeline":[{line},{nested},{fine}]}}')
+    assert {event.get("raw") for event in memory.timeline.read()} == {line, nested, None}
 
 
 @pytest.mark.parametrize("form", ["folder", "blob"])
@@ -237,16 +242,16 @@ def test_a_line_that_is_too_long_is_named_and_the_rest_comes_in(
     twins = [json.loads(TOO_LONG) | {"id": "q", "x": letter * 70_000} for letter in "yz"]
     events = [json.loads(TOO_LONG), *twins, json.loads(SHORT)]
     if form == "blob":
-        done = memory.import_(blob({"a.md": "text\n"}, events))
+        done = memory.bundles.import_(blob({"a.md": "text\n"}, events))
     else:
         base = tmp_path / "b" / "memory"
         (base / "timeline").mkdir(parents=True)
         (base / "a.md").write_text("text\n")
         lines = "".join(json.dumps(event) + "\n" for event in events)
         (base / "timeline" / "2026-01-01.jsonl").write_text(lines)
-        done = memory.import_(tmp_path / "b")
+        done = memory.bundles.import_(tmp_path / "b")
     assert (done.added, done.events) == (1, 1)
-    assert [event["type"] for event in memory.timeline()] == ["s"]
+    assert [event["type"] for event in memory.timeline.read()] == ["s"]
     (problem,) = done.problems
     assert "3 lines of more than 65,536 bytes" in problem
 
@@ -257,10 +262,10 @@ def test_a_line_that_is_no_event_has_the_day_of_its_file(memory: Memory, tmp_pat
     base.mkdir()
     for name in ("2026-01-01", "2026-01-02", "2026-01-40"):
         (base / f"{name}.jsonl").write_text("no event\nno event\n")
-    memory.import_(tmp_path)
-    said = [(event["ts"][:10], event["raw"]) for event in memory.timeline()]
+    memory.bundles.import_(tmp_path)
+    said = [(event["ts"][:10], event["raw"]) for event in memory.timeline.read()]
     assert said == [(day, "no event") for day in ("1970-01-01", "2026-01-01", "2026-01-02")]
-    assert memory.import_(tmp_path).events == 0
+    assert memory.bundles.import_(tmp_path).events == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fwalk") or not hasattr(os, "geteuid"), reason="no such folders here")
@@ -287,7 +292,7 @@ def test_a_folder_that_cannot_be_looked_into_is_named(
     else:
         (closed / "memory").chmod(0)
     try:
-        done = memory.import_(tmp_path / "b")
+        done = memory.bundles.import_(tmp_path / "b")
     finally:
         (closed / "memory").chmod(0o700)
     assert done.added == 1
@@ -300,6 +305,6 @@ def test_a_link_in_place_of_what_is_beside_a_base_is_named(memory: Memory, tmp_p
     (tmp_path / "b" / "memory").mkdir(parents=True)
     (tmp_path / "b" / "memory" / "a.md").write_text("text\n")
     (tmp_path / "b" / "scope.json").symlink_to(tmp_path / "elsewhere")
-    done = memory.import_(tmp_path / "b")
+    done = memory.bundles.import_(tmp_path / "b")
     assert done.added == 1
     assert done.problems == ("scope.json was not read: cannot read scope.json: it is a symbolic link",)

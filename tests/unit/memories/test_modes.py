@@ -27,16 +27,16 @@ def use_everything(memory: Memory) -> None:
     assert memory.read("tone") is not None
     assert [item.key for item in memory.list()] == ["raw", "tone"]
     assert "(tone.md)" in memory.index()
-    blob = memory.export()
-    assert memory.import_(blob).unchanged == 2
-    memory.import_(blob, strategy="replace")
+    blob = memory.bundles.export()
+    assert memory.bundles.import_(blob).unchanged == 2
+    memory.bundles.import_(blob, strategy="replace")
     assert memory.conflicts() == []
     assert memory.forget("raw", reason="because")
     assert memory.read("raw") is None
-    assert [event["type"] for event in memory.timeline()] == ["waved", "forgot"]
+    assert [event["type"] for event in memory.timeline.read()] == ["waved", "forgot"]
     assert memory.status().memories == 1
-    memory.scan()
-    memory.render()
+    memory.folders.scan()
+    memory.folders.render()
     assert memory.folders.restore_files() == 0
     assert memory.files().keys() == {"tone"}
 

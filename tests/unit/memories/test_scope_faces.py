@@ -68,10 +68,10 @@ def test_every_mode_has_scopes(memory: Memory, tmp_path: Path) -> None:
     assert counts == {"": (1, 1), "alex": (1, 0), "work": (1, 1)}
     before = everything_in(memory)
     out = io.BytesIO()
-    memory.export_zip(out)
+    memory.bundles.export_zip(out)
     (tmp_path / "all.zip").write_bytes(out.getvalue())
     with Memory.load(mode="none") as other:
-        other.import_(tmp_path / "all.zip")
+        other.bundles.import_(tmp_path / "all.zip")
         assert everything_in(other) == before
     memory.scopes.forget("alex")
     assert [scope.token for scope in memory.scopes.list()] == ["work"]
@@ -99,14 +99,14 @@ def test_what_turned_out_to_be_another_is_read_below_it(memory: Memory) -> None:
     for given in (read, read.seen, read.token, None):
         made = tmp.write("tone", description="better", seen=given)
         assert (made.scope, made.file.body) == ("api", "old")
-        assert memory._memories.in_scope("tmp").read("tone") is not None
+        assert memory._texts.memories.in_scope("tmp").read("tone") is not None
         delete(memory, "tone", "api")
     made = tmp.write("tone", "new", if_match=read.sha256)
-    assert made.scope == "api" and tmp.note("waved") in api.timeline()
+    assert made.scope == "api" and tmp.note("waved") in api.timeline.read()
     assert api.index().count("](tone.md)") == 1 and "only" not in api.index()
     assert api.forget("tone") and api.read("tone") is None and tmp.read("tone") is None
     assert api.forget("only") and not api.forget("only")
-    tmp.import_(blob({"taken.md": "in\n"}))
+    tmp.bundles.import_(blob({"taken.md": "in\n"}))
     assert [item.scope for item in tmp.list()] == [] and said_in(api, "taken") == "in"
     memory.scopes.lead("tmp", None)
     assert tmp.write("tone", "apart").scope == "tmp" and api.read("tone") is None
@@ -114,7 +114,7 @@ def test_what_turned_out_to_be_another_is_read_below_it(memory: Memory) -> None:
 
 def test_no_part_of_others_text_is_taken_up_from_below(memory: Memory) -> None:
     """Whose word a text is does not get lost on the way up a stack (format section 5.2)."""
-    memory.scope("tmp").import_(blob({"tone.md": "of others\n"}), foreign=True)
+    memory.scope("tmp").bundles.import_(blob({"tone.md": "of others\n"}), foreign=True)
     memory.scopes.make("api")
     memory.scopes.lead("tmp", "api")
     api = memory.scope("api")
@@ -172,9 +172,9 @@ def test_a_strangers_bundle_forgets_nothing_of_our_other_devices(lab: Lab, tmp_p
         files = base_files("", texts, [], "", card=None, forgotten=["tone", "music"])
         with (tmp_path / f"{number}.zip").open("wb") as out:
             export_zip(out, files)
-        done = a.import_(tmp_path / f"{number}.zip", foreign=True)
+        done = a.bundles.import_(tmp_path / f"{number}.zip", foreign=True)
         assert done.added == 0 and len(done.problems) == len(texts)
-        assert a.import_(tmp_path / f"{number}.zip", foreign=True).problems == done.problems
+        assert a.bundles.import_(tmp_path / f"{number}.zip", foreign=True).problems == done.problems
     lab.settle(a, b)
     assert said_in(a, "tone") == said_in(b, "tone") == "of b, not synced yet"
     assert a.conflicts() == []
@@ -205,8 +205,8 @@ def test_what_is_no_scope_is_refused_everywhere_and_nothing_is_written(tmp_path:
                 lambda: memory.stack(bad),
                 lambda: memory.stack("work", bad),
                 lambda: memory.folders.attach(tmp_path, scope=bad),
-                lambda: memory.import_(blob({"a.md": "x"}), maps={"": bad}),
-                lambda: memory.import_(blob({"a.md": "x"}), maps={bad: "work"}),
+                lambda: memory.bundles.import_(blob({"a.md": "x"}), maps={"": bad}),
+                lambda: memory.bundles.import_(blob({"a.md": "x"}), maps={bad: "work"}),
             ]
         for number, call in enumerate(calls):
             with pytest.raises((KeyNameError, UsageError, NotFoundError)) as refused:
@@ -246,7 +246,7 @@ def test_what_is_wrong_with_a_scope_that_is_there(tmp_path: Path) -> None:
             (NotFoundError, lambda: memory.scopes.restore("gone", "bafybeinothing")),
             (NotFoundError, lambda: memory.scope("gone").write("k", "v")),
             (NotFoundError, lambda: memory.scope("gone").note("waved")),
-            (NotFoundError, lambda: memory.scope("gone").import_(blob({"k.md": "v"}))),
+            (NotFoundError, lambda: memory.scope("gone").bundles.import_(blob({"k.md": "v"}))),
         ]
         for error, call in wrong:
             with pytest.raises(error):
@@ -267,7 +267,7 @@ def test_thousands_of_scopes_cost_a_read_little(tmp_path: Path) -> None:
         files = {f"scopes/s{i}/memory/k.md": b"%d\n" % i for i in range(1500)}
         with (tmp_path / "many.zip").open("wb") as out:
             export_zip(out, files)
-        memory.import_(tmp_path / "many.zip")
+        memory.bundles.import_(tmp_path / "many.zip")
         part = memory.scope("s7")
         part.read("k")
         spent = []
@@ -300,7 +300,7 @@ def test_how_many_scopes_lead_into_one_costs_no_look_at_everything_for_each(
                 part.note("waved")
                 memory.scopes.lead(f"s{n:02}", "one")
             one, looks[many] = memory.scope("one"), []
-            for asks in (one.list, one.timeline, memory.stack("one").list):
+            for asks in (one.list, one.timeline.read, memory.stack("one").list):
                 seen = [0]
                 assert len(asks()) >= many
                 looks[many] += seen

@@ -95,5 +95,5 @@ def test_what_is_said_of_the_whole_memory_counts_all_scopes(memory: Memory) -> N
     status = memory.status()
     assert (status.memories, status.conflicts) == (2, 1)
     assert status.events == 3  # one in each scope that is left, and the forget
-    (finding,) = [found for found in memory.doctor() if found.code == "conflicts"]
+    (finding,) = [found for found in memory.maintenance.doctor() if found.code == "conflicts"]
     assert "work/tone" in finding.text

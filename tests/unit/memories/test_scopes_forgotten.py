@@ -234,7 +234,7 @@ def test_a_text_that_came_into_a_forgotten_scope_can_be_forgotten(lab: Lab) -> N
     assert [item.key for item in a.scope("work").conflicts()] == ["role"]
     assert a.scope("work").forget("role")
     assert a.scope("work").conflicts() == []
-    assert [(e["scope"], e.get("key")) for e in a.timeline() if e["type"] == "forgot"] == [
+    assert [(e["scope"], e.get("key")) for e in a.timeline.read() if e["type"] == "forgot"] == [
         ("work", None),
         ("work", "role"),
     ]
@@ -265,4 +265,4 @@ def test_a_line_that_is_too_long_does_not_keep_a_scope_from_coming_back(lab: Lab
     b.scopes.forget("work")
     restored = b.scopes.restore("work", root)
     assert (restored.texts, restored.events) == (1, 1)
-    assert [event["type"] for event in b.scope("work").timeline()] == ["s"]
+    assert [event["type"] for event in b.scope("work").timeline.read()] == ["s"]

@@ -54,7 +54,7 @@ def test_nothing_of_a_plain_memory_leaves_before_somebody_agreed(tmp_path: Path,
         with pytest.raises(PublicError, match="everyone can read"):
             sync(memory)
         with pytest.raises(PublicError):
-            asyncio.run(memory.move(SimProvider(SimCloud())))
+            asyncio.run(memory.providers.move(SimProvider(SimCloud())))
         assert not cloud.blocks and not cloud.names and not cloud.pins
         sync(memory, public_ok=True)
         assert cloud.blocks
@@ -99,7 +99,7 @@ def test_a_secret_stops_the_publish_and_is_named_not_shown(tmp_path: Path, cloud
         with pytest.raises(SecretsError) as caught:
             sync(memory)
         assert "aws_notes" not in str(caught.value)
-        day = memory.timeline()[0]["ts"][:10]
+        day = memory.timeline.read()[0]["ts"][:10]
         sync(memory, allow=[f"timeline/{day}"])
         assert any(OTHER.encode() in data for data in cloud.blocks.values())
         assert not any(KEY.encode() in data for data in cloud.blocks.values())
@@ -140,7 +140,9 @@ def test_what_a_join_brings_is_there_though_the_publish_stopped(tmp_path: Path, 
 
 def test_an_edit_of_a_plain_file_and_an_import_are_looked_at_too(tmp_path: Path, cloud: SimCloud) -> None:
     with device(tmp_path, cloud) as memory:
-        memory.import_(b'{"version":"memory/0.1","files":{"old.md":"%s"},"timeline":[]}' % KEY.encode())
+        memory.bundles.import_(
+            b'{"version":"memory/0.1","files":{"old.md":"%s"},"timeline":[]}' % KEY.encode()
+        )
         (tmp_path / "a" / "x" / "memory" / "by_hand.md").write_text(f"{OTHER}\n")
         with pytest.raises(SecretsError) as caught:
             sync(memory, public_ok=True)
@@ -328,7 +330,7 @@ def test_s10_a_long_text_is_looked_at_before_the_lock(
             memory.resolve("k", text.encode() + b"settled", seen=shown)
         assert free == [True]
         meanwhile = iter([True])
-        made = memory._memories.before
+        made = memory._texts.memories.before
 
         def before(change: Writing, key: str, seen: Seen | None) -> Before:
             found = made(change, key, seen)
@@ -337,7 +339,7 @@ def test_s10_a_long_text_is_looked_at_before_the_lock(
                     other.write("k", text + f"the token is {OTHER}")
             return found
 
-        monkeypatch.setattr(memory._memories, "before", before)
+        monkeypatch.setattr(memory._texts.memories, "before", before)
         free.clear()
         memory.write("k", description="again")
         reading = memory.read("k")

@@ -253,8 +253,8 @@ def test_l13_a_process_that_forgets_at_once_does_not_break_the_answer(lab: Lab, 
     """Finding L13: the answer of a write is what it wrote, whatever another process does the moment after."""
     with Memory.create("m", "local", home=tmp_path / "m", world=lab.world("m")) as memory:
         with Memory.load("m", home=tmp_path / "m", world=lab.world("m2")) as other:
-            changed = memory._changed
-            memory._changed = lambda: (changed(), other.forget("tone"))  # type: ignore[method-assign]
+            changed = memory._open.changed
+            memory._open.changed = lambda: (changed(), other.forget("tone"))  # type: ignore[method-assign]
             assert memory.write("tone", "text").file.body == "text"
             assert memory.write_text("tone", b"more\n").data == b"more\n"
         assert memory.read("tone") is None
@@ -264,7 +264,7 @@ def test_l13_members_of_a_memory_without_a_vault(lab: Lab) -> None:
     """Finding L13, the same thought: an unlocked memory in mode `none` has no ring, and says so."""
     with Memory.load("m", "none") as memory:
         memory.unlock(ROOT)
-        for call in (memory.revoke("x"), memory.rotate(), memory.new_words()):
+        for call in (memory.members.revoke("x"), memory.members.rotate(), memory.members.new_words()):
             with pytest.raises(UsageError, match="no members"):
                 asyncio.run(call)
 

@@ -48,7 +48,7 @@ def of(memory: Memory, key: str) -> set[str]:
 def test_a_part_alone_makes_no_empty_text_in_front_of_others(lab: Lab) -> None:
     """What is not given comes from the text that is shown; of others' text nothing is taken without their being named."""
     a = lab.create("a")
-    a.import_(
+    a.bundles.import_(
         json.dumps({"version": "memory/0.1", "files": {"role.md": TEXT.decode()}, "timeline": []}),
         foreign=True,
     )
@@ -260,7 +260,7 @@ def test_a_revoked_strangers_text_signed_anew_by_an_admin_stays_others(lab: Lab)
     lab.settle(a, b)
     stranger = b.device
     a.unlock(ROOT)
-    asyncio.run(a.revoke(stranger))
+    asyncio.run(a.members.revoke(stranger))
     with a.replica.transaction():
         adopt_orphans(a.replica, {stranger}, unsure=False)
     assert of(a, "role") == {stranger}
@@ -302,7 +302,7 @@ def _whose(memory: Memory) -> dict[str, set[str]]:
             for dot, value in entry.items():
                 data = memory.replica.store.body(f"m/{key}", value)
                 if data is not None:
-                    own = memory._memories.is_own(dot, value.of)
+                    own = memory._texts.memories.is_own(dot, value.of)
                     found["own" if own else "others"].add(text_of(data))
     return found
 
@@ -326,10 +326,10 @@ def test_an_export_says_which_texts_are_others_and_an_import_believes_it(lab: La
     knows nothing of that finds none of it among the memories."""
     a = _mixed(lab)
     with pytest.raises(IncompleteError, match="1 conflict copy"):
-        a.export()  # the one behind the forget
-    exported = a.export(partial=True)
+        a.bundles.export()  # the one behind the forget
+    exported = a.bundles.export(partial=True)
     assert json.loads(exported)["files"].keys() == {"good.md", "plan.md", "tone.md"}
-    a.export_folder(tmp_path / "out", partial=True)
+    a.bundles.export_folder(tmp_path / "out", partial=True)
     assert {p.name for p in (tmp_path / "out" / "memory").glob("*.md")} == {
         "MEMORY.md",
         "good.md",
@@ -339,7 +339,7 @@ def test_an_export_says_which_texts_are_others_and_an_import_believes_it(lab: La
     for source in (exported, tmp_path / "out"):
         with Memory.create("z", "local", home=tmp_path / str(type(source))) as z:
             z.write("role", "of z")
-            done = z.import_(source)
+            done = z.bundles.import_(source)
             assert (done.added, done.kept_beside, done.problems) == (3, 2, ())
             assert _whose(z) == {
                 "own": {"of z", "of a", "plan of a", "good of b"},
@@ -347,9 +347,9 @@ def test_an_export_says_which_texts_are_others_and_an_import_believes_it(lab: La
                 "others": {"of b", "plan of b", *(["gone of b, again"] if source != exported else [])},
             }
             assert z.read("gone") is None
-            assert z.import_(source).unchanged == 5
+            assert z.bundles.import_(source).unchanged == 5
             # Who replaces all with it makes nobody else's text the one that is shown.
-            z.import_(source, strategy="replace")
+            z.bundles.import_(source, strategy="replace")
             assert body(z, "role") == "of z"
 
 
@@ -361,7 +361,7 @@ def test_a_fork_of_a_bundle_that_was_opened_to_be_read_is_others_word(lab: Lab, 
     with Memory.create(
         "p", "ipfs", home=tmp_path / "p", provider=provider, public_ok=True, recovery=False
     ) as p:
-        p.import_(blob)
+        p.bundles.import_(blob)
         root = asyncio.run(p.sync()).root
     assert root is not None
     with Memory.load(manifest_uri=root, provider=provider) as opened:
@@ -379,7 +379,7 @@ def test_a_fork_names_what_it_has_no_room_for(lab: Lab, tmp_path: Path) -> None:
     lab.settle(a, b)
     for memory in (a, b):
         for n in range(3):
-            memory._memories.restore("tone", f"{memory.device} {n}".encode(), seen=())
+            memory._texts.memories.restore("tone", f"{memory.device} {n}".encode(), seen=())
     lab.settle(a, b)
     assert len(a.conflicts()[0].copies) == 5
     with pytest.raises(IncompleteError, match="5 conflict copies"):

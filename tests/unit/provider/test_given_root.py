@@ -92,7 +92,7 @@ def test_s1_a_root_of_the_other_kind_is_not_taken(tmp_path: Path, mode: str) -> 
 def test_words_wallet_and_later_words(tmp_path: Path, mode: str) -> None:
     cloud = SimCloud()
     a, words, _ = make(tmp_path, cloud, mode)
-    later = RootKeys.from_recovery(from_words(" ".join(asyncio.run(a.new_words()).words)))
+    later = RootKeys.from_recovery(from_words(" ".join(asyncio.run(a.members.new_words()).words)))
     root = asyncio.run(a.sync()).root
     assert root is not None
     for name, key in (("words", words), ("wallet", WALLET), ("later", later)):
@@ -135,8 +135,8 @@ def test_what_is_not_a_root_of_it(tmp_path: Path) -> None:
         with pytest.raises(error):
             restore(tmp_path, "b", at(cloud), key, text)
         assert not (tmp_path / "b" / "m" / "ipfsmem.json").exists()
-    made = asyncio.run(a.new_words())
-    asyncio.run(a.revoke(made.id))
+    made = asyncio.run(a.members.new_words())
+    asyncio.run(a.members.revoke(made.id))
     revoked = RootKeys.from_recovery(from_words(" ".join(made.words)))
     newest = asyncio.run(a.sync()).root
     with pytest.raises(WrongWalletError, match="these recovery words were revoked"):

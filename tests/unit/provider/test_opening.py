@@ -75,10 +75,10 @@ def test_an_open_one_is_used_again(opener: Opener, tmp_path: Path) -> None:
     memory = create(tmp_path, "one")
     for _ in range(5):
         asyncio.run(memory.sync("two"))
-        memory.providers()
+        memory.providers.list()
     assert len(opener.made) == 2
-    memory.add_provider("three")
-    memory.remove_provider("one")
+    memory.providers.add("three")
+    memory.providers.remove("one")
     memory.close()
     assert opener.still_open() == []
 
@@ -146,14 +146,14 @@ def test_one_that_cannot_be_opened_is_named_and_holds_nothing_up(
     assert (
         not memory.status().unpublished and f"{PROBLEM}. Set the token of hidden." in memory.status().notices
     )
-    other, hidden = memory.providers()
+    other, hidden = memory.providers.list()
     assert (other.problem, hidden.problem) == ("", "the token of hidden is not set")
     assert (hidden.spec, hidden.can) == ("hidden", "") and hidden.root not in (None, other.root)
     assert not any(value is True for value in msgspec.structs.asdict(hidden.capabilities).values())
-    checked = {one.provider: one for one in asyncio.run(memory.check_providers())}
+    checked = {one.provider: one for one in asyncio.run(memory.providers.check())}
     assert (checked["open"].state, checked["hidden"].state) == ("ok", "unchecked")
     assert PROBLEM in checked["hidden"].text
-    assert PROBLEM in asyncio.run(memory.gc()).problems["hidden"]
+    assert PROBLEM in asyncio.run(memory.maintenance.gc()).problems["hidden"]
     memory.close()
 
 
@@ -169,12 +169,12 @@ def test_lists_are_read_where_only_one_that_cannot_be_opened_might_keep_names(
 
 def test_where_nothing_can_be_opened_a_sync_says_so(opener: Opener, tmp_path: Path) -> None:
     memory = without_token(opener, tmp_path)
-    memory.remove_provider("open")
-    for work in (memory.sync, memory.gc):
+    memory.providers.remove("open")
+    for work in (memory.sync, memory.maintenance.gc):
         with pytest.raises(ProviderRefused) as caught:
             asyncio.run(work())
         assert (str(caught.value), caught.value.hint) == (PROBLEM, "Set the token of hidden.")
-    (checked,) = asyncio.run(memory.check_providers())
+    (checked,) = asyncio.run(memory.providers.check())
     assert (checked.state, PROBLEM in checked.text) == ("unchecked", True)
     memory.close()
 
@@ -189,7 +189,7 @@ def test_a_provider_that_can_be_opened_later_takes_part_from_the_next_sync_on(
     opener.without_token = set()
     report = asyncio.run(memory.sync())
     assert (report.not_placed, report.exit_code, [*memory.status().notices]) == ([], 0, [])
-    assert {one.root for one in memory.providers()} == {report.root}
+    assert {one.root for one in memory.providers.list()} == {report.root}
     count = len(opener.made)
     asyncio.run(memory.sync())
     assert len(opener.made) == count
@@ -201,9 +201,9 @@ def test_a_move_away_from_one_that_cannot_be_opened_says_that_it_was_not_told(
     opener: Opener, tmp_path: Path
 ) -> None:
     memory = without_token(opener, tmp_path)
-    moved = asyncio.run(memory.move("new"))
+    moved = asyncio.run(memory.providers.move("new"))
     assert (moved.told, moved.untold) == (["open"], ["hidden"])
-    assert [one.spec for one in memory.providers()] == ["new"]
+    assert [one.spec for one in memory.providers.list()] == ["new"]
     memory.close()
 
 
@@ -244,7 +244,7 @@ def test_what_fails_on_the_way_is_closed_too(opener: Opener, tmp_path: Path) -> 
         Memory.load("m", "local", home=tmp_path)
     with pytest.raises(UsageError):
         asyncio.run(Memory.open_foreign("what is this", provider="three"))
-    asyncio.run(memory.test_provider("four"))
+    asyncio.run(memory.providers.test("four"))
     assert opener.still_open() == ["two"]
     memory.close()
     assert opener.still_open() == []

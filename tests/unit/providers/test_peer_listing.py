@@ -137,5 +137,5 @@ def test_a_pack_that_goes_behind_a_peer_is_missed_at_the_next_sync(tmp_path: Pat
             pack.unlink()
         report = asyncio.run(memory.sync())
         assert "repaired" in {notice.kind for notice in report.notices} and report.exit_code == 0
-        assert asyncio.run(memory.check_providers(full=True))[0].state == "ok"
+        assert asyncio.run(memory.providers.check(full=True))[0].state == "ok"
         memory.close()

@@ -121,7 +121,7 @@ def test_s12_one_token_and_two_addresses_is_an_error_that_says_what_to_do(
         pool.open_all([first])
     elif when == "in two memories":
         with Memory.create("a", "ipfs", home=tmp_path / "home") as memory:
-            memory.add_provider(first)
+            memory.providers.add(first)
     elif when == "named by a setting":
         monkeypatch.setenv({"kubo": "KUBO_RPC_URL"}.get(kind, f"{kind.upper()}_URL"), urls[0])
     with pytest.raises(ConfigError) as caught:

@@ -28,7 +28,7 @@ def test_the_words_and_one_account(tmp_path: Path, kind: str) -> None:
         a.write("tone", "x")
         asyncio.run(a.sync())
         a.unlock()
-        asyncio.run(a.rotate())
+        asyncio.run(a.members.rotate())
         a.write("role", "y")
         asyncio.run(a.sync())
         assert len(asyncio.run(there.open().pins(pin_name(words.head_public)))) == 1

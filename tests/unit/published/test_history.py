@@ -23,32 +23,32 @@ def memory(tmp_path: Path) -> Memory:
 
 def test_log_and_diff(memory: Memory) -> None:
     with pytest.raises(NotFoundError, match="nothing was published"):
-        memory.diff()
+        memory.versions.diff()
     memory.write("a", "one")
     memory.write("b", "two")
     first = asyncio.run(memory.sync()).root
-    assert memory.diff() == []
+    assert memory.versions.diff() == []
     memory.write("a", "one, changed")
     memory.forget("b")
     memory.write("c", "three")
-    assert [(line.key, line.change) for line in memory.diff()] == [
+    assert [(line.key, line.change) for line in memory.versions.diff()] == [
         ("a", "changed"),
         ("b", "removed"),
         ("c", "added"),
     ]
     second = asyncio.run(memory.sync()).root
-    assert [entry.root for entry in memory.log()] == [second, first]
-    assert all(entry.own for entry in memory.log())
-    assert memory.diff() == []
+    assert [entry.root for entry in memory.versions.list()] == [second, first]
+    assert all(entry.own for entry in memory.versions.list())
+    assert memory.versions.diff() == []
     assert first is not None and second is not None
-    lines = {line.key: line for line in memory.diff(first, second)}
+    lines = {line.key: line for line in memory.versions.diff(first, second)}
     assert b"one\n" in (lines["a"].before or b"") and b"one, changed" in (lines["a"].after or b"")
     assert lines["b"].after is None and lines["c"].before is None
-    assert [line.change for line in memory.diff(second, first)] == ["changed", "added", "removed"]
+    assert [line.change for line in memory.versions.diff(second, first)] == ["changed", "added", "removed"]
     with pytest.raises(UsageError, match="beginning of 2"):
-        memory.diff("baf")
+        memory.versions.diff("baf")
     with pytest.raises(NotFoundError):
-        memory.diff("nonsense")
+        memory.versions.diff("nonsense")
 
 
 def test_a_root_as_a_car_brings_everything(memory: Memory) -> None:
@@ -56,7 +56,7 @@ def test_a_root_as_a_car_brings_everything(memory: Memory) -> None:
     memory.note("seen", text="canary")
     root = asyncio.run(memory.sync()).root
     out = io.BytesIO()
-    assert str(memory.export_car(out)) == root
+    assert str(memory.bundles.export_published(out)) == root
     reader = read_car(out.getvalue())
     blocks = dict(reader)
     assert [str(cid) for cid in reader.roots or ()] == [root]

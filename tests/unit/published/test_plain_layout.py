@@ -66,7 +66,7 @@ def test_a_stranger_sees_the_files(tmp_path: Path, stick: Path) -> None:
     memory.note("waved", hand="left")
     files = published(stick, sync(memory))
     shown = {path: data for path, data in files.items() if ".ipfsmem" not in path}
-    day = memory.timeline()[0]["ts"][:10]
+    day = memory.timeline.read()[0]["ts"][:10]
     assert shown.keys() == {"memory/MEMORY.md", "memory/tone.md", f"memory/timeline/{day}.jsonl"}
     assert shown["memory/tone.md"] == memory.read("tone").data
     assert shown["memory/MEMORY.md"].decode() == memory.index()
@@ -145,15 +145,15 @@ def test_a_published_tree_is_a_folder_that_can_be_imported(tmp_path: Path, stick
         (out / path).parent.mkdir(parents=True, exist_ok=True)
         (out / path).write_bytes(data)
     other = Memory.create("y", "local", home=tmp_path / "c")
-    imported = other.import_(out)
+    imported = other.bundles.import_(out)
     assert (imported.added, imported.events, imported.problems) == (5, 1, ())
     assert other.files() == a.files()
-    assert [event["type"] for event in other.timeline()] == ["waved"]
+    assert [event["type"] for event in other.timeline.read()] == ["waved"]
 
 
 def test_a_change_sends_little_and_nothing_new_sends_nothing(tmp_path: Path, stick: Path) -> None:
     a = make(tmp_path, stick)
-    a.import_(
+    a.bundles.import_(
         json.dumps(
             {
                 "version": "memory/0.1",
@@ -190,10 +190,10 @@ def test_days_are_made_anew_only_when_they_changed(tmp_path: Path, stick: Path) 
 def test_a_day_longer_than_one_block(tmp_path: Path, stick: Path) -> None:
     a = make(tmp_path, stick)
     events = [{"ts": f"2026-01-01T00:00:{n:02d}Z", "type": "long", "text": "x" * 50_000} for n in range(30)]
-    a.import_(json.dumps({"version": "memory/0.1", "index": "", "files": {}, "timeline": events}))
+    a.bundles.import_(json.dumps({"version": "memory/0.1", "index": "", "files": {}, "timeline": events}))
     files = published(stick, sync(a))
     assert files["memory/timeline/2026-01-01.jsonl"].count(b"\n") == 30
-    assert len(restore(tmp_path, stick).timeline()) == 30
+    assert len(restore(tmp_path, stick).timeline.read()) == 30
 
 
 def test_hidden_objects_follow_the_prefix_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,14 +226,14 @@ def test_collecting_old_roots_keeps_what_the_tree_needs(tmp_path: Path, stick: P
         a.note("turn", n=n)
         sync(a)
         now[0] += 100 * 86_400_000
-    asyncio.run(a.gc(keep_roots=1, keep_days=0))
+    asyncio.run(a.maintenance.gc(keep_roots=1, keep_days=0))
     root = sync(a)
     assert published(stick, root)["memory/log.md"] == b"3\n\nsame\n"
     b = restore(tmp_path, stick)
-    assert b.files() == a.files() and len(b.timeline()) == 4
+    assert b.files() == a.files() and len(b.timeline.read()) == 4
     assert b.status().not_fetched == 0
-    a.scan()
-    a.render()
+    a.folders.scan()
+    a.folders.render()
     assert (tmp_path / "a" / "x" / "memory" / "log.md").read_bytes() == b"3\n\nsame\n"
 
 
@@ -250,13 +250,13 @@ def test_a_revoked_devices_folder_is_let_go_of_and_what_was_never_published_is_n
     sync(a, b)
     b.write("stranded", "never published")
     files = {path.name: path.read_bytes() for path in place.glob("*.md")}
-    asyncio.run(a.revoke(b.device))
-    b._root = None
+    asyncio.run(a.members.revoke(b.device))
+    b.lock()
     asyncio.run(b.sync())
     assert b.folders.list() == [] and not (place / ".ipfsmem").exists()
     assert {path.name: path.read_bytes() for path in place.glob("*.md")} == files
     notices = "\n".join(b.status().notices)
     assert "stranded" in notices and "ipfsmem export" in notices and "tone" not in notices
-    assert not a.is_revoked() and b.is_revoked()
+    assert not a.members.is_revoked() and b.members.is_revoked()
     a.close()
     b.close()

@@ -43,7 +43,7 @@ def test_u9_every_text_of_a_memory_is_found_once(lab: Lab) -> None:
     a.write("other", "text")
     lab.sync(a)
     a.write("tone", "not published")
-    found = a.history("tone")
+    found = a.versions.of("tone")
     assert found.gone == 0 and [v.now for v in found.versions] == ["shown", "", "", ""]
     assert [v.root for v in found.versions] == [None, _root(a), roots[1], roots[0]]
     assert [v.written for v in found.versions] == sorted([v.written for v in found.versions], reverse=True)  # type: ignore[type-var]
@@ -53,7 +53,7 @@ def test_u9_every_text_of_a_memory_is_found_once(lab: Lab) -> None:
         assert then is not None and then.sha256 == version.sha256 and then.file.body == text
         assert version.size == len(then.data)
     with pytest.raises(NotFoundError):
-        a.history("nothing")
+        a.versions.of("nothing")
     with pytest.raises(NotFoundError, match="is not in version"):
         a.read("other", root=roots[0])
 
@@ -64,7 +64,7 @@ def test_u9_an_older_text_is_brought_back_as_a_write(lab: Lab) -> None:
     c = lab.restore("c")
     lab.settle(a, c)
     old = a.read("tone", root=roots[0])
-    back = a.restore(roots[0][:20], "tone")
+    back = a.versions.restore(roots[0][:20], "tone")
     assert old is not None and back.data == old.data and body(a, "tone") == "first"
     lab.settle(a, c)
     assert body(c, "tone") == "first" and texts(c) == {"tone": {"first"}}
@@ -72,8 +72,8 @@ def test_u9_an_older_text_is_brought_back_as_a_write(lab: Lab) -> None:
     lab.settle(a, c)
     with pytest.raises(NotFoundError, match="forgotten"):
         a.read("tone", root=_root(a))
-    assert a.history("tone").versions[0].sha256 is None
-    c.restore(roots[1], "tone")
+    assert a.versions.of("tone").versions[0].sha256 is None
+    c.versions.restore(roots[1], "tone")
     lab.settle(a, c)
     assert body(a, "tone") == "second" and a.conflicts() == []
 
@@ -91,14 +91,14 @@ def test_u9_a_text_that_lost_a_conflict_is_brought_back_by_its_hash(lab: Lab) ->
     assert copy.reading is not None
     a.resolve("tone", seen=item)
     lab.settle(a, c)
-    assert copy.reading.sha256 in [v.sha256 for v in a.history("tone").versions]
-    assert a.restore(None, "tone", text=copy.reading.sha256[:8]).data == copy.reading.data
+    assert copy.reading.sha256 in [v.sha256 for v in a.versions.of("tone").versions]
+    assert a.versions.restore(None, "tone", text=copy.reading.sha256[:8]).data == copy.reading.data
     with pytest.raises(NotFoundError):
-        a.restore(None, "tone", text="0" * 64)
+        a.versions.restore(None, "tone", text="0" * 64)
     with pytest.raises(UsageError):
-        a.restore(None, "tone")
+        a.versions.restore(None, "tone")
     with pytest.raises(UsageError):
-        a.restore(None, "tone", text="abc")
+        a.versions.restore(None, "tone", text="abc")
 
 
 def test_u9_restore_replaces_only_what_its_caller_saw(lab: Lab) -> None:
@@ -108,10 +108,10 @@ def test_u9_restore_replaces_only_what_its_caller_saw(lab: Lab) -> None:
     seen = a.read("tone")
     c.write("tone", "third, from c")
     lab.settle(a, c)
-    a.restore(roots[0], "tone", seen=seen)
+    a.versions.restore(roots[0], "tone", seen=seen)
     assert all_texts(a) == {"first", "third, from c"}
     with pytest.raises(ChangedError):
-        a.restore(roots[0], "tone", seen="0" * 16)
+        a.versions.restore(roots[0], "tone", seen="0" * 16)
 
 
 def test_u9_roots_that_are_not_kept_are_counted(lab: Lab) -> None:
@@ -120,10 +120,10 @@ def test_u9_roots_that_are_not_kept_are_counted(lab: Lab) -> None:
         from ipfsmem.content.cid import parse_cid
 
         a.replica.db.connection.execute("DELETE FROM blocks WHERE digest=?", (parse_cid(roots[0]).digest,))
-    found = a.history("tone")
+    found = a.versions.of("tone")
     assert found.gone == 1 and len(found.versions) == 2
     with pytest.raises(NotFoundError, match="not kept"):
-        a.restore(roots[0], "tone")
+        a.versions.restore(roots[0], "tone")
 
 
 def test_u9_a_write_is_undone_and_the_undo_too(lab: Lab) -> None:
@@ -210,7 +210,7 @@ def test_u9_the_text_before_outlives_a_gc(lab: Lab) -> None:
     a, _ = _published(lab, "first")
     a.write("tone", "never published, then written over")
     a.write("tone", "second")
-    asyncio.run(a.gc(keep_roots=1, keep_days=1))
+    asyncio.run(a.maintenance.gc(keep_roots=1, keep_days=1))
     a.undo()
     assert body(a, "tone") == "never published, then written over"
 
@@ -229,4 +229,4 @@ def test_u9_nothing_to_undo(lab: Lab, tmp_path: Path) -> None:
         memory.forget("tone")
         with pytest.raises(NotFoundError):
             memory.undo()
-        assert [v.sha256 for v in memory.history("tone").versions] == [None]
+        assert [v.sha256 for v in memory.versions.of("tone").versions] == [None]

@@ -65,16 +65,18 @@ def restore(home: Path, name: str, provider: SimProvider, unlock: RootKeys) -> M
 def enrol_wallet(memory: Memory, wallet: RootKeys = OTHER, role: Role = "admin") -> None:
     """A second wallet, as format section 4 has it: an admin with an anchor, whose record it signs while it is at hand."""
     replica = memory.replica
-    assert replica.ring is not None and memory._root is not None
+    assert replica.ring is not None and memory._syncing.root is not None
     vault = replica.ring.vault
     itself = operations.enrollee_of(
         wallet.admin, wallet.box_public, "second wallet", vault, kind="wallet", anchor=wallet.head_public
     )
     with replica.transaction():
         since = replica.store.frame.hlc
-        replica.set_ring(operations.enrol(replica.ring, memory._root.admin, itself, role, since=since))
+        replica.set_ring(
+            operations.enrol(replica.ring, memory._syncing.root.admin, itself, role, since=since)
+        )
         names = Names(replica, (), Notices())
-        leads = f"/ipns/{ipns_name(memory._root.head_public)}"
+        leads = f"/ipns/{ipns_name(memory._syncing.root.head_public)}"
         names.sign(wallet.head_seed, wallet.head_public, leads, ANCHOR_LIFE_MS)
         names.keep()
 
@@ -162,7 +164,7 @@ def test_a_change_of_the_ring_replaces_the_pin_once_the_new_one_stands(tmp_path:
     a, words = make(tmp_path, provider)
     asyncio.run(a.sync())
     (old,) = under(cloud, words)
-    asyncio.run(a.rotate())
+    asyncio.run(a.members.rotate())
     (new,) = under(cloud, words)
     assert new != old
     calls = provider.calls
@@ -180,7 +182,7 @@ def test_a_call_that_fails_anywhere_is_made_up_for(tmp_path: Path, call: int) ->
     asyncio.run(a.sync())
     provider.fail_call(call)
     with contextlib.suppress(ProviderError):
-        asyncio.run(a.rotate())
+        asyncio.run(a.members.rotate())
     assert under(cloud, words)
     provider._failing.clear()
     asyncio.run(a.sync())
@@ -257,7 +259,7 @@ def test_a_second_wallet_unlocks_where_it_came_in(tmp_path: Path) -> None:
     restore(tmp_path, "b", pins_only(cloud), OTHER).close()
     b = Memory.load("m", provider=pins_only(cloud), home=tmp_path / "b")
     b.unlock(OTHER)
-    asyncio.run(b.revoke(a.device))
+    asyncio.run(b.members.revoke(a.device))
     with pytest.raises(WrongWalletError):
         b.unlock(RootKeys.from_random(b"\x05" * 64, "default", 1))
     c = restore(tmp_path, "c", pins_only(cloud), words)
@@ -281,7 +283,7 @@ def test_where_an_upload_is_a_pin(tmp_path: Path) -> None:
     can = msgspec.structs.replace(PINS, pin=False, has=False, partial_car=False)
     a, words = make(tmp_path, PinsAtUpload(cloud, capabilities=can))
     asyncio.run(a.sync())
-    asyncio.run(a.rotate())
+    asyncio.run(a.members.rotate())
     assert len(under(cloud, words)) == 1
     b = restore(tmp_path, "b", PinsAtUpload(cloud, capabilities=can), words)
     assert body(b, "tone") == "x"
@@ -311,7 +313,7 @@ def test_where_files_are_laid_out_in_another_way(tmp_path: Path) -> None:
     provider = LaysOut(cloud, capabilities=can)
     a, words = make(tmp_path, provider)
     asyncio.run(a.sync())
-    asyncio.run(a.rotate())
+    asyncio.run(a.members.rotate())
     stands = [pin for pin in cloud.pins if pin.name == pin_name(words.head_public)]
     asyncio.run(a.sync())
     assert len(stands) == 1
@@ -359,8 +361,8 @@ def test_where_nothing_can_be_read_back_the_old_one_still_goes(tmp_path: Path) -
     asyncio.run(a.sync())
     for _ in range(2):
         before = under(cloud, words)
-        asyncio.run(a.gc(keep_roots=0, keep_days=0))
-        asyncio.run(a.rotate())
+        asyncio.run(a.maintenance.gc(keep_roots=0, keep_days=0))
+        asyncio.run(a.members.rotate())
         assert len(under(cloud, words)) == 1 and under(cloud, words) != before
 
 
@@ -386,7 +388,7 @@ def test_a_move_takes_them_along(tmp_path: Path, who: str, names: bool) -> None:
         with a.replica.transaction():
             a.replica.db.connection.execute("DELETE FROM meta WHERE name IN ('names', 'anchor pins')")
     target = SimProvider(new, name="new", capabilities=FULL if names else PINS)
-    asyncio.run(a.move(target))
+    asyncio.run(a.providers.move(target))
     for name, key in (("c", words), ("d", OTHER)):
         there = SimProvider(new, name="new", capabilities=FULL if names else PINS)
         assert body(restore(tmp_path, name, there, key), "tone") == "x"
@@ -397,12 +399,12 @@ def test_a_move_from_where_names_are_kept(tmp_path: Path) -> None:
     a, words = make(tmp_path, SimProvider(old, name="old"))
     asyncio.run(a.sync())
     b = restore(tmp_path, "b", SimProvider(old, name="old"), WALLET)
-    b._root = None
-    asyncio.run(b.move(pins_only(new, "new")))
+    b.lock()
+    asyncio.run(b.providers.move(pins_only(new, "new")))
     c = restore(tmp_path, "c", pins_only(new, "new"), words)
     assert body(c, "tone") == "x"
     d = SimProvider(SimCloud(), name="names again")
-    asyncio.run(c.move(d))
+    asyncio.run(c.providers.move(d))
     assert body(restore(tmp_path, "d", SimProvider(d.cloud, name="names again"), words), "tone") == "x"
 
 
@@ -418,9 +420,9 @@ def test_a_move_is_not_done_before_they_stand_there(tmp_path: Path) -> None:
     asyncio.run(a.sync())
     new = Picky(SimCloud(), name="new", capabilities=PINS)
     with pytest.raises(ProviderRefused, match="does not list yet what new devices begin with"):
-        asyncio.run(a.move(new))
+        asyncio.run(a.providers.move(new))
     picky = False
-    asyncio.run(a.move(new))
+    asyncio.run(a.providers.move(new))
     assert len(under(new.cloud, words)) == 1
 
 
@@ -443,10 +445,10 @@ def test_gc_shows_them_and_why_they_stay(tmp_path: Path) -> None:
         a.write("tone", f"text {n}")
         asyncio.run(a.sync())
         clock.advance(40 * 86_400)
-    a._root = None
+    a.lock()
     for _ in range(2):
         (root,) = under(cloud, words)
-        collection = asyncio.run(a.gc(keep_roots=0, keep_days=0))
+        collection = asyncio.run(a.maintenance.gc(keep_roots=0, keep_days=0))
         (verdict,) = [one for one in collection.providers["pins"] if one.root == str(root)]
         assert verdict.keep and verdict.why == "new devices begin here: it stays for ever"
         cloud.collect()
@@ -454,7 +456,7 @@ def test_gc_shows_them_and_why_they_stay(tmp_path: Path) -> None:
     assert under(cloud, words) == [root]
     # What was lost there is found missing by gc, and comes again with the next sync.
     cloud.pins = [pin for pin in cloud.pins if pin.name != pin_name(words.head_public)]
-    asyncio.run(a.gc(dry_run=True))
+    asyncio.run(a.maintenance.gc(dry_run=True))
     asyncio.run(a.sync())
     assert under(cloud, words) == [root]
     assert body(restore(tmp_path, "b", pins_only(cloud), words), "tone") == "text 2"
@@ -565,7 +567,7 @@ def test_an_old_list_takes_no_revoke_back(tmp_path: Path) -> None:
     asyncio.run(a.sync())
     old = SimProvider(cloud, name="pins", capabilities=PINS)
     old.freeze_pins()
-    asyncio.run(a.revoke(lost.device))
+    asyncio.run(a.members.revoke(lost.device))
     b = restore(tmp_path, "b", old, words)  # brand-new, and shown the past only
     b.write("role", "text")
     asyncio.run(b.sync())
@@ -622,7 +624,7 @@ def test_heads_of_before_it_was_enrolled_open_by_the_ring_that_its_record_names(
     asyncio.run(a.sync())
     before = list(cloud.pins)
     enrol_wallet(a)
-    asyncio.run(a.rotate())
+    asyncio.run(a.members.rotate())
     provider = pins_only(cloud)
     provider.faults.pins = [*before, *(pin for pin in cloud.pins if pin.cid in under(cloud, OTHER))]
     assert body(restore(tmp_path, "b", provider, OTHER), "tone") == "x"

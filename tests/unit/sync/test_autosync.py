@@ -166,7 +166,7 @@ def test_a_flush_that_fails_is_tried_again_by_itself(lab: Lab) -> None:
             # The first wait after a failure is `idle`, an hour here.
             with pytest.raises(ProviderUnavailable):
                 await a.flush()
-            background = a._background
+            background = a._syncing.background
             assert background is not None and background._pace.due() is not None
             lab.provider("a").faults.offline = False
             assert await a.flush() is not None
@@ -249,7 +249,7 @@ def test_without_told_failures_are_logged(lab: Lab, caplog: pytest.LogCaptureFix
             lab.provider("a").faults.refuse = True
             await until(lambda: caplog.records)
             lab.provider("a").faults.refuse = False
-            await until(lambda: a._background is not None and a._background.failure is None)
+            await until(lambda: a._syncing.background is not None and a._syncing.background.failure is None)
 
     with caplog.at_level(logging.WARNING, logger="ipfsmem.sync"):
         run(work())
@@ -435,7 +435,7 @@ def test_one_at_a_time(lab: Lab) -> None:
                 async with a.autosync(**NEVER):  # type: ignore[arg-type]
                     raise AssertionError("not reached")
             a.write("tone", "the first one goes on")
-            assert a._background is not None
+            assert a._syncing.background is not None
         async with a.autosync(**NEVER):  # type: ignore[arg-type]
             assert not a.status().unpublished
 

@@ -65,7 +65,7 @@ def test_a_root_that_is_none_any_more_ends_no_sync(lab: Lab, sql: str) -> None:
     if "ff00" not in sql:  # what is no text at all is said to be damaged, until a sync
         assert b.status().root is not None
     b.write("more", "after it")
-    assert lab.sync(b).published and not asyncio.run(b.gc()).problems
+    assert lab.sync(b).published and not asyncio.run(b.maintenance.gc()).problems
     lab.settle(a, b)
     assert all_texts(a) == all_texts(b) == all_texts(lab.restore("c")) == {*texts, "after it"}
 
@@ -92,7 +92,7 @@ def test_a_row_that_is_none_of_its_kind_ends_no_sync(lab: Lab, sql: str) -> None
     texts = all_texts(a)
     change(b, sql)
     b.write("k1", "after it")
-    assert lab.sync(b).published and not asyncio.run(b.gc()).problems
+    assert lab.sync(b).published and not asyncio.run(b.maintenance.gc()).problems
     lab.settle(a, b)
     counts = Counter(b.replica.store.located())
     assert dict(b.replica.db.connection.execute("SELECT digest, refs FROM objects")) == counts
@@ -116,11 +116,11 @@ def test_a_note_that_the_disk_changed_ends_no_sync(lab: Lab) -> None:
         a.write("theirs", f"number {number}")
         lab.settle(a, b)
         assert all_texts(a) == all_texts(b) >= {f"beside {name}", f"number {number}"}
-        assert a.status().root == b.status().root and not asyncio.run(b.gc()).problems
+        assert a.status().root == b.status().root and not asyncio.run(b.maintenance.gc()).problems
     numbers = [
         c for (c,) in b.replica.db.connection.execute("SELECT c FROM heads WHERE device = ?", (b.device,))
     ]
-    assert len(set(numbers)) == len(numbers) and b.device in {one.id for one in a.members()}
+    assert len(set(numbers)) == len(numbers) and b.device in {one.id for one in a.members.list()}
     assert all_texts(lab.restore("c")) == all_texts(a)
 
 
@@ -183,7 +183,7 @@ def test_what_is_known_of_a_provider_may_be_changed(lab: Lab, field: str) -> Non
     change(a, "UPDATE presence SET row = ?", json.dumps(known).encode())
     a.write("more", "after it")
     assert lab.sync(a).published
-    assert [one.state for one in asyncio.run(a.check_providers())] == ["ok"]
+    assert [one.state for one in asyncio.run(a.providers.check())] == ["ok"]
 
 
 @pytest.mark.parametrize("refs", [-1, 5])

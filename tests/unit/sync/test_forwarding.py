@@ -42,7 +42,7 @@ class Homes:
                 "m", mode=self.mode, provider=provider or self.p, unlock=WALLET, **self._given(name)
             )  # type: ignore[arg-type]
         )
-        memory._root = None
+        memory.lock()
         return memory
 
     def _given(self, name: str) -> dict[str, object]:
@@ -80,7 +80,7 @@ def told(report: SyncReport) -> str:
 def test_l14_a_move_is_told_at_the_old_place_and_followed(homes: Homes) -> None:
     """Finding L14 (move_alone): each was at a place where the other was not, and nobody said so."""
     a, c = homes.pair()
-    moved = asyncio.run(a.move(homes.q))
+    moved = asyncio.run(a.providers.move(homes.q))
     assert len(moved.told) == 1 and homes.p in moved.told[0] and not moved.untold
     a.write("k", "after the move")
     homes.sync(a)
@@ -89,7 +89,7 @@ def test_l14_a_move_is_told_at_the_old_place_and_followed(homes: Homes) -> None:
     assert homes.q in told(report) and "a (" in told(report) and "providers follow" in told(report)
     assert any("providers follow" in notice for notice in c.status().notices)
     assert c.read("k") is None and [*c.replica.config.providers] == [homes.p], "nothing is followed unasked"
-    report = asyncio.run(c.follow())
+    report = asyncio.run(c.providers.follow())
     assert [*c.replica.config.providers] == [homes.q] and c.read("k") is not None
     homes.sync(a)
     assert a.read("k2") is not None
@@ -102,27 +102,27 @@ def test_l14_a_move_is_told_at_the_old_place_and_followed(homes: Homes) -> None:
 
 def test_who_comes_to_the_old_place_later_is_told_too(homes: Homes) -> None:
     a, _ = homes.pair()
-    asyncio.run(a.move(homes.q))
+    asyncio.run(a.providers.move(homes.q))
     e = homes.restore("e")
     assert e.restored is not None and homes.q in told(e.restored)
     e.write("k", "here")
-    asyncio.run(e.follow())
+    asyncio.run(e.providers.follow())
     homes.sync(a)
     assert a.read("k") is not None
 
 
 def test_a_person_may_stay_and_hears_of_the_next_move(homes: Homes) -> None:
     a, c = homes.pair()
-    asyncio.run(a.move(homes.q))
+    asyncio.run(a.providers.move(homes.q))
     assert told(homes.sync(c))
-    assert c.decline().to == homes.q
-    assert not told(homes.sync(c)) and c.moved() is None
+    assert c.providers.decline().to == homes.q
+    assert not told(homes.sync(c)) and c.providers.moved() is None
     with pytest.raises(NotFoundError):
-        asyncio.run(c.follow())
+        asyncio.run(c.providers.follow())
     third = homes.folder / "r"
     third.mkdir()
     asyncio.run(a.sync(provider=[homes.p, homes.q]))
-    asyncio.run(a.move(str(third), source=homes.q))
+    asyncio.run(a.providers.move(str(third), source=homes.q))
     homes.sync(a)
     assert str(third) in told(homes.sync(c))
 
@@ -130,21 +130,21 @@ def test_a_person_may_stay_and_hears_of_the_next_move(homes: Homes) -> None:
 def test_nobody_is_followed_to_a_place_that_holds_nothing_of_it(homes: Homes) -> None:
     """The record is a member's word, and its address may mean something else on this machine."""
     a, c = homes.pair()
-    asyncio.run(a.move(homes.q))
+    asyncio.run(a.providers.move(homes.q))
     homes.sync(c)
     empty = homes.folder / "empty"
     empty.mkdir()
     with pytest.raises(NotFoundError, match="shows nothing of this memory"):
-        asyncio.run(c.follow(str(empty)))
+        asyncio.run(c.providers.follow(str(empty)))
     assert not list(empty.glob("**/*.car")), "nothing was sent there"
     (homes.folder / "q").rename(homes.folder / "elsewhere")
     with pytest.raises(ProviderUnavailable) as caught:
-        asyncio.run(c.follow())
+        asyncio.run(c.providers.follow())
     assert "providers follow SPEC" in caught.value.hint
     with pytest.raises(ConfigError):
-        asyncio.run(c.follow("no-such-kind:x"))
-    assert [*c.replica.config.providers] == [homes.p] and c.moved() is not None
-    asyncio.run(c.follow(str(homes.folder / "elsewhere")))
+        asyncio.run(c.providers.follow("no-such-kind:x"))
+    assert [*c.replica.config.providers] == [homes.p] and c.providers.moved() is not None
+    asyncio.run(c.providers.follow(str(homes.folder / "elsewhere")))
     assert [*c.replica.config.providers] == [str(homes.folder / "elsewhere")]
 
 
@@ -153,11 +153,11 @@ def test_one_of_several_places_is_left(homes: Homes) -> None:
     third = homes.folder / "r"
     third.mkdir()
     for memory in (a, c):
-        memory.add_provider(str(third))
+        memory.providers.add(str(third))
         homes.sync(memory)
-    asyncio.run(a.move(homes.q, source=homes.p))
+    asyncio.run(a.providers.move(homes.q, source=homes.p))
     assert homes.q in told(homes.sync(c))
-    asyncio.run(c.follow())
+    asyncio.run(c.providers.follow())
     assert [*c.replica.config.providers] == [str(third), homes.q]
 
 
@@ -172,22 +172,22 @@ def test_an_old_place_that_takes_nothing_is_named(homes: Homes) -> None:
 
     a, _ = homes.pair()
     old = Full(Path(homes.p))
-    a._use([old])
+    a.providers.use([old])
     a.write("k", "text")
     old.full = True
-    moved = asyncio.run(a.move(homes.q))
+    moved = asyncio.run(a.providers.move(homes.q))
     assert moved.untold == [old.name] and not moved.told
     assert homes.restore("e", homes.q).read("k") is not None
 
 
 def test_the_record_of_a_device_that_was_revoked_since_is_not_shown(homes: Homes) -> None:
     a, c = homes.pair()
-    asyncio.run(a.move(homes.q))
+    asyncio.run(a.providers.move(homes.q))
     homes.sync(c)
-    assert c.moved() is not None
+    assert c.providers.moved() is not None
     c.unlock(WALLET)
-    asyncio.run(c.revoke(a.device))
-    assert c.moved() is None
+    asyncio.run(c.members.revoke(a.device))
+    assert c.providers.moved() is None
 
 
 def test_only_the_program_says_such_things(homes: Homes) -> None:
@@ -199,9 +199,9 @@ def test_only_the_program_says_such_things(homes: Homes) -> None:
         '{"files":{},"timeline":[{"ts":"2026-01-02T00:00:00.000Z","type":"ipfsmem-moved","id":"'
         f'{c.device}-1","from":["{homes.p}"],"to":"evil:x"}}]}}'
     )
-    a.import_(blob)
+    a.bundles.import_(blob)
     homes.sync(a)
-    assert not told(homes.sync(c)) and c.moved() is None and len(c.timeline()) == 1
+    assert not told(homes.sync(c)) and c.providers.moved() is None and len(c.timeline.read()) == 1
     # Nor does what a writer puts into its own segment under the id of another device.
     b = homes.restore("b")
     event = {
@@ -214,18 +214,18 @@ def test_only_the_program_says_such_things(homes: Homes) -> None:
     with writing(a.replica) as change:
         Timeline(a.replica).add_lines(change, [event])
     homes.sync(a)
-    assert not told(homes.sync(b)) and b.moved() is None and len(b.timeline()) == 2
+    assert not told(homes.sync(b)) and b.providers.moved() is None and len(b.timeline.read()) == 2
 
 
 def test_a_public_memory_tells_no_path_of_this_device(tmp_path: Path) -> None:
     homes = Homes(tmp_path, "ipfs")
     a, c = homes.pair()
-    asyncio.run(a.move(homes.q))
-    (event,) = [event for event in a.timeline() if event["type"] == MOVED]
+    asyncio.run(a.providers.move(homes.q))
+    (event,) = [event for event in a.timeline.read() if event["type"] == MOVED]
     assert (event["from"], event["to"]) == (["directory"], "directory")
     assert "providers follow" in told(homes.sync(c))
-    asyncio.run(c.follow(homes.q))
-    assert [*c.replica.config.providers] == [homes.q] and c.moved() is None
+    asyncio.run(c.providers.follow(homes.q))
+    assert [*c.replica.config.providers] == [homes.q] and c.providers.moved() is None
 
 
 @pytest.mark.parametrize(
@@ -240,5 +240,5 @@ def test_a_token_in_an_address_is_in_no_event(
         "peer:https://user:pass@host.example/x?token=a-secret-token",
         "peer:https://host.example/a-secret-token",
     ):
-        shown = a._shown(spec)
+        shown = a.providers.shown(spec)
         assert "a-secret-token" not in shown and "pass" not in shown and "host.example" in shown

@@ -63,21 +63,21 @@ def test_l17_old_roots_go_by_themselves_when_somebody_said_so_once(tmp_path: Pat
         lab.clock.advance(2 * 86_400)
         a.write("k", f"edit {n}")
         said |= kinds(lab.sync(a))
-    assert len(a.log()) > 40 and "collected" not in said
-    a.collect_by_itself(Keep(3, 10))
+    assert len(a.versions.list()) > 40 and "collected" not in said
+    a.maintenance.gc_daily(Keep(3, 10))
     lab.clock.advance(2 * 86_400)
     assert "collected" in kinds(lab.sync(a))
-    assert len(a.log()) <= 8
+    assert len(a.versions.list()) <= 8
     for n in range(10):
         a.write("k", f"more {n}")
         lab.sync(a)
-    assert len(a.log()) >= 10, "once a day, not with every sync"
-    a.collect_by_itself(None)
-    before = len(a.log())
+    assert len(a.versions.list()) >= 10, "once a day, not with every sync"
+    a.maintenance.gc_daily(None)
+    before = len(a.versions.list())
     for _ in range(3):
         lab.clock.advance(5 * 86_400)
         assert "collected" not in kinds(lab.sync(a))
-    assert len(a.log()) == before
+    assert len(a.versions.list()) == before
     assert a.read("k") is not None and lab.restore("d").read("k") is not None
     lab.close()
 

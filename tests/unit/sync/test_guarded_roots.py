@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from ipfsmem import local_memory
 from ipfsmem.content.cid import parse_cid
 from ipfsmem.device.state import Frame
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memory import Memory
+from ipfsmem.parts import status
 from ipfsmem.sync.guards import guard_name, guarded
 from ipfsmem.sync.taken import mass
 from ipfsmem.testing import SimCloud, SimProvider
@@ -60,7 +60,7 @@ def after_a_mass_delete(lab: Lab) -> tuple[Memory, str]:
 
 
 def gone(memory: Memory, root: str, **options: Any) -> bool:
-    done = asyncio.run(memory.gc(keep_roots=1, keep_days=1, **options))
+    done = asyncio.run(memory.maintenance.gc(keep_roots=1, keep_days=1, **options))
     here = {verdict.root: verdict.keep for verdict in done.here}
     (there,) = ({v.root: v.keep for v in verdicts} for verdicts in done.providers.values())
     assert here[root] == there[root]
@@ -72,7 +72,7 @@ def test_a_row_that_the_disk_changed_lets_go_of_no_guarded_root(lab: Lab) -> Non
     a, root = after_a_mass_delete(lab)
     with a.replica.transaction():
         a.replica.db.connection.execute("UPDATE heads SET seen = 'x' WHERE root = ?", (root,))
-    asyncio.run(a.gc(keep_roots=1, keep_days=1))
+    asyncio.run(a.maintenance.gc(keep_roots=1, keep_days=1))
     lab.sync(a)
     assert f"guarded {root}" in guards(a) and a.replica.db.block(parse_cid(root).digest) is not None
 
@@ -160,21 +160,21 @@ def test_a_device_is_taken_at_its_word_for_what_it_alone_deleted(lab: Lab) -> No
         said = says(lab.sync(a), "mass-delete")
     assert "b, c" in said
     with pytest.raises(NotFoundError, match="nothing is guarded as b alone"):
-        asyncio.run(a.gc(drop_guarded="b"))
-    assert asyncio.run(a.gc(drop_guarded=["b", "c"], dry_run=True)).guards[0].dropped
+        asyncio.run(a.maintenance.gc(drop_guarded="b"))
+    assert asyncio.run(a.maintenance.gc(drop_guarded=["b", "c"], dry_run=True)).guards[0].dropped
     a.unlock(ROOT)
-    asyncio.run(a.relabel(m.device, "b"))
+    asyncio.run(a.members.relabel(m.device, "b"))
     with pytest.raises(UsageError, match="several devices are called b"):
-        asyncio.run(a.gc(drop_guarded="b"))
+        asyncio.run(a.maintenance.gc(drop_guarded="b"))
     assert guards(a)
     # An id given in full is that device, whatever another one is called; so is the beginning of it.
-    asyncio.run(a.relabel(m.device, b.device))
+    asyncio.run(a.members.relabel(m.device, b.device))
     for first in (b.device, b.device[:6]):
-        assert asyncio.run(a.gc(drop_guarded=[first, m.device], dry_run=True)).guards[0].dropped
+        assert asyncio.run(a.maintenance.gc(drop_guarded=[first, m.device], dry_run=True)).guards[0].dropped
     with pytest.raises(NotFoundError, match="alone"):
-        asyncio.run(a.gc(drop_guarded=b.device))
+        asyncio.run(a.maintenance.gc(drop_guarded=b.device))
     with pytest.raises(NotFoundError, match="nothing is guarded as the empty text alone"):
-        asyncio.run(a.gc(drop_guarded=""))
+        asyncio.run(a.maintenance.gc(drop_guarded=""))
 
 
 def test_false_alarms_push_out_no_guard_of_anybody_elses(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,8 +318,8 @@ def test_who_is_called_like_a_root_is_not_meant_by_it(lab: Lab) -> None:
         lab.sync(m)
         roots.append(says(lab.sync(a), "mass-delete").split("--drop-guarded ")[1].split()[0])
     a.unlock(ROOT)
-    asyncio.run(a.relabel(m.device, roots[1]))
-    done = asyncio.run(a.gc(drop_guarded=roots[1], dry_run=True))
+    asyncio.run(a.members.relabel(m.device, roots[1]))
+    done = asyncio.run(a.maintenance.gc(drop_guarded=roots[1], dry_run=True))
     assert [one.root for one in done.guards if one.dropped] == roots[1:]
 
 
@@ -381,7 +381,7 @@ def test_a_writer_that_dates_its_roots_back_takes_nobodys_from_their_weeks(lab: 
         m.write("junk", f"now {n}")
         lab.settle(a, b, m)
         lab.clock.advance(2 * DAY)
-    asyncio.run(a.gc(keep_roots=1, keep_days=90))
+    asyncio.run(a.maintenance.gc(keep_roots=1, keep_days=90))
     assert set(weeks) <= {str(pin.cid) for pin in lab.cloud.pins}
 
 
@@ -393,25 +393,25 @@ def test_a_guarded_root_goes_when_the_user_says_so(lab: Lab) -> None:
     assert gone(a, before, drop_guarded=[before])
     assert guards(a) == [] and parse_cid(before) not in {pin.cid for pin in lab.cloud.pins}
     with pytest.raises(NotFoundError):
-        a.diff(before)
+        a.versions.diff(before)
 
 
 def test_saying_so_early_counts_when_its_time_comes(lab: Lab) -> None:
     a, before = after_a_mass_delete(lab)
-    done = asyncio.run(a.gc(drop_guarded="all"))
+    done = asyncio.run(a.maintenance.gc(drop_guarded="all"))
     assert {v.root: v.why for v in done.here}[before].startswith("one of the 30 newest")
     assert guards(a) == [] and gone(a, before)
 
 
 def test_status_says_when_many_roots_could_go(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_memory, "TELL_SUPERSEDED", 3)
+    monkeypatch.setattr(status, "TELL_SUPERSEDED", 3)
     a = lab.create("a")
     for n in range(36):
         a.write("k", f"text {n}")
         lab.sync(a)
     lab.clock.advance(100 * DAY)
     assert any("old versions" in notice and "ipfsmem gc" in notice for notice in a.status().notices)
-    asyncio.run(a.gc())
+    asyncio.run(a.maintenance.gc())
     assert not any("old versions" in notice for notice in a.status().notices)
 
 
@@ -419,5 +419,5 @@ def test_a_move_takes_a_guarded_root_along(lab: Lab) -> None:
     """Only `gc` looked at the guards: a move left such a root behind, and pinned its name where no part of it was."""
     a, before = after_a_mass_delete(lab)
     new = SimProvider(SimCloud(), name="new")
-    moved = asyncio.run(a.move(new, keep_roots=1, keep_days=1))
+    moved = asyncio.run(a.providers.move(new, keep_roots=1, keep_days=1))
     assert before in moved.roots and parse_cid(before) in new.cloud.blocks

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.parts.members import MemoryMembers
 from ipfsmem.results import Late
 from ipfsmem.ring import operations
 from tests.support.cli_lab import Cli
@@ -41,16 +42,16 @@ def test_values_after_the_revoke_are_listed_until_written_over(lab: Lab) -> None
     lab.sync(a)
     lab.settle(a, c)
     for device in (a, c):
-        found = device.late_values()
+        found = device.members.late_writes()
         assert [(value.place, value.member) for value in found] == [
-            ("late", b.device), (f"timeline/{device.timeline()[-1]['ts'][:10]}", b.device),
+            ("late", b.device), (f"timeline/{device.timeline.read()[-1]['ts'][:10]}", b.device),
         ]  # fmt: skip
         assert all(isinstance(value, Late) and value.dot.startswith(b.device) for value in found)
         assert any("came after the revoke" in notice for notice in device.status().notices)
         assert device.read("early") is not None
     a.write("late", "looked at, and kept")
     lab.settle(a, c)
-    assert [value.place[:8] for value in c.late_values()] == ["timeline"]
+    assert [value.place[:8] for value in c.members.late_writes()] == ["timeline"]
     lab.close()
 
 
@@ -58,15 +59,14 @@ def test_nobody_was_revoked(lab: Lab) -> None:
     a, b, _ = lab.three()
     b.write("k", "text")
     lab.settle(a, b)
-    assert a.late_values() == [] and a.status().notices == []
+    assert a.members.late_writes() == [] and a.status().notices == []
     lab.close()
 
 
 def test_the_command_line_shows_them(sealed_home: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ipfsmem.memory import Memory
 
     late = [Late(place="tone", member="ab" * 8, dot="ab" * 8 + "-7")]
-    monkeypatch.setattr(Memory, "late_values", lambda self: late)
+    monkeypatch.setattr(MemoryMembers, "late_writes", lambda self: late)
     assert "after it was revoked" in sealed_home.ok("conflicts").out
     assert sealed_home.ok("conflicts", "--json").json == [
         {"key": "tone", "revoked": "ab" * 8, "dot": late[0].dot}

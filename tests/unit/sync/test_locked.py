@@ -41,7 +41,7 @@ def test_writing_goes_on_without_a_key_and_is_sealed_before_it_is_published(tmp_
     with b.replica.transaction():
         assert b.replica.ring is not None
         b.replica.set_ring(b.replica.ring.join(type(before)(before.vault, rotated.statements, ())))
-    b._root = None
+    b.lock()
     assert b.replica.ring.view.sealing is None
 
     b.write("second", "canary written while locked")

@@ -47,10 +47,10 @@ def test_a_move_under_load_loses_nothing_and_may_be_cut_off(tmp_path: Path) -> N
     for count in (1, 4, 2):
         new.faults.reset_after = count
         with pytest.raises(ProviderUnavailable):
-            asyncio.run(a.move(new))
+            asyncio.run(a.providers.move(new))
         a.write(f"during-{count}", "written between two attempts")
     new.faults.reset_after = None
-    moved = asyncio.run(a.move(new))
+    moved = asyncio.run(a.providers.move(new))
     assert len(moved.roots) >= 7 and not moved.incomplete and moved.checked > 10
     old.faults.offline = True
     c = device(tmp_path, "c", new)
@@ -74,9 +74,9 @@ def test_moving_away_from_the_only_one_when_it_is_dead(tmp_path: Path, lists: bo
     asyncio.run(a.sync())
     old.faults.offline = True
     a.write("last", "written after it died")
-    moved = asyncio.run(a.move(new))
+    moved = asyncio.run(a.providers.move(new))
     assert moved.roots and a.status().root in moved.roots
-    assert [provider.name for provider in a._places.open] == ["new"]
+    assert [provider.name for provider in a.providers.in_use] == ["new"]
     c = device(tmp_path, "c", new)
     assert c.files() == a.files() and "last" in c.files()
     b.write("b-last", "written meanwhile")
@@ -96,7 +96,7 @@ def test_what_a_dead_one_alone_holds_of_old_roots_does_not_hold_a_move_up(tmp_pa
         asyncio.run(a.sync())
     b = device(tmp_path, "b", old)
     old.faults.offline = True
-    moved = asyncio.run(b.move(new))
+    moved = asyncio.run(b.providers.move(new))
     assert b.status().root in moved.roots and moved.incomplete and "no route" in moved.down
     c = device(tmp_path, "c", new)
     assert c.files() == b.files() == a.files()
@@ -111,11 +111,11 @@ def test_a_target_that_lacks_a_block_is_not_relied_on(tmp_path: Path) -> None:
     assert loc is not None
     new.faults.drop.add(raw_cid(bytes.fromhex(loc.sha)))
     with pytest.raises(ProviderRefused, match="does not have part") as refused:
-        asyncio.run(a.move(new))
-    assert [provider.name for provider in a._places.open] == ["old"]
+        asyncio.run(a.providers.move(new))
+    assert [provider.name for provider in a.providers.in_use] == ["old"]
     hinted("Run the move again; a service may take hours to serve what it took.", refused.value.hint)
     new.faults.drop.clear()
-    asyncio.run(a.move(new))
+    asyncio.run(a.providers.move(new))
     assert device(tmp_path, "c", new).files() == a.files()
 
 
@@ -135,11 +135,11 @@ def test_u12_a_target_that_serves_nothing_yet(tmp_path: Path) -> None:
     a.write("k", "text")
     asyncio.run(a.sync())
     with Refused("Run the move again later."):
-        asyncio.run(a.move(new))
-    assert [provider.name for provider in a._places.open] == ["old"]
+        asyncio.run(a.providers.move(new))
+    assert [provider.name for provider in a.providers.in_use] == ["old"]
     new.serves = True
-    asyncio.run(a.move(new))
-    assert [provider.name for provider in a._places.open] == ["new"]
+    asyncio.run(a.providers.move(new))
+    assert [provider.name for provider in a.providers.in_use] == ["new"]
     assert device(tmp_path, "c", new).files() == a.files()
 
 

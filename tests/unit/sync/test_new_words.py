@@ -65,7 +65,7 @@ def make(home: Path, provider: SimProvider, mode: str = "encrypted-ipfs", recove
 
 
 def more(memory: Memory) -> NewWords:
-    made = asyncio.run(memory.new_words())
+    made = asyncio.run(memory.members.new_words())
     assert made.problem == "" and len(made.words) == 24
     return made
 
@@ -126,7 +126,7 @@ def test_revoked_words_are_told_so(tmp_path: Path, channel: str, mode: str, used
         restore(tmp_path, "b", at(cloud, channel), keys(old.words), mode).close()
     new = more(a)
     assert [(one.id, one.root) for one in new.older][1:] == [(old.id, False)]
-    asyncio.run(a.revoke(old.id))
+    asyncio.run(a.members.revoke(old.id))
     assert [one.id for one in words_of(a.replica.ring)][1:] == [new.id]
     with pytest.raises(
         (WrongWalletError, MembershipError), match=r"words were revoked|was revoked: these recovery words"
@@ -156,7 +156,7 @@ def test_the_pin_of_revoked_words_shows_the_newest_ring(tmp_path: Path) -> None:
         return [pin.cid for pin in cloud.pins if pin.name == pin_name(keys(old.words).head_public)]
 
     (before,) = under()
-    asyncio.run(a.revoke(old.id))
+    asyncio.run(a.members.revoke(old.id))
     (after,) = under()
     assert after != before
     with pytest.raises(WrongWalletError, match="these recovery words were revoked"):
@@ -172,7 +172,7 @@ def test_the_words_of_init_make_new_ones_without_the_wallet(tmp_path: Path, chan
     b = restore(tmp_path, "b", at(cloud, channel), first)
     made = more(b)
     assert body(restore(tmp_path, "c", at(cloud, channel), keys(made.words)), "tone") == "x"
-    asyncio.run(b.revoke(made.id))
+    asyncio.run(b.members.revoke(made.id))
     with pytest.raises((WrongWalletError, MembershipError), match="revoked"):
         restore(tmp_path, "d", at(cloud, channel), keys(made.words))
 
@@ -182,18 +182,18 @@ def test_only_a_root_makes_words(tmp_path: Path) -> None:
     a = make(tmp_path, at(cloud))
     later = more(a)
     b = restore(tmp_path, "b", at(cloud), keys(later.words))
-    provider = b._places.open[0]
+    provider = b.providers.in_use[0]
     assert isinstance(provider, SimProvider)
     del provider.calls[:]
     with pytest.raises(MembershipError, match="these recovery words came later"):
-        asyncio.run(b.new_words())
+        asyncio.run(b.members.new_words())
     b.unlock(RootKeys.from_recovery(bytes(32)))
     with pytest.raises(MembershipError, match="do not belong to this memory"):
-        asyncio.run(b.new_words())
+        asyncio.run(b.members.new_words())
     assert not provider.calls
     a.close()
     with pytest.raises(MembershipError, match="wallet or the recovery words"):
-        asyncio.run(Memory.load("m", provider=at(cloud), home=tmp_path / "a").new_words())
+        asyncio.run(Memory.load("m", provider=at(cloud), home=tmp_path / "a").members.new_words())
 
 
 def test_words_of_init_stay_and_the_list_says_so(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_words_of_init_stay_and_the_list_says_so(tmp_path: Path) -> None:
     (first,) = made.older
     assert first.root and first.label == "recovery words"
     with pytest.raises(MembershipError, match="roots cannot be revoked"):
-        asyncio.run(a.revoke(first.id))
+        asyncio.run(a.members.revoke(first.id))
 
 
 def test_nothing_is_made_while_no_provider_answers(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_nothing_is_made_while_no_provider_answers(tmp_path: Path) -> None:
     before = a.replica.ring
     provider.faults.offline = True
     with pytest.raises(ProviderError):
-        asyncio.run(a.new_words())
+        asyncio.run(a.members.new_words())
     assert a.replica.ring == before
 
 
@@ -234,7 +234,7 @@ def test_a_call_that_fails_is_a_problem_and_made_up_for(tmp_path: Path, channels
         before = a.replica.ring
         providers[-1].fail_call(call)
         try:
-            made = asyncio.run(a.new_words())
+            made = asyncio.run(a.members.new_words())
         except IpfsmemError:
             assert a.replica.ring == before
             said.add("error")
@@ -262,7 +262,7 @@ def test_a_full_ring_takes_no_more_words(tmp_path: Path, monkeypatch: pytest.Mon
     before = a.replica.ring
     monkeypatch.setattr("ipfsmem.ring.operations.MAX_FAMILIES", 3)
     with pytest.raises(LimitError):
-        asyncio.run(a.new_words())
+        asyncio.run(a.members.new_words())
     assert a.replica.ring == before
 
 
@@ -270,7 +270,7 @@ def test_memories_without_a_vault_or_a_provider(tmp_path: Path) -> None:
     local = Memory.create("m", "local", home=tmp_path / "local")
     local.unlock(WALLET)
     with pytest.raises(UsageError, match="no members"):
-        asyncio.run(local.new_words())
+        asyncio.run(local.members.new_words())
     lone = Memory.create("m", "encrypted-ipfs", unlock=WALLET, unprotected_keys=True, home=tmp_path / "lone")
     with pytest.raises(ConfigError, match="no provider"):
-        asyncio.run(lone.new_words())
+        asyncio.run(lone.members.new_words())

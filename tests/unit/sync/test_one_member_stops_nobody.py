@@ -44,8 +44,8 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 def found_words(a: Memory) -> tuple[NewWords, RootKeys]:
     """New recovery words, of which somebody else learns."""
     a.unlock(ROOT)
-    made = asyncio.run(a.new_words())
-    a._root = None
+    made = asyncio.run(a.members.new_words())
+    a.lock()
     return made, RootKeys.from_recovery(from_words(" ".join(made.words)))
 
 
@@ -114,11 +114,11 @@ def test_names_that_lead_from_one_to_the_next_cost_nobody_the_sync(lab: Lab) -> 
     lab.sync(a)
     assert "by B" in all_texts(a)
     a.unlock(ROOT)
-    asyncio.run(a.revoke(made.id, stands=False))
+    asyncio.run(a.members.revoke(made.id, stands=False))
     ring = a.replica.ring
     puppet_ids = {member_id(Signer25519(seed).public) for seed in puppets}
     assert ring is not None and not puppet_ids & ring.view.members.keys()
-    a._root = None
+    a.lock()
     lab.settle(a, b)
     assert "by B" in all_texts(lab.restore("fresh"))
 
@@ -155,7 +155,7 @@ def test_a_pull_that_fails_for_what_a_member_published_keeps_nobody_from_revokin
         await follow(run, todo, asked)  # type: ignore[arg-type]
 
     monkeypatch.setattr(discovery, "_follow_all", refuses)
-    report = asyncio.run(a.revoke(m.device))
+    report = asyncio.run(a.members.revoke(m.device))
     assert "revoked" in kinds(report) and report.published
     assert "more than this device takes" in says(report, "not-pulled")
     monkeypatch.undo()
@@ -164,7 +164,7 @@ def test_a_pull_that_fails_for_what_a_member_published_keeps_nobody_from_revokin
     assert ring is not None and m.device not in ring.view.members
     lab.provider("a").faults.offline = True
     with pytest.raises(ProviderUnavailable):
-        asyncio.run(a.revoke(b.device))
+        asyncio.run(a.members.revoke(b.device))
 
 
 def test_a_wallet_comes_back_to_a_memory_that_words_filled_with_devices(lab: Lab) -> None:
@@ -180,7 +180,7 @@ def test_a_wallet_comes_back_to_a_memory_that_words_filled_with_devices(lab: Lab
     assert "by B" in all_texts(fresh)
     ring = fresh.replica.ring
     assert ring is not None and fresh.device in ring.view.members
-    asyncio.run(fresh.revoke(made.id, stands=False))
+    asyncio.run(fresh.members.revoke(made.id, stands=False))
     lab.settle(b)
     ring = b.replica.ring
     assert ring is not None and len(ring.view.members) == 5
@@ -197,7 +197,7 @@ def test_who_finds_no_room_in_a_memory_still_reads_it_and_can_make_room(
     fresh = lab.restore("fresh", hold=True)
     assert "by B" in all_texts(fresh) and fresh.restored is not None
     assert "keys revoke" in says(fresh.restored, "not-enrolled") and fresh.restored.exit_code
-    asyncio.run(fresh.revoke(b.device))
+    asyncio.run(fresh.members.revoke(b.device))
     ring = fresh.replica.ring
     assert ring is not None and fresh.device in ring.view.members and b.device not in ring.view.members
 
@@ -233,7 +233,7 @@ def test_a_reader_that_names_what_nobody_has_costs_nobody_anything(waiting: Lab)
     a, b, m = lab.three()
     a.unlock(ROOT)
     demote(lab, a, m, "reader")
-    a._root = None
+    a.lock()
     lab.settle(a, b)
     point(lab, m.replica.device.sign_seed, f"/ipfs/{NOWHERE}")
     b.write("honest", "by B")
@@ -241,7 +241,7 @@ def test_a_reader_that_names_what_nobody_has_costs_nobody_anything(waiting: Lab)
     assert "by B" in all_texts(a)
     assert "by B" in all_texts(lab.restore("fresh"))
     a.unlock(ROOT)
-    assert asyncio.run(a.revoke(m.device)).exit_code == 0
+    assert asyncio.run(a.members.revoke(m.device)).exit_code == 0
 
 
 def test_a_writer_that_names_what_nobody_has_ends_no_sync_and_is_revoked(waiting: Lab) -> None:
@@ -259,8 +259,8 @@ def test_a_writer_that_names_what_nobody_has_ends_no_sync_and_is_revoked(waiting
         lab.restore("early")
     assert "by B" in all_texts(lab.restore("late", damaged_ok=True))
     a.unlock(ROOT)
-    assert "revoked" in kinds(asyncio.run(a.revoke(m.device)))
-    a._root = None
+    assert "revoked" in kinds(asyncio.run(a.members.revoke(m.device)))
+    a.lock()
     assert lab.sync(a).exit_code == 0
     assert "by B" in all_texts(lab.restore("fresh"))
 
@@ -277,8 +277,8 @@ def test_an_admin_whose_anchor_leads_nowhere_ends_no_sync_and_is_revoked(waiting
     lab.sync(a)
     assert "by B" in all_texts(a)
     a.unlock(ROOT)
-    asyncio.run(a.revoke(made.id))
-    a._root = None
+    asyncio.run(a.members.revoke(made.id))
+    a.lock()
     assert lab.sync(a).exit_code == 0
 
 
@@ -314,8 +314,8 @@ def test_a_line_that_is_too_long_ends_nobodys_timeline(lab: Lab, line: str) -> N
     forger.publish()
     lab.settle(a, b)
     for memory in (a, b, lab.restore("new")):
-        assert [event["type"] for event in memory.timeline()] == ["s", "mine"]
-        assert read_blob(memory.export()).events == memory.timeline()
+        assert [event["type"] for event in memory.timeline.read()] == ["s", "mine"]
+        assert read_blob(memory.bundles.export()).events == memory.timeline.read()
 
 
 @pytest.mark.parametrize("comes_back_with", ["the wallet", "other words"])
@@ -359,8 +359,8 @@ def test_texts_by_a_crowd_of_devices_under_one_key_stop_nobody(
     assert len(stays) == 10 and honest.keys() < stays.keys()
     lab.settle(a, b)
     a.unlock(ROOT)
-    asyncio.run(a.revoke(made.id, stands=False))
-    a._root = None
+    asyncio.run(a.members.revoke(made.id, stands=False))
+    a.lock()
     lab.settle(a, b)
     assert "honest" in all_texts(a) & all_texts(b) & all_texts(lab.restore("fresh"))
 
@@ -415,9 +415,9 @@ def test_what_found_words_revoked_ends_with_them_when_nothing_is_to_stand(lab: L
     lab.sync(a)
     assert a.replica.ring is not None and device in a.replica.ring.view.out
     a.unlock(ROOT)
-    asyncio.run(a.revoke(made.id, stands=False))
+    asyncio.run(a.members.revoke(made.id, stands=False))
     assert a.replica.ring is not None and device in a.replica.ring.view.members
-    a._root = None
+    a.lock()
     lab.settle(a, b)
     b.write("honest", "by B")
     lab.sync(b)

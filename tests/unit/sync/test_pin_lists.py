@@ -73,7 +73,7 @@ def test_sixty_roots_cost_a_handful_of_requests(tmp_path: Path) -> None:
     assert b.files() == a.files()
     assert fresh.calls.count("get_blocks") <= 9
     # All of them are known from now on, and looked at again without a request.
-    assert {entry.root for entry in a.log()} <= {entry.root for entry in b.log()}
+    assert {entry.root for entry in a.versions.list()} <= {entry.root for entry in b.versions.list()}
     calls = fresh.calls.count("get_blocks")
     asyncio.run(b.sync())
     assert fresh.calls.count("get_blocks") == calls

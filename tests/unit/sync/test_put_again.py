@@ -12,7 +12,6 @@ from ipfsmem.content.cid import ipns_name
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Capabilities
-from ipfsmem.provider.opening import Providers
 from ipfsmem.published.ipns_record import Record, make_record, parse_record
 from ipfsmem.sync.names import DEVICE_LIFE_MS, half_spent, must_put, oldest_put
 from ipfsmem.testing import MockClock, SeededRandom, SimCloud, SimProvider
@@ -77,7 +76,7 @@ def test_half_of_a_life() -> None:
 
 def test_every_twelve_hours_and_not_before(lab: Lab) -> None:
     a = lab.create("a")
-    a._root = None
+    a.lock()
     provider = lab.provider("a")
     lab.sync(a)
     first = {name: puts(provider, name) for name in (own(a), ANCHOR)}
@@ -110,7 +109,7 @@ def test_what_was_put_when_outlives_the_process(lab: Lab) -> None:
 def test_a_channel_that_is_down_does_not_count_as_put(lab: Lab) -> None:
     a = lab.create("a")
     one, two = lab.provider("a"), router(lab.clock)
-    a._use([one, two])
+    a.providers.use([one, two])
     lab.sync(a)
     assert puts(two, own(a)) == 1
     lab.clock.advance(DAY / 2)
@@ -148,7 +147,7 @@ def test_a_network_that_forgets_is_told_again_also_of_devices_that_are_off(lab: 
     a, b, c = lab.three()
     network = router(lab.clock)
     for memory, name in ((a, "a"), (b, "b"), (c, "c")):
-        memory._use([lab.provider(name), network])
+        memory.providers.use([lab.provider(name), network])
         lab.sync(memory)
     everybody = {ANCHOR, own(a), own(b), own(c)}
     assert set(network.cloud.names) == everybody
@@ -163,10 +162,10 @@ def test_what_is_seen_first_at_a_channel_that_forgets_is_put_at_once(lab: Lab) -
     """Nobody says how old it is there."""
     a, b, _ = lab.three()
     network = router(lab.clock)
-    a._use([lab.provider("a"), network])
+    a.providers.use([lab.provider("a"), network])
     lab.sync(a)
     before = puts(network, own(a))
-    b._use([lab.provider("b"), network])
+    b.providers.use([lab.provider("b"), network])
     lab.sync(b)
     assert puts(network, own(a)) == before + 1
     lab.sync(b)
@@ -186,7 +185,7 @@ def test_helping_out_costs_nothing_where_it_is_not_needed(lab: Lab) -> None:
 def test_a_failure_while_helping_out_is_nobodys_failure(lab: Lab) -> None:
     a, b, c = lab.three()
     network = router(lab.clock)
-    b._use([lab.provider("b"), network])
+    b.providers.use([lab.provider("b"), network])
     lab.sync(b)
     lab.clock.advance(DAY / 2)
     real = network.put_name
@@ -207,7 +206,7 @@ def test_a_failure_while_helping_out_is_nobodys_failure(lab: Lab) -> None:
 def test_a_device_record_is_signed_anew_when_half_its_life_is_over(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
-    a._root = None
+    a.lock()
     known = parse_record(lab.cloud.names[own(a)][-1])
     lab.clock.advance(DEVICE_LIFE_MS / 2000 - 100)
     lab.sync(a)
@@ -227,10 +226,10 @@ def test_an_unlocked_root_renews_an_anchor_in_the_second_half_of_its_life(lab: L
     lab.sync(a)
     known = parse_record(lab.cloud.names[ANCHOR][-1])
     lab.clock.advance(5 * 365 * DAY + DAY)
-    a._root = None
+    a.lock()
     lab.sync(a)
     assert parse_record(lab.cloud.names[ANCHOR][-1]) == known  # devices cannot sign it
-    a._root = ROOT
+    a.unlock(ROOT)
     lab.sync(a)
     renewed = parse_record(lab.cloud.names[ANCHOR][-1])
     assert (renewed.value, renewed.sequence) == (known.value, known.sequence + 1)
@@ -243,7 +242,7 @@ def test_the_oldest_put(lab: Lab) -> None:
     lab.sync(a)
     began = lab.clock.ms
     lab.clock.advance(3600)
-    a._use([one, two])
+    a.providers.use([one, two])
     lab.sync(a)
     assert oldest_put(a.replica, [one, two]) == began
     assert oldest_put(a.replica, [two]) == lab.clock.ms
@@ -254,7 +253,7 @@ def test_what_cannot_be_published_does_not_let_names_be_forgotten(lab: Lab) -> N
     """A full account, or a text that looks like a secret, may stop publishing for days."""
     a, b, _ = lab.three()
     network = router(lab.clock)
-    a._use([lab.provider("a"), network])
+    a.providers.use([lab.provider("a"), network])
     lab.sync(a)
     newest = {name: found[-1] for name, found in network.cloud.names.items()}
     a.write("tone", "too much")
@@ -269,10 +268,10 @@ def test_what_cannot_be_published_does_not_let_names_be_forgotten(lab: Lab) -> N
 
 def test_a_revoked_device_is_no_longer_looked_after(lab: Lab) -> None:
     a, b, c = lab.three()
-    a._root = ROOT
+    a.unlock(ROOT)
     provider = lab.provider("a")
-    asyncio.run(a.revoke(c.device))
-    a._root = None
+    asyncio.run(a.members.revoke(c.device))
+    a.lock()
     before = puts(provider, own(c)), puts(provider, own(b))
     lab.clock.advance(DAY / 2)
     lab.sync(a)
@@ -293,7 +292,7 @@ def test_status_says_when_networks_alone_know_the_names(lab: Lab) -> None:
     a = lab.create("a")
     stores = SimProvider(SimCloud(), capabilities=Capabilities(blocks=True, pin=True), clock=lab.clock)
     network = router(lab.clock)
-    a._use([stores, network])
+    a.providers.use([stores, network])
     (notice,) = a.status().notices
     assert "48 hours" in notice and "not put yet" in notice
     lab.sync(a)
@@ -306,12 +305,12 @@ def test_status_says_when_networks_alone_know_the_names(lab: Lab) -> None:
     (notice,) = a.status().notices
     assert "2026-01-02 00:00 UTC" in notice
     for stays in (Capabilities(names=True), Capabilities(list=True), Capabilities(put=False, names=True)):
-        a._use([stores, network, SimProvider(name="stays", capabilities=stays)])
+        a.providers.use([stores, network, SimProvider(name="stays", capabilities=stays)])
         assert a.status().notices == []
-    a._use([stores, network, SimProvider(capabilities=Capabilities(list=True, durable=False))])
+    a.providers.use([stores, network, SimProvider(capabilities=Capabilities(list=True, durable=False))])
     assert len(a.status().notices) == 1
-    a._use([stores])
+    a.providers.use([stores])
     (notice,) = a.status().notices
     assert "cannot find" in notice and "48" not in notice
-    a._places = Providers()
+    a.providers.use([])
     assert a.status().notices == []

@@ -40,7 +40,7 @@ def test_publish_to_all_read_from_any(tmp_path: Path) -> None:
     for number, cloud in enumerate((first, second)):
         b = device(tmp_path, f"b{number}", [SimProvider(cloud, name="only")])
         assert b.read("k").file.body == "text"  # type: ignore[union-attr]
-        assert root in {entry.root for entry in b.log()}
+        assert root in {entry.root for entry in b.versions.list()}
 
 
 def test_one_that_is_down_holds_nothing_up_and_gets_it_later(tmp_path: Path) -> None:
@@ -175,11 +175,11 @@ def test_gc_with_one_that_is_down_goes_on_at_the_other(tmp_path: Path) -> None:
     a.write("k", "text")
     asyncio.run(a.sync())
     first.faults.offline = True
-    done = asyncio.run(a.gc(dry_run=True))
+    done = asyncio.run(a.maintenance.gc(dry_run=True))
     assert list(done.providers) == ["two"] and list(done.problems) == ["one"]
     second.faults.offline = True
     with pytest.raises(ProviderUnavailable):
-        asyncio.run(a.gc(dry_run=True))
+        asyncio.run(a.maintenance.gc(dry_run=True))
 
 
 def test_what_one_of_two_refuses_for_good_is_told_as_that_with_what_helps(
@@ -246,7 +246,8 @@ def test_two_that_made_a_memory_with_one_wallet_each_are_told_what_joins_them(tm
     cloud = SimCloud()
     a = device(tmp_path, "a", [SimProvider(cloud, name="one")])
     b = device(tmp_path, "b", [SimProvider(cloud, name="one")])
-    a._root = b._root = None
+    a.lock()
+    b.lock()
     a.write("from-a", "text")
     b.write("from-b", "text")
     asyncio.run(a.sync())

@@ -71,7 +71,7 @@ def test_the_original_s_layout_by_cid(cloud: SimCloud, tmp_path: Path) -> None:
     for source in (root, f"ipfs://{root}", f"/ipfs/{root}/manifest.json", f"{root}/memory"):
         with opened(cloud, source) as memory:
             assert memory.files() == {key: FILES[f"memory/{key}.md"] for key in KEYS}
-            assert len(memory.timeline()) == FILES["memory/timeline/2026-04-14.jsonl"].count(b"\n")
+            assert len(memory.timeline.read()) == FILES["memory/timeline/2026-04-14.jsonl"].count(b"\n")
             assert memory.opened is not None
             assert (memory.opened.root, memory.opened.problems) == (str(root), [])
 
@@ -93,7 +93,7 @@ def test_ours_of_mode_ipfs_with_its_conflicts(cloud: SimCloud, tmp_path: Path) -
         (copy,) = memory.conflicts()[0].files
         assert (copy,) == b.conflicts()[0].files
         assert memory.read_conflict("tone", copy).data == b.read_conflict("tone", copy).data
-        assert [event["type"] for event in memory.timeline()] == ["said"]
+        assert [event["type"] for event in memory.timeline.read()] == ["said"]
     # By the device's name, too.
     with opened(cloud, ipns_name(b.replica.device.sign_public)) as memory:
         assert memory.files() == b.files()
@@ -113,7 +113,7 @@ def test_nothing_is_written_anywhere(
         lambda: memory.note("seen"),
         lambda: memory.forget("user_role"),
         lambda: memory.resolve("user_role", seen=()),
-        lambda: memory.import_(b'{"version":"memory/0.1","files":{"a.md":"x"},"timeline":[]}'),
+        lambda: memory.bundles.import_(b'{"version":"memory/0.1","files":{"a.md":"x"},"timeline":[]}'),
     ):
         with pytest.raises(UsageError, match="opened to be read"):
             attempt()

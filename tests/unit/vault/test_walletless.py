@@ -25,9 +25,9 @@ def test_the_device_that_made_it_can_unlock_and_others_by_words(tmp_path: Path) 
     a = Memory.load("m", provider=cloud, home=tmp_path / "a")
     assert not a.unlocked
     with pytest.raises(MembershipError, match="takes the wallet"):
-        asyncio.run(a.rotate())
+        asyncio.run(a.members.rotate())
     a.unlock()
-    asyncio.run(a.rotate())
+    asyncio.run(a.members.rotate())
 
     root = RootKeys.from_recovery(from_words(" ".join(words)))
     b = Memory.load(

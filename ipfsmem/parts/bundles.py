@@ -1,0 +1,181 @@
+"""`memory.bundles`: a memory written out, and bundles brought in: blob, folder, zip, CAR."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from ipfsmem.bundle.blob import read_blob, write_blob
+from ipfsmem.causal.cards import is_forgotten
+from ipfsmem.content.cid import CID
+from ipfsmem.device.scopes import known_scopes, live_scopes, own_scopes
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.files.exporting import (
+    Everything,
+    LeftOut,
+    everything,
+    export_folder,
+    export_plain_car,
+    export_zip,
+    tree_of,
+    whole,
+)
+from ipfsmem.memories.bundle_tree import Part
+from ipfsmem.memories.import_scopes import assign
+from ipfsmem.memories.importing import Imported, Strategy, import_files, read_path
+from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.versions import published_root
+from ipfsmem.published.history import export_car
+from ipfsmem.results import Exported
+
+
+class MemoryBundles:
+    """What goes out of a memory and comes into it as files, of all scopes or of the one that was chosen."""
+
+    def __init__(self, opened: OpenMemory, chosen: str | None) -> None:
+        """`chosen`: the scope that this is about, None for all of them."""
+        self._open = opened
+        self._replica = opened.replica
+        self._chosen = chosen
+        self._memories = opened.memories.in_scope(chosen or "")
+
+    def _everything(self) -> Everything:
+        """What this scope holds."""
+        self._open.look()
+        return everything(self._memories)
+
+    def whole(self) -> tuple[list[Everything], LeftOut]:
+        """All that goes along in a tree: every scope, or the one that was chosen; and what does not."""
+        if self._chosen is None:
+            self._open.look()
+            return whole(self._memories)
+        self._check_scope()
+        found = self._everything()
+        return [found], found.without_missing()
+
+    def _check_scope(self) -> None:
+        """Raises NotFoundError when there is nothing of the chosen scope."""
+        if not (scope := self._memories.scope):
+            return
+        found = self._open.scopes.get(scope)
+        if found is None or found.forgotten:
+            raise NotFoundError(
+                f"the scope {scope} is forgotten" if found else f"there is no scope {scope}",
+                hint=f"Bring it back with: ipfsmem scope restore {scope}"
+                if found
+                else "List them with: ipfsmem scope list",
+            )
+
+    def left_out(self) -> LeftOut:
+        """What a blob of this memory cannot carry: conflict copies, what is not on this device, and, unless one scope was
+        chosen (`scope`), all scopes but the nameless one.
+        """
+        return self._left_out_of(self._everything())
+
+    def _left_out_of(self, found: Everything) -> LeftOut:
+        left = found.without_copies()
+        if self._chosen is not None:
+            return left
+        with self._replica.reading():
+            return msgspec.structs.replace(left, scopes=tuple(live_scopes(self._replica.store)))
+
+    def export(self, *, partial: bool = False) -> bytes:
+        """One scope as a `memory/0.1` blob, which holds no conflict copies: the nameless one, or the one that was chosen. Texts
+        of others that nobody promoted go along as theirs, and come in as theirs elsewhere.
+
+        Raises IncompleteError, naming them, when something is left out; `partial` agrees to that (see `left_out`).
+        """
+        if self._chosen is not None:
+            self._check_scope()
+        found = self._everything()
+        self._left_out_of(found).refuse(partial)
+        return write_blob(found.files, found.events, found.index, found.others())
+
+    def export_published(self, out: BinaryIO, root: str | None = None) -> CID:
+        """Write a published root (None: the last one) with all its blocks as a CAR; its CID. Sealed as it was published.
+
+        Raises NotFoundError when nothing was published, or a block of it is not on this device.
+        """
+        cid = published_root(self._replica, root)
+        with self._replica.reading():
+            export_car(self._replica, cid, out)
+        return cid
+
+    def export_folder(self, folder: str | Path, *, partial: bool = False) -> Exported:
+        """Write everything, or the one scope that was chosen, as plain files to a new or empty folder.
+
+        The nameless scope stands in `memory/`, each other in `scopes/<scope>/memory/`; conflict copies and what stands
+        behind a forget go along (format section 1.6). `import_` takes it. Raises StorageError when something is in the
+        folder; IncompleteError, before anything is written, when what is not fetched would be left out. `partial` agrees.
+        """
+        parts, left = self.whole()
+        left.refuse(partial)
+        return Exported(files=export_folder(Path(folder), tree_of(parts)), left_out=left)
+
+    def export_zip(self, out: BinaryIO, *, partial: bool = False) -> Exported:
+        """The same as a zip. Raises IncompleteError, before anything is written."""
+        parts, left = self.whole()
+        left.refuse(partial)
+        return Exported(files=export_zip(out, tree_of(parts)), left_out=left)
+
+    def export_car(self, out: BinaryIO, *, partial: bool = False) -> Exported:
+        """The same as a CAR, whose root any IPFS program computes. Raises IncompleteError, before anything is written."""
+        parts, left = self.whole()
+        left.refuse(partial)
+        files = tree_of(parts)
+        return Exported(files=len(files), left_out=left, root=str(export_plain_car(out, files)))
+
+    def import_(
+        self,
+        source: bytes | str | Path,
+        *,
+        strategy: Strategy = "merge",
+        prune: bool = False,
+        foreign: bool = False,
+        maps: Mapping[str, str] | None = None,
+        same: bool = False,
+    ) -> Imported:
+        """Import a `memory/0.1` blob (bytes or JSON text), or a folder, zip, CAR or file (Path). Twice is as good as once.
+
+        `merge`: what is here wins in the view and the incoming text stays beside it; `replace`: incoming supersedes
+        what is shown now, and with `prune` memories that it lacks are forgotten. `foreign`: the texts are others' word,
+        because they come from another vault or a chat export; they stand where agents look only after `promote`.
+
+        Of several scopes each comes into the one of its name, which must be new here, or into the one that `maps` says
+        ({"theirs": "ours"}, "" the nameless one). `same`: it is a backup of this memory, so equal names mean one scope.
+        Into a chosen scope only what has no other scopes comes. Raises UsageError for a map that cannot be, before
+        anything is written.
+        """
+        if isinstance(source, Path):
+            parts = read_path(source)
+        else:
+            parts = {"": Part(read_blob(source.encode() if isinstance(source, str) else source))}
+        if same and foreign:
+            raise UsageError("a backup of this memory is not foreign: say one of both")
+        into = self._assigned(parts, maps or {}, same)
+        self._open.scan()
+        result = import_files(
+            self._memories, parts, into=into, strategy=strategy, prune=prune, foreign=foreign
+        )
+        self._open.render()
+        self._open.changed()
+        return result
+
+    def _assigned(self, parts: dict[str, Part], maps: Mapping[str, str], same: bool) -> dict[str, str]:
+        """Where each scope of an import goes. Raises what `assign` raises."""
+        if self._chosen is not None:
+            if len(parts) > 1 or maps or same:
+                raise UsageError(
+                    "what has several scopes cannot be put into one"
+                    if len(parts) > 1
+                    else "into one scope, nothing is left to map",
+                    hint="Leave the scope out (--scope, IPFSMEM_SCOPE), and say where each goes: --map THEIRS=OURS (in Python: maps=).",
+                )
+            maps = {"": self._open.scopes.target(self._memories.scope)}
+        with self._replica.reading():
+            known, own = known_scopes(self._replica.store), own_scopes(self._replica)
+        forgotten = {scope for scope, card in known.items() if is_forgotten(card)}
+        return assign(parts, maps, live=known.keys() - forgotten, own=own, forgotten=forgotten, same=same)

@@ -1,0 +1,145 @@
+"""`memory.maintenance`: letting go of old versions, looking for damage, bringing back what can be read, this device's passphrase."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ipfsmem.causal.clock import hlc_ms, put_right
+from ipfsmem.config import Keep
+from ipfsmem.device.identity import change_passphrase
+from ipfsmem.device.state import Frame
+from ipfsmem.device.tables import meta
+from ipfsmem.errors import UsageError
+from ipfsmem.mode import Mode
+from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.syncing import Syncing
+from ipfsmem.results import Salvage
+from ipfsmem.sync.collection import Collection, Rules
+from ipfsmem.sync.engine import collect, salvage
+from ipfsmem.sync.lost_objects import miss
+from ipfsmem.sync.report import Progress, no_progress
+from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
+from ipfsmem.vault.doctor import STATE_DAMAGED, Finding, examine, passphrase_protected
+from ipfsmem.vault.opening import check_protection
+
+
+class MemoryMaintenance:
+    """What an open memory needs now and then."""
+
+    def __init__(self, opened: OpenMemory, syncing: Syncing) -> None:
+        self._open = opened
+        self._syncing = syncing
+        self._replica = opened.replica
+        self._memories = opened.memories
+
+    async def salvage(
+        self,
+        *,
+        dry_run: bool = False,
+        pick: Iterable[str] = (),
+        public_ok: bool = False,
+        allow: Iterable[str] = (),
+        progress: Progress = no_progress,
+    ) -> Salvage:
+        """Bring back what can be read of damaged heads, in this device's own name, and publish it.
+
+        What the hashes under a head's commit prove comes back by itself. `pick` are entry names of `found.loose`: texts
+        that their devices signed, but of which no hash proves that they were the latest. `dry_run` changes nothing here.
+        Raises what `sync` raises.
+        """
+        places = self._syncing.published_at()
+        layout = None
+        if not dry_run:
+            self._syncing.agree(public_ok)
+            layout = self._syncing.layout(self._syncing.secret_check(allow))
+        self._open.scan()
+        try:
+            found, done, report = await salvage(
+                self._replica,
+                places.open,
+                layout,
+                picked=frozenset(pick),
+                not_opened=places.not_opened,
+                root=self._syncing.root,
+                progress=progress,
+            )
+        finally:
+            self._open.render()
+        report.conflicts = len(self._memories.conflicts())
+        return Salvage(dry_run=dry_run, found=found, done=done, report=report)
+
+    async def gc(
+        self,
+        *,
+        dry_run: bool = False,
+        keep_roots: int = KEEP_ROOTS,
+        keep_days: int = KEEP_DAYS,
+        drop_guarded: Iterable[str] = (),
+        progress: Progress = no_progress,
+    ) -> Collection:
+        """Unpin superseded roots and drop blocks that only they needed; says for each root why it stays or goes.
+
+        `drop_guarded`: these mass deletes were right, so the root before each may go like any other, now or when its time
+        comes: each named by that root, or by the device (label or id) in whose published state it came, or "all". Raises
+        NotFoundError for what names none, before anything goes.
+        """
+        rules = Rules(dry_run, keep_roots, keep_days, each_name(drop_guarded))
+        places = self._syncing.published_at()
+        return await collect(self._replica, places.open, rules, progress, not_opened=places.not_opened)
+
+    def gc_daily(self, keep: Keep | None) -> None:
+        """Let superseded roots go once a day, with a sync, and keep what `keep` says; None: only `gc` lets go."""
+        self._replica.save_config(msgspec.structs.replace(self._replica.config, collect=keep))
+
+    def doctor(self) -> list[Finding]:
+        """Look at everything on this device and say what is wrong and what to do."""
+        found = examine(self._replica, self._memories, passphrase_protected(self._replica.folder))
+        codes = {finding.code for finding in found}
+        if codes & {"not-fetched", STATE_DAMAGED}:
+            with self._replica.transaction():
+                if "not-fetched" in codes:
+                    miss(self._replica.db)
+                if STATE_DAMAGED in codes:
+                    self._replica.db.set_meta(meta.DAMAGED_STATE, b"1")
+        return found
+
+    def trust_clock(self) -> int:
+        """Date new writes by this machine's clock again, though this device once wrote far in its future; by how many
+        milliseconds it went back. What was written keeps its date, and goes before others' until it is written over.
+
+        Raises UsageError when nothing is more than a day ahead: time catches up with that.
+        """
+        with self._replica.transaction():
+            frame = self._replica.store.frame
+            right = put_right(frame.hlc, self._replica.world.now())
+            if right is None:
+                raise UsageError(
+                    "this device's writes are dated at most a day ahead of this machine's clock: nothing has to be put right",
+                    hint="If the clock is behind, set it.",
+                )
+            self._replica.store.apply({}, Frame(frame.ctx, frame.seen, right))
+        return hlc_ms(frame.hlc) - hlc_ms(right)
+
+    def change_passphrase(
+        self, new: str | None, old: str | None = None, *, unprotected: bool = False
+    ) -> None:
+        """Put this device's keys under another passphrase. `old` is the present one, None when they have none.
+
+        `new` None with `unprotected` leaves them without one. Nothing else changes, on no other device. A copy of the key
+        file that somebody kept still opens with the old one. Raises PassphraseError when `old` is wrong or `new` too
+        easy, UsageError in a mode without such keys, StorageError: then the old one still holds.
+        """
+        folder = self._replica.folder
+        if not self._open.mode.published or folder is None:
+            raise UsageError(
+                f"a memory in mode {self._open.mode} has no keys to protect: whoever can read this disk can read it"
+            )
+        check_protection(Mode.ENCRYPTED_IPFS, passphrase=new, unprotected=unprotected)
+        change_passphrase(folder, old, new, self._replica.world.random)
+
+
+def each_name(given: Iterable[str]) -> tuple[str, ...]:
+    """Names that may be given as one text."""
+    return (given,) if isinstance(given, str) else tuple(given)

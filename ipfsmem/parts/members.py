@@ -1,0 +1,247 @@
+"""`memory.members`: the devices, wallets and recovery words that belong to a memory; let out, called something, replaced."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ipfsmem import config as configuration
+from ipfsmem.causal.clock import next_hlc
+from ipfsmem.errors import (
+    FormatError,
+    IpfsmemError,
+    NotFoundError,
+    OpenError,
+    ProviderError,
+    SignatureError,
+    UsageError,
+)
+from ipfsmem.memories.after_revoke import late_values
+from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.providers import providers_in_use
+from ipfsmem.parts.syncing import Syncing
+from ipfsmem.results import Late
+from ipfsmem.ring import operations
+from ipfsmem.ring.authority import RingMember
+from ipfsmem.ring.statements import member_id
+from ipfsmem.sync.removals import Removal, called, removals, told_as, whose_word
+from ipfsmem.sync.report import Progress, SyncReport, no_progress
+from ipfsmem.sync.revoke_notices import words_of_label, words_of_revoke, words_of_what_stands
+from ipfsmem.vault.recovery import NewWords, enrol_words, may_make_words, why_not_everywhere, words_of
+from ipfsmem.vault.sheet import RecoverySheet, make_sheet
+from ipfsmem.wallet.recovery_words import to_words
+from ipfsmem.wallet.root_keys import RootKeys
+
+list_ = list  # `MemoryMembers.list` hides the builtin inside the class
+#: What a pull can end with for what somebody published.
+_PUBLISHED = (FormatError, NotFoundError, OpenError, SignatureError)
+
+
+class MemoryMembers:
+    """Who belongs to an open memory. Its changes need `memory.unlock`."""
+
+    def __init__(self, opened: OpenMemory, syncing: Syncing) -> None:
+        self._open = opened
+        self._syncing = syncing
+        self._replica = opened.replica
+
+    def is_revoked(self) -> bool:
+        """Whether this device was revoked, as far as it knows."""
+        return self._open.is_revoked
+
+    def late_writes(self) -> list_[Late]:
+        """What revoked members wrote beyond what was accepted when they were revoked, to be looked at (format 4).
+
+        It stays until somebody writes over it or forgets it.
+        """
+        ring = self._replica.ring
+        if ring is None or not ring.view.cutoffs:
+            return []
+        with self._replica.reading():
+            found = late_values(self._replica.store, ring.view.cutoffs)
+        return [Late(place=place, member=member, dot=dot) for place, member, dot in found]
+
+    def removed(self) -> list_[Removal]:
+        """Who is out, and by whose word: those whom a root had let in first."""
+        return removals(self._replica.ring)
+
+    def list(self) -> list_[RingMember]:
+        """Who belongs to this memory, as its key ring says. All ids of a device go by the label of its enrolment."""
+        ring = self._replica.ring
+        if ring is None:
+            return []
+        known = ring.view.members
+        return [
+            msgspec.structs.replace(one, label=known[one.family].label) if one.family in known else one
+            for one in known.values()
+        ]
+
+    async def revoke(
+        self, member: str, *, stands: bool = True, progress: Progress = no_progress
+    ) -> SyncReport:
+        """End a device's membership, with all ids that it went on under, and seal under a new key from now on.
+
+        Joins first and publishes in the same step. Needs `unlock`. What the device already holds it keeps. Of recovery
+        words, or another wallet, whom they enrolled stays a member, and the report names them (`stands`); with `stands`
+        off they are out too. What somebody published and nobody can use does not stand in its way (`not-pulled`). The report says what was done (`revoked`). Raises UsageError for this device itself, MembershipError for a root and for
+        whom this root may not revoke, ProviderError: then nothing was done, or the hint says what waits.
+        """
+        root = self._syncing.require_root()
+        self._refuse_itself(member)
+        failed: IpfsmemError | None = None
+        before: SyncReport | None = None
+        try:
+            before = await self._syncing.sync(progress=progress)
+        except _PUBLISHED as error:
+            failed = error  # it may be the doing of the very member that is to go
+        self._refuse_itself(member)
+        with self._replica.transaction():
+            ring = self._replica.ring
+            if ring is None and failed is not None:
+                raise failed
+            assert ring is not None
+            frame = self._replica.store.frame
+            ek = None if ring.plain else self._replica.world.random(32)
+            at = next_hlc(frame.hlc, self._replica.world.now())
+            family = ring.view.ids_of(ring.view.family_of(member))
+            labels = [p.label for one in family if (p := ring.view.members.get(one))]
+            grown = operations.revoke(
+                ring, root.admin, member, at=at, counters=frame.ctx, ek=ek, stands=stands
+            )
+            self._replica.set_ring(grown)
+            # It is in this command's own report; other devices say it at their next sync.
+            target = grown.view.family_of(member)
+            self._replica.tell(told_as(target, member_id(root.admin_public)))
+        enrolled = operations.members_let_in_by(ring, member)
+        report = await self._brought_out("the revoke", progress, before)
+        if failed is not None:
+            report.say(
+                "not-pulled",
+                f"what others published last could not be taken in before the revoke ({failed}), so it was made with what was "
+                "known here. What the revoked device wrote beyond that waits for your word: ipfsmem conflicts",
+            )
+        report.say("revoked", words_of_revoke(labels, family, plain=ring.plain))
+        stay = {one: label for one, label in enrolled.items() if one in grown.view.members}
+        said = {one.id: one.label for one in removals(ring) if not one.lasting and target in one.by}
+        still = {one: label for one, label in said.items() if one in grown.view.put_out_by}
+        if stay or still:
+            report.say("stands", words_of_what_stands(stay, still, target))
+        if gone := {one: label for one, label in enrolled.items() if one not in stay}:
+            report.say("fell", f"out with it, for it alone let them in: {called(gone)}")
+        if back := {one: label for one, label in said.items() if one in grown.view.members}:
+            report.say(
+                "back",
+                f"back, for it alone had removed them: {called(back)}. Each goes on with its next sync. One that should be out, "
+                "a lost one for instance: ipfsmem keys revoke ID",
+            )
+        return report
+
+    def _refuse_itself(self, member: str) -> None:
+        """A device that revokes itself would make the key that seals from then on, and go on knowing it."""
+        ring = self._replica.ring
+        if ring is not None and ring.view.family_of(member) == ring.view.family_of(self._open.device):
+            raise UsageError(
+                f"{member} is this device, and a device does not revoke itself: it would know the new key",
+                hint=f"On another device of this memory: ipfsmem keys revoke {ring.view.family_of(member)} --wallet FILE "
+                "(in Python: unlock(), then members.revoke()).",
+            )
+
+    async def _brought_out(self, what: str, progress: Progress, before: SyncReport | None) -> SyncReport:
+        """Publish what was just said in the ring; the report tells of the sync `before` it too. A failure says that it is said
+        here and waits."""
+        try:
+            report = await self._syncing.sync(progress=progress)
+            report.after(before)
+            return report
+        except (ProviderError, *_PUBLISHED) as error:
+            error.hint = f"{what[:1].upper()}{what[1:]} is made on this device and not published yet. Publish it with: ipfsmem sync"
+            raise
+
+    async def rotate(self, *, progress: Progress = no_progress) -> SyncReport:
+        """Seal under a new key from now on. Needs `unlock`; bodies keep the key that they were sealed under."""
+        root = self._syncing.require_root()
+        before = await self._syncing.sync(progress=progress)
+        with self._replica.transaction():
+            ring = self._replica.ring
+            assert ring is not None
+            ring = operations.rotate(ring, root.admin, self._replica.world.random(32))
+            self._replica.set_ring(ring)
+        report = await self._brought_out("the new key", progress, before)
+        key = ring.view.sealing
+        if key is not None and not report.blocked:
+            report.say(
+                "rotated",
+                f"what is written from now on is encrypted with key no. {key.epoch}; other devices use it from their next sync on. "
+                "Texts that are there already keep the key that they have, and whoever has that one can read them",
+            )
+        return report
+
+    async def relabel(self, member: str, label: str, *, progress: Progress = no_progress) -> SyncReport:
+        """Give a device (or wallet, or words) another label, for people. Needs `unlock` with a root.
+
+        Raises MembershipError for a root other than the unlocked one and when only a root's word counts, FormatError.
+        """
+        root = self._syncing.require_root()
+        before = await self._syncing.sync(progress=progress)
+        with self._replica.transaction():
+            ring = self._replica.ring
+            assert ring is not None
+            at = next_hlc(self._replica.store.frame.hlc, self._replica.world.now())
+            grown = operations.relabel(ring, root.admin, member, label, since=at)
+            self._replica.set_ring(grown)
+            family = grown.view.family_of(member)
+            was, now = ring.view.members[family], grown.view.members[family]
+            mine = family == grown.view.family_of(self._open.device)
+        if mine:  # under which this device is enrolled anew, should it ever be
+            self._replica.save_config(msgspec.structs.replace(self._replica.config, label=label))
+        report = await self._brought_out("the label", progress, before)
+        report.say("label", words_of_label(was, now, whose_word(ring, was.by)))
+        return report
+
+    async def new_words(self, *, progress: Progress = no_progress) -> NewWords:
+        """Make 24 new recovery words beside those that work already, and publish what lets them in. Needs a root.
+
+        Show them, and only then `revoke` older ones, and only when `problem` is empty. Once they are enrolled no
+        failure of a provider is raised: it is the `problem`, and the next sync brings them out. Raises before that
+        whatever `sync` raises, MembershipError when what is unlocked is no root, WrongWalletError.
+        """
+        root = self._syncing.require_root()
+        may_make_words(self._replica.ring, root)
+        before = await self._syncing.sync(progress=progress)
+        may_make_words(self._replica.ring, root)
+        older = words_of(self._replica.ring)
+        secret = self._replica.world.random(32)
+        words = RootKeys.from_recovery(secret)
+        label = enrol_words(self._replica, root, words)
+        report, vault = None, self._replica.config.vault
+        assert vault is not None
+        try:
+            report = await self._syncing.sync(progress=progress)
+            report.after(before)
+            problem = await why_not_everywhere(
+                words,
+                vault.tag,
+                self._syncing.published_at().open,
+                report.notices,
+                self._replica.world,
+                sealed=self._open.mode.sealed,
+            )
+        except IpfsmemError as error:
+            problem = str(error)
+            report = report or before
+        return NewWords(member_id(words.admin_public), label, to_words(secret), older, problem, report)
+
+    def recovery_sheet(self) -> RecoverySheet:
+        """What to print and keep on paper to get this memory back. No secret is in it; local.
+
+        Raises UsageError in a mode without a vault.
+        """
+        vault = self._replica.config.vault
+        if vault is None:
+            raise UsageError(
+                f"a memory in mode {self._open.mode} has no vault, so nothing brings it back from elsewhere",
+                hint="Keep a copy of it: ipfsmem export --out FILE.",
+            )
+        places = [(info.spec, info.root, info.at) for info in providers_in_use(self._replica, self._syncing)]
+        return make_sheet(
+            self._open.namespace, self._replica, vault, places, configuration.settings().providers
+        )

@@ -1,0 +1,100 @@
+"""What all parts of one open memory share: its replica, its texts, its working copies, and who is told of changes.
+
+Nothing here talks to a provider; that is `parts.syncing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ipfsmem.device.events import Timeline
+from ipfsmem.device.replica import Replica
+from ipfsmem.files.working_copies import WorkingCopies
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.scopes import Scopes
+from ipfsmem.mode import Mode
+
+
+class OpenMemory:
+    """One memory that is open on this device."""
+
+    def __init__(self, namespace: str, replica: Replica) -> None:
+        self.namespace = namespace
+        self.replica = replica
+        #: The texts of the nameless scope; `in_scope` leads to those of another.
+        self.memories = Memories(replica)
+        self.scopes = Scopes(replica)
+        self._timelines: dict[str, Timeline] = {}
+        #: The plain files of modes `local` and `ipfs`; None in the other modes, and once the memory is closed.
+        self.files: WorkingCopies | None = None
+        if replica.folder is not None and self.mode.plain_files:
+            self.files = WorkingCopies(replica, self.memories, self.timeline(""))
+        #: Called after every change that is on disk.
+        self.when_changed: Callable[[], None] = lambda: None
+        self.closed = False
+
+    @property
+    def mode(self) -> Mode:
+        """What kind of memory it is."""
+        return self.replica.config.mode
+
+    @property
+    def device(self) -> str:
+        """The id under which this device writes."""
+        return self.replica.device.id
+
+    @property
+    def is_revoked(self) -> bool:
+        """Whether this device was revoked, as far as it knows."""
+        ring = self.replica.ring
+        return ring is not None and ring.view.is_out(self.device)
+
+    def timeline(self, scope: str) -> Timeline:
+        """The events of one scope."""
+        return self._timelines.setdefault(scope, Timeline(self.replica, scope))
+
+    def changed(self) -> None:
+        """Something was changed on the disk."""
+        self.when_changed()
+
+    # -- plain files -----------------------------------------------------------------------------------------
+
+    def begin_files(self) -> None:
+        """Take in what was edited while nobody had the memory open, and bring the files up to date."""
+        if self.files is not None:
+            self.files.scan()
+            self.files.render_if_needed()
+
+    def scan(self) -> None:
+        """Take in what people and programs edited in the plain files."""
+        if self.files is not None and self.files.scan():
+            self.changed()
+
+    def render(self) -> None:
+        """Bring the plain files up to date."""
+        if self.files is not None:
+            self.files.render()
+
+    def look(self) -> None:
+        """`scan`, unless the last one was less than a second ago: before lists."""
+        if self.files is not None:
+            self.files.look()
+
+    def take(self, key: str, scope: str) -> None:
+        """Take in edits of one memory's files: before it is read or changed."""
+        if self.files is not None:
+            self.files.take(key, scope)
+
+    def show(self, key: str, scope: str) -> None:
+        """Bring one memory's files up to date after it was changed, then tell whoever waits for changes."""
+        if self.files is not None:
+            self.files.show(key, scope)
+        self.changed()
+
+    def close(self) -> None:
+        """Let go of files and secrets."""
+        self.closed = True
+        if self.files is not None:
+            self.files.close()
+            self.files = None
+        self.replica.close()

@@ -1,0 +1,274 @@
+"""`memory.providers`: where a memory is published; chosen, tried out, looked after, moved between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem import config as configuration
+from ipfsmem.bundle.program_events import MAX_SPEC, MOVED, Move, moved_data
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables import placed
+from ipfsmem.errors import ConfigError, NotFoundError, ProviderError, ProviderUnavailable
+from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.syncing import Syncing, specs_of
+from ipfsmem.provider.contract import Provider, lasting_spec
+from ipfsmem.provider.opening import NotOpened, ProviderPool, Providers
+from ipfsmem.provider.probe import Step, probe
+from ipfsmem.results import ProviderInfo
+from ipfsmem.sync.commits import Layout
+from ipfsmem.sync.engine import check, look_there, move, sync
+from ipfsmem.sync.forwarding import answer, waiting
+from ipfsmem.sync.moving import Moved
+from ipfsmem.sync.presence import Presence
+from ipfsmem.sync.report import Progress, SyncReport, no_progress
+from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
+from ipfsmem.vault.sheet import shown_spec
+
+list_ = list  # `MemoryProviders.list` hides the builtin inside the class
+
+
+class MemoryProviders:
+    """The providers of an open memory."""
+
+    def __init__(self, opened: OpenMemory, syncing: Syncing) -> None:
+        self._open = opened
+        self._syncing = syncing
+        self._replica = opened.replica
+
+    @property
+    def in_use(self) -> list_[Provider]:
+        """The providers themselves, open."""
+        return self._syncing.places.open
+
+    def use(self, providers: Sequence[Provider]) -> None:
+        """Publish at these from now on instead, while this memory is open; what it remembers does not change."""
+        self._syncing.places = Providers((*providers,))
+
+    async def check(
+        self, *, repair: bool = False, full: bool = False, progress: Progress = no_progress
+    ) -> list_[Presence]:
+        """Whether everything that lives is at each provider: every block asked for and structure read, with `full` all
+        read. `repair` sends again what is missing there and is here, also what was given up before.
+
+        What a provider cannot say is in its row, not raised.
+        """
+        places = self._syncing.published_at()
+        return await check(
+            self._replica,
+            places.open,
+            repair=repair,
+            full=full,
+            not_opened=places.not_opened,
+            progress=progress,
+        )
+
+    async def test(self, provider: str | Provider) -> list_[Step]:
+        """Try a provider out, really: upload, listing, reading back, names, unpin. It is shown nothing of the memory."""
+        pool = ProviderPool(self._syncing.pool.home)
+        (opened,) = pool.open_all([provider])
+        try:
+            return await probe(opened, now_ms=self._replica.world.now(), random=self._replica.world.random)
+        finally:
+            await pool.aclose()
+
+    def list(self) -> list_[ProviderInfo]:
+        """The providers in use, what each can do, and what this device placed there last."""
+        return providers_in_use(self._replica, self._syncing)
+
+    def add(self, spec: str) -> None:
+        """Publish there too from the next sync on. Raises ConfigError when there is no such provider."""
+        self._syncing.require_published()
+        spec = lasting_spec(spec)
+        (opened,) = self._syncing.pool.open_all([spec])
+        if spec not in self._replica.config.providers:
+            self._syncing.places = Providers((*self._syncing.places.each, opened))
+        self._remember([*self._replica.config.providers, spec])
+
+    def remove(self, spec: str) -> None:
+        """Do not publish there any more. What is there stays there. Raises ConfigError when it is not one of ours."""
+        known = [*self._replica.config.providers]
+        spec = spec if spec in known else lasting_spec(spec)
+        if spec not in known:
+            raise ConfigError(
+                f"{spec} is not a provider of this memory",
+                hint=f"Its providers: {', '.join(known) or 'none'}",
+            )
+        known.remove(spec)
+        self._remember(known)
+        self._syncing.places = self._syncing.pool.open(known)
+
+    async def move(
+        self,
+        target: str | Provider,
+        *,
+        source: str | None = None,
+        keep_roots: int = KEEP_ROOTS,
+        keep_days: int = KEEP_DAYS,
+        public_ok: bool = False,
+        allow: Iterable[str] = (),
+        progress: Progress = no_progress,
+    ) -> Moved:
+        """Bring everything that lives to `target`, check it there, and only then publish there instead of at `source`
+        (None: instead of everywhere else). Nothing is taken away from where it was; may be run again when cut off."""
+        old = self._syncing.published_at()
+        self._syncing.agree(public_ok)
+        self._open.scan()
+        (opened,) = self._syncing.pool.open_all([target])
+        layout = self._syncing.layout(self._syncing.secret_check(allow))
+        moved = await move(
+            self._replica,
+            old.open,
+            layout,
+            opened,
+            keep_roots=keep_roots,
+            keep_days=keep_days,
+            not_opened=old.not_opened,
+            root=self._syncing.root,
+            progress=progress,
+        )
+        before = list_(self._replica.config.providers)
+        if isinstance(target, str):
+            left = (source, lasting_spec(source or ""))
+            stay = [spec for spec in before if source is not None and spec not in left]
+            self._remember([*stay, target])
+            self._syncing.places = self._syncing.pool.open([*stay, target])
+            gone = [spec for spec in before if spec not in self._replica.config.providers]
+        else:
+            self._syncing.places = Providers((opened,))
+            gone = before
+        left_behind = [_name_of(one) for one in old.each if one not in self._syncing.places.each]
+        if not left_behind:
+            return moved
+        to = lasting_spec(target) if isinstance(target, str) else target.name
+        report = await self._leave_word(old.open, opened, gone or left_behind, to, layout, progress)
+        last = report.root if report is not None else None
+        told = placed.providers_of(self._replica.db.connection, last) if last is not None else set()
+        return msgspec.structs.replace(
+            moved,
+            roots=[*moved.roots, *([last] if last is not None and last not in moved.roots else [])],
+            told=[name for name in left_behind if name in told],
+            untold=[name for name in left_behind if name not in told],
+        )
+
+    async def _leave_word(
+        self,
+        old: list_[Provider],
+        new: Provider,
+        left: list_[str],
+        to: str,
+        layout: Layout,
+        progress: Progress,
+    ) -> SyncReport | None:
+        """Publish a forwarding record as part of the last root, at the old places and at the new one; None when no place
+        took it now."""
+        self._open.timeline("").note(MOVED, moved_data(tuple(map(self.shown, left)), self.shown(to)))
+        self._open.scan()
+        everywhere = [*(provider for provider in old if provider is not new), new]
+        try:
+            return await sync(self._replica, everywhere, layout, root=self._syncing.root, progress=progress)
+        except ProviderError:
+            return None  # all is at the new place by now; the next sync brings this there
+        finally:
+            self._open.render()
+
+    def shown(self, spec: str) -> str:
+        """A spec as it may stand in the timeline: no secret, and in a public memory no path of this device."""
+        shown = shown_spec(spec, configuration.settings().providers)[:MAX_SPEC]
+        folder = Path(spec).is_absolute() or spec.startswith("directory:")
+        return "directory" if self._open.mode.public and folder else shown
+
+    async def follow(
+        self,
+        spec: str | None = None,
+        *,
+        public_ok: bool = False,
+        allow: Iterable[str] = (),
+        progress: Progress = no_progress,
+    ) -> SyncReport:
+        """Go where another device moved this memory: publish there, and no more at the places that it left.
+
+        `spec`: what that provider is called here (None: as the forwarding record has it). Nothing changes before it
+        showed this memory and a sync with both places worked. Raises NotFoundError when nobody moved it, or nothing of
+        it is there, ConfigError, ProviderError.
+        """
+        places = self._syncing.published_at()
+        move = waiting(self._replica)
+        if move is None:
+            raise NotFoundError(
+                "no device of this memory has moved it elsewhere",
+                hint="To publish elsewhere: ipfsmem providers move.",
+            )
+        self._syncing.agree(public_ok)
+        chosen = lasting_spec(spec or move.to)
+        try:
+            (opened,) = self._syncing.pool.open_all([chosen])
+            await look_there(self._replica, opened, root=self._syncing.root, progress=progress)
+        except (ConfigError, ProviderUnavailable) as error:
+            if spec is None:
+                error.hint = (
+                    f"{error.hint} If it has another name here: ipfsmem providers follow SPEC.".lstrip()
+                )
+            raise
+        self._open.scan()
+        everywhere = [*(provider for provider in places.open if provider is not opened), opened]
+        layout = self._syncing.layout(self._syncing.secret_check(allow))
+        try:
+            report = await sync(
+                self._replica,
+                everywhere,
+                layout,
+                not_opened=places.not_opened,
+                root=self._syncing.root,
+                progress=progress,
+            )
+        finally:
+            self._open.render()
+        known = list_(self._replica.config.providers)
+        stay = [one for one in known if self.shown(one) not in move.left]
+        if len(known) == 1:
+            stay = []  # the one place of this device, whatever it is called here
+        self._remember([*(one for one in stay if one != chosen), chosen])
+        self._syncing.places = self._syncing.pool.open(self._replica.config.providers)
+        with self._replica.transaction():
+            answer(self._replica, move)
+        return report
+
+    def decline(self) -> Move:
+        """Stay where this device publishes, though another one moved the memory; it is not told again of that move."""
+        move = waiting(self._replica)
+        if move is None:
+            raise NotFoundError("no device of this memory has moved it elsewhere")
+        with self._replica.transaction():
+            answer(self._replica, move)
+        return move
+
+    def moved(self) -> Move | None:
+        """Where another device moved this memory, while nobody here has answered that; None when that is so."""
+        return waiting(self._replica)
+
+    def _remember(self, specs: list_[str]) -> None:
+        self._replica.save_config(msgspec.structs.replace(self._replica.config, providers=specs_of(specs)))
+
+
+def providers_in_use(replica: Replica, syncing: Syncing) -> list[ProviderInfo]:
+    """The providers in use, what each can do, and what this device placed there last."""
+    specs = replica.config.providers
+    places = syncing.pool.open(specs) if specs else syncing.places
+    found = []
+    for spec, one in zip(specs or [""] * len(places.each), places.each, strict=True):
+        name = _name_of(one)
+        last = next(iter(placed.newest_at(replica.db.connection, name, 1)), None)
+        root, at = (last.answered, last.at) if last is not None else (None, None)
+        if isinstance(one, NotOpened):
+            found.append(ProviderInfo.of_not_opened(one, root=root, at=at))
+        else:
+            found.append(ProviderInfo.of(spec or name, name, one.capabilities, root=root, at=at))
+    return found
+
+
+def _name_of(one: Provider | NotOpened) -> str:
+    """What people know a provider by: of one that is not open nothing but its spec is known."""
+    return one.spec if isinstance(one, NotOpened) else one.name

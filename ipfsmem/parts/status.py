@@ -1,0 +1,118 @@
+"""`memory.status()`: what a person asks a memory first. Local, of all scopes."""
+
+from __future__ import annotations
+
+from ipfsmem.device.tables import meta
+from ipfsmem.parts.folders import MemoryFolders
+from ipfsmem.parts.members import MemoryMembers
+from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.scopes import MemoryScopes
+from ipfsmem.parts.syncing import Syncing
+from ipfsmem.results import Status
+from ipfsmem.sync.collection import superseded
+from ipfsmem.sync.forwarding import waiting, words_of_move
+from ipfsmem.sync.names import oldest_put, what_is_forgotten
+from ipfsmem.sync.presence import Presence, described
+from ipfsmem.sync.removals import removed_by_admins
+from ipfsmem.sync.revoke_notices import words_of_revoked
+
+#: So many roots that could go are worth a word in `status`.
+TELL_SUPERSEDED = 50
+
+
+class MemoryStatus:
+    """Puts together what the parts of an open memory know of it."""
+
+    def __init__(
+        self,
+        opened: OpenMemory,
+        syncing: Syncing,
+        scopes: MemoryScopes,
+        members: MemoryMembers,
+        folders: MemoryFolders,
+    ) -> None:
+        self._open = opened
+        self._syncing = syncing
+        self._replica = opened.replica
+        self._scopes = scopes
+        self._members = members
+        self._folders = folders
+
+    def status(self) -> Status:
+        """Counts and state, local."""
+        self._open.look()
+        counts = self._scopes.counts()
+        root = self._replica.db.get_meta(meta.ROOT)
+        places = self._syncing.places
+        # What could not be opened may keep names or a list: then nothing is said of what is forgotten.
+        told = self._open.mode.published and not places.not_opened
+        forgotten = what_is_forgotten(self._replica, places.open) if told else ""
+        return Status(
+            namespace=self._open.namespace,
+            mode=self._open.mode,
+            folder=str(self._replica.folder) if self._replica.folder else None,
+            device=self._open.device,
+            memories=sum(one.memories for one in counts),
+            events=sum(one.events for one in counts),
+            conflicts=sum(one.conflicts for one in counts),
+            not_fetched=sum(one.not_fetched for one in counts),
+            unpublished=self._open.mode.published and self._syncing.unpublished(),
+            root=root.decode() if root else None,
+            providers=list(self._replica.config.providers) or [provider.name for provider in places.open],
+            vault=self._replica.config.vault,
+            members=[f"{p.id} {p.role} {p.label}" for p in self._members.list()],
+            notices=[
+                *(self._open.files.notices() if self._open.files is not None else []),
+                *self._late_notices(),
+                *self._revoked_notices(),
+                *(one.error().in_a_line() for one in places.not_opened),
+                *([forgotten] if forgotten else []),
+                *(
+                    [words_of_move(self._replica, move)]
+                    if (move := waiting(self._replica)) is not None
+                    else []
+                ),
+                *self._superseded(),
+            ],
+            files=self._folders.list(),
+            names_put=oldest_put(self._replica, places.open),
+            presence=self._presence(),
+            scopes=counts if len(counts) > 1 else [],
+            removed=self._members.removed(),
+        )
+
+    def _presence(self) -> list[Presence]:
+        if not self._open.mode.published:
+            return []
+        return [
+            described(self._replica, provider)
+            for provider in self._syncing.places.open
+            if provider.capabilities.put or provider.capabilities.pin
+        ]
+
+    def _superseded(self) -> list[str]:
+        found = superseded(self._replica) if self._open.mode.published else 0
+        if found < TELL_SUPERSEDED:
+            return []
+        return [
+            f"{found:,} old versions take up room here and at the provider: let go of them with ipfsmem gc, or once a day by themselves: ipfsmem gc --daily"
+        ]
+
+    def _late_notices(self) -> list[str]:
+        late = self._members.late_writes()
+        if not late:
+            return []
+        members = ", ".join(sorted({value.member for value in late}))
+        return [
+            f"{len(late)} value{'s' if len(late) > 1 else ''} of revoked {members} came after the revoke: look at "
+            "them with ipfsmem conflicts"
+        ]
+
+    def _revoked_notices(self) -> list[str]:
+        """That this device was removed, else whom words or another wallet removed: that can be undone, and says it until a
+        person has looked at it."""
+        return (
+            [words_of_revoked(self._replica)]
+            if self._open.is_revoked
+            else removed_by_admins(self._replica.ring)
+        )

@@ -1,0 +1,305 @@
+"""How a memory meets its providers: `memory.sync`, `memory.autosync`, `memory.unlock`, and what other parts need to publish.
+
+It has the providers that are open and the root that is unlocked. Coroutines are the only ones that touch a provider.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Sequence
+
+import msgspec
+
+from ipfsmem.content.cid import CID
+from ipfsmem.device.state import DamagedStateError
+from ipfsmem.device.tables import meta
+from ipfsmem.errors import ConfigError, IpfsmemError, MembershipError, PublicError, StorageError, UsageError
+from ipfsmem.memories.secret_check import SecretCheck
+from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.provider.contract import Provider, lasting_spec
+from ipfsmem.provider.opening import ProviderPool, Providers
+from ipfsmem.published.layout import PlainLayout, SealedLayout
+from ipfsmem.sync.background import Background, Told
+from ipfsmem.sync.commits import Layout
+from ipfsmem.sync.engine import restore, sync
+from ipfsmem.sync.report import Progress, SyncReport, no_progress
+from ipfsmem.sync.schedule import Pace
+from ipfsmem.sync.state_back import bring_state_back
+from ipfsmem.vault.opening import Unlock, check_root, kept_root
+from ipfsmem.wallet.root_keys import RootKeys
+
+#: One provider or several: specs such as a folder's path or `pinata`, or open ones.
+ProviderChoice = str | Provider | Sequence[str | Provider] | None
+
+
+def each_of(provider: ProviderChoice) -> list[str | Provider]:
+    """The providers that were chosen, as a list."""
+    if provider is None:
+        return []
+    return [provider] if isinstance(provider, str | Provider) else list(provider)
+
+
+def specs_of(provider: ProviderChoice) -> tuple[str, ...]:
+    """What the configuration remembers of a choice; an open provider cannot be written down."""
+    return tuple(dict.fromkeys(lasting_spec(one) for one in each_of(provider) if isinstance(one, str)))
+
+
+class Syncing:
+    """The providers and the root key of one open memory, and its syncs."""
+
+    def __init__(self, opened: OpenMemory) -> None:
+        self._open = opened
+        self._replica = opened.replica
+        self.background: Background | None = None
+        #: Opens providers from their specs, and closes those again.
+        self.pool = ProviderPool(opened.replica.folder.parent if opened.replica.folder else None)
+        #: Where it is published: open providers, and of the others why not.
+        self.places = Providers()
+        #: The wallet's or recovery root that is held, None when the memory is not unlocked.
+        self.root: RootKeys | None = None
+        opened.when_changed = self._wrote
+
+    def _wrote(self) -> None:
+        if self.background is not None:
+            self.background.wrote()
+
+    def hold(self, pool: ProviderPool, providers: list[Provider], root: RootKeys | None) -> None:
+        """Take over providers that were opened, and the root that was unlocked, to make or bring back this memory."""
+        self.pool, self.places, self.root = pool, Providers((*providers,)), root
+
+    def use(self, provider: ProviderChoice) -> None:
+        """Publish there from now on, as long as this memory is open; None changes nothing. Raises ConfigError."""
+        if opened := self.pool.open_all(each_of(provider)):
+            self.places = Providers((*opened,))
+
+    def unlock(self, unlock: Unlock | RootKeys | None = None) -> None:
+        """Hold the wallet's or recovery root until `close`: for enrolling, rotating, revoking, moving the anchor.
+
+        None takes the root that this device keeps of a vault without a wallet. Raises WrongWalletError when this memory
+        belongs to another wallet, MembershipError when nothing is kept.
+        """
+        address = None
+        if isinstance(unlock, Unlock):
+            address = "0x" + unlock.signer.address.hex()
+            unlock = unlock.known(self._replica.config.vault).root(twice=False)
+        root = unlock or kept_root(self._replica)
+        if root is None:
+            raise MembershipError(
+                "this device does not keep the first key of this memory",
+                hint="Give the wallet or the recovery words.",
+            )
+        check_root(self._replica.config, root, self._replica.ring, address)
+        self.root = root
+
+    def lock(self) -> None:
+        """Let go of the root that `unlock` holds."""
+        self.root = None
+
+    def require_root(self) -> RootKeys:
+        if self._replica.ring is None:
+            raise UsageError(f"a memory in mode {self._open.mode} has no members")
+        if self.root is None:
+            raise MembershipError(
+                "this takes the wallet or the recovery words",
+                hint="Unlock first: give --wallet, or the words (in Python: unlock()).",
+            )
+        return self.root
+
+    async def sync(
+        self,
+        provider: ProviderChoice = None,
+        *,
+        public_ok: bool = False,
+        allow: Iterable[str] = (),
+        progress: Progress = no_progress,
+    ) -> SyncReport:
+        """Pull what others published, join it, publish what is new. Raises ProviderError; nothing local is lost.
+
+        In mode `ipfs` everything published is public for good. `public_ok` agrees to that, once; without it the first
+        sync raises PublicError. What looks like a secret raises SecretsError unless its place (a memory's key, or
+        `timeline/<day>`) is in `allow`; what others published was joined by then. In mode `encrypted-ipfs` it is a notice.
+        """
+        if provider is not None and self._open.mode.on_disk:
+            self.use(provider)
+        if not self._open.mode.on_disk:
+            return SyncReport()  # nothing leaves this process, and every call is accepted
+        places = self.published_at()
+        self.agree(public_ok)
+        await bring_state_back(self._replica, places.open)
+        try:
+            return await self._sync_once(places, allow, progress)
+        except DamagedStateError:
+            if not await bring_state_back(self._replica, places.open):
+                raise
+        return await self._sync_once(places, allow, progress)
+
+    async def _sync_once(self, places: Providers, allow: Iterable[str], progress: Progress) -> SyncReport:
+        self._open.scan()
+        check = self.secret_check(allow)
+        try:
+            report = await sync(
+                self._replica,
+                places.open,
+                self.layout(check),
+                not_opened=places.not_opened,
+                root=self.root,
+                progress=progress,
+            )
+        finally:
+            self._open.render()
+            self._let_go_when_revoked()
+        for suspect in check.found:
+            report.say("secret", f"{suspect}: encrypted and published, but should it be in a memory?")
+        report.conflicts = len(self._open.memories.conflicts_everywhere())
+        return report
+
+    async def bring_back(
+        self, root: RootKeys, progress: Progress, *, given: CID | None = None, damaged_ok: bool = False
+    ) -> SyncReport:
+        """The first sync of a restored memory; the root stays unlocked. See `Memory.recover`."""
+        self.root = root
+        self._open.scan()
+        agreed = not self._open.mode.public or self._replica.config.public
+        layout = self.layout(self.secret_check(())) if agreed else None
+        try:
+            report = await restore(
+                self._replica,
+                self.published_at().open,
+                layout,
+                root=root,
+                given=given,
+                damaged_ok=damaged_ok,
+                progress=progress,
+            )
+        finally:
+            self._open.render()
+        report.conflicts = len(self._open.memories.conflicts_everywhere())
+        return report
+
+    def require_published(self) -> None:
+        if not self._open.mode.published:
+            raise UsageError(
+                f"a memory in mode {self._open.mode} is not published",
+                hint="Make one that is, beside it: ipfsmem init -n NEW. Then: ipfsmem export --dir DIR, then ipfsmem import DIR -n NEW.",
+            )
+
+    def published_at(self) -> Providers:
+        """Where this memory is published. What could not be opened before is tried once more."""
+        self.require_published()
+        self.places = self.pool.open_again(self.places)
+        if not self.places.each:
+            raise ConfigError(
+                "no provider is set",
+                hint="Give one with --provider (in Python: provider=), for instance a folder.",
+            )
+        return self.places
+
+    def layout(self, check: SecretCheck) -> Layout:
+        if self._open.mode.public:
+            return PlainLayout(self._open.memories, check)
+        return SealedLayout(check)
+
+    def secret_check(self, allow: Iterable[str]) -> SecretCheck:
+        return SecretCheck(strict=self._open.mode.public, allow=frozenset(allow))
+
+    def agree(self, public_ok: bool) -> None:
+        """Nothing of a plain memory leaves this device before somebody has said that it may."""
+        if not self._open.mode.public or self._replica.config.public:
+            return
+        if not public_ok:
+            raise PublicError(
+                f"the memory {self._open.namespace} is in mode ipfs: everyone can read what is published, for good"
+            )
+        self._replica.save_config(msgspec.structs.replace(self._replica.config, public=True))
+
+    def _let_go_when_revoked(self) -> None:
+        """A revoked device's folders are nobody's working copies any more; their files stay (format section 6)."""
+        if self._open.files is not None and self._open.is_revoked:
+            for facts in self._open.files.folders():
+                with contextlib.suppress(StorageError):  # it stays attached, and `status` says why
+                    self._open.files.detach(facts.path)
+
+    @contextlib.asynccontextmanager
+    async def autosync(
+        self,
+        *,
+        idle: float = 30.0,
+        most: float = 600.0,
+        every: float | None = 300.0,
+        public_ok: bool = False,
+        allow: Iterable[str] = (),
+        told: Told | None = None,
+    ) -> AsyncIterator[None]:
+        """Keep in sync while the block runs, in the background of this event loop; times in seconds.
+
+        Syncs `idle` after the last write, at most `most` after the first, and `every` so often for what others wrote,
+        beginning at once (None: after writes only). A write never waits for it. `flush` publishes at once; leaving the
+        block publishes what still waits. `public_ok` and `allow` as for `sync`.
+
+        While nobody answers it tries again after `idle`, then twice that, up to `most`. Any other failure needs a
+        person: it is tried again with the next write or after `every`, and raised by `flush` and at the end of the block
+        unless a sync has worked by then. `told` is called after every attempt, with its report or its failure; without
+        it such failures are logged as warnings. What `told` raises ends the syncing and is raised at the block's end.
+
+        Raises UsageError, ConfigError, PublicError at once where no sync could work.
+        """
+        allow = frozenset(allow)
+        pace = Pace(idle, most, every, asyncio.get_running_loop().time())
+        if self.background is not None:
+            raise UsageError("this memory is kept in sync already")
+        if self._open.mode.on_disk:
+            self.published_at()
+            self.agree(public_ok)
+        background = Background(lambda: self.sync(allow=allow), pace, told)
+        self.background = background
+        background.begin()
+        try:
+            try:
+                yield
+            except (Exception, asyncio.CancelledError) as error:
+                # What went wrong in the block is what its caller must see; what waits is published all the same.
+                try:
+                    await self._end(background)
+                except IpfsmemError as other:
+                    error.add_note(f"what waits could not be published: {other}")
+                raise
+            await self._end(background)
+        finally:
+            self.background = None
+
+    async def _end(self, background: Background) -> None:
+        try:
+            await background.stop(finish=self.unpublished())
+        finally:
+            await self.flush()
+
+    async def flush(self) -> SyncReport | None:
+        """Publish now what is waiting; None when nothing is. In `autosync` also tries again what failed there for good,
+        so that it is raised."""
+        self._open.scan()
+        background = self.background
+        if background is None:
+            return await self.sync() if self.unpublished() else None
+        waiting = self.unpublished() or background.failure is not None
+        return await background.sync_now() if waiting else None
+
+    def unpublished(self) -> bool:
+        with self._replica.reading():  # another process may have written
+            frame = self._replica.store.frame
+        mine = frame.seen.get(self._open.device)
+        return (
+            frame.ctx.get(self._open.device, 0) > (mine.n if mine else 0)
+            or self._replica.db.get_meta(meta.ROOT) is None
+            or self._replica.db.get_meta(meta.SENDING) == b"1"
+        )
+
+    def close(self) -> None:
+        """Let go of the root and of the providers that were opened here from their specs."""
+        self.root = None
+        self.pool.close()
+
+    async def aclose(self) -> None:
+        """The same; connections are closed when it returns."""
+        self.root = None
+        await self.pool.aclose()

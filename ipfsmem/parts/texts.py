@@ -1,0 +1,287 @@
+"""The texts of one scope: read, listed, written, forgotten, settled. `Memory` has these methods as its own.
+
+What is read for a scope includes the scopes that turned out to be it, and what is written goes where it leads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+
+from ipfsmem.bundle.keys import check_key
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.errors import ChangedError, StorageError, UsageError
+from ipfsmem.memories.memories import LONG, Listed, Memories, NotHereError
+from ipfsmem.memories.purge import erase
+from ipfsmem.memories.readings import Reading, Seen, Unsettled, place_of
+from ipfsmem.memories.stacks import Stack
+from ipfsmem.memories.undo import Undone, undo
+from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.timeline import MemoryTimeline
+from ipfsmem.published.versions import read_past
+from ipfsmem.sync.lost_objects import miss
+
+list_ = list  # `MemoryTexts.list` hides the builtin inside the class
+
+
+def _from_below(
+    found: Reading,
+    data: bytes | Callable[[bytes | None], bytes],
+    seen: Seen | None,
+    if_match: str | None,
+    scope: str,
+) -> tuple[bytes, str]:
+    """The whole text of a write to `scope` where its reader is shown `found`, which stands below it, and what must stand in
+    `scope` then: nothing. Raises ChangedError when that is not what was seen, UsageError for parts of others' text.
+    """
+    matches = (
+        found.seen.startswith(seen.lower()) if isinstance(seen, str) else seen in (None, found, found.token)
+    )
+    if if_match is not None:
+        matches = matches and bool(if_match) and found.sha256.startswith(if_match.lower())
+    if not matches:
+        raise ChangedError(f"{found.key} is not what was read: it shows {place_of(found.scope, found.key)}")
+    if isinstance(data, bytes):
+        return data, ""
+    if not found.own:
+        raise UsageError(
+            f"{place_of(found.scope, found.key)} is others' word, so no part of it goes into the scope {scope}",
+            hint=f"Make it your own first: ipfsmem promote {found.key} --scope {found.scope}",
+        )
+    return data(found.data), ""
+
+
+class MemoryTexts:
+    """The memories of one scope; "" is the nameless one."""
+
+    def __init__(self, opened: OpenMemory, scope: str) -> None:
+        """Raises KeyNameError."""
+        self._open = opened
+        self._replica = opened.replica
+        #: The same texts without the plain files and without the scopes that turned out to be this one.
+        self.memories = opened.memories.in_scope(scope)
+
+    @property
+    def scope(self) -> str:
+        """The token of the scope."""
+        return self.memories.scope
+
+    def in_scope(self, scope: str) -> MemoryTexts:
+        """The memories of another scope."""
+        return self if scope == self.scope else MemoryTexts(self._open, scope)
+
+    def _stack(self) -> Stack:
+        """What is read for this scope."""
+        return Stack([self.memories, *self._below()])
+
+    def _below(self) -> list_[Memories]:
+        """The scopes that turned out to be this one."""
+        below = self._open.scopes.stack(self.scope)[1:] if self.scope else []
+        return [self.memories.in_scope(token) for token in below]
+
+    def target(self) -> MemoryTexts:
+        """Where a new write meant for this scope goes."""
+        return self.in_scope(self._open.scopes.target(self.scope)) if self.scope else self
+
+    def write(
+        self,
+        key: str,
+        body: str | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        type: str | None = None,
+        tags: Iterable[str] | None = None,
+        fields: Mapping[str, str] | None = None,
+        seen: Seen | None = None,
+        if_match: str | None = None,
+    ) -> Reading:
+        """Write a memory, durable when this returns, and what is shown then. `updated` is set to today.
+
+        `seen` is what the caller was shown (a reading, its token, or the token's hash): that is replaced, and what is
+        not given comes from it. Without it both are what is shown now. `if_match` refuses (ChangedError) when the text
+        shown now does not have this SHA-256, "" when there must be none. Raises what `Memories.write` raises.
+        """
+
+        def made(shown: bytes | None) -> bytes:
+            if shown is None and body is None:
+                self._refuse_parts_of_others(key)
+            return self._changed_text(shown, body, {**named, **(fields or {})})
+
+        named = {
+            "name": name,
+            "description": description,
+            "type": type,
+            "tags": None if tags is None else "[" + ", ".join(tags) + "]" if list(tags) else "",
+        }
+        return self._written(key, made, seen, if_match, long=body is None or len(body) > LONG)
+
+    def _refuse_parts_of_others(self, key: str) -> None:
+        """A text without what its writer read would come in the way of others' text that is shown."""
+        view = self.memories.view(key)
+        if view.data is not None and not view.own:
+            raise UsageError(
+                f"{key} is others' word, so no part of it goes into a text of yours: give the body too, or promote it first"
+            )
+
+    def _changed_text(self, shown: bytes | None, body: str | None, given: Mapping[str, str | None]) -> bytes:
+        """The text that was shown with what is given put in; what is not given stays."""
+        old = parse_memory(shown) if shown is not None else MemoryFile()
+        changes = {field: value for field, value in given.items() if value is not None}
+        made = old.with_fields(changes, body if body is not None else old.body)
+        if made == old and shown is not None:
+            return shown
+        today = datetime.fromtimestamp(self._replica.world.now() / 1000, UTC).date().isoformat()
+        return render_memory(
+            made.with_fields({"created": made.created or today, "updated": changes.get("updated", today)})
+        )
+
+    def write_text(
+        self, key: str, data: bytes, *, seen: Seen | None = None, if_match: str | None = None
+    ) -> Reading:
+        """Write the whole file, header and all, exactly these bytes."""
+        return self._written(key, data, seen, if_match)
+
+    def _written(
+        self,
+        key: str,
+        data: bytes | Callable[[bytes | None], bytes],
+        seen: Seen | None,
+        if_match: str | None,
+        *,
+        long: bool = False,
+    ) -> Reading:
+        there = self.target()
+        if if_match is not None or isinstance(seen, str):
+            # An edit of the file that was not taken in yet is compared too. Without it, it was seen by nobody: it stays
+            # out of the way until the write is done, and then is merged or kept beside.
+            self._open.take(key, there.scope)
+        found = there._shown_below(key, seen)
+        if found is not None:
+            data, if_match = _from_below(found, data, seen, if_match, there.scope)
+            seen = None
+        written = there.memories.write(key, data, seen=seen, if_match=if_match, long=long)
+        self._open.show(key, there.scope)
+        return written
+
+    def _shown_below(self, key: str, seen: Seen | None) -> Reading | None:
+        """The text that a reader of this scope is shown under a key of which nothing stands here, from below it."""
+        below = self._below()
+        if isinstance(seen, Reading) and seen.scope != self.scope:
+            return seen if seen.scope in [part.scope for part in below] else None
+        with self._replica.reading():
+            if not below or isinstance(seen, Unsettled) or self.memories.entry(check_key(key)):
+                return None
+        return Stack(below).read(key)
+
+    def read(self, key: str, *, root: str | None = None) -> Reading | None:
+        """One memory as it is shown, None when there is none; its token goes to the write that has seen it.
+
+        `root`: as a published root shows it that is kept here (its CID, or the beginning); NotFoundError when it does not.
+        """
+        if root is not None:
+            return read_past(self.memories, key, root)
+        self._open.take(key, self.scope)
+        with self._asks_for_what_is_not_here():
+            return self._stack().read(key)
+
+    def read_conflict(self, key: str, file: str) -> Reading:
+        """A conflict copy of a memory."""
+        self._open.take(key, self.scope)
+        with self._asks_for_what_is_not_here():
+            return self.memories.read_conflict(key, file)
+
+    @contextlib.contextmanager
+    def _asks_for_what_is_not_here(self) -> Iterator[None]:
+        """A text that turns out not to be here, since the disk lost it perhaps, is asked for by the next sync."""
+        try:
+            yield
+        except NotHereError:
+            with contextlib.suppress(StorageError), self._replica.transaction():
+                miss(self._replica.db)
+            raise
+
+    def list(self) -> list_[Listed]:
+        """All memories, ordered by key, headers only."""
+        self._open.look()
+        return self._stack().list()
+
+    def index(self) -> str:
+        """The text of MEMORY.md."""
+        self._open.look()
+        return self.memories.index()
+
+    def forget(
+        self, key: str, *, reason: str = "", seen: Seen | None = None, if_match: str | None = None
+    ) -> bool:
+        """Forget a memory on every device, concurrent edits included, and note it. False when there is none.
+
+        With `seen` only what the caller was shown goes; other texts stay behind the forget, under conflicts.
+        """
+        self._open.take(key, self.scope)
+        below = self._below()
+        if isinstance(seen, Reading) and seen.scope in [part.scope for part in below]:
+            return self.in_scope(seen.scope).forget(key, reason=reason, seen=seen, if_match=if_match)
+        lower = [self.in_scope(part.scope) for part in below] if seen is None and if_match is None else []
+        if not self.memories.forget(key, seen=seen, if_match=if_match):
+            return sum(part.forget(key, reason=reason) for part in lower) > 0
+        for part in lower:
+            part.forget(key, reason=reason)
+        if self._open.files is not None:
+            self._open.files.forget(key, self.scope)
+        self._open.changed()
+        # Nothing is noted in a scope that is forgotten, where texts that others wrote meanwhile may still go.
+        with self._replica.reading():
+            where = {"scope": self.scope} if self.memories.forgotten() else {}
+        # In the scope in which it stood, wherever new events of that one go.
+        about = {**where, "key": key, **({"reason": reason} if reason else {})}
+        MemoryTimeline(self._open, self.scope).record("forgot", about, "" if where else self.scope)
+        if self._open.mode.only_here:
+            erase(self._replica, self.memories, key)
+        return True
+
+    def conflicts(self, *, everywhere: bool = False) -> list_[Unsettled]:
+        """Memories with texts that are not shown, by key: what is shown, the copies, and the token for `resolve`.
+
+        `everywhere`: those of all scopes, as `status` counts them; each says its scope.
+        """
+        self._open.look()
+        return self.memories.all_conflicts() if everywhere else self.memories.conflicts()
+
+    def resolve(self, key: str, data: bytes | None = None, *, seen: Seen) -> Reading | None:
+        """Settle a conflict: `data` replaces what `seen` holds, an item of `conflicts` or its token, and nothing else.
+
+        None keeps what was shown: the text, or the forget (then the answer is None). A text that came meanwhile stays.
+        Raises ChangedError, NotFoundError.
+        """
+        self._open.take(key, self.scope)
+        written = self.memories.resolve(key, data, seen)
+        self._open.show(key, self.scope)
+        return written
+
+    def promote(self, key: str, *, copy: str | None = None) -> Reading:
+        """Make a text of others the word of this person, so that folders, contexts and the agents' index show it.
+
+        `copy`: one of those that `conflicts` names; None when there is only one. A person's act: never to be offered to
+        a model, by an API token, an adapter or a folder (format section 5.2). Raises NotFoundError, UsageError.
+        """
+        self._open.take(key, self.scope)
+        promoted = self.memories.promote(key, copy)
+        self._open.show(key, self.scope)
+        return promoted
+
+    def undo(self) -> Undone:
+        """Undo the last write, forget, resolve, restore or undo that was made on this device through this program, in any scope.
+
+        Raises NotFoundError when there is none, ChangedError when the memory was changed since.
+        """
+        done = undo(self.memories)
+        self._open.show(done.key, done.scope)
+        return done
+
+    def files(self) -> dict[str, bytes]:
+        """Every memory that is shown, by key."""
+        self._open.look()
+        with self._replica.reading():
+            return {view.key: view.data for _, view in self.memories.views() if view.data is not None}

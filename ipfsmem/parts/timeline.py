@@ -1,0 +1,39 @@
+"""`memory.timeline`: what happened, as events of all devices in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ipfsmem.bundle.program_events import check_kind
+from ipfsmem.memories.stacks import Stack
+from ipfsmem.parts.open_memory import OpenMemory
+
+
+class MemoryTimeline:
+    """The events of one scope. What turned out to be this scope is read with it."""
+
+    def __init__(self, opened: OpenMemory, scope: str) -> None:
+        self._open = opened
+        self._scope = scope
+
+    def add(self, kind: str, /, **data: Any) -> dict[str, Any]:
+        """Append an event, durable when this returns; the event as it stands. Raises UsageError for a type of the program's own."""
+        check_kind(kind)
+        scope = self._scope
+        return self.record(kind, data, self._open.scopes.target(scope) if scope else "")
+
+    def record(self, kind: str, data: Mapping[str, Any], scope: str) -> dict[str, Any]:
+        """Append an event of any type to exactly this scope, wherever new events of that one go."""
+        event = self._open.timeline(scope).note(kind, data)
+        if self._open.files is not None:
+            self._open.files.show_day(event["ts"][:10], scope)
+        self._open.changed()
+        return event
+
+    def read(self, days: tuple[str, str] | None = None) -> list[dict[str, Any]]:
+        """All events in order; `days` limits to UTC days (`2026-11-23`) from the first to the last."""
+        self._open.look()
+        tokens = self._open.scopes.stack(self._scope) if self._scope else [""]
+        stack = Stack([self._open.memories.in_scope(token) for token in tokens])
+        return [noted.event for noted in stack.timeline(days)]

@@ -1,0 +1,88 @@
+"""`memory.versions`: the versions of a memory that were published, and the texts that one memory has had."""
+
+from __future__ import annotations
+
+from ipfsmem.causal.entries import entry_place, memory_name
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables import meta
+from ipfsmem.errors import NotFoundError
+from ipfsmem.memories.readings import Reading, Seen
+from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.published.history import Change, DiffLine, LogEntry, changes, find_root, log, open_past
+from ipfsmem.published.versions import History, find_text, history
+
+list_ = list  # `MemoryVersions.list` hides the builtin inside the class
+
+
+class MemoryVersions:
+    """Published versions as far as this device knows them, and older texts as far as it keeps them."""
+
+    def __init__(self, opened: OpenMemory, scope: str) -> None:
+        self._open = opened
+        self._replica = opened.replica
+        self._memories = opened.memories.in_scope(scope)
+
+    def list(self) -> list_[LogEntry]:
+        """The roots that this device knows, newest first."""
+        with self._replica.reading():
+            return log(self._replica)
+
+    def of(self, key: str) -> History:
+        """Every text of a memory that this device can find, now and in the roots that it keeps, the newest first."""
+        self._open.take(key, self._memories.scope)
+        return history(self._memories, key)
+
+    def restore(
+        self, root: str | None, key: str, *, text: str | None = None, seen: Seen | None = None
+    ) -> Reading:
+        """Bring an older text of a memory back: what `root` shows, or the one whose SHA-256 begins with `text`.
+
+        It replaces what `seen` was shown, else what is shown now (or the forget). Raises NotFoundError, UsageError,
+        ChangedError.
+        """
+        self._open.take(key, self._memories.scope)
+        data, of = find_text(self._memories, key, root, text)
+        written = self._memories.restore(key, data, of, seen=seen)
+        self._open.show(key, self._memories.scope)
+        return written
+
+    def diff(self, root_a: str | None = None, root_b: str | None = None) -> list_[DiffLine]:
+        """Memories that differ between two states: `root_a` (None: the root published last) and `root_b` (None: now)."""
+        with self._replica.transaction():
+            before = open_past(self._replica, published_root(self._replica, root_a)).tree
+            if root_b is None:
+                after = self._replica.store.checkpoint(folders=self._open.mode.published)
+            else:
+                after = open_past(self._replica, find_root(self._replica, root_b)).tree
+            lines = []
+            for change in changes(before, after):
+                name = memory_name(change.name)
+                if name is None:
+                    continue
+                there = self._memories.in_scope(name.scope)
+                old = there.whole_view(name.key, change.before).data
+                new = there.whole_view(name.key, change.after).data
+                if old != new:
+                    kind: Change = "added" if old is None else "removed" if new is None else "changed"
+                    lines.append(DiffLine(entry_place(change.name), kind, old, new))
+            return lines
+
+
+def published_root(replica: Replica, root: str | None) -> CID:
+    """The address of a version that this device knows: `root` or its beginning, None for the one published last.
+
+    Raises NotFoundError.
+    """
+    if root is not None:
+        return find_root(replica, root)
+    mode = replica.config.mode
+    known = replica.db.get_meta(meta.ROOT)
+    if known is None and not mode.published:
+        raise NotFoundError(
+            f"a memory in mode {mode} publishes nothing, so there is no published state of it",
+            hint="What it is now: ipfsmem list. Copies to compare with later: ipfsmem export --out FILE.",
+        )
+    if known is None:
+        raise NotFoundError("nothing was published yet", hint="Publish with: ipfsmem sync.")
+    return parse_cid(known.decode())
