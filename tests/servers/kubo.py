@@ -33,6 +33,7 @@ class FakeKubo:
         self.authorization = authorization
         self.cloud = SimCloud()
         self.pins: dict[CID, str] = {}
+        self.let_go: list[CID] = []  #: roots that for a moment no pin held, themselves or above them
         self.records: dict[str, bytes] = {}  #: in the node's own store
         self.network: dict[str, bytes] = {}  #: in the DHT
         self.delay = 0.0  #: seconds that a question to the DHT, or a put, takes
@@ -122,8 +123,11 @@ class FakeKubo:
         return web.json_response({"Pins": [str(root)]})
 
     async def _pin_rm(self, request: web.Request) -> web.StreamResponse:
-        if self.pins.pop(self._argument(request), None) is None:
+        root = self._argument(request)
+        if self.pins.pop(root, None) is None:
             raise _Failed("not pinned or pinned indirectly")
+        if not self.is_held(root):
+            self.let_go.append(root)
         return web.json_response({"Pins": []})
 
     async def _pin_ls(self, request: web.Request) -> web.StreamResponse:
@@ -213,6 +217,10 @@ class FakeKubo:
         await self._asks(request)
         self.published.append((request.query["key"], request.query["arg"]))
         return web.json_response({"Name": "k51", "Value": request.query["arg"]})
+
+    def is_held(self, root: CID) -> bool:
+        """Whether a collection of garbage would leave the tree of this root."""
+        return any(root in self.cloud.tree(pinned) for pinned in self.pins)
 
     def _argument(self, request: web.Request) -> CID:
         return parse_cid(request.query["arg"])

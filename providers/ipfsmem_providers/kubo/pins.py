@@ -3,7 +3,12 @@
 A pin's name is a list of entries, `<name>@<milliseconds>`, with commas between, so that one root can stand under
 several names and each knows when it was made. Whatever else is in a pin's name is left as it is, and a pin that
 somebody else named exactly so counts, without a time. A pin that had no name when ours was added keeps an empty entry
-in front, so that it stays when ours goes. js-ipfs keeps the same text in a pin's metadata. Nothing here moves blocks.
+in front, so that it stays when ours goes. js-ipfs keeps the same text in a pin's metadata. Nothing here moves blocks
+of memories.
+
+Nodes before Kubo 0.35, and js-ipfs, do not rename a pin: it is removed and made anew. A folder with the root in it is
+pinned meanwhile (a holder): without it a node that collects its garbage in between, or that is killed then, loses the
+tree and the names that others gave to it.
 """
 
 from __future__ import annotations
@@ -11,13 +16,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 
 from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.dagpb import Link
+from ipfsmem.content.unixfs import Directory, directory
 from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem.provider.contract import Pin
+from ipfsmem_providers.http.body import Multipart, SpooledCar
 from ipfsmem_providers.kubo.rpc import CommandFailed, KuboRpc
 
 #: Kubo takes names of so many bytes.
@@ -28,6 +36,8 @@ _TRIES: Final = 3
 #: Since this version of Kubo a second `pin/add` gives a pin another name.
 _RENAMES: Final = (0, 35)
 _META: Final = "ipfsmem"
+#: The name of a holder begins so, and goes on with the text of the pin that it stands in for.
+_HOLDS: Final = "ipfsmem holds:"
 _ENTRY: Final = re.compile(r"([^@,]*)@(\d{1,15})")
 _PLAIN: Final = " !\"#$&'()*+-./:;<=>?[\\]^_`{|}~"
 
@@ -87,6 +97,10 @@ class Pins:
     async def _add(self, root: CID, name: str, now: int) -> tuple[Pin, dict[CID, str]]:
         """The pin, and what the node lists under that name."""
         known, listed = await self._find(root, name)
+        holder = _holder(root)
+        if holder.cid in listed:  # an earlier `_replace` was cut off
+            await self._put_back(root, unquote(listed[holder.cid].removeprefix(_HOLDS)))
+            known, listed = await self._find(root, name)
         if known is not None:
             return known, listed
         before = await self.text_of(root)
@@ -98,9 +112,10 @@ class Pins:
                 break
             # Older nodes keep the first name, js-ipfs the first metadata; or somebody else named it at the same moment.
             text = before if _time(before, name) is not None else _more(root, before, name, now)
-            if not await self._rpc.at_least(*_RENAMES):
-                await self._remove(root)
-            await self._set(root, text)
+            if await self._rpc.at_least(*_RENAMES):
+                await self._set(root, text)
+            else:
+                await self._replace(root, text)
             made, listed = await self._find(root, name)
         if made is None and not await self._rpc.is_js() and not await self._rpc.at_least(0, 29):
             raise ProviderRefused(
@@ -142,8 +157,30 @@ class Pins:
             return
         await self._set(pin.cid, _join(rest))
         if _time((await self._all(pin.name)).get(pin.cid, ""), pin.name) is not None:
-            await self._remove(pin.cid)
-            await self._set(pin.cid, _join(rest))
+            await self._replace(pin.cid, _join(rest))
+
+    async def _replace(self, root: CID, text: str) -> None:
+        """Give a pin another text by removing it and making it anew, while a holder is pinned that has the text in its name."""
+        holder = _holder(root)
+        named = f"{_HOLDS}{_quoted(text)}"
+        with await SpooledCar.write(holder.cid, holder.blocks) as car:
+            form = Multipart().file("file", "holder.car", car, car.content_type)
+            await self._rpc.call("dag/import", {"pin-roots": "false"}, body=form, what="import a CAR")
+        await self._set(holder.cid, named if len(named.encode()) <= _NAME_MAX else "")
+        await self._remove(root)
+        await self._set(root, text)
+        await self._remove(holder.cid)
+
+    async def _put_back(self, root: CID, text: str) -> None:
+        """What `_replace` was about to do, with the entries that the root was given since."""
+        names = {_name(entry) for entry in _split(text)}
+        now = await self.text_of(root)
+        given = [entry for entry in _split(now or "") if _name(entry) not in names]
+        if now is None:
+            await self._set(root, text)
+            await self._remove(_holder(root).cid)
+        else:
+            await self._replace(root, _join([*_split(text), *given]))
 
     async def _find(self, root: CID, name: str) -> tuple[Pin | None, dict[CID, str]]:
         """The pin of a root under a name, and all that the node lists under that name."""
@@ -178,6 +215,11 @@ class Pins:
                 except FormatError:
                     continue  # a kind of CID that is none of ours
         return found
+
+
+def _holder(root: CID) -> Directory:
+    """A folder with nothing but the root in it: while it is pinned, so is all below the root."""
+    return directory([Link("root", root, 0)])
 
 
 def _text(line: _Line) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from ipfsmem_providers.http.body import Multipart
 from ipfsmem_providers.http.policy import Retry, Timeouts, Timing
 from ipfsmem_providers.kubo import KuboProvider
@@ -228,8 +229,51 @@ def test_p3_an_import_keeps_every_name_of_a_pinned_root(url: str, kubo: FakeKubo
         [pin] = await provider.pins("vault one")
         await provider.unpin(pin)
         assert kubo.pins == {TREE.cid: "my own, with a comma"}
+        assert (
+            TREE.cid not in kubo.let_go
+        )  # a node that collects its garbage at any moment of it leaves the tree
 
     run(body())
+
+
+@pytest.mark.parametrize("version", ["0.30.0", "0.34.1"])
+@pytest.mark.parametrize("again", ["upload", "pin"])
+def test_a_new_name_that_is_cut_off_loses_neither_the_tree_nor_the_other_names(
+    version: str, again: str
+) -> None:
+    """Nodes before 0.35 take no second name: the pin was removed and made anew, and what failed in between left the tree to
+    the node's garbage collection, and took the user's own name away."""
+    kubo = FakeKubo(version)
+    kubo.cloud.blocks.update(TREE.blocks)
+    kubo.pins[TREE.cid] = "my own, with a comma@7"
+
+    async def broken(request: web.Request) -> web.StreamResponse:
+        return web.json_response({"Message": "disk is full", "Code": 0, "Type": "error"}, status=500)
+
+    async def body(url: str) -> None:
+        remove = kubo._pin_rm
+
+        async def remove_and_break(request: web.Request) -> web.StreamResponse:
+            kubo.faults.add("POST", "pin/add", broken, -1)
+            return await remove(request)
+
+        kubo._pin_rm = remove_and_break  # type: ignore[method-assign]
+        with pytest.raises(ProviderUnavailable):
+            await opened(url).pin(TREE.cid, "n")
+        assert TREE.cid not in kubo.pins and kubo.is_held(TREE.cid)
+        assert await opened(url).pins("n") == [] == await opened(url).pins("my own, with a comma")
+        kubo.faults.clear()
+        kubo._pin_rm = remove  # type: ignore[method-assign]
+        provider = opened(url)
+        if again == "upload":
+            await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        pin = await provider.pin(TREE.cid, "n")
+        assert list(kubo.pins) == [TREE.cid] and kubo.pins[TREE.cid].startswith("my own, with a comma@7,n@")
+        await provider.unpin(pin)
+        assert kubo.pins == {TREE.cid: "my own, with a comma@7"} and TREE.cid not in kubo.let_go
+
+    with serve(kubo.app) as url:
+        run(body(url))
 
 
 def test_p3_a_pin_that_the_user_made_without_a_name_stays(url: str, kubo: FakeKubo) -> None:
