@@ -253,9 +253,9 @@ def test_s15_a_diff_of_very_many_lines_is_shown_in_time() -> None:
 
     old = [str(n * 7 % 9973) for n in range(60_000)]
     new = [str(n * 11 % 9973) for n in range(60_000)]
-    start = time.perf_counter()
+    start = time.process_time()
     found = list(differences(["same", *old, "end"], ["same", *new, "end"]))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert sum(line[:1] == "-" for line in found) == sum(line[:1] == "+" for line in found) > 50_000
     assert "-same" not in found and "+end" not in found
     small = list(differences(["same"] * 5000 + ["a"], ["same"] * 5000 + ["b"]))

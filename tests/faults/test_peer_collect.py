@@ -9,9 +9,11 @@ import http.client
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from aiohttp import web
 from ipfsmem_providers.peer import PeerProvider
 
 from ipfsmem.content.car import car_bytes
@@ -163,19 +165,31 @@ def test_a_store_that_lets_go_by_itself_frees_nothing(tmp_path: Path) -> None:
 
 
 def test_asked_twice_at_once_it_runs_once(stick: Stick) -> None:
-    runs = []
+    runs, asked = [], []
 
     class Slow(SimProvider):
         async def collect(self) -> int:
             runs.append(1)
-            await asyncio.sleep(0.3)
+            while len(asked) < 4:
+                await asyncio.sleep(0.01)
             return 7
+
+    def app() -> web.Application:
+        @web.middleware
+        async def counted(request: web.Request, handler: Any) -> web.StreamResponse:
+            asked.append(request.path)
+            answer: web.StreamResponse = await handler(request)
+            return answer
+
+        made = serving.app(Slow(), token=TOKEN)
+        made.middlewares.append(counted)
+        return made
 
     async def many(url: str) -> list[int]:
         return await asyncio.gather(*(peer(url).collect() for _ in range(4)))
 
-    with serve(lambda: serving.app(Slow(), token=TOKEN)) as url:
-        assert asyncio.run(many(url)) == [7] * 4 and len(runs) == 1
+    with serve(app) as url:
+        assert asyncio.run(many(url)) == [7] * 4 and len(runs) == 1 and len(asked) == 4
         assert asyncio.run(peer(url).collect()) == 7 and len(runs) == 2
 
 

@@ -37,6 +37,7 @@ class FakeKubo:
         self.records: dict[str, bytes] = {}  #: in the node's own store
         self.network: dict[str, bytes] = {}  #: in the DHT
         self.delay = 0.0  #: seconds that a question to the DHT, or a put, takes
+        self.waits: list[tuple[float, float]] = []  #: from when to when each such question made somebody wait
         self.nameless = False  #: as IPFS Cluster's proxy: takes names of pins and tells none
         self.keys = ["self"]
         self.published: list[tuple[str, str]] = []
@@ -194,9 +195,20 @@ class FakeKubo:
         """The network takes its time, up to the `timeout` of the request."""
         match = re.fullmatch(r"(\d+)s", request.query.get("timeout", ""))
         most = float(match[1]) if match else self.delay
+        began = asyncio.get_running_loop().time()
         await asyncio.sleep(min(self.delay, most))
+        self.waits.append((began, began + min(self.delay, most)))
         if self.delay > most:
             raise _Failed("context deadline exceeded")
+
+    def waited(self) -> int:
+        """How many times it made somebody wait since the last look: waits side by side are one."""
+        times, until = 0, 0.0
+        for began, ended in sorted(self.waits):
+            times += began >= until
+            until = max(until, ended)
+        self.waits.clear()
+        return times
 
     async def _swarm_connect(self, request: web.Request) -> web.StreamResponse:
         address = request.query["arg"]

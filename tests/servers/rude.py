@@ -7,16 +7,14 @@ import contextlib
 import socket
 import struct
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-@contextlib.contextmanager
-def rude(talk: Talk) -> Iterator[str]:
-    """The URL of a server that does `talk` with every connection, once the head of a request has come."""
-    ready = threading.Event()
-    state: dict[str, object] = {}
+@contextlib.asynccontextmanager
+async def rude_here(talk: Talk) -> AsyncIterator[str]:
+    """The URL of a server that does `talk` with every connection, once the head of a request has come; in this loop."""
 
     async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(Exception, asyncio.CancelledError):
@@ -25,17 +23,30 @@ def rude(talk: Talk) -> Iterator[str]:
         with contextlib.suppress(Exception):
             writer.close()
 
-    async def main() -> None:
-        server = await asyncio.start_server(connection, "127.0.0.1", 0)
-        ended = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        state["stop"] = lambda: loop.call_soon_threadsafe(ended.set)
-        state["url"] = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        ready.set()
-        await ended.wait()
+    before = asyncio.all_tasks()
+    server = await asyncio.start_server(connection, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
         server.close()
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        for task in asyncio.all_tasks() - before:
             task.cancel()
+
+
+@contextlib.contextmanager
+def rude(talk: Talk) -> Iterator[str]:
+    """The same in a thread, for tests that have event loops of their own."""
+    ready = threading.Event()
+    state: dict[str, object] = {}
+
+    async def main() -> None:
+        async with rude_here(talk) as url:
+            ended = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            state["stop"] = lambda: loop.call_soon_threadsafe(ended.set)
+            state["url"] = url
+            ready.set()
+            await ended.wait()
 
     thread = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
     thread.start()

@@ -663,9 +663,9 @@ def test_trace_e19_a_thousand_revokes(capsys: pytest.CaptureFixture[str]) -> Non
     times = {}
 
     def timed(what: str, work: Callable[[], Ring]) -> Ring:
-        started = time.perf_counter()
+        started = time.process_time()
         made = work()
-        times[what] = time.perf_counter() - started
+        times[what] = time.process_time() - started
         return made
 
     mine = timed("restored", lambda: Ring.restore(dump))

@@ -716,9 +716,9 @@ def test_s15_long_lines_cost_as_much_as_reading_them(lab: Lab) -> None:
         other = "".join(rolls.choice("ab ") for _ in range(size)).encode()
         best = 1e9
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             read_before(b"one\n%b\n" % other, b"one\n%b\n" % line, [b"one\n"])
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.process_time() - start)
         return best
 
     assert took(160_000) < 100 * took(10_000) + 0.05

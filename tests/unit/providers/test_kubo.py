@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -30,7 +29,8 @@ from ipfsmem.vault.opening import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.kubo import FakeKubo
 from tests.servers.rude import rude
-from tests.servers.threaded import serve
+from tests.servers.threaded import serve, serve_here
+from tests.support import virtual_time
 from tests.unit.provider.test_contract import (  # noqa: F401
     NAME,
     block,
@@ -125,12 +125,6 @@ def test_todays_kubo_puts_records_into_the_network(url: str, kubo: FakeKubo) -> 
     run(body())
 
 
-def _took(work: Callable[[], Any]) -> float:
-    started = time.monotonic()
-    work()
-    return time.monotonic() - started
-
-
 def test_p2_a_sync_waits_for_no_dht(tmp_path: Path) -> None:
     """Finding P2. The DHT takes its time: what is new waits for it once, for all names together; nothing new, not at all."""
     kubo = FakeKubo("0.43.1")
@@ -140,11 +134,13 @@ def test_p2_a_sync_waits_for_no_dht(tmp_path: Path) -> None:
         assert kubo.network == kubo.records != {}
         kubo.delay = 0.5
         one.write("note", "another")
-        took = _took(lambda: asyncio.run(one.sync()))
-        assert 1.0 <= took < 2.0  # the question that `name/put` asks, and the put
+        kubo.waited()
+        asyncio.run(one.sync())
+        assert kubo.waited() == 2  # the question that `name/put` asks, and the put
         assert kubo.network == kubo.records
         kubo.delay = 30.0
-        assert _took(lambda: asyncio.run(one.sync())) < 1.0
+        asyncio.run(one.sync())
+        assert kubo.waited() == 0
         with _memory(tmp_path / "two", url) as two:  # its names and its first root are new
             assert two.read("note").file.body == "another"  # type: ignore[union-attr]
         report = asyncio.run(_written(one))
@@ -157,53 +153,55 @@ async def _written(memory: Memory) -> SyncReport:
     return await memory.sync()
 
 
-def test_p2_with_the_network_on_a_slow_one_is_waited_for_within_one_bound(url: str, kubo: FakeKubo) -> None:
+def test_p2_with_the_network_on_a_slow_one_is_waited_for_within_one_bound(kubo: FakeKubo) -> None:
     """Finding P2. All names of a sync share the wait, and a look that took too long is there the next time."""
     if kubo.number < (0, 40):
         return
     names = [ipns_name(bytes([number]) * 32) for number in range(1, 6)]
 
     async def body() -> None:
-        provider = opened(url, kubo_network="on", kubo_patience="1")
-        await provider.put_name(NAME, record(5))
-        await provider.settle()
-        kubo.network[NAME] = record(8)
-        kubo.delay = 1.5
-        started = time.monotonic()
-        assert await provider.get_name(NAME) == record(5)
-        for name in names:
-            assert await provider.get_name(name) is None
-        assert time.monotonic() - started < 1.4
-        assert kubo.requests.count("name/put") == 1
-        await provider.close()
+        now = asyncio.get_running_loop().time
+        async with serve_here(kubo.app()) as url:
+            provider = opened(url, kubo_network="on", kubo_patience="1", timing=Timing(now=now))
+            await provider.put_name(NAME, record(5))
+            await provider.settle()
+            kubo.network[NAME] = record(8)
+            kubo.delay = 1.5
+            started = now()
+            assert await provider.get_name(NAME) == record(5)
+            for name in names:
+                assert await provider.get_name(name) is None
+            assert now() - started == pytest.approx(1.0)
+            assert kubo.requests.count("name/put") == 1
+            await provider.close()
 
-    run(body())
+    virtual_time.run(body())
 
 
-def test_p2_what_the_network_answers_late_is_used_the_next_time(url: str, kubo: FakeKubo) -> None:
+def test_p2_what_the_network_answers_late_is_used_the_next_time(kubo: FakeKubo) -> None:
     if kubo.number < (0, 40):
         return
 
     async def body() -> None:
-        now = [0.0]
-        provider = opened(url, kubo_network="on", kubo_patience="30", timing=Timing(now=lambda: now[0]))
-        kubo.network[NAME] = record(8)
-        kubo.delay = 0.3
-        assert await provider.get_name(NAME) == record(8)
-        now[0] += 700.0
-        looking = asyncio.create_task(provider.get_name(NAME))
-        await asyncio.sleep(0.1)
-        looking.cancel()  # whoever asked does not wait; the look goes on
-        await asyncio.sleep(0.5)
-        asked = kubo.requests.count("name/get")
-        assert await provider.get_name(NAME) == record(8)
-        assert (
-            kubo.requests.count("name/get") == asked + 1
-        )  # the node's own store; the network was asked before
-        assert await provider.get_name(NAME) is None  # and is not asked again at once
-        await provider.close()
+        now = asyncio.get_running_loop().time
+        async with serve_here(kubo.app()) as url:
+            provider = opened(url, kubo_network="on", kubo_patience="30", timing=Timing(now=now))
+            kubo.network[NAME] = record(8)
+            kubo.delay = 0.3
+            assert await provider.get_name(NAME) == record(8)
+            await asyncio.sleep(700)
+            looking = asyncio.create_task(provider.get_name(NAME))
+            await asyncio.sleep(0.1)
+            looking.cancel()  # whoever asked does not wait; the look goes on
+            await asyncio.sleep(0.5)
+            asked = kubo.requests.count("name/get")
+            assert await provider.get_name(NAME) == record(8)
+            # The node's own store; the network was asked before.
+            assert kubo.requests.count("name/get") == asked + 1
+            assert await provider.get_name(NAME) is None  # and is not asked again at once
+            await provider.close()
 
-    run(body())
+    virtual_time.run(body())
 
 
 # -- pins of others ---------------------------------------------------------------------------------------------------
