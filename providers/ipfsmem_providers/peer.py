@@ -1,7 +1,10 @@
 """The `peer` provider: another ipfsmem that serves its blocks (`ipfsmem serve`).
 
-`peer:http://127.0.0.1:8787` (PEER_URL when nothing is said), with its token in PEER_TOKEN (http/tokens.py: each
-peer gets its own); settings of the same names in lower case win over the environment. Everything the contract knows; reading works without a token. The other side is
+    peer:<URL>       such as peer:http://127.0.0.1:8787
+    PEER_URL         the URL, when the spec names none
+    PEER_TOKEN       its token, a token for each peer (http/tokens.py); reading works without one
+
+Settings of the same names in lower case win over the environment. It can do everything in the contract. The server is
 ipfsmem/http/blocks.py, whose heading lists the calls.
 """
 
@@ -39,7 +42,7 @@ _CAPABILITIES: Final = Capabilities(
 )
 _ANSWER_MAX: Final = 8 * 1024 * 1024
 _PINS_AT_ONCE: Final = 4_000
-#: A collection reads all folders of all trees there, and may write packs anew, before it answers.
+#: Seconds without progress while the peer collects: it reads all folders of all trees, and may rewrite packs, before it answers.
 _COLLECT_SECONDS: Final = 900.0
 
 
@@ -99,7 +102,7 @@ class PeerProvider(ProviderBase):
         self._gateway = GatewayClient(self._http, self._url)
         self._capabilities = replace(_CAPABILITIES, listing=bool(token))
         self._name = f"peer:{self._http.redact(self._url)}"
-        # What the last answer to `has` said beside; None when it was used.
+        # The damaged blocks that the last answer to `has` named; None once `lacking` has returned them.
         self._lacking: list[CID] | None = None
 
     @property
@@ -109,11 +112,11 @@ class PeerProvider(ProviderBase):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Everything; what is stored is listed to who has the token."""
+        """Everything; `listing` needs the token."""
         return self._capabilities
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
-        """Send one CAR; all of it is checked there before any of it is stored."""
+        """Send one CAR; the peer checks all of it before it stores any of it."""
         with await SpooledCar.write(root, blocks) as car:
             answer = await self._http.request(
                 "POST", f"{self._url}/car", params={"root": str(root), "name": name}, body=car,
@@ -122,28 +125,28 @@ class PeerProvider(ProviderBase):
         return self._cid(answer.decode(_Root).root)
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
-        """One request."""
+        """The blocks that the peer says it has, in one request."""
         if not cids:
             return set()
         by_text = {str(cid): cid for cid in cids}
         return {by_text[text] for text in (await self._ask(by_text)).cids if text in by_text}
 
     async def lacking(self) -> list[CID]:
-        """What was found damaged there; without a request when `has` was asked since the last time."""
+        """Blocks that were found damaged there; no request when `has` was called since the last time."""
         if self._lacking is None:
             await self._ask(())
         found, self._lacking = self._lacking or [], None
         return found
 
     async def collect(self) -> int:
-        """Let the other side let go of what no pin needs, by its own rules (a day between mark and removal)."""
+        """Let the peer remove blocks that no pin needs, by its own rules (a day between mark and removal). Bytes that are free."""
         answer = await self._http.request(
             "POST", f"{self._url}/collect", idempotent=True, stall=_COLLECT_SECONDS, what="free space"
         )
         return max(0, answer.decode(_Freed).freed)
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """One request; checked blocks. What was not asked for is left out."""
+        """Checked blocks, in one request. Others than `cids` are left out."""
         wanted = set(cids)
         found: dict[CID, bytes] = {}
         if not wanted:
@@ -164,11 +167,11 @@ class PeerProvider(ProviderBase):
         return found
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """The same: the other side serves what it stores."""
+        """As `get_blocks`: a peer serves only what it stores."""
         return await self.get_blocks(cids)
 
     async def listing(self) -> dict[str, int]:
-        """What the other side lists; nothing where its store cannot."""
+        """What the peer lists; empty where its store cannot list."""
         answer = await self._http.request(
             "GET", f"{self._url}/listing", max_bytes=_ANSWER_MAX, allow={404}, what="list what is stored"
         )
@@ -194,12 +197,12 @@ class PeerProvider(ProviderBase):
         return [self._pin(pin) for pin in answer.decode(_Pins).pins if pin.name == name]
 
     async def unpin(self, pin: Pin) -> None:
-        """Take one pin off the list there."""
+        """Remove one pin there."""
         params = {"cid": str(pin.cid), "name": pin.name, "handle": pin.handle}
         await self._http.request("DELETE", f"{self._url}/pins", params=params, allow={404}, what="unpin")
 
     async def unpin_all(self, pins: Sequence[Pin]) -> None:
-        """Take many off the list there, a few thousand in a request."""
+        """Remove many pins there, a few thousand in a request."""
         for start in range(0, len(pins), _PINS_AT_ONCE):
             part = pins[start : start + _PINS_AT_ONCE]
             entries = [{"cid": str(pin.cid), "name": pin.name, "handle": pin.handle} for pin in part]
@@ -208,7 +211,7 @@ class PeerProvider(ProviderBase):
             )
 
     async def put_name(self, name: str, record: bytes) -> None:
-        """Offer a record; checked here first."""
+        """Offer a record, which is checked here first."""
         name, _ = checked_record(name, record)
         await self._http.request(
             "PUT", f"{self._url}/routing/v1/ipns/{name}", headers={"Content-Type": RECORD_TYPE}, body=record,
@@ -216,7 +219,7 @@ class PeerProvider(ProviderBase):
         )  # fmt: skip
 
     async def get_name(self, name: str) -> bytes | None:
-        """The record that it has for a name."""
+        """The record that the peer has for a name, unchecked; None without one."""
         return await self._gateway.record(canonical_name(name), ours=True)
 
     async def close(self) -> None:

@@ -1,16 +1,20 @@
 """The `pinning_service` provider: any service that speaks the Pinning Service API 1.0.0.
 
-    pinning_service:<endpoint>   such as https://api.example.com/psa (PINNING_SERVICE_URL when nothing is said)
+    pinning_service:<endpoint>   such as https://api.example.com/psa
+    PINNING_SERVICE_URL        the endpoint, when the spec names none
     PINNING_SERVICE_TOKEN      the access token; of several services each its own (http/tokens.py)
     PINNING_SERVICE_ORIGINS    addresses (/ip4/.../p2p/...) of a node that holds the blocks, with commas
     PINNING_SERVICE_PATIENCE   seconds to wait for a pin to be made; 5
     PINNING_SERVICE_GATEWAY    trustless gateways to read from, with commas
 
-Settings of the same names in lower case win over the environment. This API cannot upload: the service fetches what it
-is to pin from the network. So it goes together with a provider that holds the blocks where the network finds them,
-such as `kubo` with its addresses as origins: what is published there is pinned here too, and stays when that node is
-gone. The service says which of its nodes fetch (`delegates`), and the node beside it is told to connect to them. That can take hours: until the service says that it has everything, `pin` says ProviderUnavailable and the next
-sync looks again, so no older root is given up for one that is only asked for. A request that failed is asked for anew.
+Settings of the same names in lower case win over the environment.
+
+This API has no uploads: the service fetches what it pins from the network. So it is used beside a provider that holds the
+blocks where the network finds them, such as `kubo` with its addresses as origins: what is published there is pinned here
+too, and stays when that node is gone. The service names those of its nodes that fetch (`delegates`), and the node beside it
+is told to connect to them. Fetching can take hours. Until the service says that it has everything, `pin` raises
+ProviderUnavailable and the next sync looks again, so no older root is unpinned for one that was only asked for. A request
+that failed is replaced by a new one.
 """
 
 from __future__ import annotations
@@ -53,7 +57,7 @@ class PinningServiceProvider(ProviderBase):
     """A pinning service as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
-        """`rest` is the endpoint. No network is touched. ConfigError for settings that cannot do."""
+        """`rest` is the endpoint. No network is touched. ConfigError for settings that cannot be used."""
         settings = settings or {}
 
         def url_of(rest: str) -> str:
@@ -86,7 +90,7 @@ class PinningServiceProvider(ProviderBase):
         reads = self._gateway is not None
         self._capabilities = Capabilities(put=False, pin=True, list=True, unpin=True, blocks=reads, dag=reads)
         self._name = f"pinning_service:{self._http.redact(endpoint)}"
-        #: A service on the internet does not choose addresses of this network for our node to call.
+        #: Whether the service is in our own network. One on the internet may not make our node call addresses in our network.
         self._own_network = not is_public(URL(endpoint).host or "") and _is_address(URL(endpoint).host or "")
         self._delegates: tuple[str, ...] = ()
 
@@ -101,7 +105,7 @@ class PinningServiceProvider(ProviderBase):
         return self._capabilities
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
-        """Not here."""
+        """Refused: the API has no uploads."""
         raise ProviderRefused(
             f"{self._name} takes no uploads: a pinning service fetches what it pins",
             hint="Use it beside a provider that holds the blocks, such as kubo.",
@@ -123,7 +127,7 @@ class PinningServiceProvider(ProviderBase):
     async def pin(self, root: CID, name: str) -> Pin:
         """Ask for a pin unless it is there; a request that failed is replaced by a new one.
 
-        ProviderUnavailable when it is not done within PINNING_SERVICE_PATIENCE; the request stays and is listed.
+        ProviderUnavailable when it is not done within PINNING_SERVICE_PATIENCE; the request stays in the list.
         """
         known = [found for found in await self._client.list(name=name, cid=root) if found.cid == root]
         there = [found for found in known if found.status in _LISTED]
@@ -142,11 +146,11 @@ class PinningServiceProvider(ProviderBase):
         return Pin(root, name, request.id, request.created)
 
     def fetchers(self) -> list[str]:
-        """Those of the service's delegates that a node can be told to call: with a peer, and at a public address."""
+        """The service's delegates that our node may be told to call: those with a peer id and, by the internet, a public address."""
         return [one for one in self._delegates if _can_be_called(one, own_network=self._own_network)]
 
     async def pins(self, name: str) -> list[Pin]:
-        """Roots under this name, newest first; those that the service has yet to fetch too."""
+        """Pins with this name, newest first; also those that the service is still fetching."""
         found = [
             Pin(request.cid, name, request.id, request.created)
             for request in await self._client.list(name=name, statuses=_LISTED)
@@ -154,12 +158,12 @@ class PinningServiceProvider(ProviderBase):
         return sorted(found, key=lambda pin: (-pin.created, pin.handle))
 
     async def unpin(self, pin: Pin) -> None:
-        """Take one request off the list. One that was never there is gone."""
+        """Remove one request. That it is missing is no error."""
         if pin.handle:
             await self._client.delete(pin.handle)
 
     async def status(self, pin: Pin) -> Request | None:
-        """What the service says about a pin now; None when it does not know it."""
+        """The state of a pin at the service now; None when the service does not know it."""
         return await self._client.status(pin.handle)
 
     async def close(self) -> None:
@@ -176,7 +180,7 @@ class PinningServiceProvider(ProviderBase):
         return await self._client.add(root, name, origins=self._origins)
 
     async def _wait(self, request: Request) -> Request:
-        """Look again until it is pinned or failed, while patience lasts."""
+        """Look until the request is pinned or failed, or patience ends."""
         polling = Polling(self._http.timing, self._patience)
         while request.status not in (PINNED, FAILED) and await polling.pause():
             request = await self._client.status(request.id) or request
@@ -184,7 +188,7 @@ class PinningServiceProvider(ProviderBase):
 
 
 def _age(request: Request) -> tuple[int, int, str]:
-    """What is furthest first, then the oldest: devices that ask at once agree on one."""
+    """Sorts the request that is furthest first, then the oldest: devices that ask at the same time choose the same one."""
     return -STATUSES.index(request.status), request.created, request.id
 
 

@@ -1,8 +1,8 @@
-"""A client of the Pinning Service API 1.0.0: add, look, list, replace, delete. Requests and answers, nothing about memories.
+"""A client of the Pinning Service API 1.0.0 (ipfs.github.io/pinning-services-api-spec): add, status, list, replace, delete.
 
 Services differ from the specification in every direction, so answers are read leniently: entries that cannot be read
-are passed over, and only what makes the whole answer useless is an error. The API has no cursor; pages go back in time
-and overlap by a millisecond, as entries of the same instant would else be lost between two pages.
+are passed over, and only an answer that is useless as a whole is an error. The API has no cursor; pages go back in time
+and overlap by a millisecond, as entries of one instant would otherwise be lost between two pages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STATUSES: Final = (QUEUED, PINNING, PINNED, FAILED)
 #: Longest name and most origins that the specification allows.
 NAME_MAX: Final = 255
 ORIGINS_MAX: Final = 20
-#: Addresses of a service that are used; the specification allows so many.
+#: Delegates that are used at most; the specification allows no more.
 DELEGATES_MAX: Final = 20
 _PAGE: Final = 1_000
 _PAGES_MAX: Final = 1_000
@@ -37,15 +37,15 @@ _LIST_MAX: Final = 16 * 1024 * 1024
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What a service says about one pin that was asked for."""
+    """A pin request as the service describes it (PinStatus)."""
 
     id: str
     status: str
     cid: CID
     name: str
-    created: int  #: milliseconds since 1970 UTC; 0 when it does not say
-    why: str = ""  #: the service's words, mostly about a failure
-    delegates: tuple[str, ...] = ()  #: addresses of its nodes that fetch this
+    created: int  #: milliseconds since 1970 UTC; 0 when unknown
+    why: str = ""  #: the service's explanation, mostly of a failure
+    delegates: tuple[str, ...] = ()  #: multiaddrs of its nodes that fetch this
 
 
 class _PinObject(msgspec.Struct):
@@ -68,24 +68,24 @@ class _Results(msgspec.Struct):
 
 
 class PinningClient:
-    """One service for one token."""
+    """A pinning service as the holder of one token sees it."""
 
     def __init__(self, http: Http, endpoint: str) -> None:
-        """`endpoint` is what users get from their service, without `/pins`."""
+        """`endpoint`: the URL that users get from their service; `/pins` at its end is optional."""
         self._http = http
         self._url = f"{endpoint.rstrip('/').removesuffix('/pins')}/pins"
 
     async def add(
         self, cid: CID, name: str, *, origins: Iterable[str] = (), meta: Mapping[str, str] | None = None
     ) -> Request:
-        """Ask for a pin. Not repeated by itself: look whether it is listed before asking again."""
+        """Ask for a pin. This is never repeated by itself: see whether it is listed before asking again."""
         answer = await self._http.request(
             "POST", self._url, json=_wish(cid, name, origins, meta), what="ask for a pin"
         )
         return self._one(answer)
 
     async def status(self, request_id: str) -> Request | None:
-        """What became of a request; None when the service does not know it."""
+        """The state of a request; None when the service does not know it."""
         answer = await self._http.request("GET", self._at(request_id), allow={404}, what="look at a pin")
         return None if answer.status == 404 else self._one(answer)
 
@@ -98,7 +98,7 @@ class PinningClient:
         origins: Iterable[str] = (),
         meta: Mapping[str, str] | None = None,
     ) -> Request | None:
-        """Put another request in the place of one; None when the service does not know that."""
+        """Replace a request by another one; None when the service does not know the old one."""
         answer = await self._http.request(
             "POST",
             self._at(request_id),
@@ -109,13 +109,13 @@ class PinningClient:
         return None if answer.status == 404 else self._one(answer)
 
     async def delete(self, request_id: str) -> None:
-        """Take a request off the list. Not there any more is success."""
+        """Remove a request. That it is missing is no error."""
         await self._http.request("DELETE", self._at(request_id), allow={404, 410}, what="unpin")
 
     async def list(
         self, *, name: str = "", cid: CID | None = None, statuses: Iterable[str] = STATUSES
     ) -> list[Request]:
-        """All requests that match, oldest page last. Filters that a service ignores are applied here again."""
+        """All requests that match, the newest page first. All filters are applied here too, as some services ignore them."""
         wanted = list(statuses)
         params = {"status": ",".join(wanted), "limit": str(_PAGE)}
         if name:
@@ -136,8 +136,8 @@ class PinningClient:
             times = [time for row in rows if (time := milliseconds(row.created))]
             if count <= len(page.results or ()) or not times or (not new and step == 0):
                 break
-            # One millisecond more than the oldest, so that others of that instant come too; when nothing new came,
-            # the instant itself: a page full of it would else be asked for for ever.
+            # One millisecond more than the oldest, so that others of that instant come too. When that brought nothing new,
+            # the instant itself: a page full of one instant would otherwise be asked for without end.
             step = 1 if new else 0
             params["before"] = _instant(min(times) + step)
         return [
@@ -191,7 +191,7 @@ def _request(row: _Status, redact: Callable[[str], str] = str) -> Request | None
 
 
 def _why(info: Any, redact: Callable[[str], str]) -> str:
-    """`info` is free: the words that explain a status, when there are some."""
+    """The text that explains a status. The fields of `info` are not specified."""
     if isinstance(info, Mapping):
         for key in ("status_details", "error", "reason", "message"):
             if isinstance(info.get(key), str):
@@ -200,7 +200,7 @@ def _why(info: Any, redact: Callable[[str], str]) -> str:
 
 
 def milliseconds(text: str | None) -> int:
-    """An RFC 3339 instant as milliseconds since 1970, rounded down; 0 when it is none."""
+    """An RFC 3339 time as milliseconds since 1970 UTC, rounded down; 0 for anything else."""
     try:
         value = datetime.fromisoformat((text or "").strip().replace("Z", "+00:00"))
         stamp = (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1000

@@ -5,7 +5,7 @@
     FILEBASE_BUCKET                 the bucket, when it is not named above; an IPFS bucket
     FILEBASE_VIA                    s3 (default; needs the extra `filebase` for its signer), or rpc
     FILEBASE_PARTIAL=1              with rpc: send only blocks that are new since the last publish (see below)
-    FILEBASE_ALIAS                  a label at Filebase Names that follows the newest root, for people
+    FILEBASE_ALIAS                  a label at Filebase Names that points at the newest root, for people
     FILEBASE_GATEWAY, FILEBASE_GATEWAY_TOKEN   an own gateway; by default https://ipfs.filebase.io
     FILEBASE_PATIENCE               seconds to wait for a CID or a pin (90)
     FILEBASE_S3_URL, FILEBASE_RPC_URL, FILEBASE_API_URL   other hosts; documents name https://s3.filebase.io for S3 too
@@ -13,12 +13,12 @@
 
 Settings of the same names in lower case win over the environment.
 
-By S3 a publish is one CAR with the whole tree, always: each object is imported by itself, and when an old object is
-deleted to unpin it, blocks that only its CAR brought go with it. So a CAR with new blocks alone would not be safe.
-By RPC (`dag/import`) blocks go into one node's store and a root is pinned with all below it wherever that came from,
-so a partial CAR works as long as the roots before it are still pinned there; when they are not, the import fails and
-says so. As there is no way to ask which blocks are there, that is off unless FILEBASE_PARTIAL says so.
-Both keep our root; another one, or none, is an error.
+By S3 a publish is always one CAR with the whole tree: each object is imported by itself, and deleting an old object to
+unpin it removes blocks that only its CAR brought. So a CAR with new blocks alone would not be safe.
+By RPC (`dag/import`) blocks go into one node's store, and a root is pinned with everything below it, wherever that came from.
+So a CAR with new blocks alone works as long as earlier roots are still pinned there; otherwise the import fails with an
+error. As nobody can ask which blocks are there, that is off unless FILEBASE_PARTIAL turns it on.
+Both ways keep our root; an answer with another root, or none, is an error.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class FilebaseProvider(ProviderBase):
     """A bucket as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
-        """`rest` is the bucket. No network is touched. ConfigError for settings that cannot do."""
+        """`rest` is the bucket. No network is touched. ConfigError for settings that cannot be used."""
         settings = settings or {}
         hint = "Make an access key at console.filebase.com and set FILEBASE_KEY and FILEBASE_SECRET."
         key, secret = needed(settings, "FILEBASE_KEY", hint), needed(settings, "FILEBASE_SECRET", hint)
@@ -101,11 +101,11 @@ class FilebaseProvider(ProviderBase):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Keeps our root; by S3 a root is pinned at upload only, by RPC also afterwards."""
+        """By S3 a root is pinned by its upload only, by RPC also later."""
         return self._capabilities
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
-        """One CAR; answers our root or fails."""
+        """Send one CAR. Returns `root`, or raises."""
         with await SpooledCar.write(root, blocks) as car:
             if self._via == "rpc":
                 answered = await self._rpc.put(root, car)
@@ -114,7 +114,7 @@ class FilebaseProvider(ProviderBase):
         if self._alias is not None:
             try:
                 await self._alias.point(answered)
-            except ProviderError as error:  # the memory is published all the same
+            except ProviderError as error:  # the memory is published without it
                 _log.warning("the alias at filebase was not moved: %s", error)
         return answered
 
@@ -153,7 +153,7 @@ class FilebaseProvider(ProviderBase):
         return await self._bucket.listing()
 
     async def unpin(self, pin: Pin) -> None:
-        """Delete the object, or the pin."""
+        """Delete the object (S3) or the pin (RPC)."""
         if not pin.handle:
             return
         await (self._rpc.unpin(pin) if self._via == "rpc" else self._bucket.delete(pin.handle))

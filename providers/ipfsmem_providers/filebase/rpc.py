@@ -1,7 +1,7 @@
-"""Filebase's other side: CARs by its node's RPC (`dag/import`), pins by the Pinning Service API (psa_client.py), Names.
+"""Filebase without S3: CARs by its node's RPC (`dag/import`), pins by the Pinning Service API (psa_client.py), and Names.
 
-All with tokens made of key, secret and bucket. Names are signed by Filebase with a key of its own, so they are never
-ours: at most an alias for people, and no key of ours is ever sent there.
+The tokens are made of key, secret and bucket. Filebase signs Names with keys of its own, so they serve only as an
+alias for people, and no key of ours is ever sent there.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class _Root(msgspec.Struct):
 
 
 def bucket_token(key: str, secret: str, bucket: str) -> str:
-    """What RPC and PSA take as bearer token."""
+    """The bearer token of RPC and PSA."""
     return base64.b64encode(f"{key}:{secret}:{bucket}".encode()).decode()
 
 
 def names_token(key: str, secret: str) -> str:
-    """What Names take."""
+    """The bearer token of Names."""
     return base64.b64encode(f"{key}:{secret}".encode()).decode()
 
 
 class Rpc:
-    """RPC, PSA and Names for one bucket."""
+    """RPC and PSA of one bucket."""
 
     def __init__(self, http: Http, rpc: str, api: str, patience: float) -> None:
         """`http` carries the bucket token; `rpc` and `api` are base URLs."""
@@ -53,7 +53,7 @@ class Rpc:
         self._patience = patience
 
     async def put(self, root: CID, car: SpooledCar) -> CID:
-        """Import a CAR and pin its root; ProviderRefused for another root, or what the node says against it."""
+        """Import a CAR and pin its root. ProviderRefused when the node does not pin it, or answers another root."""
         form = Multipart().file("file", f"{root}.car", car, car.content_type)
         async with self._http.stream(
             "POST", f"{self._rpc}/api/v0/dag/import?pin-roots=true&stats=false", body=form, idempotent=True,
@@ -80,14 +80,14 @@ class Rpc:
         return root
 
     async def pin(self, root: CID, name: str) -> Pin:
-        """The pin of a root under a name, made if there is none, waited for."""
+        """The pin of a root under a name; it is made when there is none, and waited for."""
         found = await self._client.list(name=name, cid=root, statuses=_LISTED)
         ours = [request for request in found if request.cid == root]
         if ours:
             request = min(ours, key=lambda request: (request.created, request.id))
         else:
             request = await self._client.add(root, name)
-        # Its blocks came with the import, so the first look mostly finds it done.
+        # Its blocks came with the import, so it is mostly done already.
         polling = Polling(self._http.timing, self._patience, at_once=True)
         while request.status in (QUEUED, PINNING):
             if not await polling.pause():
@@ -107,8 +107,8 @@ class Rpc:
         return sorted(pins, key=lambda pin: pin.created, reverse=True)
 
     async def unpin(self, pin: Pin) -> None:
-        """Remove a pin by its request id; not there any more is success. The last one of a root takes the node's own
-        pin along, which `dag/import` made."""
+        """Remove a pin; that it is missing is no error. With the last pin of a root the node's own pin is removed too, which
+        `dag/import` made."""
         await self._client.delete(pin.handle)
         if not await self._client.list(cid=pin.cid, statuses=_LISTED):
             await self._http.request(
@@ -118,7 +118,7 @@ class Rpc:
 
 
 class Alias:
-    """A label at Filebase Names that follows the newest root, for people."""
+    """A label at Filebase Names that points at the newest root, for people."""
 
     def __init__(self, http: Http, api: str, label: str) -> None:
         """`http` carries the names token."""

@@ -1,7 +1,7 @@
-"""Filebase's S3 side: CARs put as objects are imported and pinned, and say their CID in their metadata.
+"""Filebase by S3: an object that is a CAR is imported and pinned, and its metadata then names its CID.
 
-One object a root, at `ipfsmem/<name>/<root>.car`; the list of a name is the list of that prefix. Deleting the object
-unpins. Whether a root stands for what was sent is checked here: an object without a CID was put where nothing is pinned.
+One object for each root, at `ipfsmem/<name>/<root>.car`: the pins under a name are the objects below that prefix, and
+deleting an object unpins. The CID is checked here; an object that gets none lies in a bucket that pins nothing.
 """
 
 from __future__ import annotations
@@ -36,22 +36,23 @@ class Bucket:
     """One bucket."""
 
     def __init__(self, http: Http, signer: Signer, url: str, bucket: str, patience: float) -> None:
-        """`url` of the service; `patience`: seconds to wait for a CID, more for large objects."""
+        """`url`: of the service. `patience`: seconds to wait for a CID; large objects get more."""
         self._http = http
         self._signer = signer
         self._base = f"{url}/{quote(bucket, safe='')}"
         self._bucket = bucket
         self._patience = patience
-        #: Keys under a name when it was listed last: what is not there need not be asked for before it is put.
+        #: Keys below a name when it was listed last: an object that is not among them is put without asking for it first.
         self._listed: dict[str, set[str]] = {}
 
     async def put(self, root: CID, car: SpooledCar, name: str) -> CID:
-        """Put a CAR and wait for its CID: `root`, or ProviderRefused that shows both, and the object is taken away.
-
-        Raises ProviderUnavailable when no CID comes.
+        """Put a CAR, wait for its CID, and return it. When it is not `root`, the object is deleted and ProviderRefused raised;
+        ProviderUnavailable when no CID comes.
         """
         key = _key(root, name)
-        listed = self._listed.pop(name, None)  # until it is put: nobody knows what a PUT that failed has done
+        listed = self._listed.pop(
+            name, None
+        )  # unknown until the PUT succeeds: one that failed may have stored it
         if listed is None or key in listed:
             earlier = await self._cid(key)
             if earlier == str(root):  # an upload whose answer was lost
@@ -83,7 +84,7 @@ class Bucket:
         return sorted(found.values(), key=lambda pin: pin.created, reverse=True)
 
     async def listing(self) -> dict[str, int]:
-        """Every object that we put and its size in bytes."""
+        """All of our objects, with their sizes in bytes."""
         found = {}
         async for page in self._pages(PREFIX):
             for entry in page.iterfind("{*}Contents"):
@@ -94,7 +95,7 @@ class Bucket:
         return found
 
     async def _pages(self, prefix: str) -> AsyncIterator[Element]:
-        """The pages of a list of keys."""
+        """The pages of the list of keys below a prefix."""
         params = {"list-type": "2", "prefix": prefix}
         pages = Pages()
         for _ in range(_PAGES_MAX):
@@ -111,7 +112,7 @@ class Bucket:
             params["continuation-token"] = token
 
     async def delete(self, key: str) -> None:
-        """Delete an object; not there any more is success."""
+        """Delete an object; that it is missing is no error."""
         url = self._url(key)
         await self._call("DELETE", url, self._signer.headers("DELETE", url), what="unpin", ok=(404,))
 
@@ -120,7 +121,7 @@ class Bucket:
             self._listed[name] = {*listed, key}
 
     async def _wait(self, key: str, size: int) -> str:
-        """Ask for the CID until it is there."""
+        """Wait for the CID of an object."""
         polling = Polling(self._http.timing, self._patience + size / 1_000_000, at_once=True)
         while await polling.pause():
             answered = await self._cid(key)
@@ -133,7 +134,7 @@ class Bucket:
         )
 
     async def _cid(self, key: str) -> str:
-        """The CID in an object's metadata, "" without one."""
+        """The CID in an object's metadata; "" without one."""
         url = self._url(key)
         answer = await self._call(
             "HEAD", url, self._signer.headers("HEAD", url), what="ask for a CID", ok=(404,)
@@ -181,7 +182,7 @@ class Bucket:
         raise self._http.failure(answer, what)
 
     async def _why(self) -> None:
-        """Ask what is answered with a body: an answer to HEAD has none, so that a wrong clock looks like a wrong key."""
+        """Raise the reason of a refused HEAD, by a GET: an answer to HEAD has no body, so a wrong clock looks like a wrong key."""
         url = f"{self._base}?list-type=2&max-keys=1"
         await self._call("GET", url, self._signer.headers("GET", url), what="list pins", max_bytes=_LIST_MAX)
 
@@ -205,7 +206,7 @@ def _page(answer: Answer) -> Element:
     text = answer.text
     if "<!" in text[:65536].replace(
         "<!--", ""
-    ):  # no list has a document type; entities could grow without end
+    ):  # a document type could define entities that grow without end
         raise ProviderRefused("filebase answered a list with a document type")
     try:
         page = ElementTree.fromstring(text)  # noqa: S314 - bounded, and no document type gets here

@@ -1,6 +1,6 @@
-"""Signatures for S3 (SigV4) by botocore's own signer, which is imported when the first request is signed.
+"""Signatures of S3 requests (SigV4) by botocore's signer, which is imported when the first request is signed.
 
-The hash of a body is known before it is sent, so bodies are signed too. Nothing is sent here.
+The hash of a body is known before it is sent, so bodies are signed too. Nothing here sends anything.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def check_installed() -> None:
 
 
 class Signer:
-    """Signs requests with one key."""
+    """Signs requests with one access key."""
 
     def __init__(self, key: str, secret: str, region: str = "us-east-1") -> None:
-        """Imports nothing yet."""
+        """`key`, `secret`: an access key of the account. Imports nothing yet."""
         self._key = key
         self._secret = secret
         self._region = region
@@ -37,7 +37,7 @@ class Signer:
     def headers(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, payload: str = EMPTY
     ) -> dict[str, str]:
-        """`headers` and those that sign them with the encoded `url` and the body's SHA-256 (hex `payload`)."""
+        """`headers` with the signature added. `url` must be encoded; `payload`: SHA-256 of the body in hex."""
         credentials, auth, request_of = self._load()
         request = request_of(method=method, url=url, headers=dict(headers or {}))
         auth(credentials, payload, self._region).add_auth(request)

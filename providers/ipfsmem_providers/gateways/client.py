@@ -1,7 +1,7 @@
 """One trustless gateway: raw blocks, CARs of trees, and IPNS records, each checked before anyone sees it.
 
-Speaks the trustless gateway protocol (specs.ipfs.tech) and keeps count of how the gateway does. It decides nothing:
-which gateway is asked next is provider.py's business.
+Speaks the trustless gateway protocol (specs.ipfs.tech/http-gateways/trustless-gateway) and counts the gateway's failures.
+Which gateway is asked next is decided in provider.py.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from ipfsmem_providers.routing.answers import RECORD_TYPE, STATUSES, record_in
 RAW_TYPE: Final = "application/vnd.ipld.raw"
 CAR_TYPE: Final = "application/vnd.ipld.car"
 Scope = Literal["block", "entity", "all"]
-#: Answers that mean: this gateway does not have it or will not show it. 504 is "not found in time".
+#: Statuses by which a gateway says that it does not have a block or will not show it. 504 is "not found in time".
 ABSENT: Final = frozenset((404, 410, 412, 451, 504))
 _REDIRECTS: Final = 3
-#: Failures (less those made good), or blocks in a row that it did not have, from which on a gateway is asked last.
+#: A gateway is asked last from this many failures on (halved by each success), or this many missing blocks in a row.
 _SHAKY: Final = 2.0
 _EMPTY: Final = 20
-#: Blocks and bytes of a CAR that belong to no tree asked for, before the rest is not looked at.
+#: Blocks and bytes of a CAR outside the tree that was asked for, after which the CAR is refused.
 _STRAY_BLOCKS: Final = 10_000
 _STRAY_BYTES: Final = 16 * 1024 * 1024
 
 
 class GatewayClient:
-    """One gateway. Failures are counted in `trouble`, which fades with every success; `lacking` starts anew with one."""
+    """One gateway, with a count of its failures."""
 
     def __init__(self, http: Http, url: str) -> None:
         """`url` up to, and without, `/ipfs/...`."""
         self.url = base_of(url)
         self._http = http
-        self.trouble = 0.0  #: 0 is a gateway that works
-        self.lacking = 0  #: blocks in a row that it did not have
-        self.last = ""  #: what went wrong last
+        self.trouble = 0.0  #: failures, halved by each success
+        self.lacking = 0  #: missing blocks since the last success
+        self.last = ""  #: the last failure in words
 
     @property
     def is_shaky(self) -> bool:
@@ -73,11 +73,11 @@ class GatewayClient:
     async def dag(
         self, root: CID, scope: Scope = "all", *, limits: Limits = OWN, known: set[CID] | None = None
     ) -> AsyncIterator[Block]:
-        """The checked blocks of a tree, parents before children, each once; nothing when the gateway lacks it.
+        """The checked blocks of a tree, parents before children, each once; none when the gateway lacks the tree.
 
-        Blocks that no block before them names are left out; `known` are passed over and filled. The CAR may end
-        early without an error: compare with the tree. Raises ProviderRefused for what is no CAR of this tree or
-        more than `limits`, ProviderUnavailable when it breaks off.
+        Blocks that no earlier block links to are left out, and so are those in `known`, to which the others are added. The CAR may
+        end early without an error: compare with the tree. Raises ProviderRefused for an answer that is no CAR of this tree or
+        exceeds `limits`, ProviderUnavailable when it breaks off.
         """
         parser = CarParser(limits)
         try:
@@ -97,15 +97,16 @@ class GatewayClient:
         except (FormatError, LimitError, BlockError) as error:
             bad = self._bad(ProviderRefused(f"{self.url} answered a bad CAR for {root}: {error}"))
             if parser.roots is not None and not parser.blocks and not isinstance(error, LimitError):
-                return  # boxo has sent 200 and a header before it finds that it lacks the root, then says so in text
+                return  # boxo sends 200 and a header before it finds that it lacks the root, and then says so in text
             raise bad from None
         except ProviderError as error:
             raise self._bad(error) from None
         self._good()
 
     async def record(self, name: str, *, ours: bool = False) -> bytes | None:
-        """The IPNS record that the gateway gives for a name, unchecked but bounded, or None when it says that it has none.
-        `ours`: it is a server of this program."""
+        """The IPNS record that the gateway has for a name, bounded but not checked; None when it says that it has none.
+
+        `ours`: the server is `ipfsmem serve`."""
         answer = await self._http.request(
             "GET", f"{self.url}/ipns/{name}?format=ipns-record", headers={"Accept": RECORD_TYPE},
             allow=STATUSES, max_bytes=ipns_record.MAX_RECORD, redirects=_REDIRECTS, what="get a name",
@@ -123,7 +124,7 @@ class GatewayClient:
 
 
 class _Tree:
-    """Which blocks of a CAR belong to the tree asked for. Bounds what is sent beside them."""
+    """Which blocks of a CAR belong to the tree that was asked for, with a bound on the others."""
 
     def __init__(self, root: CID, known: set[CID]) -> None:
         self._wanted = {root}
@@ -148,5 +149,5 @@ class _Tree:
 
 
 def base_of(url: str) -> str:
-    """A gateway's URL without what people leave at its end: slashes, `/ipfs`."""
+    """A gateway's URL without slashes or `/ipfs` at its end."""
     return url.strip().rstrip("/").removesuffix("/ipfs").rstrip("/")

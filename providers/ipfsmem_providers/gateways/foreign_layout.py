@@ -1,9 +1,9 @@
-"""Whole files out of a tree that another program laid out: a file that it cut or wrapped becomes one raw block again.
+"""Raw blocks of files in a tree whose UnixFS layout is another program's: files that it cut or wrapped are put together again.
 
-Stored objects are looked for by the CID that they have as one raw block (format section 6.1). A service that makes its
-own layout of a folder has the same bytes in other blocks. So while such a tree comes by, each of its files that we would
-keep as one block is put together and given beside the tree. A raw block has the CID of its bytes, so nothing is trusted.
-Nothing is fetched here, and no more is held than files that are half there.
+Stored objects are looked up by the CID that they have as one raw block (format section 6.1). A service that makes its own
+layout of a folder keeps the same bytes in other blocks. So each file of such a tree that we would store as one block is
+put together while the tree is read, and given beside it. A raw block has the CID of its bytes, so nothing is
+trusted. Nothing is fetched here, and only unfinished files are kept in memory.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ipfsmem.content.unixfs import CHUNK
 from ipfsmem.errors import FormatError
 from ipfsmem.provider.contract import Block
 
-#: Bytes of half files that are held; beyond that the oldest is given up, and later read by its path.
+#: Bytes of unfinished files in memory; beyond that the oldest is given up, and later read by its path.
 _HELD_MAX: Final = 16 * 1024 * 1024
-#: Chunks that are known and have not come yet.
+#: Chunks at most that were named and have not come yet.
 _CHUNKS_MAX: Final = 200_000
 
 
 class _File:
-    """A file whose chunks are coming."""
+    """A file of which some chunks have come."""
 
     def __init__(self, size: int, chunks: list[CID]) -> None:
         self.size = size
@@ -39,23 +39,23 @@ class _File:
 
 
 class ForeignLayout:
-    """Is shown the checked blocks of one tree, parents before children, and gives raw blocks of whole files."""
+    """Takes the checked blocks of one tree, parents before children, and returns raw blocks of whole files."""
 
     def __init__(self) -> None:
-        #: The half file that waits for a chunk; None for chunks of files that are not put together.
+        #: The unfinished file that a chunk belongs to; None for chunks of files that are not put together.
         self._chunks: dict[CID, _File | None] = {}
-        self._halves: dict[_File, None] = {}  #: in the order of their coming
+        self._halves: dict[_File, None] = {}  #: unfinished files, oldest first
         self._held = 0
 
     def file(self, cid: CID, data: bytes) -> Block | None:
-        """The file that is whole with this block, as a raw block; None for blocks of our own layout."""
+        """The file that this block completes, as a raw block; None when it completes none, or already is such a block."""
         chunk = cid in self._chunks
         half = self._chunks.pop(cid, None)
         if not chunk and cid.codec != DAG_PB:
             return None
         try:
             content = data if cid.codec == RAW else self._content(data, chunk=chunk)
-        except FormatError:  # who reads the tree will say what is wrong with it
+        except FormatError:  # the reader of the tree reports it
             content = None
         if not chunk:
             return None if content is None else _raw(content)
@@ -67,7 +67,7 @@ class ForeignLayout:
         return self._add(half, cid, content)
 
     def _content(self, data: bytes, *, chunk: bool) -> bytes | None:
-        """The bytes of a file or chunk that is one node; None for others, whose chunks are known from now on."""
+        """The bytes of a file or chunk that is one node; None for any other, whose chunks are noted."""
         node = decode_node(data)
         message = decode_unixfs(node.data or b"")
         if message.type not in (TYPE_FILE, TYPE_RAW):
@@ -77,7 +77,7 @@ class ForeignLayout:
             return own if len(own) <= CHUNK else None
         chunks = [link.cid for link in node.links]
         size = sum(message.blocksizes)
-        # Layers of nodes are for files larger than one block; a chunk of two files comes once, so one goes without.
+        # Files with layers of nodes are larger than one block. A chunk that two files share comes once, for one of them.
         whole = not chunk and not own and size <= CHUNK and not any(one in self._chunks for one in chunks)
         if len(self._chunks) + len(chunks) <= _CHUNKS_MAX:
             half = _File(size, chunks) if whole else None
@@ -106,7 +106,7 @@ class ForeignLayout:
 
 
 async def with_files(tree: AsyncIterator[Block]) -> AsyncIterator[Block]:
-    """The blocks of a tree, and behind them the raw blocks of files that are in it in another layout."""
+    """The blocks of a tree, each followed by the raw block of the file that it completes, if any."""
     layout = ForeignLayout()
     async for cid, data in tree:
         yield cid, data

@@ -1,11 +1,11 @@
-"""Reading through a provider's own gateway, which may serve only what is pinned there as a root, then through others.
+"""Reads through a provider's own gateway, which may serve only pinned roots and paths below them, then through others.
 
-Dedicated gateways answer 403 for a block inside a tree and 200 for the same block by its path under the root. So the
-paths of blocks are learned from the folders that were read, and used when a gateway wants them. Blocks without a path
-of their own (shards of a large folder, chunks of a large file) come with the whole folder or file as a CAR. A block
-that nobody named yet is looked for as a file under the roots that were read (stored_files.py), which also finds it
-where the provider cut files its own way; when a whole tree comes as a CAR, such files are put together from it
-(foreign_layout.py). Every block is checked; the credentials of the own gateway go to nobody else.
+Dedicated gateways answer 403 for a block inside a tree and 200 for the same block by its path below the root. So the
+paths of blocks are learned from the folders that were read, and used where a gateway needs them. Blocks without a path
+of their own (shards of a large folder, chunks of a large file) come in a CAR of the whole folder or file. A block
+to which no folder that was read links is looked for as a file below the roots that were read (stored_files.py), which also
+finds it where the provider cuts files in its own way; when a whole tree comes as a CAR, such files are put together from it
+(foreign_layout.py). Every block is checked; the credentials of the own gateway go nowhere else.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ipfsmem_providers.http.concurrency import for_each
 from ipfsmem_providers.http.errors import combined
 from ipfsmem_providers.http.policy import Retry
 
-#: Not served like this; by its path perhaps.
+#: Statuses for a block that is not served by its CID, but perhaps by its path.
 _CLOSED: Final = frozenset((400, 403, *ABSENT))
 _PLACES_MAX: Final = 500_000
 _ROOTS_KEPT: Final = 64
@@ -43,7 +43,7 @@ _RETRY: Final = Retry(attempts=3)
 
 
 class Place(NamedTuple):
-    """Where a block stands: under which root, at which path, and whether the path means more than this block."""
+    """Where a block is: the root, the path below it, and whether it is only a part of the folder or file at that path."""
 
     root: CID
     path: tuple[str, ...]
@@ -51,7 +51,7 @@ class Place(NamedTuple):
 
 
 class OwnGateway:
-    """A provider's own gateway, and others for what it does not serve."""
+    """A provider's own gateway, and other gateways for blocks that it does not serve."""
 
     def __init__(
         self,
@@ -63,10 +63,10 @@ class OwnGateway:
         settings: Mapping[str, Any] | None = None,
         rooted: bool = False,
     ) -> None:
-        """`url` is the own gateway ("" without one), `others` are asked afterwards; `headers` only go to the own.
+        """`url`: the own gateway ("" for none). `others`: gateways to ask after it. `headers`: sent to the own gateway only.
 
-        `rooted`: it serves what is below a pinned root by path only, so paths are asked for first. Otherwise that is
-        noticed. ConfigError when one is no URL.
+        `rooted`: the own gateway serves blocks below a root by path only, so paths are tried first; when that is not known
+        beforehand, it is noticed. ConfigError for a bad URL.
         """
         self._service = service
         self._url = base_of(urls_of([url], "gateway")[0]) if url else ""
@@ -83,7 +83,7 @@ class OwnGateway:
         about = dict(settings or {})
         if not about.get(
             "gateway_token_for"
-        ):  # of a list that stands behind another gateway none is meant by itself
+        ):  # the token's default owner is the first gateway of a `gateway:` spec
             about.pop("gateway_token", None)
         self._others = Gateways(rest, about) if rest else None
         self._places: dict[CID, Place] = {}
@@ -91,15 +91,15 @@ class OwnGateway:
         self._roots: dict[CID, None] = {}
         self._pinned: list[CID] = []
         self._files = StoredFiles(self._path)
-        self._rooted = rooted  #: or it was seen to serve blocks by path only
+        self._rooted = rooted  #: whether it serves blocks by path only
 
     @property
     def reads(self) -> bool:
-        """Whether there is anything to read from."""
+        """Whether there is any gateway."""
         return self._client is not None or self._others is not None
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Checked blocks; what nobody serves is left out. ProviderUnavailable when of one nothing can be said."""
+        """Checked blocks; those that no gateway has are left out. ProviderUnavailable when one may exist behind an outage."""
         found, problems = await self._own_blocks(cids)
         missing = [cid for cid in dict.fromkeys(cids) if cid not in found]
         if missing and self._others is not None:
@@ -117,24 +117,24 @@ class OwnGateway:
 
     @property
     def reads_own(self) -> bool:
-        """Whether there is a gateway of the service's own."""
+        """Whether there is an own gateway."""
         return self._client is not None
 
     async def own_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """The same, from the service's own gateway only. Raises when it could not be asked for one of them."""
+        """Checked blocks from the own gateway only. Raises when a request for one of them failed."""
         found, problems = await self._own_blocks(cids)
         if problems:
             raise combined(problems)
         return found
 
     async def _own_blocks(self, cids: Sequence[CID]) -> tuple[dict[CID, bytes], list[ProviderError]]:
-        """What the own gateway serves, and what went wrong."""
+        """The blocks that the own gateway serves, and what went wrong."""
         wanted = list(dict.fromkeys(cids))
         found: dict[CID, bytes] = {}
         problems: list[ProviderError] = []
         if self._client is not None:
             looked: set[CID] = set()
-            if self._rooted:  # it would turn each of these down by its CID
+            if self._rooted:  # it would refuse each of these by its CID
                 looked = {cid for cid in wanted if cid.codec == RAW and cid not in self._places}
                 await self._as_files(looked, found, problems)
             problems += await self._from_own(self._client, [cid for cid in wanted if cid not in found], found)
@@ -145,19 +145,19 @@ class OwnGateway:
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
         """Checked blocks of a tree: from the own gateway, and the rest from others when it breaks off.
 
-        Files in another layout than ours come as raw blocks too, behind their own.
+        Files in another layout than ours are given as raw blocks too (foreign_layout.py).
         """
         async for block in with_files(self._dag(root)):
             yield block
 
     async def file(self, root: CID, path: tuple[str, ...], *, max_bytes: int) -> bytes | None:
-        """The bytes of a file under a root at the own gateway, as it gives them: unchecked. None when it does not."""
+        """The bytes of a file at a path below a root, unchecked, from the own gateway; None when it does not serve it."""
         return await self._path(root, path, False, max_bytes) if self._client is not None else None
 
     def note_pins(self, roots: Iterable[CID]) -> None:
-        """What is pinned there, newest first: where a block is looked for that no root leads to that was read here.
+        """Remember the pinned roots, newest first. Blocks below none of the roots that were read are looked for below these.
 
-        A root that this device has already is not read again, and what could not be had of it stands only there.
+        (A root that this device has already is not read again, though blocks of it may be missing here.)
         """
         self._pinned = list(dict.fromkeys([*roots, *self._pinned]))[:_ROOTS_KEPT]
 
@@ -235,7 +235,7 @@ class OwnGateway:
             found[cid] = data
 
     def _standing(self, place: Place) -> list[Place]:
-        """Where a block may stand: the place, and that path under newer roots, as the root may be unpinned by now."""
+        """The places to look for a block: its own, and the same path below newer roots, as its root may be unpinned by now."""
         roots = dict.fromkeys([place.root, *list(self._roots)[::-1]])
         return [place._replace(root=root) for root in roots if root in self._roots][:_PLACES_ASKED]
 
@@ -249,14 +249,14 @@ class OwnGateway:
             except (BlockError, LimitError) as error:
                 if one == place:
                     raise ProviderRefused(f"{self._url} answered other bytes: {error}") from None
-                continue  # something else stands at this path by now
+                continue  # another file has this path by now
             return data
         return None
 
     async def _as_files(
         self, cids: Iterable[CID], found: dict[CID, bytes], problems: list[ProviderError]
     ) -> None:
-        """Look for blocks as whole files under the roots that were read, the last first, then those that are pinned."""
+        """Look for blocks as whole files below the roots that were read, the last first, then below the pinned ones."""
         roots = list(dict.fromkeys([*list(self._roots)[::-1], *self._pinned]))
         missing = [cid for cid in cids if cid not in found]
         if missing and roots:
@@ -268,7 +268,7 @@ class OwnGateway:
     async def _path(
         self, root: CID, path: tuple[str, ...], raw: bool, max_bytes: int = BLOCK_MAX
     ) -> bytes | None:
-        """What stands at a path, unchecked: its first block, or all of a file."""
+        """What is at a path, unchecked: its first block (`raw`), or the whole file."""
         answer = await self._http.request(
             "GET", f"{self._url}/ipfs/{_address(Place(root, path))}{'?format=raw' if raw else ''}",
             headers={"Accept": RAW_TYPE} if raw else None, allow=_CLOSED, max_bytes=max_bytes, redirects=3,
@@ -279,7 +279,7 @@ class OwnGateway:
         return answer.body if answer.status == 200 else None
 
     async def _parts(self, cid: CID, place: Place, wanted: set[CID], found: dict[CID, bytes]) -> None:
-        """A folder's or file's own blocks in one CAR; all that are wanted of them are kept."""
+        """Fetch the blocks of a folder or file in one CAR, and keep all that are wanted, until `cid` is among them."""
         for one in self._standing(place):
             await self._some_parts(one, wanted, found)
             if cid in found:
@@ -305,7 +305,7 @@ class OwnGateway:
             raise ProviderRefused(f"{self._url} answered a bad CAR: {error}") from None
 
     def _learn(self, cid: CID, data: bytes) -> None:
-        """Remember where the children of a block stand: where they were seen last, as roots are unpinned over time."""
+        """Remember where the children of a block are; the last place seen counts, as roots are unpinned over time."""
         if cid.codec != DAG_PB:
             return
         if len(self._places) > _PLACES_MAX:
@@ -316,7 +316,7 @@ class OwnGateway:
             self._roots[cid] = None
             if len(self._roots) > _ROOTS_KEPT:
                 self._roots.pop(next(iter(self._roots)))
-        with contextlib.suppress(FormatError):  # who reads the tree will say what is wrong with it
+        with contextlib.suppress(FormatError):  # the reader of the tree reports it
             node = decode_node(data)
             kind = decode_unixfs(node.data or b"").type
             for link in node.links:

@@ -1,8 +1,8 @@
 """The `gateway` provider: reads through trustless gateways, several of them, the ones that work first.
 
-`gateway:https://one.example,https://two.example`. Every block is checked; a gateway can only withhold. With routing
-servers in the settings, gateways that hold what is missing are found through them; those are strangers' URLs and are
-reached at public addresses only. It never writes.
+`gateway:https://one.example,https://two.example`. Every block is checked, so a gateway can only withhold. When the settings
+name routing servers, more gateways that have a missing block are found through them; their URLs come from strangers, so they
+are reached at public addresses only. Read-only.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from ipfsmem_providers.http.tokens import others_of
 from ipfsmem_providers.name_records import canonical_name
 from ipfsmem_providers.routing.client import RoutingClient
 
-#: A gateway that fails is not the last one, so it is not waited for long.
+#: Few and short retries: another gateway can be asked.
 _RETRY: Final = Retry(attempts=2, first=0.3, patience=5.0)
 _CAPABILITIES: Final = Capabilities(put=False, blocks=True, dag=True, durable=False)
 _FOUND_MAX: Final = 4
-#: Blocks about which nobody could say anything, before the rest is not asked for.
+#: Blocks for which every gateway failed, while none was found, after which the others are not asked for.
 _GIVE_UP: Final = 4
 #: Requests at once: a block of a few kilobytes costs a round trip and nothing else.
 _AT_ONCE: Final = 32
@@ -64,7 +64,7 @@ class Gateways(ProviderBase):
             retry=_RETRY,
             concurrency=self._concurrency,
         )
-        #: The way to the one gateway that gets the token; all others are other operators' and are asked without.
+        #: The session for the one gateway that gets the token; all others belong to other operators.
         self._member = _with_token(given, settings, self._concurrency)
         self._gateways = [GatewayClient(self._way(url), url) for url in given]
         self._routing = (
@@ -85,11 +85,11 @@ class Gateways(ProviderBase):
 
     @property
     def urls(self) -> list[str]:
-        """All gateways, those found by routing too, the one asked next first."""
+        """All gateways, also those found by routing, in the order in which they are asked."""
         return [gateway.url for gateway in self._ordered()]
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Checked blocks. Several requests at once, each block from the first gateway that has it."""
+        """Checked blocks, each from the first gateway that has it; several requests at once."""
         wanted = list(dict.fromkeys(cids))
         found, unknown = await self._fetch(wanted, self._ordered())
         missing = [cid for cid in wanted if cid not in found]
@@ -101,15 +101,15 @@ class Gateways(ProviderBase):
         return found
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """Checked blocks of a tree, from one gateway after the other until one gave blocks to its end.
+        """Checked blocks of a tree, from the first gateway that sends some without breaking off.
 
-        Files in another layout than ours come as raw blocks too, behind their own.
+        Files in another layout than ours are given as raw blocks too (foreign_layout.py).
         """
         async for block in with_files(self.tree(root)):
             yield block
 
     async def tree(self, root: CID, limits: Limits = OWN) -> AsyncIterator[Block]:
-        """The tree as it stands there, within limits of the caller's choice."""
+        """The blocks of the tree as stored, within `limits`."""
         known: set[CID] = set()
         problems: list[ProviderError] = []
         absent = False
@@ -128,7 +128,7 @@ class Gateways(ProviderBase):
             raise combined(problems)
 
     async def get_name(self, name: str) -> bytes | None:
-        """The greatest record of a name that the gateways give; checked."""
+        """The greatest record of a name that a gateway has; checked."""
         name = canonical_name(name)
         answers = await asyncio.gather(
             *(gateway.record(name) for gateway in self._gateways), return_exceptions=True
@@ -147,17 +147,17 @@ class Gateways(ProviderBase):
             await self._routing.close()
 
     def _way(self, url: str) -> Http:
-        """The session for a configured gateway: with the token at its one origin."""
+        """The session for a configured gateway, with the token where it belongs."""
         return self._member if self._member is not None and self._member.is_trusted(url) else self._http
 
     def _ordered(self) -> list[GatewayClient]:
-        """Those that work before those that do not, then the order given: the provider's own gateway comes first."""
+        """The gateways that work before those that fail, otherwise in the order given."""
         return sorted(self._gateways, key=_asked_last)
 
     async def _fetch(
         self, wanted: list[CID], gateways: list[GatewayClient]
     ) -> tuple[dict[CID, bytes], list[ProviderError]]:
-        """Blocks found, and problems of blocks about which no gateway could say anything."""
+        """The blocks found, and the problems of blocks for which every gateway failed."""
         found: dict[CID, bytes] = {}
         unknown: list[ProviderError] = []
 
@@ -184,7 +184,7 @@ class Gateways(ProviderBase):
         return found, unknown
 
     async def _discover(self, cid: CID) -> list[GatewayClient]:
-        """Gateways that routing names for a CID and that are not known yet."""
+        """New gateways that routing servers name for a CID."""
         if self._routing is None or cid in self._asked or len(self._asked) >= 64:
             return []
         self._asked.add(cid)
@@ -199,7 +199,7 @@ class Gateways(ProviderBase):
 
 
 def _with_token(given: list[str], settings: Mapping[str, Any], concurrency: int) -> Http | None:
-    """A session that carries the token to the origin it belongs to, and to no other; None without a token."""
+    """A session that sends the token to the one origin that it belongs to; None without a token."""
     token = str(settings.get("gateway_token") or "")
     if not token or settings.get("public_only"):
         return None
@@ -232,7 +232,7 @@ def _with_token(given: list[str], settings: Mapping[str, Any], concurrency: int)
 
 
 def _list_of(rest: str, settings: Mapping[str, Any]) -> list[str]:
-    """The gateways of another spec; none for what cannot be read, of which whoever opens it hears."""
+    """The gateways of another spec; none when it cannot be read, which is reported where that one is opened."""
     try:
         return urls_of(rest or settings.get("gateways") or "", "gateway")
     except ConfigError:
@@ -242,8 +242,8 @@ def _list_of(rest: str, settings: Mapping[str, Any]) -> list[str]:
 def hides_some(
     problems: Sequence[ProviderError], found: Mapping[CID, bytes], wanted: Collection[CID]
 ) -> bool:
-    """Whether blocks that were not found may be there all the same: something is down. What is answered wrong or refused for
-    good is not there for us, unless nothing else came either."""
+    """Whether a block that was not found may exist all the same, because a gateway is down. A block that is refused for good, or
+    answered with other bytes, counts as missing, unless no block came at all."""
     outage = not found or any(not problem.permanent for problem in problems)
     return bool(problems) and outage and any(cid not in found for cid in wanted)
 
@@ -255,7 +255,7 @@ def _asked_last(gateway: GatewayClient) -> bool:
 def greatest(
     name: str, answers: Iterable[bytes | BaseException | None]
 ) -> tuple[bytes | None, list[ProviderError]]:
-    """The greatest valid record among answers, and the failures. Errors that are not a provider's are raised."""
+    """The greatest valid record among `answers`, and the failures. Exceptions other than ProviderError are raised."""
     records: list[ipns_record.Record] = []
     problems: list[ProviderError] = []
     for answer in answers:
@@ -273,7 +273,7 @@ def greatest(
 
 
 def open_gateways(rest: str, settings: Mapping[str, Any] | None = None) -> Gateways:
-    """`gateway:<url>[,<url>]`; the setting `gateways` when nothing is said."""
+    """Open `gateway:<url>[,<url>]`; by default the gateways of the setting `gateways`."""
     spec = rest or (settings or {}).get("gateways") or ""
     if not spec:
         raise ConfigError("no gateway is named", hint="For instance gateway:https://trustless-gateway.link")

@@ -1,8 +1,8 @@
-"""Finding stored objects by what they are called instead of by CID, where CIDs do not lead to them.
+"""Finds stored objects by their paths where their CIDs do not lead to them.
 
 The format names an object after the SHA-256 of its bytes and puts it at `o/<digit>/.../<name>` (section 6.1); in plain
-mode a body can also be a file under `memory/` or `scopes/<scope>/memory/`. So a raw block that a gateway does not serve by its CID, or that the
-provider cut into other blocks, is read as that file, and kept only when its hash is the one that was asked for.
+mode a body can also be a file below `memory/` or `scopes/<scope>/memory/`. So a raw block that a gateway does not serve by
+its CID, or that the provider cut into other blocks, is read as that file, and used only when its hash is right.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SHA256: Final = b"\x12\x20"
 
 
 class _File(NamedTuple):
-    """Where a file was seen, and the CID that its folder gives it."""
+    """Where a file is, and the CID by which its folder links to it."""
 
     root: CID
     path: Path
@@ -38,18 +38,18 @@ class _File(NamedTuple):
 
 
 class StoredFiles:
-    """Remembers folders and files seen by their CIDs, so that each is asked for once, under however many roots."""
+    """Looks for files below roots. Folders and files are remembered by CID, so that each is read once, below however many roots."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
         self._folders: dict[CID, Mapping[str, CID]] = {}
-        self._absent: set[CID] = set()  #: folders that were not there in this search
-        self._seen: dict[CID, _File] = {}  #: files under `memory/` by the raw CID of their bytes
+        self._absent: set[CID] = set()  #: folders that could not be read in this search
+        self._seen: dict[CID, _File] = {}  #: files below `memory/` by the raw CID of their bytes
         self._reading = PerLoop(lambda: defaultdict[CID, asyncio.Lock](asyncio.Lock))
-        self._looked: set[CID] = set()  #: the CIDs that the provider gave to those files
+        self._looked: set[CID] = set()  #: CIDs by which folders link to those files
 
     async def find(self, cids: Iterable[CID], roots: Iterable[CID]) -> dict[CID, bytes]:
-        """Those of `cids` that are whole files under `roots`; checked."""
+        """Those of `cids` that are whole files below `roots`; checked. Raises the ProviderError of a read that failed."""
         wanted = {cid for cid in cids if cid.codec == RAW and cid.multihash[:2] == _SHA256}
         found: dict[CID, bytes] = {}
         self._absent.clear()
@@ -79,8 +79,8 @@ class StoredFiles:
         wanted.difference_update(found)
 
     async def _bodies(self, root: CID, wanted: set[CID], found: dict[CID, bytes]) -> None:
-        """Files of bases, the one under `memory/` and those of scopes, with their timelines: which one it is cannot be told
-        from a hash, so all new ones are looked at once.
+        """Look for files below `memory/` and those of scopes, timelines too. A hash does not tell which file it is, so each new
+        file is read once.
         """
 
         async def one(file: _File) -> None:
@@ -93,7 +93,7 @@ class StoredFiles:
         for cid in wanted & self._seen.keys():
             file = self._seen[cid]
             self._take(await self._read(file.root, file.path, False), {cid}, found)
-            if cid not in found:  # its root is not pinned any more, or it was something else by then
+            if cid not in found:  # its root is no longer pinned, or another file has its path by now
                 self._looked.discard(self._seen.pop(cid).link)
         wanted.difference_update(found)
         if wanted:
@@ -120,7 +120,7 @@ class StoredFiles:
                 for name in sorted(names)
                 if name.endswith((".md", ".jsonl"))
             ]
-            # A raw block is what its CID says: that one need not be read to know that it is another.
+            # A link to a raw block tells its hash, so such a file is read only when it is wanted.
             new = [
                 f for f in files if f.link in wanted or (f.link.codec != RAW and f.link not in self._looked)
             ]
@@ -134,7 +134,7 @@ class StoredFiles:
                 found[cid] = data
 
     async def _list(self, root: CID, path: Path) -> Mapping[str, CID]:
-        """What is in a folder; nothing when it is not one. A hint: what is read is checked by its hash."""
+        """The links of a folder by name; empty when it is none. Not checked: what is read by them is checked by its hash."""
         cid = (await self._list(root, path[:-1])).get(path[-1]) if path else root
         if cid is None or cid in self._absent:
             return {}
@@ -157,13 +157,13 @@ class StoredFiles:
     async def _read_folder(self, root: CID, path: Path, cid: CID) -> None:
         block = await self._read(root, path, True)
         if block is None:
-            self._absent.add(cid)  # perhaps not yet: the next search asks again
+            self._absent.add(cid)  # the next search asks again
             return
         names: Mapping[str, CID] = {}
         try:
             node = decode_node(block)
             kind = decode_unixfs(node.data or b"").type
-            # Shards below are not followed: entries at the top are enough.
+            # Of a sharded folder only the top is read, which has enough entries.
             cut = 2 if kind == TYPE_HAMT else 0
             if kind in (TYPE_DIRECTORY, TYPE_HAMT):
                 names = {link.name[cut:]: link.cid for link in node.links}

@@ -1,9 +1,9 @@
-"""Which addresses a URL from outside may lead to: public ones, and the connection goes to the address that was checked.
+"""URLs from outside may lead to public addresses only, and the connection goes to the very address that was checked.
 
 A URL that a stranger wrote (a manifest_uri, a gateway found by routing, a redirect) must not make this machine talk to
-itself, its network, or its cloud's metadata service. URLs that the user configured are not handled here. A name is
-resolved once for a connection and checked; the connection is made to those very addresses, so an answer of the DNS
-that changes between check and use (rebinding) changes nothing.
+itself, its network, or its cloud's metadata service. URLs that the user configured are not checked here. A name is resolved
+once for each connection, and the connection is made to the addresses that were checked, so a DNS answer that changes between
+check and use (rebinding) has no effect.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ipfsmem.errors import ProviderRefused
 #: Ports that a URL from outside may name.
 PORTS: Final = frozenset((80, 443, 8080, 8443))
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
-#: Not public in fact, whatever registries say: cloud metadata and wire servers, and what Python's tables lack.
+#: Networks that are not public in practice, such as cloud metadata services, or that Python's tables lack.
 _REFUSED: Final = tuple(
     ipaddress.ip_network(text)
     for text in (
@@ -98,7 +98,7 @@ def refused(host: str, address: str) -> ProviderRefused:
 
 
 class PublicResolver(AbstractResolver):
-    """Resolves names, and fails when any answer is not public: who mixes them is up to something."""
+    """Resolves names, and fails when one of the addresses is not public: mixed answers are an attack."""
 
     def __init__(self, lookup: Lookup | None = None) -> None:
         """`lookup(host, port)` gives rows as `socket.getaddrinfo` does; the system's by default."""
@@ -128,7 +128,7 @@ class PublicResolver(AbstractResolver):
         return found
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 class BlockedAddress(OSError):

@@ -1,6 +1,6 @@
-"""Answers of services: whole ones, and ones that are read piece by piece within bounds.
+"""Answers of services: read whole, or piece by piece within bounds.
 
-Made by client.py, which also says what a failure is; nothing here sends a request.
+client.py makes them, and decides what a failure is. Nothing here sends a request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 #: Default limit of an answer that is read whole, in bytes.
 ANSWER_MAX: Final = 1024 * 1024
-#: So much of an answer is looked at for the reason of a failure, in bytes.
+#: Bytes of an answer that are read for the reason of a failure.
 ERROR_MAX: Final = 64 * 1024
 
 
@@ -53,16 +53,16 @@ class Answer:
 
     @property
     def reason(self) -> Reason:
-        """The service's own words about a failure, read leniently."""
+        """The service's own reason for a failure."""
         return reason_of(self.body, self._http.redact)
 
     @property
     def text(self) -> str:
-        """The body as text; what is no UTF-8 is replaced."""
+        """The body as text; bytes that are not UTF-8 are replaced."""
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """The body as JSON. ProviderUnavailable when it is none: something else answered, such as a portal."""
+        """The body as JSON. ProviderUnavailable for anything else: something other answered, such as a portal."""
         return self.decode(Any)
 
     def decode(self, kind: type[T]) -> T:
@@ -78,7 +78,7 @@ class Answer:
 
 
 class Stream:
-    """An answer whose body is read piece by piece. Made by `Http.stream`."""
+    """An answer whose body is read piece by piece; `Http.stream` makes it."""
 
     def __init__(self, http: Http, response: aiohttp.ClientResponse, budget: Budget, max_bytes: int) -> None:
         self._http = http
@@ -97,8 +97,8 @@ class Stream:
         return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The pieces of the body. ProviderUnavailable when it breaks off, ProviderRefused when it is too long, or comes in
-        a form that nobody asked for: nothing is decompressed (format section 8)."""
+        """The pieces of the body. ProviderUnavailable when it breaks off, ProviderRefused when it is too long or encoded:
+        nothing is decompressed (format section 8)."""
         encoding = self.headers.get("Content-Encoding", "").strip().lower()
         if encoding not in ("", "identity"):
             shown = self._http.redact(encoding[:40])
@@ -131,7 +131,7 @@ class Stream:
         return b"".join([piece async for piece in self])
 
     async def lines(self, max_line: int = ANSWER_MAX) -> AsyncIterator[bytes]:
-        """Lines of the body without their ends, empty ones left out: NDJSON."""
+        """The lines of the body (NDJSON) without line ends; empty ones are left out."""
         rest = b""
         async for piece in self:
             *whole, rest = (rest + piece).split(b"\n")
@@ -144,11 +144,11 @@ class Stream:
             yield rest.strip()
 
     async def failure(self, what: str = "") -> ProviderError:
-        """This answer as an error; reads the reason from the body."""
+        """This answer as an error, with the reason from its body."""
         return self._http.failure(await self.start(ERROR_MAX), what)
 
     async def start(self, most: int) -> Answer:
-        """The body up to `most` bytes, whatever happens: reasons are worth having but not waiting for."""
+        """The body up to `most` bytes, or what came of it before it failed."""
         body = b""
         self._max = max(self._max, most + (1 << 20))
         with contextlib.suppress(ProviderError):

@@ -1,8 +1,8 @@
 """One HTTP session for one provider: what every provider that speaks HTTP is built on.
 
-Bounds times and sizes, tries again where that is safe and not for long where a service is down, keeps to a rate, keeps tokens out of logs and errors, and turns
-every failure into ProviderUnavailable or ProviderRefused. It retries at this level, single requests, because the
-methods of a provider cannot be repeated as a whole: `put_car` reads its blocks once. It knows nothing of IPFS.
+It bounds times and sizes, tries again where that is safe (and hardly where a service is down), keeps to a rate, keeps tokens
+out of logs and errors, and turns every failure into ProviderUnavailable or ProviderRefused. Single requests are
+repeated here, as the methods of a provider cannot be: `put_car` reads its blocks once. It knows nothing of IPFS.
 
     class Example:
         def __init__(self, rest, settings):
@@ -29,8 +29,8 @@ methods of a provider cannot be repeated as a whole: `put_car` reads its blocks 
         async def close(self):
             await self._http.close()
 
-`auth` goes to `trusted` origins only. Any other origin is a URL from outside: it gets no credentials and is reached
-only at public addresses (addresses.py).
+`auth` is sent to `trusted` origins only. A URL of any other origin is one from outside: it gets no credentials and is
+reached at public addresses only (addresses.py).
 """
 
 from __future__ import annotations
@@ -131,12 +131,12 @@ class Http:
     ) -> None:
         """
         service: short name for errors and logs, such as `pinata`.
-        trusted: URLs that the user configured or that this provider is made of; only their origins get `auth`, and
-            they may be on this machine. ConfigError when one is no http(s) URL.
+        trusted: URLs that the user configured, or the provider's own; only their origins get `auth`, and they may be
+            on this machine. ConfigError when one is no http(s) URL.
         auth: headers with credentials. Their values never appear in logs, errors or repr.
         secrets: more texts that must not appear.
         settings: common ones by name: `timing` (Timing), `retry` (Retry), `timeouts` (Timeouts), `per_minute`,
-            `progress` (called with "sent"/"received" and bytes), `company` (other providers are used beside this one).
+            `progress` (called with "sent"/"received" and bytes), `company` (whether other providers are used beside it).
         per_minute: requests a minute that the service takes; a setting wins over it.
         lookup: name resolution for URLs from outside, for tests.
         """
@@ -258,8 +258,8 @@ class Http:
         )
 
     async def may_again(self, failures: int) -> bool:
-        """Wait as after the `failures`-th failure of a request; False when that was the last attempt. For services that
-        hide passing trouble in an answer that is fine."""
+        """Wait as after the `failures`-th failure of a request; False when that was the last attempt. For services that answer
+        200 when they fail."""
         pause = self._retry.wait(failures, None, self.timing.random())
         if pause is not None:
             await self.timing.sleep(pause)
@@ -270,13 +270,13 @@ class Http:
         return ProviderUnavailable(self.redact(message))
 
     def count(self, direction: str, size: int) -> None:
-        """Tell the progress hook."""
+        """Report bytes to the `progress` setting."""
         if self._progress is not None:
             self._progress(direction, size)
 
     def failed(self, error: Exception, url: URL, budget: Budget | None = None) -> ProviderError:
-        """What aiohttp or the system raised, as ours; waited for within `budget`. Raise it outside `except`:
-        their own errors hold headers."""
+        """An error of aiohttp or the system as ours. `budget`: that of the attempt. Raise the result outside `except`: the
+        original error holds headers."""
         blocked = _blocked(error)
         if blocked is not None:
             return addresses.refused(blocked.host, blocked.address)
@@ -363,7 +363,7 @@ class Http:
         except (aiohttp.ClientError, OSError) as error:
             problem = self.failed(error, url, budget)
         except (ValueError, TypeError) as error:
-            # An address that somebody's redirect named, and that no request can be made of.
+            # A redirect named a URL that cannot be requested.
             shown = f"{self.redact(str(url))[:_SHOWN]}: {self.redact(str(error))[:_SHOWN]}"
             problem = ProviderRefused(f"{self.service}: {shown} cannot be asked")
         if problem is not None:
@@ -385,7 +385,7 @@ class Http:
         headers: Mapping[str, str],
         hops: int,
     ) -> tuple[URL, dict[str, str]]:
-        """Where to go next, and with which headers."""
+        """The URL and headers of the next hop."""
         location = response.headers.get("Location", "")
         try:
             target = url.join(URL(location, encoded=True)).with_fragment(None)
@@ -425,8 +425,8 @@ class Http:
             auto_decompress=False,
         )
         self._sessions[trusted] = made
-        # Who calls `asyncio.run` for each sync never closes anything in that loop: the loop's end does, which ends
-        # the asynchronous generators that were begun in it.
+        # A caller that runs `asyncio.run` for each sync closes nothing in that loop. But a loop that ends closes the
+        # asynchronous generators that were begun in it, so one of them closes the session.
         ending = _until_the_end(made)
         await anext(ending)
         self._open.append(ending)
@@ -473,7 +473,7 @@ def origin_of(url: str | URL) -> Origin | None:
 
 
 def urls_of(given: str | Iterable[str], what: str) -> list[str]:
-    """URLs out of a comma list or a sequence, without slashes at their ends. ConfigError for none or what is none."""
+    """The URLs in a comma list or sequence, without slashes at their ends. ConfigError for an empty list or a bad URL."""
     texts = given.split(",") if isinstance(given, str) else list(given)
     urls = list(dict.fromkeys(text.strip().rstrip("/") for text in texts if text.strip()))
     if not urls:
@@ -533,7 +533,7 @@ def _blocked(error: BaseException) -> addresses.BlockedAddress | None:
 
 
 def _words(error: BaseException) -> str:
-    """What happened, without URLs and headers of aiohttp's own texts."""
+    """What happened, without the URLs and headers in aiohttp's own texts."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return "the name is not known"
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):

@@ -1,7 +1,7 @@
-"""What a service says when it fails, read leniently and told without secrets.
+"""Failures that services answer, as errors without secrets.
 
-Turns answers into ProviderUnavailable (the same call may work later) or ProviderRefused (it will not). Tokens never
-get through `Redactor`. Nothing here sends anything.
+An answer becomes ProviderUnavailable (the same call may work later) or ProviderRefused (it will not), with the service's own
+reason, which comes in many forms. `Redactor` takes out tokens. Nothing here sends anything.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from ipfsmem.canonical import read_json
 from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
 
 REDACTED: Final = "[redacted]"
-#: Longest reason that is told, in characters.
+#: Longest reason that an error shows, in characters.
 _REASON_MAX: Final = 300
 _SECRET_HEADERS: Final = re.compile(
     r"auth|token|secret|cookie|api[-_]?key|signature|credential", re.IGNORECASE
 )
-# None of these reads anything twice from each of many places: a stranger's answer may be as long as it likes.
+# None of these patterns backtracks: a stranger chooses the length of an answer.
 _QUERY: Final = re.compile(r"([?&;])([^?=&;#\s]*+)=([^&;#\s\"'<>]++)")
 _SECRET_NAME: Final = re.compile(
     r"token|secret|signature|password|credential|api[-_]?key|auth|jwt|\Asig\Z|\Akey\Z", re.IGNORECASE
 )
 _USER_INFO: Final = re.compile(r"(\bhttps?://)[^/@\s]++@", re.IGNORECASE)
 _BEARER: Final = re.compile(r"\b(Bearer|Basic)\s++[\w+/=.~-]{6,}+", re.IGNORECASE)
-# What begins like one and is none is passed over as far as it goes.
+# Text that begins like a JWT and is none is skipped whole.
 _JWT: Final = re.compile(r"\beyJ(?:(?P<rest>[\w-]{8,}+\.[\w-]{4,}+(?:\.[\w-]*+)?)|[\w-]*+)")
 _UNAVAILABLE: Final = frozenset((408, 425, 429))
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why a service says it failed."""
+    """The reason that a service gives for a failure."""
 
     code: str = ""  #: its own short code, such as NO_SCOPES_FOUND or NoSuchKey
     text: str = ""  #: for people
@@ -47,18 +47,18 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class Redactor:
-    """Takes secrets out of texts: those it knows, and what looks like one."""
+    """Takes secrets out of texts: known ones, and texts that look like one."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: set[str] = set()
         self.add(*secrets)
 
     def add(self, *secrets: str) -> None:
-        """Know more secrets. Those shorter than 6 characters would only make texts unreadable."""
+        """Add secrets. Those shorter than 6 characters are not taken: they would make texts unreadable."""
         self._secrets.update(secret for secret in secrets if len(secret) >= 6)
 
     def add_headers(self, headers: Mapping[str, str]) -> None:
-        """Know the values of headers that carry credentials."""
+        """Add the values of headers that carry credentials."""
         for name, value in headers.items():
             if _SECRET_HEADERS.search(name):
                 self.add(value, value.partition(" ")[2])
@@ -79,9 +79,9 @@ def _without_value(found: re.Match[str]) -> str:
 
 
 def reason_of(body: bytes, redact: Callable[[str], str] = str) -> Reason:
-    """The service's own reason out of an error body: JSON of many shapes, S3 XML, HTML, or text. Never fails.
+    """The service's own reason in the body of a failure: JSON of many shapes, S3 XML, HTML, or text. Never fails.
 
-    `redact` takes secrets out before anything is cut: half a token would not be known as one.
+    `redact` takes secrets out before texts are cut: half a token would not be recognised.
     """
     text = body[:65536].decode("utf-8", "replace").strip()
     if not text:
@@ -110,7 +110,7 @@ def failure(
     after: float | None = None,
     redact: Redactor | None = None,
 ) -> ProviderError:
-    """The error for an answer that is no success. `what` says what was tried, `after` what Retry-After asks for."""
+    """The error for an answer that is no success. `what`: a verb phrase for the request, `after`: seconds of its Retry-After."""
     message = f"{service} answered {status}{f' to {what}' if what else ''}"
     if str(reason):
         message += f": {reason}"
@@ -123,7 +123,7 @@ def failure(
 
 
 def combined(problems: Sequence[ProviderError], what: str = "") -> ProviderError:
-    """One error for several: worth trying again when any of them is; all are told."""
+    """One error for several, with all their messages; ProviderUnavailable when one of them is."""
     told = (f"{what}: " if what else "") + "; ".join(dict.fromkeys(str(problem) for problem in problems))
     if any(not problem.permanent for problem in problems):
         return ProviderUnavailable(told)
@@ -187,7 +187,7 @@ def _from_markup(text: str, redact: Callable[[str], str]) -> Reason:
 
 
 def _bare(text: str) -> Iterable[str]:
-    """What stands between the marks of a page, without scripts and styles; each character is looked at once."""
+    """The text between the tags of a page, without scripts and styles, in linear time."""
     hidden = ""
     for part in text.split("<"):
         mark, closed, after = part.partition(">")
@@ -205,6 +205,6 @@ def _bare(text: str) -> Iterable[str]:
 
 
 def short(text: str, redact: Callable[[str], str]) -> str:
-    """One line of printable text, without secrets, and cut after that."""
+    """One line of printable text without secrets, cut to its longest length."""
     line = redact(" ".join("".join(c if c.isprintable() else " " for c in text).split()))
     return line if len(line) <= _REASON_MAX else line[: _REASON_MAX - 1] + "…"

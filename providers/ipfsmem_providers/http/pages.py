@@ -1,7 +1,6 @@
-"""Ends a listing that its service does not end: the same page again, or empty ones without end.
+"""Ends the reading of a paged listing that the service does not end: a page that comes again, or endless empty pages.
 
-A page may be empty where a filter is applied after it was cut, so a few in a row are looked at. It asks for no page
-itself.
+A page may be empty because its service filters after cutting pages, so a few in a row are accepted. Requests nothing itself.
 """
 
 from __future__ import annotations
@@ -9,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Final
 
-#: Empty pages in a row after which no more are asked for.
+#: Empty pages in a row after which the listing counts as ended.
 EMPTY_MAX: Final = 3
 
 
 class Pages:
-    """What the pages of one listing brought so far."""
+    """The pages of one listing so far."""
 
     def __init__(self) -> None:
         self._seen: set[Hashable] = set()
@@ -22,7 +21,7 @@ class Pages:
         self._empty = 0
 
     def goes_on(self, entries: Iterable[Hashable], after: str = "") -> bool:
-        """Take note of one more page, and of the cursor that it names; whether the next one is worth asking for."""
+        """Note one more page and the cursor `after` that it names. Returns whether to request the next page."""
         known, found = len(self._seen), 0
         for entry in entries:
             self._seen.add(entry)

@@ -1,6 +1,6 @@
-"""Locks for objects that outlive an event loop: asyncio's belong to the loop in which somebody first waited for them.
+"""Locks and the like for objects that outlive an event loop: those of asyncio belong to the loop that first waits for them.
 
-A provider is open for many syncs, and each may run in a loop of its own, one after the other.
+A provider is open for many syncs, and each may run in another event loop, one after the other.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class PerLoop(Generic[T]):
-    """One of something for each event loop, made when the loop first asks for it."""
+    """An object for each event loop, made when the loop first asks for it."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         """`make` is called in the loop."""
@@ -22,7 +22,7 @@ class PerLoop(Generic[T]):
         self._one: T
 
     def __call__(self) -> T:
-        """The one of the running loop."""
+        """The object of the running loop."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._one = loop, self._make()

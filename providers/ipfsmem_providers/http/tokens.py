@@ -6,9 +6,9 @@ A setting such as PEER_TOKEN is one token, or says the origin of each:
     PEER_TOKEN="https://one.example=a-long-text https://two.example:8787=another"
     peer_token = { "https://one.example" = "a long text", "https://two.example:8787" = "another" }   # settings file
 
-Without an origin it is for the one address of that kind in use, and with two of them for neither: nobody can say which is
-meant, so the error says how to write it. What is in use is told by who opens providers (`beside`). This module sends
-nothing, and no error repeats a token.
+A token without an origin is for the one address of that kind in use. With two of them it is for neither, as nobody can say
+which is meant; the error says how to write it. Whoever opens providers tells which are in use (the setting `beside`).
+Nothing here sends anything, and no error repeats a token.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ def token_for(
 ) -> str:
     """The token of the setting `name` for `url`; "" when there is none for it.
 
-    `url_of` gives the URL of another provider of this `kind` from what stands behind the colon of its spec, and
-    `url_setting` names the setting that stands in for it. Raises ConfigError when one token would be for two origins,
-    and for what cannot be read.
+    `url_of`: the URL of another provider of this `kind`, given its spec without `kind:`. `url_setting`: the setting with the URL
+    for an empty spec. Raises ConfigError when one token would be for two origins, and for a setting that cannot be read.
     """
     given = settings.get(name.lower())
     if given is None:
@@ -58,7 +57,7 @@ def token_for(
     rests = [*others_of(settings, kind), *([""] if url_setting and setting(settings, url_setting) else [])]
     known = {mine}
     for rest in rests:
-        with contextlib.suppress(ConfigError):  # whoever opens that one hears of it
+        with contextlib.suppress(ConfigError):  # reported where that one is opened
             known.add(origin_of(url_of(rest)) or mine)
     if len(known) > 1:
         names = sorted(map(shown, known))
@@ -73,21 +72,21 @@ def token_for(
 
 
 def shown(origin: Origin) -> str:
-    """An origin as a person writes it, without a port that the scheme says."""
+    """An origin as people write it: without the default port."""
     scheme, host, port = origin
     host = f"[{host}]" if ":" in host else host
     return f"{scheme}://{host}" if port == {"http": 80, "https": 443}[scheme] else f"{scheme}://{host}:{port}"
 
 
 def others_of(settings: Mapping[str, Any], kind: str) -> list[str]:
-    """What stands behind the colon of the specs of this kind that are in use beside this one, "" for one without."""
+    """The specs of this kind in use beside this one, without `kind:`."""
     tell = settings.get("beside")
     specs = [spec.partition(":") for spec in (tell() if tell is not None else ())]
     return [rest for other, _, rest in specs if other == kind]
 
 
 def _pairs(name: str, given: object) -> dict[Origin, str] | None:
-    """Tokens by origin; None for a token alone."""
+    """Tokens by origin; None for a single token without an origin."""
     if isinstance(given, Mapping):
         items = [(str(address), str(token)) for address, token in given.items()]
     else:

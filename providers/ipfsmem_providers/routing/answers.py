@@ -1,7 +1,7 @@
-"""What a server said of a name over HTTP: its record, that it has none, or nothing at all, because something else answered.
+"""Reads the answer of a server that was asked for an IPNS name: a record, "no record", or the answer of something else.
 
-A portal, a proxy or a wrong address answers too. Who took that for "no such name" would go on with an old state and call it
-the newest, so only a server's own word counts as that:
+A portal, a proxy or a wrong address answers too. If that counted as "no such name", a device would go on with an old state as
+if it were the newest. So only what such a server itself says counts as "no record":
 
 | server | has none of a name | source |
 |---|---|---|
@@ -11,9 +11,9 @@ the newest, so only a server's own word counts as that:
 | Helia | 200, text, "Record not found" | its routing server |
 | trustless gateway | 404; boxo has 500, "routing: not found", which is said as it stands | gateway/errors.go |
 
-IPIP-0513 takes 200 with any other type for "no record", and servers of before it a 404 of any form. Portals, proxies and web
-servers at a wrong address answer just so, each in its own words; so here only an answer that speaks of a record
-counts, and a 404 without a word, which the older specification asks for.
+By IPIP-0513 a 200 with any other content type means "no record", and servers from before it answer any 404. Portals, proxies
+and web servers at a wrong address answer the same way. So here only an answer whose text speaks of a record counts, and a
+404 without a body, as the older specification has it.
 """
 
 from __future__ import annotations
@@ -25,19 +25,18 @@ from ipfsmem_providers.http.answer import Answer
 from ipfsmem_providers.http.client import Http
 
 RECORD_TYPE: Final = "application/vnd.ipfs.ipns-record"
-#: Statuses that are looked at here; any other is a failure like everywhere.
+#: Statuses that `record_in` reads, beside 2xx.
 STATUSES: Final = frozenset((404,))
-#: How a server says that it knows no record, whatever its programmers wrote around it. "Not found" alone any web server
-#: says, of any address.
+#: What servers write when they have no record. "Not found" alone is not enough: any web server says that of any address.
 _NO_RECORD: Final = re.compile(
     r"\b(?:routing: not found|(?:record|name) (?:was |is )?not found|no (?:such )?record|could not resolve name)\b"
 )
 
 
 def record_in(answer: Answer, http: Http, *, ours: bool = False) -> bytes | None:
-    """The record that an answer holds, unchecked; None when that server says that it has none of that name.
+    """The record in an answer, unchecked; None when the server says that it has no record of the name.
 
-    `ours`: it is a server of this program. Raises ProviderUnavailable for everything else.
+    `ours`: the server is `ipfsmem serve`. Raises ProviderUnavailable for any other answer.
     """
     if answer.status == 200 and answer.content_type == RECORD_TYPE:
         return answer.body

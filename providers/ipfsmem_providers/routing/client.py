@@ -1,7 +1,7 @@
-"""Delegated routing V1 over HTTP, with several operators at once: names are put to all and got from all.
+"""A client of delegated routing V1 (specs.ipfs.tech/routing/http-routing-v1) at several operators at once.
 
-An operator can only withhold: records are checked, and the greatest counts. Gateways that routing names are
-strangers' URLs. It keeps nothing.
+Names are put to all operators and read from all. Records are checked and the greatest counts, so an operator can only
+withhold. The URLs of gateways that it names come from strangers. Stores nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _log = logging.getLogger("ipfsmem.providers")
 
 
 class PeerRecord(msgspec.Struct):
-    """One provider as routing names it; what is absent is empty. Unknown fields are ignored."""
+    """A provider of a CID as a routing server describes it. Unknown fields are ignored."""
 
     schema: str = msgspec.field(name="Schema", default="")
     id: str | None = msgspec.field(name="ID", default=None)
@@ -55,17 +55,17 @@ class RoutingClient:
     """Routing servers of one or more operators."""
 
     def __init__(self, urls: str | Iterable[str], *, settings: Mapping[str, Any] | None = None) -> None:
-        """`urls` with or without `/routing/v1`. ConfigError without one."""
+        """`urls`: with or without `/routing/v1` at the end. ConfigError for none."""
         given = [url.removesuffix("/routing/v1") for url in urls_of(urls, "routing server")]
         self.urls = list(dict.fromkeys(given))
         self._http = Http(
             "routing", trusted=self.urls, settings=settings, retry=Retry(attempts=3, patience=20)
         )
-        #: What went wrong at single operators in the last call, although the call as a whole worked.
+        #: Failures of single operators in the last call, in words.
         self.failures: list[str] = []
 
     async def put(self, name: str, record: bytes) -> None:
-        """Put a record of a canonical name to all operators. One that takes it is enough; failures are told.
+        """Put a record of a canonical name to all operators. One that takes it is enough; `failures` has those of the others.
 
         An operator that refuses because it holds a greater or the same record counts as one that took it.
         """
@@ -88,7 +88,7 @@ class RoutingClient:
         return best.encoded if best else None
 
     async def providers(self, cid: CID) -> list[PeerRecord]:
-        """Who says to have a CID and to serve it over HTTP, from all operators; at most 200 each."""
+        """Those who, by the operators, serve a CID over HTTP; at most 200 from each operator."""
         self.failures = []
         outcomes = await asyncio.gather(
             *(self._providers(url, cid) for url in self.urls), return_exceptions=True
@@ -99,7 +99,7 @@ class RoutingClient:
         return [record for outcome in outcomes if isinstance(outcome, list) for record in outcome]
 
     async def gateways(self, cid: CID) -> list[str]:
-        """https URLs of trustless gateways that have a CID. Their addresses are checked when they are asked."""
+        """https URLs of trustless gateways that are said to have a CID. Their addresses are checked when they are used."""
         found: dict[str, None] = {}
         for record in await self.providers(cid):
             if GATEWAY_PROTOCOL in (record.protocols or ()):
@@ -166,7 +166,7 @@ class RoutingClient:
 
 
 def parse_providers(answer: Answer) -> list[PeerRecord]:
-    """Peer records out of JSON or NDJSON; other schemas and broken entries are passed over."""
+    """The peer records of an answer in JSON or NDJSON; other schemas and broken entries are passed over."""
     if answer.content_type == _NDJSON:
         rows: list[bytes | msgspec.Raw] = [line for line in answer.body.split(b"\n") if line.strip()]
     else:

@@ -1,7 +1,7 @@
 """The `routing` provider: IPNS records at delegated routing servers, nothing else.
 
 `routing:https://one.example,https://two.example`. Records are put to all operators and read from all; no account is
-needed. Servers forget records after 48 hours, so whoever keeps a name alive puts it again.
+needed. Servers forget records after 48 hours, so each sync puts them again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class RoutingProvider(ProviderBase):
         return _CAPABILITIES
 
     async def put_name(self, name: str, record: bytes) -> None:
-        """Put a record to all operators; one that takes it is enough, `client.failures` tells of the others."""
+        """Put a record to all operators. One that takes it is enough; `client.failures` has the failures of the others."""
         name, _ = checked_record(name, record)
         await self.client.put(name, record)
 

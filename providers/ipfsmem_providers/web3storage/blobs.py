@@ -1,8 +1,8 @@
-"""Blobs of a space: bringing them to the storage node that the service names, and reading them from where they are.
+"""Blobs of a space: storing them at the node that the service names, and reading them.
 
-A blob goes out in four steps (w3-blob): `space/blob/add`, a PUT to the address that the service allocated, a receipt
-for that PUT, and the service's word that it took the blob. What is there already is not sent again. Reading asks the
-service where a blob is, which needs no setting and no account elsewhere. What lies in a blob is not known here.
+A blob is stored in four steps (w3-blob): `space/blob/add`, a PUT to the URL that the service allocated, a receipt for that
+PUT, and the service's receipt that it accepted the blob. A blob that the service has is not sent again. To read one, the
+service is asked where it is. Nothing here knows what blobs contain.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from ipfsmem_providers.web3storage.shards import Blob, Slice, group_slices
 from ipfsmem_providers.web3storage.ucan import Message, Receipt, Signer
 
 _CONCURRENT: Final = 8
-#: Headers that an address cannot give: they belong to the connection.
+#: Headers of the connection, which the service may not set for a PUT.
 _OURS: Final = frozenset(("host", "content-length", "connection", "transfer-encoding"))
 _EMPTY: Final = hashlib.sha256().digest()
 _ABSENT: Final = frozenset((404, 410))
 
 
 class _Task(msgspec.Struct):
-    """One blob on its way: what the service set going for it."""
+    """One blob that is being stored, and the tasks that the service made for it."""
 
     blob: Blob
     address: Mapping[str, Any] | None
@@ -49,7 +49,7 @@ class Blobs:
     """The blobs of one space."""
 
     def __init__(self, http: Http, service: Service, url: str, template: str = "") -> None:
-        """`url` is the service's; `template`, when given, is where blobs can be read, with `{digest}` in it."""
+        """`url`: of the service. `template`: the URL of a blob with `{digest}` in it; "" asks the service."""
         self._http = http
         self._service = service
         self._host = URL(url).host
@@ -60,7 +60,7 @@ class Blobs:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     async def add(self, blobs: Sequence[Blob]) -> None:
-        """Bring blobs to the space; when it returns the service has said that it keeps each of them."""
+        """Store blobs; on return the service has accepted each of them."""
         what = "store a blob"
         calls = [
             ("space/blob/add", {"blob": {"digest": blob.multihash, "size": blob.size}}) for blob in blobs
@@ -102,7 +102,7 @@ class Blobs:
         )
 
     def _keys(self, put: ucan.Token, what: str) -> Signer:
-        """The throw-away key that signs the receipt of a PUT; it comes with the task."""
+        """The throw-away key in the task, which signs the receipt of the PUT."""
         for fact in put.facts:
             keys = fact.get("keys")
             inner = keys.get("keys") if isinstance(keys, dict) else None
@@ -127,7 +127,7 @@ class Blobs:
             )
 
     async def _confirm(self, task: _Task, what: str) -> None:
-        """Have the service's word that it took the blob, and remember where it says that the blob is."""
+        """Wait for the receipt that the service accepted the blob, and remember the URL in it."""
         receipt, message = task.accepted, task.message
         if receipt is None:
             answer = await self._service.receipt(task.accept, what=what, wait=True)
@@ -140,7 +140,7 @@ class Blobs:
             self._where[task.blob.sha256] = location
 
     async def remove(self, digests: Collection[bytes]) -> None:
-        """Let go of blobs; those that are not there are gone already."""
+        """Remove blobs; that one is missing is no error."""
         calls = [("space/blob/remove", {"digest": _multihash(digest)}) for digest in sorted(digests)]
         await self._service.invoke(calls, what="remove a blob", allow={"gone"})
         for digest in digests:
@@ -149,7 +149,7 @@ class Blobs:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     async def whole(self, digest: bytes, most: int) -> bytes | None:
-        """A whole blob of at most `most` bytes, checked; None when it is not to be had."""
+        """A whole blob of at most `most` bytes, checked; None when it cannot be had."""
         url = (await self.locate([digest])).get(digest)
         if url is None:
             return None
@@ -162,7 +162,7 @@ class Blobs:
         return answer.body
 
     async def read(self, shard: bytes, slices: Sequence[Slice]) -> dict[bytes, bytes]:
-        """Parts of a blob, given as (offset, length, SHA-256): those that are there and right, by their digest."""
+        """Checked parts of a blob by their SHA-256; those that are missing or damaged are left out."""
         found = {digest: b"" for _, length, digest in slices if length == 0 and digest == _EMPTY}
         slices = [item for item in slices if item[1] > 0]
         url = (await self.locate([shard])).get(shard) if slices else None
@@ -177,7 +177,7 @@ class Blobs:
     async def _read_run(
         self, url: str, group: Sequence[Slice], slices: Sequence[Slice], found: dict[bytes, bytes]
     ) -> bool:
-        """Read the parts that lie close together; whether the blob is there."""
+        """Read one group of parts into `found`. Returns whether the blob exists."""
         there = False
         async with self._slots(), contextlib.aclosing(self._parts(url, group, slices)) as parts:
             async for digest, data in parts:
@@ -201,9 +201,9 @@ class Blobs:
     async def _parts(
         self, url: str, group: Sequence[Slice], slices: Sequence[Slice]
     ) -> AsyncGenerator[tuple[bytes, bytes], None]:
-        """What one request brings of `group`: first a pair of nothing when the blob is there, then the parts.
+        """The parts of `group`, in one request, as (SHA-256, bytes); before them an empty pair when the blob exists.
 
-        Who knows no ranges sends all of it from the start, and then all of `slices` come out of that.
+        A server without range requests sends the whole blob, and then all of `slices` are given.
         """
         start = min(offset for offset, _, _ in group)
         end = max(offset + length for offset, length, _ in group)
@@ -227,7 +227,7 @@ class Blobs:
                 buffer += piece
                 while following < len(ordered):
                     offset, length, digest = ordered[following]
-                    if offset < at:  # lies before what came: an answer to another question
+                    if offset < at:  # lies before the bytes that came: the answer to another request
                         following += 1
                         continue
                     if offset + length > at + len(buffer):
@@ -241,9 +241,9 @@ class Blobs:
                 at += drop
 
     async def locate(self, digests: Collection[bytes]) -> dict[bytes, str]:
-        """Where blobs can be read; those that nobody knows of are left out.
+        """The URLs of blobs by digest; those that the service does not know are left out.
 
-        Asks the service for the task that stored a blob, then for its receipt, which holds the storage node's promise
+        Asks the service for the task that stored a blob, then for its receipt, which holds the storage node's location claim
         (`assert/location`).
         """
         if self._template:
@@ -279,7 +279,7 @@ class Blobs:
     # -- addresses -------------------------------------------------------------------------------------------------
 
     def _allowed(self, url: Any) -> str:
-        """A URL that the service gave. Other ports of its own host are as good as itself; others must be public."""
+        """A URL that the service named. Other ports of its own host are trusted like the service; other hosts must be public."""
         if not isinstance(url, str):
             raise self._unavailable("gave no address for a blob")
         try:
@@ -311,7 +311,7 @@ def _location(receipt: Receipt, message: Message) -> str:
 
 
 def _first_byte(content_range: str | None, asked: int) -> int:
-    """Where a partial answer begins."""
+    """The offset at which a partial answer begins; `asked` when it does not say."""
     text = (content_range or "").partition(" ")[2].partition("-")[0]
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else asked
 

@@ -1,8 +1,8 @@
-"""What is in a space: which block lies where in which shard, and which shards a tree needs.
+"""The contents of a space: in which shard each block lies, and which shards a tree needs.
 
-Indexes are read once and remembered while the provider is open, and only as many as are needed to find what is asked
-for; a small shard is read itself instead of its index. What is remembered of a shard counts only while the upload list
-names it. Everything read is checked by its hash. Nothing here changes the space.
+Indexes are read once and remembered while the provider is open, and only as many as a search needs; instead of the index
+of a small shard the shard itself is read. What is known of a shard counts only while the upload list names it.
+Everything that is read is checked by its hash. Nothing here changes the space.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ from ipfsmem_providers.web3storage.uploads import IndexKind, Upload
 
 _SHA256: Final = b"\x12\x20"
 _BATCH: Final = 2_000
-#: Nodes of one tree that are walked to find its shards.
+#: Nodes of one tree that are walked at most to find its shards.
 _WALK: Final = 1_000_000
-#: Bytes of small shards that are held.
+#: Bytes of small shards that are kept in memory.
 _HELD: Final = 16 * SMALL_BYTES
-#: Indexes that are read first, when not all may be needed, unless one came with what is sought; then twice as many, and
-#: so on.
+#: Indexes that a search reads first, unless one belongs to a root that is sought; then twice as many, and so on.
 _WAVE: Final = 4
 
 
@@ -47,12 +46,12 @@ class Contents:
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
         self._positions: dict[bytes, tuple[Position, ...]] = {}  #: best shard first
-        self._counts: dict[bytes, int] = {}  #: blocks of each shard whose blocks are in `_positions`
-        self._ends: dict[bytes, int] = {}  #: bytes of each, up to its last block
+        self._counts: dict[bytes, int] = {}  #: number of blocks of each known shard
+        self._ends: dict[bytes, int] = {}  #: bytes of each known shard up to its last block
         self._listed: set[bytes] = set()
         self._sources: list[Upload] = []
-        self._roots: dict[CID, int] = {}  #: listed trees, and when they were listed
-        self._indexes: dict[bytes, frozenset[bytes]] = {}  #: index -> the shards that it speaks of
+        self._roots: dict[CID, int] = {}  #: listed roots, and when they were listed (ms)
+        self._indexes: dict[bytes, frozenset[bytes]] = {}  #: digest of an index -> its shards
         self._children: dict[CID, tuple[CID, ...]] = {}
         self._held: dict[bytes, bytes] = {}  #: small shards
         self._lock = PerLoop(asyncio.Lock)
@@ -60,22 +59,22 @@ class Contents:
     # -- learning --------------------------------------------------------------------------------------------------
 
     def set_uploads(self, uploads: Iterable[Upload]) -> None:
-        """Take in the upload list; reads nothing."""
+        """Take over the upload list. Requests nothing."""
         uploads = list(uploads)
         self._listed = {digest for upload in uploads if not upload.is_index for digest in upload.shards}
         self._sources = [upload for upload in uploads if upload.is_index]
         self._roots = {upload.root: upload.created for upload in uploads if upload.is_pin}
 
     async def read_all_indexes(self, uploads: Iterable[Upload]) -> None:
-        """Read all indexes that are new in the upload list."""
+        """Take over the upload list, and read all its indexes that were not read yet."""
         self.set_uploads(uploads)
         async with self._lock():
             await self._learn(self._unread())
 
     async def search(self, cids: Collection[CID]) -> bool:
-        """Read indexes until each of `cids` is found or none is left; whether all were found.
+        """Read indexes until each of `cids` is found, or none is left. Returns whether all were found.
 
-        The index that came with a root that is sought goes first, then the newest; those of merged shards go last.
+        The index that was listed with a root that is sought is read first, then the newest; those of merged shards last.
         """
         async with self._lock():
             unread = None
@@ -91,7 +90,7 @@ class Contents:
         return True
 
     async def read_indexes(self, sources: Iterable[Upload]) -> None:
-        """Read these indexes, or their small shards, unless they were read."""
+        """Read those of these indexes (or their small shards) that were not read yet."""
         async with self._lock():
             await self._learn([item for item in sources if not self._is_read(item)])
 
@@ -107,7 +106,7 @@ class Contents:
         times = [self._roots[cid] for cid in cids if cid in self._roots and not self.positions(cid)]
 
         def order(item: Upload) -> tuple[bool, bool, int]:
-            # An index is listed just before its root.
+            # The index of a root is listed just before it.
             before = [time - item.created for time in times if item.created <= time]
             near = min(before) if before else -item.created
             return item.kind is IndexKind.MERGED, bool(times) and not before, near
@@ -123,25 +122,25 @@ class Contents:
         if source.small and await self._learn_small(source.small):
             return
         data = await self._blobs.whole(source.index, INDEX_BYTES)
-        if data is None:  # perhaps later
+        if data is None:  # another attempt may succeed
             return
         try:
             found = read_index(data)
-        except FormatError:  # an upload of somebody else's that only looked like an index
+        except FormatError:  # an upload of another program that only looked like an index
             found = {}
         self._indexes[source.index] = frozenset(found)
         for shard, slices in found.items():
             self._add(shard, slices)
 
     async def _learn_small(self, shard: bytes) -> bool:
-        """A small shard costs as much to read as its index, and then its blocks are here too."""
+        """Read a small shard, which costs as much as its index and brings the blocks too. Returns whether that was possible."""
         try:
             data = await self._blobs.whole(shard, SMALL_BYTES)
             places = read_shard(data) if data is not None else []
         except (
             FormatError,
             ProviderRefused,
-        ):  # somebody marked what is not small, or no shard: its index is left
+        ):  # marked as small though it is large or no shard; its index may do
             return False
         if data is None:
             return False
@@ -161,7 +160,7 @@ class Contents:
             room += len(self._held.pop(oldest))
 
     def add_shards(self, sent: Mapping[bytes, Mapping[bytes, tuple[int, int]]]) -> None:
-        """Remember shards that were just stored and listed."""
+        """Add shards that were just stored and listed."""
         for shard, slices in sent.items():
             self._listed.add(shard)
             self._add(shard, [(multihash[2:], *place) for multihash, place in slices.items()])
@@ -176,20 +175,20 @@ class Contents:
             self._positions[digest] = tuple(sorted(places, key=self._rank)) if len(places) > 1 else places
 
     def _rank(self, place: Position) -> tuple[int, bytes]:
-        """Fuller shards first. The same choice on every device: two that collect at once must not each keep the
-        other's copy."""
+        """Fuller shards first, on every device alike: two devices that collect at the same time must not each remove the copy
+        that the other keeps."""
         return -self._counts[place.shard], place.shard
 
     def forget_shards(self, shards: Collection[bytes]) -> None:
-        """Shards that are gone."""
+        """Note that shards were removed."""
         self._listed -= set(shards)
 
     def shards_of_index(self, index: Upload) -> frozenset[bytes]:
-        """The shards that an index speaks of; none when it was not read or is no index."""
+        """The shards of an index; none when it was not read or is no index."""
         return frozenset((index.small,)) if index.small else self._indexes.get(index.index, frozenset())
 
     async def load_small(self, shards: Iterable[bytes]) -> None:
-        """Have small shards at hand, as far as they can be read and there is room."""
+        """Read small shards into memory, as far as they can be read and there is room."""
         missing = [shard for shard in shards if shard not in self._held]
         async with self._lock():
             if missing:
@@ -197,19 +196,19 @@ class Contents:
                 await together(self._learn_small(shard) for shard in missing)
 
     def small_shard(self, shard: bytes) -> bytes | None:
-        """A small shard that was read and is still held."""
+        """The bytes of a small shard that is in memory."""
         return self._held.get(shard)
 
     # -- finding ---------------------------------------------------------------------------------------------------
 
     def positions(self, cid: CID) -> list[Position]:
-        """Where a block lies, in shards that are listed."""
+        """Where a block lies in listed shards, the best shard first."""
         if cid.multihash[:2] != _SHA256:
             return []
         return [place for place in self._positions.get(cid.multihash[2:], ()) if place.shard in self._listed]
 
     async def blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Blocks out of their shards; one that cannot be read in one shard is sought in the next."""
+        """Checked blocks from their shards; one that cannot be read from one shard is read from the next."""
         places = {cid.digest: self.positions(cid) for cid in cids}
         found: dict[bytes, bytes] = {}
         for digest, known in places.items():
@@ -241,11 +240,11 @@ class Contents:
         return data if hashlib.sha256(data).digest() == digest else None
 
     async def tree(self, root: CID) -> AsyncGenerator[Block, None]:
-        """The blocks of a tree, checked, parents first; as far as they can be found.
+        """The checked blocks of a tree, parents first, as far as they can be found.
 
-        Each shard is passed over once, the small ones first: they are newer, and what is older hangs below them.
-        A publish of ours stores parents before children, so one pass over a shard finds all that is reached through
-        it; of what others stored in another order some is held until it is wanted.
+        Each shard is read once, the small ones first: they are newer, and older blocks are linked from them. Our publishes
+        store parents before children, so one pass over a shard finds all blocks that are reached through it; of shards in
+        another order, some blocks are kept until a parent links to them.
         """
         wanted: dict[bytes, list[CID]] = {root.digest: [root]}
         seen = {root}
@@ -263,7 +262,7 @@ class Contents:
                 shard, slices = self._next(wanted, failed)
                 if shard is None:
                     return
-                # A directory stands for all that is below it, most of which lies beside it.
+                # Most of what is below a directory lies beside it in its shard.
                 folders = any(cid.codec != RAW for _, _, digest in slices for cid in wanted[digest])
                 whole = shard not in passed and (
                     folders or sum(length for _, length, _ in slices) * 2 > self._ends[shard]
@@ -296,7 +295,7 @@ class Contents:
     def _next(
         self, wanted: Mapping[bytes, Sequence[CID]], failed: Collection[bytes]
     ) -> tuple[bytes | None, list[Slice]]:
-        """The shard to pass over next, and what is wanted of it."""
+        """The shard to read next, and the wanted parts of it."""
         found: dict[bytes, list[Slice]] = {}
         for digest, cids in wanted.items():
             places = [place for place in self.positions(cids[0]) if place.shard not in failed]
@@ -331,7 +330,7 @@ class Contents:
     # -- walking ---------------------------------------------------------------------------------------------------
 
     async def shards_of(self, root: CID) -> set[bytes] | None:
-        """The shards that a tree needs, one for each block; None when a block of it is not to be found."""
+        """The shards that a tree needs, one for each block; None when a block cannot be found."""
         needed: set[bytes] = set()
         seen: set[CID] = {root}
         front = [root]
@@ -356,7 +355,7 @@ class Contents:
         return needed
 
     async def _open(self, nodes: Sequence[CID]) -> bool:
-        """Read what nodes link to; whether all could be read."""
+        """Read the links of nodes. Returns whether all could be read."""
         missing = [cid for cid in nodes if cid not in self._children]
         read = await self.blocks(missing) if missing else {}
         for cid, data in read.items():
@@ -373,7 +372,7 @@ async def _each(parts: Iterable[tuple[bytes, bytes]]) -> AsyncGenerator[tuple[by
 
 
 def links_of(cid: CID, data: bytes) -> tuple[CID, ...]:
-    """What a block links to; nothing when it is no directory or cannot be read."""
+    """The links of a block; none when it is no directory or cannot be read."""
     if cid.codec != DAG_PB:
         return ()
     try:

@@ -1,8 +1,8 @@
-"""DAG-CBOR and DAG-JSON with links: the two forms of the UCANs and receipts that w3up services speak.
+"""DAG-CBOR and DAG-JSON with links (ipld.io/specs/codecs): the two codecs of the UCANs and receipts of w3up services.
 
-Values are None, bool, int, str, bytes, list, dict and CID. A CID is a link and bytes are bytes in both directions;
-that is why the library used for IPNS records does not do here: it takes any bytes that happen to look like a CID (such
-as a multihash of SHA-256) for a link. Nothing here knows what a UCAN is.
+Values are None, bool, int, float (read only), str, bytes, list, dict and CID. A CID is written as a link and bytes as bytes.
+The library `libipld` cannot be used: it writes bytes that look like a CID, such as any SHA-256 multihash, as a link
+(docs/ARCHITECTURE.md, decision 11). Nothing here knows what a UCAN is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ipfsmem.errors import FormatError, IpfsmemError
 from ipfsmem.provider.contract import Block
 
 _DEPTH_MAX: Final = 64
-#: Longest CID that carries its content, in bytes: an IPNS record in a CAR.
+#: Longest CID with inline content, in bytes: that of a CAR with an IPNS record.
 _INLINE_MAX: Final = 16 * 1024
 _LINK: Final = b"\xd8\x2a"
 
@@ -160,7 +160,7 @@ def _read_link(data: bytes, at: int, tag: int, depth: int) -> tuple[CID, int]:
 
 
 def _cid(data: bytes) -> CID:
-    """A CID; one that carries its content itself may be longer here than in trees."""
+    """A CID; one with inline content may be longer here than in trees."""
     if data[:1] == b"\x01" and len(data) < _INLINE_MAX:
         codec, start = read_varint(data, 1)
         if data[start : start + 1] == bytes((IDENTITY,)):

@@ -1,9 +1,9 @@
-"""Many small shards become one: what a publish carries along so that a new device need not ask for each of them.
+"""Merging small shards, so that a new device need not read very many of them.
 
-Every publish stores a small shard. When there are more than some, the next one puts those of their blocks that its own
-tree needs into its own shard, and one index of the old shards takes the place of theirs. The old shards stay as long as
-a root needs them. Costs are spread like those of a log-structured merge: a block is stored again once for so many
-publishes, until the shard that holds it is no longer small. Decides and arranges; sends nothing.
+Each publish stores a small shard. When there are too many, the next publish puts those of their blocks that its tree needs
+into its own shard, and one index of the old shards replaces theirs. The old shards stay as long as a root needs them. The
+cost is spread as in a log-structured merge: a block is stored again once in many publishes, until its shard is
+no longer small. Plans only; sends nothing.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _SHA256: Final = b"\x12\x20"
 
 
 class MergePlan(msgspec.Struct, frozen=True):
-    """Small shards with their bytes, what lies where in them, and the indexes that a new one replaces.
+    """The bytes of the small shards to merge, the positions of their blocks, and the indexes that a new one replaces.
 
-    `replaced` may also name indexes whose replacement is listed already: what a publish that was cut off left behind.
+    `replaced` may include indexes whose replacement is already listed, which a publish that was cut off left.
     """
 
     small: dict[bytes, bytes]
@@ -37,14 +37,14 @@ class MergePlan(msgspec.Struct, frozen=True):
 async def plan_merge(contents: Contents, known: Mapping[CID, Upload], most: int) -> MergePlan | None:
     """What to merge now, given the upload list; None when there are at most `most` small shards.
 
-    Reads those shards. One that cannot be read stays as it is.
+    Reads those shards; one that cannot be read is not merged.
     """
     listed = {digest for item in known.values() if not item.is_index for digest in item.shards}
     ours = [item for item in known.values() if item.kind is IndexKind.SMALL and item.small in listed]
     if len(ours) <= most:
         return None
     contents.set_uploads(known.values())
-    # More than one too many: a publish was cut off before it cleared away what it had replaced.
+    # Two too many: a publish was cut off before it removed the indexes that it had replaced.
     past = [item for item in known.values() if item.kind is IndexKind.MERGED and len(ours) > most + 1]
     await contents.read_indexes(past)
     done = {shard for item in past for shard in contents.shards_of_index(item)}
@@ -71,10 +71,10 @@ def _slices(shard: bytes) -> Slices:
 
 
 def with_merged_blocks(root: CID, blocks: Iterable[Block], small: Iterable[bytes]) -> Iterator[Block]:
-    """`blocks`, then what the tree needs of blocks in small shards, parents first: what to put into one shard instead.
+    """`blocks`, followed by the blocks of small shards that the tree needs, parents first.
 
-    Followed are links in `blocks` and in small shards only. What can be reached through older shards alone stays where
-    it is, and so does every block that is not right.
+    Only links in `blocks` and in small shards are followed. Blocks that are reached through other shards alone, and
+    damaged ones, are left where they are.
     """
     links: dict[CID, tuple[CID, ...]] = {}
     for cid, data in blocks:

@@ -1,8 +1,8 @@
 """IPNS records in the upload list of a space, so that a wallet alone finds its memory there.
 
-A record is an upload whose root is the record's own CID, with two shards that are CARs inside their own CIDs: one is a
-tag of the name, the other holds the record. It takes no blob, no PUT and no index: reading a name is reading the list, and one reading tells all names of a sync.
-A greater record is listed before lesser ones go, so there is always one. Records are made and judged elsewhere.
+A record is an upload whose root is the record's own CID, with two shards that are CARs inside their own CIDs: a tag of the
+name, and the record. It needs no blob, no PUT and no index. To read a name is to read the list, which has all names of a
+sync at once. A greater record is listed before lesser ones are removed, so there is always one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ipfsmem.published import ipns_record
 from ipfsmem_providers.name_records import canonical_name, checked_record
 from ipfsmem_providers.web3storage.uploads import Upload, Uploads, tag_of
 
-#: In front of a name in its tag, so that it is no pin's.
+#: Begins the text of a name's tag, so that it differs from that of a pin name.
 _KIND = "ipns "
 
 
@@ -31,9 +31,9 @@ class Names:
         self._prune = prune
 
     async def put(self, name: str, record: bytes) -> None:
-        """List a record unless a greater one is there. ProviderRefused when it is none of this name."""
+        """List a record unless a greater one is there, and remove lesser ones. ProviderRefused when the name did not sign it."""
         name, offered = checked_record(name, record)
-        # What was read a moment ago will do: a greater record that came since stays beside this one and wins.
+        # A list of a moment ago will do: a greater record that was listed since stays beside this one, and wins.
         listed, _ = await self._uploads.recent(("put", name, record), own=True)
         records = self._records(name, listed)
         self._uploads.note_question(name)

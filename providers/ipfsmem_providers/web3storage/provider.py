@@ -3,26 +3,26 @@
     web3storage:<service URL>
     W3UP_SERVICE_DID   the service's DID, such as did:web:up.example.org; by default did:web:<host>
     W3UP_PRINCIPAL     the key that acts, Mg...
-    W3UP_PROOF         a delegation from the space to that key (text, or a file that holds it); not needed when the key
-                       is the space's own
-    W3UP_SPACE         the space's DID; by default the one that the delegation speaks of
-    W3UP_RECEIPTS      where receipts are; by default <service URL>/receipt/
-    W3UP_BLOBS         where blobs can be read, with {digest} in it (base58btc); by default the service is asked
+    W3UP_PROOF         a delegation from the space to that key (its text, or a file with it); not needed when the key is
+                       the space's own
+    W3UP_SPACE         the space's DID; by default the one in the delegation
+    W3UP_RECEIPTS      the URL of receipts; by default <service URL>/receipt/
+    W3UP_BLOBS         the URL of a blob, with {digest} (base58btc) in it; by default the service is asked for it
     W3UP_GATEWAY       trustless gateways to read from as well, with commas
     W3UP_READ=off      never read: only publish and list
     W3UP_SHARD_BYTES   size of a shard at most
 
-Settings of the same names in lower case win over the environment. What a delegation does not allow, this provider
-cannot do; at least `space/blob/add` and `upload/add` are needed.
+Settings of the same names in lower case win over the environment. The provider can do what the delegation allows; at
+least `space/blob/add` and `upload/add` are needed.
 
-A publish sends one CAR shard with new blocks, its index, and an entry in the upload list that names that shard only:
-what it costs does not grow with the past. So a root's blocks lie in the shards of several uploads. When there are many
-small ones, a publish carries what its tree needs of them along in its own shard, and one index takes the place of
-theirs; they serve older roots until those go. When a root is unpinned, shards that others need move to the entry of one
-of them; those that none needs are removed. Which are needed is found by walking the trees that stay; where that cannot
-be read, nothing is removed.
+A publish sends one CAR shard with the new blocks, its index, and an entry in the upload list that names that shard only, so
+its cost does not grow with the history. A root's blocks therefore lie in the shards of several uploads. When there are many
+small shards, a publish puts the blocks of theirs that its tree needs into its own shard, and one index replaces theirs; they
+serve older roots until those are unpinned. When a root is unpinned, its shards that other roots need move to the entry
+of one of those, and the others are removed. Which are needed is found by walking the trees that stay; when that is not
+possible, nothing is removed.
 
-The old token service of web3.storage is not spoken to: it ended in January 2024.
+The old token service of web3.storage is not supported: it ended in January 2024.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from ipfsmem_providers.web3storage.shards import (
 from ipfsmem_providers.web3storage.uploads import IndexKind, Upload, Uploads, mark_of, tag_of
 
 _NAME_MAX: Final = 255
-#: Small shards that a publish leaves as they are; one more, and it puts what it needs of them into its own.
+#: When there are more small shards than this, a publish merges them into its own.
 _MANY: Final = 32
 
 
@@ -68,7 +68,7 @@ class Web3Storage(ProviderBase):
     """A space at a w3up service as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:
-        """`rest` is the service's URL. No network is touched. Raises ConfigError for settings that cannot do."""
+        """`rest` is the service's URL. No network is touched. ConfigError for settings that cannot be used."""
         settings = settings or {}
         self._url = service_url(rest, settings)
         signer, proof, space = identity(settings)
@@ -95,7 +95,9 @@ class Web3Storage(ProviderBase):
         self._service = service
         self._blobs = Blobs(self._http, service, self._url, template)
         self._contents = Contents(self._blobs)
-        self._last: tuple[CID, CID] | None = None  #: what put_car listed, which pin need not do again
+        self._last: tuple[CID, CID] | None = (
+            None  #: root and name that put_car listed last, so that `pin` need not
+        )
         gateway = setting(settings, "W3UP_GATEWAY")
         self._gateway = Gateways(gateway.split(","), settings) if gateway else None
         self._many = _MANY
@@ -126,7 +128,7 @@ class Web3Storage(ProviderBase):
         return self._capabilities
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
-        """Send shards with the blocks and their index, then list the root. Shards that are there are not sent."""
+        """Send shards with the blocks, and their index; then list the root. Shards that the service has are not sent again."""
         tag = _tag(name)
         sent: dict[bytes, Slices] = {}
         waiting: Shard | None = None
@@ -155,17 +157,17 @@ class Web3Storage(ProviderBase):
         return root
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
-        """Those that lie in a shard of this space's list."""
+        """The blocks that lie in a listed shard of this space."""
         self._need(self._reads, "say which blocks it has")
         known, just_now = await self._uploads.recent(("has", frozenset(cids)))
-        # Whole trees were listed when they were complete.
+        # A root is listed only when its tree is complete.
         if not all(cid in known and known[cid].is_pin for cid in cids):
             await self._look(cids, just_now)
             return {cid for cid in cids if self._contents.positions(cid)}
         return set(cids)
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Blocks out of the shards, then from the gateways if any; all of them were checked."""
+        """Checked blocks from the shards, then from the gateways, if any."""
         self._need(self._capabilities.blocks, "serve blocks")
         found: dict[CID, bytes] = {}
         if self._reads:
@@ -176,13 +178,13 @@ class Web3Storage(ProviderBase):
         return found
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Blocks out of the shards alone; all of them were checked."""
+        """Checked blocks from the shards alone."""
         self._need(self._reads, "serve blocks of its own")
         await self._find(cids)
         return await self._contents.blocks(cids)
 
     async def listing(self) -> dict[str, int]:
-        """The upload list: each root, with a number that follows from what is listed with it."""
+        """The upload list: each root, with a number that changes when its shards do."""
         self._need(self._capabilities.listing, "list what it stores")
         known, _ = await self._uploads.recent("listing", own=True)
         return {
@@ -192,12 +194,12 @@ class Web3Storage(ProviderBase):
         }
 
     def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """The tree out of its shards, each read once; its blocks were checked."""
+        """The checked blocks of a tree; each of its shards is read once."""
         self._need(self._reads, "send a whole tree at once")
         return self._tree(root)
 
     async def pin(self, root: CID, name: str) -> Pin:
-        """List `root` under `name`. Its time is the one of the upload, whatever names it has."""
+        """List `root` under `name`. A root has one time, that of its upload, under all its names."""
         tag = _tag(name)
         known: Upload | None = None
         just_listed, self._last = self._last == (root, tag), None
@@ -223,7 +225,7 @@ class Web3Storage(ProviderBase):
         return sorted(found, key=lambda pin: (-pin.created, pin.handle))
 
     async def unpin(self, pin: Pin) -> None:
-        """Take one name off a root; with its last name the root goes, and shards that no other root needs."""
+        """Remove one name of a root; with the last name, also the root and the shards that no other root needs."""
         self._need(self._capabilities.unpin, "unpin")
         known = dict(await self._uploads.refresh())
         upload = known.get(pin.cid)
@@ -231,7 +233,7 @@ class Web3Storage(ProviderBase):
         if upload is None or tag not in upload.tags:
             return
         if upload.tags != {tag}:
-            # The list only grows in place, so the entry is made anew without this name.
+            # An entry can only grow, so it is removed and made again without this name.
             rest = [*(upload.tags - {tag}), *map(shard_cid, upload.shards)]
             await self._uploads.remove([pin.cid])
             await self._uploads.add([(pin.cid, rest)])
@@ -267,14 +269,14 @@ class Web3Storage(ProviderBase):
     # -- parts -----------------------------------------------------------------------------------------------------
 
     async def _find(self, cids: Sequence[CID]) -> None:
-        """Learn where blocks lie, as far as that is to be known; asks for nothing when it is known."""
+        """Find where blocks lie; requests nothing when that is known."""
         if all(self._contents.positions(cid) for cid in cids):
             return
         _, just_now = await self._uploads.recent(("blocks", frozenset(cids)))
         await self._look(cids, just_now)
 
     async def _look(self, cids: Collection[CID], just_now: bool) -> None:
-        """Look in the list as it is known, and in a new one when that does not do and was not read just now."""
+        """Search the upload list as it is known, and unless that was read just now, a new one for blocks that are not found."""
         self._contents.set_uploads(self._uploads.known.values())
         if not await self._contents.search(cids) and not just_now:
             self._contents.set_uploads((await self._uploads.refresh()).values())
@@ -287,7 +289,7 @@ class Web3Storage(ProviderBase):
                 yield block
 
     async def _merge(self) -> MergePlan | None:
-        """What this publish is to put into its own shard beside new blocks; never a reason for it to fail."""
+        """The small shards to merge with this publish. A failure is no reason for the publish to fail."""
         if not (self._reads and self._may("upload/remove")):
             return None
         try:
@@ -296,14 +298,14 @@ class Web3Storage(ProviderBase):
             return None
 
     async def _clear(self, merge: MergePlan) -> None:
-        """Take indexes off the list that another one has replaced. When this is cut off, the next publish does it."""
+        """Remove the replaced indexes from the list. When this is cut off, the next publish does it."""
         with contextlib.suppress(ProviderError):
             await self._uploads.remove([item.root for item in merge.replaced])
 
     async def _send_last(
         self, root: CID, shard: Shard, sent: Mapping[bytes, Slices], merge: MergePlan | None
     ) -> None:
-        """The last shard, the index of all, and the index's entry: blocks are findable before the root is listed."""
+        """Send the last shard and the index of all, and list the index, so that blocks can be found before the root is listed."""
         small = len(sent) == 1 and shard.size <= SMALL_BYTES
         with contextlib.ExitStack() as stack:
             index = make_index(root, sent)
@@ -321,14 +323,14 @@ class Web3Storage(ProviderBase):
         for blob, (entry, links) in zip(blobs, entries, strict=True):
             calls.append(("upload/add", {"root": entry, "shards": links}))
             if self._may("space/index/add"):
-                # What gateways find blocks by; services without one are none the worse.
+                # Gateways find blocks by it; not all services support it.
                 calls.append(("space/index/add", {"index": blob.cid}))
         await self._service.invoke(calls, what="announce an index", allow={"HandlerNotFound"})
         for entry, links in entries:
             self._uploads.note_added(entry, links)
 
     async def _needed(self, others: Sequence[Upload]) -> set[bytes]:
-        """Shards that hold blocks of roots that stay. Everything, when that cannot be found out and some stay."""
+        """The shards that the roots `others` need; all shards when that cannot be found out."""
         everything = {digest for upload in self._uploads.known.values() for digest in upload.shards}
         if not others:
             return set()
@@ -344,7 +346,7 @@ class Web3Storage(ProviderBase):
         return needed
 
     async def _drop(self, dead: Collection[bytes], known: Mapping[CID, Upload]) -> None:
-        """Remove shards, and the indexes that speak of none but shards that are gone."""
+        """Remove shards, and the indexes of which all shards are removed."""
         if not dead:
             return
         gone: list[Upload] = []

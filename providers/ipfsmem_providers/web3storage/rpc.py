@@ -1,7 +1,7 @@
-"""Invocations over HTTP to a w3up-compatible service: several in one request, receipts back, failures as our errors.
+"""Invocations over HTTP at a service that speaks w3up: several in one request, their receipts, and failures as our errors.
 
-The service answers HTTP 200 also when it fails: what went wrong stands in the receipt. It is told here in words, and
-sorted into what may work later and what will not. Which invocations make an upload is not known here.
+The service answers HTTP 200 also when it fails; the failure is in the receipt. Here it becomes ProviderUnavailable (it may
+work later) or ProviderRefused. Nothing here knows which invocations make an upload.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ipfsmem_providers.http.errors import short
 from ipfsmem_providers.web3storage import ucan
 from ipfsmem_providers.web3storage.ucan import Ability, Message, Proof, Receipt, Signer
 
-#: Seconds that an invocation is valid: enough for a clock that is a little off.
+#: Seconds for which an invocation is valid: enough for a clock that is a little wrong.
 _VALID: Final = 300
 #: Invocations in one request.
 BATCH: Final = 50
@@ -61,7 +61,7 @@ _HINTS: Final = {
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """One invocation's result, and the message that it came in."""
+    """The result of one invocation, and the message that it came in."""
 
     cid: CID
     receipt: Receipt
@@ -69,12 +69,12 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Service:
-    """A service as one key sees it: where it is, who it is, on which delegation we act, on which space."""
+    """A service, the key that acts, the space that it acts on, and the delegation that allows it."""
 
     def __init__(
         self, http: Http, url: str, did: str, signer: Signer, space: str, proof: Proof | None, receipts: str
     ) -> None:
-        """`url` takes invocations, `receipts` is the URL that a task's CID is appended to."""
+        """`url`: for invocations. `did`: of the service. `receipts`: the URL to which a task's CID is appended."""
         self._http = http
         self._url = url
         self._receipts = receipts
@@ -85,17 +85,16 @@ class Service:
         self._nonce: Callable[[], str] = lambda: secrets.token_urlsafe(12)
 
     def now(self) -> float:
-        """Seconds by a clock that only goes on."""
+        """Seconds of a monotonic clock."""
         return self._http.timing.now()
 
     async def invoke(
         self, calls: Sequence[tuple[str, Mapping[str, Any]]], *, what: str, allow: Collection[str] = ()
     ) -> list[Answer]:
-        """Run actions on the space, `calls` being (ability, details), and answer what came of each, in order.
+        """Run actions on the space; `calls` are pairs of (ability, details). Returns the result of each, in order.
 
-        Those that met with passing trouble are run again: a service that stumbles says so in an answer that is fine.
-        Raises the first failure whose name is not in `allow`; "gone" in `allow` stands for every way of saying that
-        something is not there.
+        Those with a passing failure are run again. Raises the first failure whose name is not in `allow`; "gone" in `allow`
+        stands for every way of saying that something is missing.
         """
         self._check_proof(what)
         answers = await self._run(calls, what)
@@ -123,7 +122,7 @@ class Service:
         return answers
 
     async def conclude(self, receipts: Sequence[Block], what: str) -> None:
-        """Tell the service what was done elsewhere: receipts that somebody else's key signed."""
+        """Send the service receipts of tasks that were done elsewhere, signed by other keys."""
         tokens = []
         for receipt in receipts:
             ability = Ability("ucan/conclude", self.signer.did, {"receipt": receipt[0]})
@@ -133,7 +132,7 @@ class Service:
                 raise self.failure("ucan/conclude", answer.receipt.error, what)
 
     async def receipt(self, task: CID, *, what: str, wait: bool) -> Answer | None:
-        """What became of a task. `wait`: until it is done, else ProviderUnavailable; otherwise None when not known."""
+        """The result of a task. `wait`: until it is done, or ProviderUnavailable; otherwise None when there is no receipt yet."""
         for pause in (*_POLLS, None) if wait else (None,):
             got = await self._http.request(
                 "GET", f"{self._receipts}{task}", allow={404}, max_bytes=_ANSWER_MAX, what=what
@@ -150,7 +149,7 @@ class Service:
         return None
 
     def failure(self, can: str, error: Any, what: str) -> ProviderError:
-        """What a receipt gives as its error, as ours."""
+        """The error in a receipt as ours."""
         name, text = error_words(error)
         told = short(f"{name}{f': {text}' if text else ''}", self._http.redact)
         message = f"{self._http.service} refused {can} to {what}: {told}"
@@ -161,7 +160,7 @@ class Service:
         return ProviderRefused(message, hint=_HINTS.get(name))
 
     def _check_proof(self, what: str) -> None:
-        """Say it here when a delegation has run out: the service would only say that nobody is authorised."""
+        """Refuse here when the delegation has expired: the service would only answer Unauthorized."""
         expires = self.proof.token.expires if self.proof else None
         if expires is not None and expires <= self._http.timing.wall():
             raise ProviderRefused(
@@ -183,7 +182,7 @@ class Service:
 
     async def _send(self, tokens: Sequence[Block], blocks: Sequence[Block], what: str) -> list[Answer]:
         cids = [cid for cid, _ in tokens]
-        # May be repeated: the service answers an invocation that it knows with the receipt that it had.
+        # Idempotent: the service answers an invocation that it knows with the same receipt again.
         answer = await self._http.request(
             "POST",
             self._url,
@@ -217,12 +216,12 @@ def allowed(receipt: Receipt, names: Collection[str]) -> bool:
 
 
 def _is_later(error: Any) -> bool:
-    """Whether it may go well at another time."""
+    """Whether the same call may work later."""
     return error_words(error)[0] in _LATER or (isinstance(error, dict) and error.get("name") in _LATER)
 
 
 def _passing(receipt: Receipt, allow: Collection[str]) -> bool:
-    """Whether it may go well in a moment. A service that takes no writes at all says that for longer."""
+    """Whether the same call may work in a moment. A service that takes no writes does not change so soon."""
     error = receipt.error
     if error is None or allowed(receipt, allow) or error_words(error)[0] == "ServiceUnavailable":
         return False
@@ -230,7 +229,7 @@ def _passing(receipt: Receipt, allow: Collection[str]) -> bool:
 
 
 def error_words(error: Any) -> tuple[str, str]:
-    """Name and text of a receipt's error, of the innermost cause where one is told."""
+    """Name and text of a receipt's error, or of its innermost cause."""
     if not isinstance(error, dict):
         return "Error", str(error)
     cause = error.get("cause")

@@ -1,6 +1,6 @@
-"""Settings of the `web3storage` provider: the service's URL, the key, the delegation and the space.
+"""Reads the settings of the `web3storage` provider: the service's URL, the key, the delegation and the space.
 
-Nothing is sent, no error repeats a secret. What the settings are called is said in provider.py.
+provider.py lists them. Nothing here sends anything, and no error repeats a secret.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHARD_LEAST: Final = 4096
 
 
 def service_url(rest: str, settings: Mapping[str, Any]) -> str:
-    """The URL of the service. ConfigError when it is none, or of a service that ended."""
+    """The URL of the service. ConfigError for a bad one, or that of a service that ended."""
     token = setting(settings, "WEB3_STORAGE_TOKEN")
     try:
         url = URL(rest)
@@ -45,7 +45,7 @@ def service_url(rest: str, settings: Mapping[str, Any]) -> str:
 
 
 def identity(settings: Mapping[str, Any]) -> tuple[Signer, Proof | None, str]:
-    """The key, the delegation, and the space; no error repeats a secret."""
+    """The key, the delegation (None when the key is the space's own) and the DID of the space."""
     text = setting(settings, "W3UP_PRINCIPAL")
     if not text:
         raise ConfigError("web3storage needs a key in W3UP_PRINCIPAL", hint="Mg..., as w3up tools print it.")
@@ -98,7 +98,7 @@ def check_delegation(proof: Proof, signer: Signer, space: str, now: float) -> No
 
 
 def shard_size(text: str) -> int:
-    """Bytes of a shard at most."""
+    """The setting W3UP_SHARD_BYTES as a number of bytes."""
     if not text:
         return SHARD_BYTES
     if not text.isascii() or not text.isdigit() or not _SHARD_LEAST <= int(text) <= 1 << 40:

@@ -1,8 +1,8 @@
-"""CAR shards and their indexes: how blocks lie in the blobs of a w3up service.
+"""CAR shards and their indexes: how blocks are stored in the blobs of a w3up service.
 
-A shard is an ordinary CAR, spooled to disk until it is sent. An index (`index/sharded/dag@0.1`) is a small CAR that
-says which block lies where in which shards. The same blocks in the same order make the same shards and the same
-index, byte for byte, so an upload that was cut off sends nothing twice. Nothing here sends anything.
+A shard is an ordinary CAR, spooled to disk until it is sent. An index (`index/sharded/dag@0.1`) is a small CAR with the
+position of each block in its shards. The same blocks in the same order make the same shards and the same index, byte for
+byte, so an upload that was cut off sends nothing twice. Nothing here sends anything.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ipfsmem_providers.http.body import SpooledFile
 from ipfsmem_providers.web3storage import dag_cbor
 
 INDEX: Final = "index/sharded/dag@0.1"
-#: What the service's own client makes shards of, at most, in bytes.
+#: Bytes of a shard at most, as in the service's own client.
 SHARD_BYTES: Final = 133_169_152
-#: Blocks in a shard, so that an index stays small.
+#: Blocks of a shard at most, so that its index stays small.
 SHARD_BLOCKS: Final = 20_000
-#: A shard of at most so many bytes is small: it is read whole, without its index, and merged with others in time.
+#: A shard of at most this many bytes is small: it is read whole, without its index, and merged with others in time.
 SMALL_BYTES: Final = 1024 * 1024
-#: Largest index that is read, in bytes; SHARD_BLOCKS take one.
+#: Largest index that is read, in bytes; SHARD_BLOCKS blocks take about one MiB.
 INDEX_BYTES: Final = 32 * 1024 * 1024
-#: A gap between wanted parts of a shard, in bytes, that costs less than a request.
+#: Reading a gap of this many bytes between wanted parts costs less than another request.
 _NARROW: Final = 4 * 1024
-#: Requests that parts of one shard are worth, with one more for each so many parts.
+#: Requests for parts of one shard at most, and one more for each this many parts.
 _REQUESTS: Final = 16
 _PIECE: Final = 256 * 1024
 _SHA256: Final = b"\x12\x20"
@@ -40,7 +40,7 @@ _SHA256: Final = b"\x12\x20"
 
 #: A part of a shard: offset, length, SHA-256 of the block.
 Slice: TypeAlias = tuple[int, int, bytes]
-#: What lies where in one shard: multihash -> offset, length.
+#: The blocks of one shard: multihash -> offset, length.
 Slices: TypeAlias = dict[bytes, tuple[int, int]]
 
 
@@ -74,7 +74,7 @@ class Blob(SpooledFile):
 
 
 class Shard(Blob):
-    """A CAR that is being filled, and where each block lies in it."""
+    """A CAR that is being filled, with the position of each block."""
 
     def __init__(self, root: CID) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class Shard(Blob):
 async def shards(
     root: CID, blocks: Iterable[Block], *, most_bytes: int = SHARD_BYTES, most_blocks: int = SHARD_BLOCKS
 ) -> AsyncGenerator[Shard, None]:
-    """Fill shards with blocks, read once, in order, on this thread. Whoever takes a shard closes it."""
+    """Fill shards with blocks, which are read once, in order, on this thread. The caller closes each shard."""
     shard: Shard | None = None
     seen: set[CID] = set()
     try:
@@ -163,7 +163,7 @@ def read_index(data: bytes) -> dict[bytes, list[tuple[bytes, int, int]]]:
 def _read_index(data: bytes) -> dict[bytes, list[tuple[bytes, int, int]]]:
     blocks = dict(_sections(data))
     found: dict[bytes, list[tuple[bytes, int, int]]] = {}
-    # A reader that stops at a depth: a faster one ends the whole process on a block that nests deep enough.
+    # Our own reader bounds the depth; with a faster library a block that nests deep enough ends the process.
     root = next((dag_cbor.decode(block) for block in blocks.values() if INDEX.encode() in block[:64]), None)
     if root is None:
         raise FormatError("an index cannot be read: no index in it")
@@ -180,7 +180,7 @@ def _read_index(data: bytes) -> dict[bytes, list[tuple[bytes, int, int]]]:
 
 
 def _sections(data: bytes) -> Iterable[Block]:
-    """Sections of a CAR whose whole digest was checked; an index's blocks may be longer than those of trees."""
+    """The blocks of a CAR whose whole digest was checked; those of an index may be longer than those of trees."""
     for cid, start, length in _places(data):
         yield cid, data[start : start + length]
 
@@ -198,7 +198,7 @@ def _places(data: bytes) -> Iterable[tuple[CID, int, int]]:
 
 
 def _shard_index(digest: bytes, slices: Mapping[bytes, tuple[int, int]]) -> bytes:
-    """DAG-CBOR of [shard multihash, [[block multihash, [offset, length]], ...]]; by hand, as there may be many."""
+    """DAG-CBOR of [shard multihash, [[block multihash, [offset, length]], ...]]; written directly for speed."""
     head = dag_cbor.head
     out = [b"\x82", head(2, 34), _SHA256, digest, head(4, len(slices))]
     for multihash in sorted(slices):
@@ -208,10 +208,10 @@ def _shard_index(digest: bytes, slices: Mapping[bytes, tuple[int, int]]) -> byte
 
 
 def group_slices(slices: Iterable[Slice]) -> list[list[Slice]]:
-    """Group parts of a shard by the requests that read them: few, and with little between the parts.
+    """Group parts of a shard into few requests with few unwanted bytes.
 
-    One when more than half of the bytes from first to last are wanted. Else the widest gaps are left out, and of those
-    as many as some requests more are worth; a narrow gap costs less than a request and is read along.
+    There is one group when more than half of the bytes from first to last are wanted. Otherwise the widest gaps separate
+    groups, as many as more requests are worth; narrow gaps are read along.
     """
     ordered = sorted(slices)
     groups: list[list[Slice]] = []

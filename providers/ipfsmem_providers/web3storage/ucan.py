@@ -1,8 +1,8 @@
-"""UCAN 0.9.1 as w3up services use it: keys, signed tokens, delegations, messages of invocations, receipts.
+"""UCAN 0.9.1 as w3up services use it (github.com/storacha/specs): keys, tokens, delegations, messages, receipts.
 
-A token is a DAG-CBOR block whose signature covers a JWT-like text made from it. Everything here is a function on
-values: nothing is sent, no clock is read, randomness is an argument. Whether a chain of delegations holds is for the
-service to judge; here only what a user can mend is looked at (wrong audience, expired, not enough).
+A token is a DAG-CBOR block whose signature covers a JWT-like text that is made from it. Functions on values only: nothing is
+sent, no clock is read, randomness is an argument. The service judges whether a chain of delegations holds; here only
+faults that a user can mend are found (wrong audience, expired, too few abilities).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def base58(data: bytes) -> str:
 
 
 def read_signer(data: bytes) -> Signer:
-    """A signer of its key bytes: varint 0x1300, 32-byte seed, 0xed 0x01, 32-byte public key. FormatError otherwise."""
+    """A signer from key bytes: varint 0x1300, 32-byte seed, 0xed 0x01, 32-byte public key. FormatError for others."""
     if len(data) != 68 or data[:2] != _ED25519_PRIVATE or data[34:36] != _ED25519_PUBLIC:
         raise FormatError("not the bytes of an Ed25519 key")
     signer = Signer(data[2:34])
@@ -75,7 +75,7 @@ def read_signer(data: bytes) -> Signer:
 
 
 def parse_signer(text: str) -> Signer:
-    """A signer of its text, `Mg...` (multibase base64 of the key bytes). FormatError without the text otherwise."""
+    """A signer from its text, `Mg...` (multibase base64 of the key bytes). FormatError, which does not repeat the text."""
     return read_signer(_multibase(text))
 
 
@@ -86,7 +86,7 @@ def format_signer(signer: Signer, seed: bytes) -> str:
 
 
 def did_bytes(did: str) -> bytes:
-    """A DID as it stands in tokens: the key of `did:key`, else the text behind `did:`."""
+    """The form of a DID in tokens: the key of a `did:key`, for other methods the text behind `did:`."""
     if did.startswith("did:key:z"):
         try:
             data = base58_decode(did[9:], did)
@@ -114,7 +114,7 @@ def did_text(data: bytes) -> str:
 
 
 class Ability(msgspec.Struct, frozen=True):
-    """What a token speaks of: an action, the resource's DID, and details."""
+    """What a token allows or asks for: an action, the DID of a resource, and details."""
 
     can: str
     resource: str
@@ -128,7 +128,7 @@ class Ability(msgspec.Struct, frozen=True):
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):
-    """A UCAN, read but not verified."""
+    """A UCAN that was read; its signature is not verified."""
 
     cid: CID
     issuer: str
@@ -152,7 +152,7 @@ def issue(
 ) -> Block:
     """A signed token as a block. An invocation is a token with one ability whose audience is the service.
 
-    Services answer an invocation that they know with the receipt that it had: give each a new `nonce`.
+    Give each invocation a new `nonce`: services answer one that they know with its old receipt.
     """
     attenuations = [
         {"can": item.can, "with": item.resource, **({"nb": dict(item.details)} if item.details else {})}
@@ -172,7 +172,7 @@ def issue(
 
 
 def read_token(cid: CID, data: bytes) -> Token:
-    """A token of its block. FormatError when it is none."""
+    """A token from its block. FormatError for any other block."""
     fields = dag_cbor.decode(data)
     try:
         return Token(
@@ -192,17 +192,17 @@ def read_token(cid: CID, data: bytes) -> Token:
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """A delegation and all blocks that it rests on."""
+    """A delegation with the blocks of all delegations that it builds on."""
 
     token: Token
     blocks: tuple[Block, ...]
 
 
 def read_proof(given: str | bytes) -> Proof:
-    """A delegation of its text: `m...` (a CID that carries the archive), the archive in base64, or its bytes.
+    """A delegation from its text: `m...` (a CID that contains the archive), the archive in base64, or the archive's bytes.
 
-    Archives of older tools, a plain CAR whose last block is the delegation, are read too. Raises FormatError, whose
-    message does not repeat the text.
+    Archives of older tools (a CAR whose last block is the delegation) are read too. FormatError, which does not repeat the
+    text.
     """
     data = _proof_bytes(given.strip()) if isinstance(given, str) else given
     car = read_car(data, _MESSAGE_LIMITS)
@@ -228,7 +228,7 @@ def _proof_bytes(text: str) -> bytes:
     prefix = b"\x01" + varint(CAR) + varint(IDENTITY)
     if data[: len(prefix)] != prefix:
         return data
-    # A CID that is much longer than those of content may be, and meant to be.
+    # Such a CID is longer than `decode_cid` takes.
     size, start = read_varint(data, len(prefix))
     if len(data) - start != size:
         raise FormatError("a delegation is cut short")
@@ -236,7 +236,7 @@ def _proof_bytes(text: str) -> bytes:
 
 
 def archive(token: Block, others: Iterable[Block] = ()) -> bytes:
-    """A delegation with the blocks that it rests on, as one CAR."""
+    """A delegation and the blocks that it builds on, as one CAR."""
     root, data = _block({ARCHIVE: token[0]})
     return car_bytes([root], [(root, data), token, *others])
 
@@ -248,7 +248,7 @@ def proof_text(data: bytes) -> str:
 
 
 def check_proof(proof: Proof, signer: Signer, space: str, needed: Collection[str], now: float) -> list[str]:
-    """What is wrong with a delegation as far as its holder can tell, one line each; empty when it will do."""
+    """The faults of a delegation that its holder can see, in words; empty when it can be used."""
     token, wrong = proof.token, []
     if token.audience != signer.did:
         wrong.append(f"it is made out to {token.audience}, but the key given is {signer.did}")
@@ -266,7 +266,7 @@ def check_proof(proof: Proof, signer: Signer, space: str, needed: Collection[str
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
-    """What a service says that became of a task: `ok` or `error`, and the tasks that it set going."""
+    """The result of a task by its service: `ok` or `error`, and the further tasks (`forks`) that it began."""
 
     ran: CID
     ok: Any = None
@@ -275,7 +275,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Message:
-    """An answer: receipts by task, and every block that came along. All blocks were checked against their CIDs."""
+    """The answer of a service: receipts by task, and all its blocks, which were checked against their CIDs."""
 
     def __init__(self, data: bytes) -> None:
         """Raises FormatError (or BlockError, LimitError) when `data` is no message."""
@@ -290,7 +290,7 @@ class Message:
                     self._receipt(ability.details.get("receipt"))
 
     def tokens(self) -> Iterator[tuple[CID, Token]]:
-        """Every block that is a token."""
+        """Every block that is a token, by its CID."""
         for cid, data in self.blocks.items():
             if cid.codec == DAG_CBOR and VERSION.encode() in data:
                 try:
@@ -299,7 +299,7 @@ class Message:
                     continue
 
     def token(self, cid: CID) -> Token | None:
-        """One of them."""
+        """The token with this CID, None without one."""
         data = self.blocks.get(cid)
         return None if data is None else read_token(cid, data)
 
@@ -328,7 +328,7 @@ def request(invocations: Sequence[CID], blocks: Iterable[Block]) -> bytes:
 
 
 def make_receipt(signer: Signer, ran: CID) -> Block:
-    """A receipt that says that a task was done."""
+    """A signed receipt that a task was done."""
     outcome = {
         "ran": ran, "out": {"ok": {}}, "fx": {"fork": []}, "meta": {}, "iss": signer.did, "prf": [],
     }  # fmt: skip
@@ -355,7 +355,7 @@ def _number(value: Any) -> int | float | None:
 
 
 def _multibase(text: str) -> bytes:
-    """Bytes of base64 or base64url multibase text; other bases as CIDs know them."""
+    """The bytes of a multibase text in base64 or base64url. FormatError for other bases."""
     body = text[1:].rstrip("=")
     try:
         if text[:1] in ("m", "M"):

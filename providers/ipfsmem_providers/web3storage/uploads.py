@@ -1,10 +1,10 @@
-"""The upload list of a space: roots, the shards that each brought along, and the names they stand under.
+"""The upload list of a space: roots, the shards of each, and the pin names that they are listed under.
 
-A w3up service knows no names. A name is one more shard in the list of an upload: a CAR that is its own CID (identity
-hash, 59 bytes or fewer) and whose only root is a tag of the name. It takes no room, needs no request, and no reader of
-the upload minds it. An upload whose root is DAG-CBOR is the index of shards (shards.py), kept in the list so that
-a new device finds it; a mark beside it, made like a tag, says which index is worth reading first. This module reads
-and changes the list; blobs are not its business.
+A w3up service has no pin names. A name is stored as one more shard of an upload: a CAR inside its own CID (identity hash,
+59 bytes or fewer) whose only root is a tag of the name. It takes no storage and no request, and readers of the upload pass
+it over. An upload whose root is DAG-CBOR is an index of shards (shards.py), listed so that a new device finds it; a mark
+beside it, made like a tag, says which indexes to read first. This module reads and changes the list, and knows nothing of
+blobs.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _TAG: Final = b"ipfsmem:"
 #: A tag is no longer than this.
 _TAG_MAX: Final = 64
 _PAGE: Final = 1000
-#: Uploads of one space that are looked at.
+#: Uploads of one space at most.
 _MOST: Final = 100_000
 _SHA256: Final = b"\x12\x20"
 #: In front of a mark; then one byte of kind, then a digest or nothing.
 _MARK: Final = b"ipfsmem index "
 _MARK_MAX: Final = 96
-#: Seconds for which one reading of the list answers different questions.
+#: Seconds for which the list, once read, answers different questions.
 _MOMENT: Final = 15.0
 
 
 class IndexKind(enum.Enum):
-    """What an index is for: one small shard, large ones, or small ones that were merged and serve older roots.
+    """What an index describes: one small shard, large shards, or small ones that were merged and serve older roots.
 
-    The mark of the first kind names the shard. That of the last names the index, for beside it the indexes that it
-    replaces are listed: gateways know those, and they go when it goes.
+    The mark of a small shard's index names the shard. The mark of a merged index names that index itself, as the indexes
+    that it replaces are listed beside it: gateways know those, and they are removed with it.
     """
 
     SMALL = b"s"
@@ -52,9 +52,10 @@ class IndexKind(enum.Enum):
 
 
 class Upload(msgspec.Struct, frozen=True):
-    """One entry: `shards` are digests of CARs, `tags` CIDs that stand for names, `created` milliseconds.
+    """One entry of the list: `shards` are digests of CARs, `tags` CIDs that stand for names, `created` ms since 1970 UTC.
 
-    `inline` are CARs inside their CIDs that are more than a tag (names.py). `kind` and `marked`, a digest, are what the mark of an index says.
+    `inline`: CARs inside their CIDs that are more than a tag (names.py). `kind` and `marked` (a digest): the mark of an
+    index.
     """
 
     root: CID
@@ -68,23 +69,23 @@ class Upload(msgspec.Struct, frozen=True):
 
     @property
     def is_pin(self) -> bool:
-        """Whether it is a tree that stands under a name."""
+        """Whether it is a tree that is listed under a name."""
         return bool(self.tags) and not self.inline
 
     @property
     def is_index(self) -> bool:
-        """Whether it says what is in shards. Somebody else's may look like it; it is checked when read."""
+        """Whether it is an index. Uploads of other programs may look like one; an index is checked when it is read."""
         one = len(self.shards) == 1 or (self.kind is IndexKind.MERGED and self.marked in self.shards)
         return self.root.codec == DAG_CBOR and one and not self.tags
 
     @property
     def small(self) -> bytes:
-        """The one small shard that an index speaks of; empty when it speaks of others."""
+        """The digest of the small shard that this is the index of; b"" for other indexes."""
         return self.marked if self.kind is IndexKind.SMALL else b""
 
     @property
     def index(self) -> bytes:
-        """The digest of the index, when this is one."""
+        """The digest of the index, if this is one."""
         return self.marked if self.kind is IndexKind.MERGED else next(iter(self.shards), b"")
 
 
@@ -121,19 +122,19 @@ class Uploads:
     def __init__(self, service: Service) -> None:
         self._service = service
         self.known: dict[CID, Upload] = {}
-        self._read: float | None = None  #: when, by the monotonic clock
+        self._read: float | None = None  #: when the list was read, by the monotonic clock
         self._writes = 0  #: changes made here
-        self._written = 0  #: how many of them the list surely shows
-        self._again = False  #: the list was read because something was not in it
+        self._written = 0  #: changes that the list, as it was read, surely shows
+        self._again = False  #: whether `reread_once` was called since the list was read
         self._asked: set[Hashable] = set()
         self._lock = PerLoop(asyncio.Lock)
 
     async def recent(self, question: Hashable, *, own: bool = False) -> tuple[dict[CID, Upload], bool]:
-        """The list as it was a moment ago, for one of the several questions of a sync, and whether it was read just now.
+        """The list as it was a moment ago, and whether it was read just now. `question` is why it is needed.
 
-        It is read when it is older, when this question was asked of it before (so the asker wants news), and, unless
-        `own` says that what was added here may be told from memory, after a change made here. Whoever does not find
-        what it needs in a list read a moment ago asks `refresh` or `again`.
+        It is read again when it is older, when the same question was asked of it before (so the caller wants news), and
+        after a change made here, unless `own` says that changes of our own may come from memory. A caller that does not
+        find what it needs calls `refresh` or `reread_once`.
         """
         async with self._lock():
             old = self._read is None or self._service.now() - self._read > _MOMENT
@@ -144,7 +145,7 @@ class Uploads:
             return self.known, read
 
     async def reread_once(self) -> dict[CID, Upload]:
-        """For names that the list did not have: read anew, once for all that a sync misses."""
+        """The list, read again once for all names that a sync does not find in it."""
         async with self._lock():
             if not self._again:
                 await self.refresh()
@@ -152,11 +153,11 @@ class Uploads:
             return self.known
 
     def note_question(self, question: Hashable) -> None:
-        """Let `recent` read anew for this question."""
+        """Have `recent` read the list again for this question."""
         self._asked.add(question)
 
     async def refresh(self) -> dict[CID, Upload]:
-        """Read the whole list: a request for each thousand uploads, and more where shards are listed apart."""
+        """Read the whole list: a request for each thousand uploads, and more where the service lists shards apart."""
         rows: list[Mapping[str, Any]] = []
         pages, cursor = Pages(), None
         began, writes = self._service.now(), self._writes
@@ -188,7 +189,7 @@ class Uploads:
         return fresh
 
     async def one(self, root: CID) -> Upload | None:
-        """One entry, without reading the list where the service can do that."""
+        """One entry, without reading the list where the service supports that."""
         allow = {"gone", "HandlerNotFound"}
         (answer,) = await self._service.invoke(
             [("upload/get", {"root": root})], what="look up a root", allow=allow
@@ -200,7 +201,7 @@ class Uploads:
         return self.known[root]
 
     async def add(self, entries: Sequence[tuple[CID, Iterable[CID]]]) -> None:
-        """Put roots with shards on the list, in one request; what a root has already stays."""
+        """List roots with shards, in one request; shards that a root has already stay."""
         calls = [("upload/add", {"root": root, "shards": list(shards)}) for root, shards in entries]
         self._writes += 1
         await self._service.invoke(calls, what="list a root")
@@ -208,7 +209,7 @@ class Uploads:
             self.note_added(root, shards)
 
     def note_added(self, root: CID, shards: Iterable[CID]) -> None:
-        """Note what was just listed; when, only the service knows."""
+        """Note what was just listed. Its time is unknown here."""
         self._writes += 1
         added, known = _upload({"root": root}, list(shards)), self.known.get(root)
         if known is not None:
@@ -225,7 +226,7 @@ class Uploads:
         self.known[root] = added
 
     async def remove(self, roots: Sequence[CID]) -> None:
-        """Take roots off the list; not there any more is success."""
+        """Remove roots from the list; that one is missing is no error."""
         self._writes += 1
         await self._service.invoke(
             [("upload/remove", {"root": root}) for root in roots], what="unlist a root", allow={"gone"}
@@ -238,7 +239,7 @@ class Uploads:
         return known is not None and known.changed == _changed(row)
 
     async def _shards_apart(self, roots: Sequence[CID]) -> dict[CID, list[CID]]:
-        """Shards of uploads on services that list them by themselves."""
+        """The shards of uploads at services that list them apart."""
         found: dict[CID, list[CID]] = {root: [] for root in roots}
         left: dict[CID, str | None] = dict.fromkeys(roots)
         pages = {root: Pages() for root in roots}
