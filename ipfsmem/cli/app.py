@@ -132,7 +132,7 @@ class Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does it; an option given twice is refused, as behind the command."""
-        from ipfsmem.cli.context import refuse_repeated_options
+        from ipfsmem.cli.options import refuse_repeated_options
 
         if not ctx.resilient_parsing:
             refuse_repeated_options(self, ctx, args)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command, not_empty
+from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, count, style
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command, not_empty
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, count, is_terminal, seconds, style
 from ipfsmem.errors import UsageError
 

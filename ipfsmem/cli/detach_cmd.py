@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command, not_empty
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, count
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command, provider_option, retention_options
+from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import provider_option, retention_options
 from ipfsmem.cli.printing import Meter, clean, count, moment, size, style
 from ipfsmem.errors import IncompleteError
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command, not_empty
+from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, count, style
 from ipfsmem.errors import UsageError
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ipfsmem.cli import secret_input
-from ipfsmem.cli.context import CommandContext, agrees_to_publish, cli_command
+from ipfsmem.cli.consent import agrees_to_publish
+from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.init_questions import InitRequest, ask_for_the_rest
 from ipfsmem.cli.new_memory import (
@@ -46,12 +47,6 @@ _MADE = "the memory is made, on this device alone until ipfsmem sync"
 
 
 @cli_command("init")
-@memory_request_options(
-    InitRequest,
-    (Mode.ENCRYPTED_IPFS, Mode.LOCAL, Mode.IPFS),
-    mode_help="Who may read it: encrypted-ipfs only you, local whoever reads this disk, ipfs everyone",
-    provider_help="Where it is kept",
-)
 @click.option(
     "--new-wallet",
     is_flag=False,
@@ -69,6 +64,12 @@ _MADE = "the memory is made, on this device alone until ipfsmem sync"
     "--create",
     is_flag=True,
     help="Make a new memory where none of this wallet is found, without asking, also where that is not certain.",
+)
+@memory_request_options(
+    InitRequest,
+    (Mode.ENCRYPTED_IPFS, Mode.LOCAL, Mode.IPFS),
+    mode_help="Who may read it: encrypted-ipfs only you, local whoever reads this disk, ipfs everyone",
+    provider_help="Where it is kept",
 )
 def command(context: CommandContext, request: InitRequest) -> None:
     """Make a memory on this device.

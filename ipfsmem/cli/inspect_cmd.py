@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command, not_empty
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, clean_lines, style
 from ipfsmem.cli.wallets import owner, root_options
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipfsmem.cli import secret_input
-from ipfsmem.cli.context import CommandContext, WholeNumber, cli_command, provider_option
+from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.keys_device import label_command, passphrase_command
 from ipfsmem.cli.keys_owner import is_member_named, known_member, with_owner
 from ipfsmem.cli.keys_sheet import command as sheet_command
 from ipfsmem.cli.keys_words import command as words_command
+from ipfsmem.cli.options import WholeNumber, provider_option
 from ipfsmem.cli.printing import clean, facts, style, table
 from ipfsmem.cli.wallets import Wallet, read_raw_key, root_options
 from ipfsmem.errors import UsageError
@@ -155,7 +156,14 @@ def vaults_command(context: CommandContext, add: str | None, key_number: int) ->
 @click.option(
     "--vault", default="default", show_default=True, metavar="NAME", help="Which vault of the wallet."
 )
-@click.option("--key-number", default=1, show_default=True, metavar="N", help="Which key of the vault.")
+@click.option(
+    "--key-number",
+    type=WholeNumber(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Which key of the vault.",
+)
 @click.option(
     "--signature-passphrase-fd",
     type=WholeNumber(0),

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipfsmem.cli import secret_input
-from ipfsmem.cli.context import CommandContext, WholeNumber, cli_command, provider_option, valid_label
+from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.keys_owner import is_member_named, known_member, with_owner
+from ipfsmem.cli.options import WholeNumber, provider_option, valid_label
 from ipfsmem.cli.wallets import root_options
 from ipfsmem.errors import UsageError
 

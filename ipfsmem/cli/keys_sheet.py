@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command, not_empty
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, moment, to_json
 
 if TYPE_CHECKING:

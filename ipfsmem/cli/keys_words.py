@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipfsmem.cli import secret_input
-from ipfsmem.cli.context import CommandContext, cli_command, provider_option
+from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import provider_option
 from ipfsmem.cli.printing import Meter, clean, count, style
 from ipfsmem.cli.sync_cmd import noticed, tell
 from ipfsmem.cli.wallets import as_owner, root_options

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from ipfsmem.cli.context import CommandContext, WholeNumber, cli_command
+from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import WholeNumber
 from ipfsmem.cli.printing import called, is_terminal, moment, table
 
 

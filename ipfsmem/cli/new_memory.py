@@ -13,15 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipfsmem.cli import secret_input
-from ipfsmem.cli.context import (
-    CommandContext,
-    agrees_to_publish,
-    label_option,
-    not_empty,
-    provider_option,
-    root_option,
-)
+from ipfsmem.cli.consent import agrees_to_publish
+from ipfsmem.cli.context import CommandContext
 from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import label_option, not_empty, provider_option, root_option
 from ipfsmem.cli.printing import Meter, count, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
 from ipfsmem.mode import Mode

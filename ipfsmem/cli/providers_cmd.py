@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.context import (
-    CommandContext,
-    agrees_to_publish,
-    cli_command,
-    public_options,
-    retention_options,
-)
+from ipfsmem.cli.consent import agrees_to_publish, public_options
+from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import retention_options
 from ipfsmem.cli.printing import Meter, clean, count, moment, seconds, short, size, style, table
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.errors import ConfigError, IncompleteError, ProviderError, ProviderUnavailable, UsageError

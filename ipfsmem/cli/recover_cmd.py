@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.context import CommandContext, WholeNumber, cli_command
+from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.new_memory import (
     MemoryRequest,
     bring_back,
@@ -20,6 +20,7 @@ from ipfsmem.cli.new_memory import (
     vault_text,
     what_came_back,
 )
+from ipfsmem.cli.options import WholeNumber
 from ipfsmem.cli.printing import clean, facts, style
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import recovery_root
@@ -40,17 +41,17 @@ class RecoverRequest(MemoryRequest):
 
 
 @cli_command("recover")
-@memory_request_options(
-    RecoverRequest,
-    (Mode.ENCRYPTED_IPFS, Mode.IPFS),
-    mode_help="Which kind it is: encrypted, or published in the clear",
-    provider_help="Where the memory is kept",
-)
 @click.option("--words-fd", type=WholeNumber(0), metavar="N", help="The words, from file descriptor N.")
 @click.option(
     "--damaged",
     is_flag=True,
     help="Go on although nothing can be read whole; then bring back what can: ipfsmem salvage.",
+)
+@memory_request_options(
+    RecoverRequest,
+    (Mode.ENCRYPTED_IPFS, Mode.IPFS),
+    mode_help="Which kind it is: encrypted, or published in the clear",
+    provider_help="Where the memory is kept",
 )
 def command(context: CommandContext, request: RecoverRequest) -> None:
     """Bring a memory back with its 24 recovery words or its wallet, and add this device. It never makes a new one.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command, not_empty, read_text
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.options import not_empty
+from ipfsmem.cli.values import read_text
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 
 

@@ -11,7 +11,7 @@ from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, count, facts, table
 from ipfsmem.cli.status_cmd import learnt
-from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
+from ipfsmem.errors import IncompleteError, UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.causal.cards import Kind
@@ -52,9 +52,7 @@ def show_command(context: CommandContext, name: str) -> None:
     """Show one scope: its title, its kind, how much is in it, and what it stands for."""
     check_scope(name)
     with context.memory() as memory:
-        one = memory.scopes.get(name)
-        if one is None:
-            raise NotFoundError(f"there is no scope {name}", hint="List them with: ipfsmem scope list")
+        one = memory.scopes.known(name)
         part = memory.scope(name)
         memories, events = len(part.list()), len(part.timeline.read())
     card = one.card
@@ -159,9 +157,7 @@ def forget_command(context: CommandContext, name: str, reason: str, yes: bool) -
 
     check_scope(name)
     with context.memory() as memory:
-        one = memory.scopes.get(name)
-        if one is None or one.forgotten:
-            raise NotFoundError(f"there is no scope {name}", hint="List them with: ipfsmem scope list")
+        memory.scopes.known(name, live=True)
         # Not of those that turned out to be this one: they stay.
         held = next(counted for counted in memory.scopes.counts() if counted.scope == name)
         what = f"{count(held.memories, 'memory')} and {count(held.events, 'event')}"

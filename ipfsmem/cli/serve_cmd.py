@@ -12,7 +12,8 @@ from pathlib import Path
 import click
 
 from ipfsmem.cli import secret_input
-from ipfsmem.cli.context import CommandContext, WholeNumber, cli_command, not_empty
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.options import WholeNumber, not_empty
 from ipfsmem.errors import ConfigError, NotFoundError, UsageError
 
 #: Shortest token that is not guessed by trying.

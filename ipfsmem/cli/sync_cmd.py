@@ -11,14 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli import public_address
-from ipfsmem.cli.context import (
-    CommandContext,
-    agrees_to_publish,
-    cli_command,
-    provider_option,
-    public_options,
-)
+from ipfsmem.cli.consent import agrees_to_publish, public_options
+from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import provider_option
 from ipfsmem.cli.printing import Meter, clean, count, moment, seconds, size, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
 from ipfsmem.errors import IpfsmemError, ProviderUnavailable, UsageError

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from ipfsmem.cli.context import CommandContext, WholeNumber, cli_command
+from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import WholeNumber
 from ipfsmem.cli.printing import is_terminal, table
 from ipfsmem.errors import UsageError
 

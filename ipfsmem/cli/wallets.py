@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ipfsmem.cli import secret_input
-from ipfsmem.cli.context import WholeNumber
+from ipfsmem.cli.options import WholeNumber
 from ipfsmem.errors import FormatError, PassphraseError, UsageError
 
 if TYPE_CHECKING:

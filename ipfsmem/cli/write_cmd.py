@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command, not_empty, pairs, read_text
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import is_terminal, size
+from ipfsmem.cli.values import pairs, read_text
 from ipfsmem.errors import UsageError
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from ipfsmem.device.connection import DAMAGED_HINT
 from ipfsmem.device.lock import file_lock
 from ipfsmem.errors import FormatError, OpenError, StorageError
 from ipfsmem.seal.primitives import Signer25519, x25519_public
-from ipfsmem.seal.secret_file import protect, unprotect
+from ipfsmem.seal.secret_file import is_protected, protect, unprotect
 from ipfsmem.systems import flush, patiently
 
 KEY_FILE = "device.key"
@@ -86,6 +86,12 @@ def save_device(folder: Path, device: Device, passphrase: str | None, random: Ra
     """Write the key file (mode 0600)."""
     secret = device.sign_seed + device.box_secret + device.row_key
     write_atomic(folder / KEY_FILE, protect(secret, passphrase, salt=random(16), nonce=random(24)))
+
+
+def passphrase_protected(folder: Path | None) -> bool:
+    """Whether this device's key file is under a passphrase."""
+    data = read_file(folder / KEY_FILE, 64 * 1024) if folder is not None else None
+    return data is not None and is_protected(data)
 
 
 def load_device(folder: Path, passphrase: str | None) -> Device:

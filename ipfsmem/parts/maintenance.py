@@ -8,7 +8,7 @@ import msgspec
 
 from ipfsmem.causal.clock import hlc_ms, put_right
 from ipfsmem.config import Keep
-from ipfsmem.device.identity import change_passphrase
+from ipfsmem.device.identity import change_passphrase, passphrase_protected
 from ipfsmem.device.state import Frame
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import UsageError
@@ -21,7 +21,7 @@ from ipfsmem.sync.engine import collect, salvage
 from ipfsmem.sync.lost_objects import miss
 from ipfsmem.sync.report import Progress, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
-from ipfsmem.vault.doctor import STATE_DAMAGED, Finding, examine, passphrase_protected
+from ipfsmem.vault.doctor import STATE_DAMAGED, Finding, examine
 from ipfsmem.vault.opening import check_protection
 
 

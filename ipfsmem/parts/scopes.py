@@ -10,6 +10,7 @@ from ipfsmem.causal.entries import SegmentName, segment_name
 from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.device.events import events_of
 from ipfsmem.device.scopes import live_scopes
+from ipfsmem.errors import NotFoundError
 from ipfsmem.memories.scopes import Restored, Scope
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.published.history import find_root, open_past
@@ -31,6 +32,21 @@ class MemoryScopes:
     def get(self, token: str) -> Scope | None:
         """One scope, also a forgotten one; None when there is none. Raises KeyNameError."""
         return self._scopes.get(token)
+
+    def known(self, token: str, *, live: bool = False) -> Scope:
+        """One scope. Raises KeyNameError, and NotFoundError when there is none, or with `live` when it is forgotten."""
+        found = self.get(token)
+        if found is None:
+            raise NotFoundError(f"there is no scope {token}", hint="List them with: ipfsmem scope list")
+        if live and found.forgotten:
+            raise NotFoundError(
+                f"the scope {token} is forgotten", hint=f"Bring it back with: ipfsmem scope restore {token}"
+            )
+        return found
+
+    def target(self, token: str) -> str:
+        """Where what is written for a scope goes: to itself, or to the one that it turned out to be."""
+        return self._scopes.target(token)
 
     def make(self, token: str, *, title: str | None = None, kind: Kind = "workspace") -> Scope:
         """Make a scope before anything is written there, with what people call it and what it is for. Raises KeyNameError,

@@ -11,14 +11,12 @@ import shlex
 import stat
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from ipfsmem.causal.clock import FAR_AHEAD_MS, ZERO, hlc_ms
 from ipfsmem.causal.value import check_entry, verify_value
-from ipfsmem.device.atomic_files import read_file
 from ipfsmem.device.connection import DAMAGED_HINT
 from ipfsmem.device.identity import KEY_FILE
 from ipfsmem.device.replica import Replica
@@ -26,7 +24,6 @@ from ipfsmem.device.state import DamagedStateError, located
 from ipfsmem.device.tables import blocks, reports
 from ipfsmem.errors import IpfsmemError, StorageError
 from ipfsmem.memories.memories import Memories, from_plain_files
-from ipfsmem.seal.secret_file import is_protected
 from ipfsmem.sync.report import MOST_NAMED, UNLOCK
 from ipfsmem.sync.revoke_notices import way_back
 
@@ -44,12 +41,6 @@ class Finding(msgspec.Struct, frozen=True):
     code: str
     text: str
     hint: str = ""
-
-
-def passphrase_protected(folder: Path | None) -> bool:
-    """Whether this device's key file is under a passphrase."""
-    data = read_file(folder / KEY_FILE, 64 * 1024) if folder is not None else None
-    return data is not None and is_protected(data)
 
 
 def examine(replica: Replica, memories: Memories, protected: bool) -> list[Finding]:

@@ -1,0 +1,38 @@
+"""A person's consent before a plain memory becomes public: the options that give it, and the question on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from ipfsmem.cli import secret_input
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
+
+
+def public_options(function: Callable[..., None]) -> Callable[..., None]:
+    """--yes-public and --allow, for commands that publish."""
+    function = click.option(
+        "--allow",
+        multiple=True,
+        metavar="KEY",
+        help="Publish this memory though it looks as if it held a secret (or timeline/DAY).",
+    )(function)
+    return click.option(
+        "--yes-public", is_flag=True, help="Mode ipfs: yes, everyone may read what is published, for good."
+    )(function)
+
+
+def agrees_to_publish(memory: Memory, yes: bool) -> bool:
+    """Whether the user agrees that a plain memory becomes public: said by flag, or asked for once on a terminal."""
+    if yes or not memory.mode.public or memory.replica.config.public or not secret_input.can_ask():
+        return yes
+    click.echo(
+        f"The memory {memory.namespace} is in mode ipfs. Everything in it will be published in the clear: every memory,\n"
+        "its name, and the whole timeline. Anyone can read it, copies stay for good, and nothing can take them back.",
+        err=True,
+    )
+    return bool(click.confirm("Publish it for everyone?", default=False, err=True))

@@ -1,0 +1,115 @@
+"""Options that several commands have, the checks of what is given to them, and commands that refuse an option given twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+
+def not_empty(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
+    """A path or name that somebody gave: an empty one, from a variable that is not set, would be the folder that one stands in,
+    or another memory than the one that was meant."""
+    if path is not None and not path.strip():
+        raise click.BadParameter("it is empty", ctx, param)
+    return path
+
+
+class WholeNumber(click.types.IntParamType):
+    """A whole number within bounds, refused in words that say them."""
+
+    name = "whole number"
+
+    def __init__(self, least: int, most: int | None = None) -> None:
+        self._least, self._most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number. Raises click's error for anything else."""
+        least, most = self._least, self._most
+        bounds = f"of {least} or more" if most is None else f"from {least} to {most}"
+        try:
+            number = int(value)
+        except (ValueError, TypeError):
+            self.fail(f"{value!r} is no whole number; it takes one {bounds}.", param, ctx)
+        if number < least or (most is not None and number > most):
+            self.fail(f"{number} will not do; it takes a whole number {bounds}.", param, ctx)
+        return number
+
+
+class NoRepeatedOptions(click.Command):
+    """A command that refuses an option given twice, unless it may be given several times: click takes the last in silence."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does it. Raises click's error for an option that stands twice, or beside its opposite."""
+        if not ctx.resilient_parsing:
+            refuse_repeated_options(self, ctx, args)
+        return super().parse_args(ctx, args)
+
+
+def refuse_repeated_options(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+    """Raises click's error when a value, or a choice of two, is said twice. The same plain flag twice is the same flag."""
+    _, _, order = command.make_parser(ctx).parse_args(list(args))
+    seen = set()
+    for param in order:
+        if not isinstance(param, click.Option) or param.multiple or param.count:
+            continue
+        if param.is_flag and not param.secondary_opts:
+            continue
+        if param in seen:
+            names = "/".join((*param.opts[-1:], *param.secondary_opts))
+            raise click.UsageError(f"{names} is given twice, and only one can count", ctx)
+        seen.add(param)
+
+
+def provider_option(purpose: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """--provider, handed on as a tuple of specs."""
+    return click.option(
+        "--provider",
+        multiple=True,
+        metavar="SPEC",
+        help=f"{purpose}: a folder, or a provider (IPFSMEM_PROVIDER). May be given several times.",
+    )
+
+
+def valid_label(ctx: click.Context, param: click.Parameter, label: str | None) -> str | None:
+    """A label that a device can have, before anything is made or asked."""
+    from ipfsmem.errors import FormatError
+    from ipfsmem.ring.statements import check_label
+
+    if label is not None:
+        try:
+            check_label(label, "a label")
+        except FormatError as error:
+            raise click.BadParameter(str(error), ctx, param) from None
+    return label
+
+
+#: --label, for commands that make a device.
+label_option = click.option(
+    "--label", callback=valid_label, help="What other devices call this one (default: the host's name)."
+)
+
+#: --root, for commands that bring a memory back.
+root_option = click.option(
+    "--root",
+    metavar="CID",
+    help="A version of it that was written down (ipfsmem keys sheet), where nothing else leads there any more.",
+)
+
+
+def retention_options(newest: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """--keep-roots and --keep-days, as every command about old roots has them; `newest` is the help of the first.
+
+    The defaults are those of sync/retention.py, said again so that the help needs no import; a test compares them.
+    """
+
+    def add(function: Callable[..., None]) -> Callable[..., None]:
+        options = (("--keep-roots", 30, newest), ("--keep-days", 90, "One a week of each device for N days."))
+        for name, default, text in reversed(options):
+            function = click.option(
+                name, type=WholeNumber(1), default=default, show_default=True, metavar="N", help=text
+            )(function)
+        return function
+
+    return add

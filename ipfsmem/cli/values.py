@@ -1,0 +1,42 @@
+"""Values out of what was typed or named on the command line: the text of a file or of standard input, and NAME=VALUE pairs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ipfsmem.errors import UsageError
+
+
+def read_text(path: str, what: str) -> bytes:
+    """The bytes of a file the user named, `-` for standard input. Raises StorageError, NotFoundError, LimitError."""
+    import sys
+
+    from ipfsmem.bundle.memory_file import MAX_FILE
+    from ipfsmem.device.atomic_files import storage_errors
+    from ipfsmem.errors import LimitError, NotFoundError
+
+    if path == "-":
+        data = sys.stdin.buffer.read(MAX_FILE + 1)
+    else:
+        where = Path(path)
+        if not where.exists():
+            raise NotFoundError(f"there is no file {path}")
+        if where.is_dir():
+            raise UsageError(f"{path} is a folder, not a file")
+        with storage_errors(where, "read"), where.open("rb") as file:
+            data = file.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise LimitError(f"{what} is longer than {MAX_FILE:,} bytes", hint="Split it into two memories.")
+    return data
+
+
+def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
+    """`name=value` texts as a mapping. Raises UsageError."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{option} takes NAME=VALUE, not {text!r}")
+        if found.setdefault(name, value) != value:
+            raise UsageError(f"{option} says {name} twice: {found[name]!r} and {value!r}")
+    return found
