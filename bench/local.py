@@ -99,7 +99,7 @@ def writes(ctx: Context) -> None:
     from ipfsmem.memory import Memory
 
     home = ctx.fresh("writes")
-    memory = Memory.create(NAMESPACE, "encrypted-ipfs", unlock=unlock(), unprotected_keys=True, home=home)
+    memory = Memory.create(NAMESPACE, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home)
     memory.bundles.import_(ctx.folder)
     memory.close()
     memory = Memory.load(NAMESPACE, home=home)

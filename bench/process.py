@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ipfsmem.vault.home import Home
+
 if TYPE_CHECKING:
     from ipfsmem.vault.opening import Unlock
 
@@ -38,8 +40,7 @@ def main(what: str, home: Path, *args: str) -> None:
             provider=args[0],
             unlock=unlock(),
             passphrase=PASSPHRASE,
-            home=home,
-            label="bench",
+            home=Home(folder=home, label="bench"),
         ).close()
         return
     if what == "restore":
@@ -49,8 +50,7 @@ def main(what: str, home: Path, *args: str) -> None:
             provider=args[0],
             unlock=unlock(),
             passphrase=PASSPHRASE,
-            home=home,
-            label="bench",
+            home=Home(folder=home, label="bench"),
         ).close()
         return
     with Memory.load(NAMESPACE, passphrase=PASSPHRASE, home=home) as memory:

@@ -19,6 +19,7 @@ from bench.corpus import changed
 from bench.counting import Counting
 from bench.measure import Done, folder_bytes, process
 from bench.process import NAMESPACE, PASSPHRASE, WALLET, unlock
+from ipfsmem.vault.home import Home
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -162,22 +163,12 @@ def exchange(ctx: Context) -> None:
     stick = ctx.fresh("exchange")
     ways: list[Any] = [Counting(open_provider(str(stick))) for _ in range(2)]
     a = Memory.create(
-        NAMESPACE,
-        "encrypted-ipfs",
-        provider=ways[0],
-        unlock=unlock(),
-        unprotected_keys=True,
-        home=ctx.fresh("a"),
+        NAMESPACE, "encrypted-ipfs", provider=ways[0], unlock=unlock(), passphrase=False, home=ctx.fresh("a")
     )
     a.bundles.import_(ctx.folder)
     asyncio.run(a.sync())
     b = Memory.load(
-        NAMESPACE,
-        "encrypted-ipfs",
-        provider=ways[1],
-        unlock=unlock(),
-        unprotected_keys=True,
-        home=ctx.fresh("b"),
+        NAMESPACE, "encrypted-ipfs", provider=ways[1], unlock=unlock(), passphrase=False, home=ctx.fresh("b")
     )
     b.close()
     b = Memory.load(NAMESPACE, provider=ways[1], home=ctx.work / "b")
@@ -205,9 +196,8 @@ def presence(ctx: Context) -> None:
         "encrypted-ipfs",
         provider=str(stick),
         unlock=unlock(),
-        unprotected_keys=True,
-        home=ctx.fresh("present"),
-        world=world,
+        passphrase=False,
+        home=Home(folder=ctx.fresh("present"), world=world),
     )
     spent = [0.0]
 

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from ipfsmem.provider.contract import Provider, open_provider
     from ipfsmem.results import Status
     from ipfsmem.sync.report import SyncReport
+    from ipfsmem.vault.home import Home
     from ipfsmem.vault.opening import Unlock
     from ipfsmem.wallet.root_keys import RootKeys
     from ipfsmem.wallet.signers import KeystoreSigner, MnemonicSigner, RawKeySigner, WalletSigner
 
 __all__ = [
+    "Home",
     "KeystoreSigner",
     "Listed",
     "Memory",
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 _WHERE = {
+    "Home": "vault.home",
     "KeystoreSigner": "wallet.signers",
     "Listed": "memories.memories",
     "Memory": "memory",

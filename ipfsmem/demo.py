@@ -26,6 +26,7 @@ from ipfsmem.memories.memories import check_body
 from ipfsmem.memory import Memory
 from ipfsmem.results import Answer
 from ipfsmem.sync.report import SyncReport
+from ipfsmem.vault.home import Home
 from ipfsmem.vault.opening import Unlock
 from ipfsmem.wallet.signers import KeystoreSigner, RawKeySigner, create_keystore
 
@@ -194,8 +195,7 @@ class Demo:
             provider=str(self.provider),
             unlock=unlock,
             passphrase=PASSPHRASE,
-            home=self.home_a,
-            label="A",
+            home=Home(folder=self.home_a, label="A"),
         )
         _sync(self._a)
         # What the format itself writes in the clear, with no memory in it yet.
@@ -246,9 +246,8 @@ class Demo:
                     NAMESPACE,
                     provider=str(self.provider),
                     unlock=Unlock(RawKeySigner(secrets.token_bytes(32))),
-                    unprotected_keys=True,
-                    home=self.folder / "stranger",
-                    label="stranger",
+                    passphrase=False,
+                    home=Home(folder=self.folder / "stranger", label="stranger"),
                 )
             ).close()
         except NoVaultError:
@@ -266,8 +265,7 @@ class Demo:
                 provider=str(self.provider),
                 unlock=Unlock(self._signer(carried)),
                 passphrase=PASSPHRASE,
-                home=self.home_b,
-                label="B",
+                home=Home(folder=self.home_b, label="B"),
             )
         )
         report = self._b.restored or SyncReport()

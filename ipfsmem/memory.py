@@ -46,14 +46,18 @@ from ipfsmem.parts.versions import MemoryVersions
 from ipfsmem.provider.opening import ProviderPool
 from ipfsmem.results import Opened, Status
 from ipfsmem.sync.background import Told
-from ipfsmem.sync.report import Progress, SyncReport, no_progress
+from ipfsmem.sync.report import SyncReport
 from ipfsmem.vault.finding import find_vault, reach, vault_of_root
+from ipfsmem.vault.home import Home, HomeChoice
 from ipfsmem.vault.opening import (
+    DevicePassphrase,
+    OwnerKey,
     Unlock,
     begin_replica,
     check_protection,
     create_replica,
     open_replica,
+    owner_key,
 )
 from ipfsmem.vault.others_bundles import read_foreign
 from ipfsmem.vault.vaults import list_in_first
@@ -97,6 +101,28 @@ def _of_syncing(method: Callable[Concatenate[Syncing, P], T]) -> Callable[Concat
         return method(self._syncing, *args, **kwargs)
 
     return call
+
+
+class _Wish(msgspec.Struct, frozen=True):
+    """What `load` was asked for."""
+
+    namespace: str | None
+    mode: Mode | ModeName | None
+    provider: ProviderChoice
+    unlock: OwnerKey | None
+    passphrase: DevicePassphrase
+    home: Home
+    create: bool
+    public_ok: bool
+
+    @property
+    def known_mode(self) -> Mode | None:
+        """The mode, None when nobody has said one. Raises UsageError for a word that is none."""
+        return mode_named(self.mode) if self.mode is not None else None
+
+    def name(self, known: configuration.Settings) -> str:
+        """The namespace, by the settings when none was named."""
+        return self.namespace or known.namespace or configuration.DEFAULT_NAMESPACE
 
 
 class Memory:
@@ -294,106 +320,102 @@ class Memory:
         mode: Mode | ModeName | None = None,
         *,
         provider: ProviderChoice = None,
-        unlock: Unlock | RootKeys | None = None,
-        passphrase: str | None = None,
-        unprotected_keys: bool = False,
-        home: str | Path | None = None,
-        label: str | None = None,
+        unlock: OwnerKey | None = None,
+        passphrase: DevicePassphrase = None,
+        home: HomeChoice = None,
         create: bool = False,
         public_ok: bool = False,
-        world: World | None = None,
-        progress: Progress = no_progress,
-        manifest_uri: str | None = None,
     ) -> Memory:
         """Open the memory of `namespace` on this device.
 
-        With `manifest_uri` (a CID, an IPNS name, a path or URL of either, or the URL of a `manifest.json`) it is
-        somebody's public bundle instead (also a folder, an export or a CAR file on this disk), read through `provider` and only to be read: nothing is written anywhere, and
-        whoever wrote it is not known. `opened` says where it came from. The same as `await Memory.open_foreign(...)`.
-
         When there is none here, `mode` says what to do: `none` and `local` make an empty one; the modes with a vault
         look for the wallet's memory at the provider and bring it back (the only load that uses the network), and
-        with `create` make a new one where there is certainly none. `passphrase` protects this device's keys, `public_ok`
-        agrees that what is brought back or made in mode `ipfs` is published in the clear.
+        with `create` make a new one where there is certainly none. `passphrase` protects this device's keys (False: they
+        have none, and the disk is trusted). `public_ok` agrees that what is brought back or made in mode `ipfs` is
+        published in the clear. In a running event loop everything else waits meanwhile: there use `aload`.
 
         Raises NotFoundError, NoVaultError (its `doubt` says why one may be there all the same), OtherKindError when a
-        vault of the other mode stands there, PassphraseError, WrongWalletError, ConfigError.
+        vault of the other mode stands there, PassphraseError, WrongWalletError, ConfigError, UsageError.
         """
-        if manifest_uri is not None:
-            if mode is not None and mode_named(mode).on_disk:
-                raise UsageError("somebody else's memory is opened in no mode of ours: leave mode out")
-            return _run(cls.open_foreign(manifest_uri, provider=provider, world=world))
+        wish = _Wish(namespace, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
+        opened = cls._opened(wish)
+        return opened if opened is not None else _run(cls._brought(wish))
+
+    @classmethod
+    async def aload(
+        cls,
+        namespace: str | None = None,
+        mode: Mode | ModeName | None = None,
+        *,
+        provider: ProviderChoice = None,
+        unlock: OwnerKey | None = None,
+        passphrase: DevicePassphrase = None,
+        home: HomeChoice = None,
+        create: bool = False,
+        public_ok: bool = False,
+    ) -> Memory:
+        """`load` for a program with an event loop, which goes on meanwhile: keys are derived and files are opened in a thread."""
+        wish = _Wish(namespace, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
+        opened = await asyncio.to_thread(cls._opened, wish)
+        return opened if opened is not None else await cls._brought(wish)
+
+    @classmethod
+    def _opened(cls, wish: _Wish) -> Memory | None:
+        """The memory that is on this device; None when it has to be brought here."""
         known = configuration.settings()
-        namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
-        world = world or World()
-        chosen = mode_named(mode) if mode is not None else None
-        if chosen is not None and not chosen.on_disk:
-            replica = create_replica(
-                None, NamespaceConfig(Mode.NONE, label or chosen), world, passphrase=None
-            )
-            memory = cls(OpenMemory(namespace, replica))
-            memory._syncing.pool.home = Path(home).expanduser() if home is not None else None
+        name, mode, home = wish.name(known), wish.known_mode, wish.home
+        if mode is not None and not mode.on_disk:
+            config = NamespaceConfig(Mode.NONE, home.label or mode)
+            memory = cls(OpenMemory(name, create_replica(None, config, home.world, passphrase=None)))
+            memory._syncing.pool.home = home.path(known) if home.folder is not None else None
             return memory
-        folder = configuration.namespace_folder(configuration.home(home, known), namespace)
-        here = configuration_file(folder)
-        if here or chosen is None:
-            memory = cls(OpenMemory(namespace, open_replica(folder, passphrase, world)))
-            try:
-                if chosen not in (None, memory.mode):
-                    raise ConfigError(f"the memory {namespace} is in mode {memory.mode}, not {mode}")
-                syncing = memory._syncing
-                if provider:
-                    syncing.use(provider)
-                else:
-                    syncing.places = syncing.pool.open(
-                        each_of(memory.replica.config.providers or known.provider)
-                    )
-                if unlock is not None:
-                    memory.unlock(unlock)
-                memory._open.begin_files()
-            except BaseException:
-                memory.close()
-                raise
-            return memory
-        where = provider or known.provider
-        if not chosen.published:
-            return cls.create(namespace, chosen, provider=where, home=home, label=label, world=world)
-        if unlock is None:
+        folder = configuration.namespace_folder(home.path(known), name)
+        if mode is not None and not has_memory(folder):
+            if mode.published:
+                return None
+            return cls.create(name, mode, provider=wish.provider or known.provider, home=home)
+        memory = cls(OpenMemory(name, open_replica(folder, wish.passphrase or None, home.world)))
+        try:
+            if mode not in (None, memory.mode):
+                raise ConfigError(f"the memory {name} is in mode {memory.mode}, not {mode}")
+            syncing = memory._syncing
+            if wish.provider:
+                syncing.use(wish.provider)
+            else:
+                syncing.places = syncing.pool.open(each_of(memory.replica.config.providers or known.provider))
+            if wish.unlock is not None:
+                memory.unlock(wish.unlock)
+            memory._open.begin_files()
+        except BaseException:
+            memory.close()
+            raise
+        return memory
+
+    @classmethod
+    async def _brought(cls, wish: _Wish) -> Memory:
+        """The owner's memory, brought here from its provider; else a new one, when that was agreed to."""
+        known = configuration.settings()
+        name, where, mode = wish.name(known), wish.provider or known.provider, wish.known_mode
+        assert mode is not None
+        if wish.unlock is None:
             raise ConfigError(
-                f"there is no memory {namespace} on this device, and nothing to unlock one with",
+                f"there is no memory {name} on this device, and nothing to unlock one with",
                 hint="Give the wallet or the recovery words, or make a new memory with: ipfsmem init.",
             )
+        how: dict[str, Any] = {
+            "provider": where,
+            "unlock": wish.unlock,
+            "mode": mode,
+            "passphrase": wish.passphrase,
+            "home": wish.home,
+            "public_ok": wish.public_ok,
+        }
         try:
-            return _run(
-                cls.recover(
-                    namespace,
-                    provider=where,
-                    unlock=unlock,
-                    mode=chosen,
-                    passphrase=passphrase,
-                    unprotected_keys=unprotected_keys,
-                    home=home,
-                    label=label,
-                    public_ok=public_ok,
-                    world=world,
-                    progress=progress,
-                )
-            )
+            return await cls.recover(name, **how)
         except NoVaultError as error:
-            if not create or error.doubt:
+            if not wish.create or error.doubt:
                 raise
-        return cls.create(
-            namespace,
-            chosen,
-            provider=where,
-            unlock=unlock,
-            passphrase=passphrase,
-            unprotected_keys=unprotected_keys,
-            home=home,
-            label=label,
-            public_ok=public_ok,
-            world=world,
-        )
+        return await asyncio.to_thread(functools.partial(cls.create, name, **how))
 
     @classmethod
     def create(
@@ -402,15 +424,12 @@ class Memory:
         mode: Mode | ModeName = "local",
         *,
         provider: ProviderChoice = None,
-        unlock: Unlock | RootKeys | None = None,
+        unlock: OwnerKey | None = None,
         recovery: bool = True,
-        passphrase: str | None = None,
-        unprotected_keys: bool = False,
-        home: str | Path | None = None,
-        label: str | None = None,
+        passphrase: DevicePassphrase = None,
+        home: HomeChoice = None,
         memory_dir: str | Path | None = None,
         public_ok: bool = False,
-        world: World | None = None,
     ) -> Memory:
         """Make a new, empty memory. Does not look whether the wallet has one already: `load(create=True)` does.
 
@@ -422,12 +441,14 @@ class Memory:
         """
         known = configuration.settings()
         namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
-        world = world or World()
+        here = Home.of(home)
+        world = here.world
         chosen = mode_named(mode)
         if not chosen.on_disk:
             raise UsageError(f"mode {mode!r} cannot be created", hint="local, ipfs or encrypted-ipfs.")
-        check_protection(chosen, passphrase=passphrase, unprotected=unprotected_keys)
-        folder = configuration.namespace_folder(configuration.home(home, known), namespace)
+        check_protection(chosen, passphrase)
+        key = None if unlock is None else owner_key(unlock)
+        folder = configuration.namespace_folder(here.path(known), namespace)
         claim_folder(folder)
         plain_folder = _plain_folder(chosen, memory_dir)
         pool = ProviderPool(folder.parent)
@@ -438,16 +459,16 @@ class Memory:
         words: bytes | None = None
         try:
             if chosen.published:
-                if isinstance(unlock, Unlock):
-                    unlock = _named(unlock, folder)
-                    if unlock.passphrase is not None:
-                        require_strong(unlock.passphrase, "the signature passphrase")
-                root, vault, secret = _new_root(unlock, world, plain=not chosen.sealed)
+                if isinstance(key, Unlock):
+                    key = _named(key, folder)
+                    if key.passphrase is not None:
+                        require_strong(key.passphrase, "the signature passphrase")
+                root, vault, secret = _new_root(key, world, plain=not chosen.sealed)
                 refuse_shared(folder.parent, namespace, vault)
                 words = world.random(32) if recovery else None
             made = NamespaceConfig(
                 chosen,
-                label or known.label or _host_label(),
+                here.device_label(known),
                 providers=specs_of(provider),
                 vault=vault,
                 memory_dir=plain_folder,
@@ -457,7 +478,7 @@ class Memory:
                 folder,
                 made,
                 world,
-                passphrase=passphrase,
+                passphrase=passphrase or None,
                 root=root,
                 recovery=RootKeys.from_recovery(words) if words is not None else None,
                 root_secret=secret,
@@ -471,7 +492,9 @@ class Memory:
             memory._origin.recovery_words = to_words(words)
         memory._open.begin_files()
         if vault is not None:
-            memory._origin.unlisted = list_in_first(folder.parent, namespace, vault, passphrase, world)
+            memory._origin.unlisted = list_in_first(
+                folder.parent, namespace, vault, passphrase or None, world
+            )
         return memory
 
     @staticmethod
@@ -492,18 +515,14 @@ class Memory:
         namespace: str | None = None,
         *,
         provider: ProviderChoice,
-        unlock: Unlock | RootKeys,
+        unlock: OwnerKey,
         mode: Mode | ModeName = "encrypted-ipfs",
-        passphrase: str | None = None,
-        unprotected_keys: bool = False,
-        home: str | Path | None = None,
-        label: str | None = None,
+        passphrase: DevicePassphrase = None,
+        home: HomeChoice = None,
         memory_dir: str | Path | None = None,
         root_cid: str | None = None,
         public_ok: bool = False,
         damaged_ok: bool = False,
-        world: World | None = None,
-        progress: Progress = no_progress,
     ) -> Memory:
         """Bring a memory back on a device that has nothing but the wallet or the recovery words, and enrol the device.
 
@@ -516,7 +535,8 @@ class Memory:
         """
         known = configuration.settings()
         namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
-        world = world or World()
+        here = Home.of(home)
+        world = here.world
         if not provider:
             raise ConfigError(
                 "no provider to look at",
@@ -525,25 +545,26 @@ class Memory:
         chosen = mode_named(mode)
         if not chosen.published:
             raise UsageError(f"a memory in mode {mode} is not kept elsewhere", hint="ipfs or encrypted-ipfs.")
-        check_protection(chosen, passphrase=passphrase, unprotected=unprotected_keys)
+        check_protection(chosen, passphrase)
         sealed = chosen.sealed
-        folder = configuration.namespace_folder(configuration.home(home, known), namespace)
+        key = owner_key(unlock)
+        folder = configuration.namespace_folder(here.path(known), namespace)
         claim_folder(folder)
         plain_folder = _plain_folder(chosen, memory_dir)
-        if isinstance(unlock, Unlock):
-            unlock = _named(unlock, folder)
+        if isinstance(key, Unlock):
+            key = _named(key, folder)
         given = None if root_cid is None else parse_cid(root_cid)
         pool = ProviderPool(folder.parent)
         opened = pool.open_all(each_of(provider))
         scratch = create_replica(None, NamespaceConfig(Mode.NONE, "scratch"), world, passphrase=None)
         try:
-            root = unlock.root(twice=False) if isinstance(unlock, Unlock) else unlock
+            root = await asyncio.to_thread(key.root, twice=False) if isinstance(key, Unlock) else key
             if given is None:
                 vault = await find_vault(root, opened, scratch, sealed=sealed)
             else:
                 vault = await vault_of_root(root, given, opened, scratch, sealed=sealed)
-            if isinstance(unlock, Unlock) and vault.admin == root.admin_public.hex():
-                vault = unlock.config(root, plain=not sealed)
+            if isinstance(key, Unlock) and vault.admin == root.admin_public.hex():
+                vault = key.config(root, plain=not sealed)
             refuse_shared(folder.parent, namespace, vault)
         except BaseException:
             await pool.aclose()
@@ -552,19 +573,21 @@ class Memory:
             scratch.close()
         made = NamespaceConfig(
             chosen,
-            label or known.label or _host_label(),
+            here.device_label(known),
             providers=specs_of(provider),
             vault=vault,
             memory_dir=plain_folder,
             public=public_ok and not sealed,
         )
         with folder_claimed(folder):
-            replica = begin_replica(folder, made, world, passphrase=passphrase)
+            replica = await asyncio.to_thread(
+                begin_replica, folder, made, world, passphrase=passphrase or None
+            )
             memory = cls(OpenMemory(namespace, replica))
             memory._syncing.hold(pool, opened, root)
             try:
                 memory._origin.restored = await memory._syncing.bring_back(
-                    root, progress, given=given, damaged_ok=damaged_ok
+                    root, here.progress, given=given, damaged_ok=damaged_ok
                 )
                 # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
                 mark_as_memory(replica)
@@ -572,7 +595,7 @@ class Memory:
                 await memory.aclose()
                 remove_unfinished_memory(folder)
                 raise
-        memory._origin.unlisted = list_in_first(folder.parent, namespace, vault, passphrase, world)
+        memory._origin.unlisted = list_in_first(folder.parent, namespace, vault, passphrase or None, world)
         return memory
 
     @classmethod
@@ -580,6 +603,9 @@ class Memory:
         cls, source: str, *, provider: ProviderChoice = None, world: World | None = None
     ) -> Memory:
         """Read somebody's public bundle, ours or that of the original, without writing anything to the disk.
+
+        `source`: a CID, an IPNS name, a path or URL of either, the URL of a `manifest.json`; or a folder, an export or a CAR
+        file on this disk. Who wrote it is not known; `opened` says where it came from.
 
         `provider` None: those of the settings. Within the limits for strangers (64 MiB, 20,000 blocks). Raises
         NotFoundError, FormatError, LimitError, ProviderError, ConfigError when there is nothing to read through.
@@ -604,7 +630,7 @@ class Memory:
         namespace: str,
         *,
         mode: Mode | ModeName = "local",
-        home: str | Path | None = None,
+        home: HomeChoice = None,
         partial: bool = False,
         **options: Any,
     ) -> Memory:
@@ -617,8 +643,10 @@ class Memory:
         found, left = self.bundles.whole()
         crowded = tuple(file for part in found for file in part.without_room())
         msgspec.structs.replace(left, copies=(*left.copies, *crowded)).refuse(partial)
-        where = home if home is not None else self.replica.folder.parent if self.replica.folder else None
-        other = Memory.create(namespace, mode, home=where, world=self.replica.world, **options)
+        if not isinstance(home, Home):
+            here = self.replica.folder.parent if self.replica.folder else None
+            home = Home(folder=home if home is not None else here, world=self.replica.world)
+        other = Memory.create(namespace, mode, home=home, **options)
         parts = {part.scope: part.part() for part in found}
         import_files(other._open.memories, parts, foreign=bool(self.replica.read_only))
         root = self.replica.db.get_meta(meta.ROOT)
@@ -627,7 +655,7 @@ class Memory:
         return other
 
 
-def configuration_file(folder: Path) -> bool:
+def has_memory(folder: Path) -> bool:
     """Whether a memory is in this folder."""
     return (folder / configuration.CONFIG_FILE).exists()
 
@@ -669,12 +697,6 @@ def _plain_folder(mode: Mode, chosen: str | Path | None) -> str | None:
     if not mode.plain_files:
         raise UsageError(f"mode {mode} keeps no plain files, so it takes no memory_dir")
     return str(examine_place(chosen).path)
-
-
-def _host_label() -> str:
-    import platform
-
-    return (platform.node() or "device")[:64]
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

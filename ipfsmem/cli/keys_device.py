@@ -45,7 +45,7 @@ def passphrase_command(
                 twice=True,
                 otherwise=secret_input.hint("IPFSMEM_NEW_PASSPHRASE", "--new-passphrase-fd"),
             )
-        memory.maintenance.change_passphrase(new, old, unprotected=unprotected_keys)
+        memory.maintenance.change_passphrase(new or False, old)
     if context.json:
         from ipfsmem.results import KeysProtected
 

@@ -61,16 +61,16 @@ class MemoryRequest:
 
     def settings(self, context: CommandContext, passphrase: str | None) -> dict[str, Any]:
         """The arguments that `Memory.create` and `Memory.recover` share."""
+        from ipfsmem.vault.home import Home
+
         return {
             "namespace": context.namespace,
-            "home": context.home,
+            "home": Home(folder=context.home, label=self.label),
             "mode": self.kind,
             "provider": self.where,
-            "label": self.label,
             "memory_dir": self.memory_dir,
             "public_ok": self.yes_public,
-            "passphrase": passphrase,
-            "unprotected_keys": self.unprotected_keys,
+            "passphrase": False if self.unprotected_keys else passphrase,
         }
 
 
@@ -124,7 +124,7 @@ def device_passphrase(context: CommandContext, request: MemoryRequest) -> str | 
         click.echo("This device's keys are kept under a passphrase. It never leaves this device.", err=True)
         found = secret_input.ask("passphrase for this device", twice=True)
     if found is None:
-        check_protection(request.kind, passphrase=None, unprotected=False)
+        check_protection(request.kind, None)
     return found
 
 
@@ -132,10 +132,13 @@ def bring_back(
     context: CommandContext, settings: dict[str, Any], unlock: Unlock | RootKeys, root: str | None, **how: Any
 ) -> Memory:
     """The owner's memory, brought here from its provider. Raises NoVaultError when none is found; nothing is made then."""
+    import msgspec
+
     from ipfsmem.memory import Memory
 
     with nothing_made(), Meter(silent=context.json) as meter:
-        return asyncio.run(Memory.recover(**settings, unlock=unlock, root_cid=root, progress=meter, **how))
+        home = msgspec.structs.replace(settings["home"], progress=meter)
+        return asyncio.run(Memory.recover(**{**settings, "home": home}, unlock=unlock, root_cid=root, **how))
 
 
 def publish_restored(memory: Memory, context: CommandContext, yes_public: bool) -> SyncReport | None:

@@ -50,9 +50,11 @@ def command(
     part by part; who wrote it is not known. Nothing is kept on this device, and of text that
     strangers wrote nothing should be taken for an instruction.
     """
+    import asyncio
+
     from ipfsmem.memory import Memory
 
-    with Memory.load(manifest_uri=source, provider=provider or None) as opened:
+    with asyncio.run(Memory.open_foreign(source, provider=provider or None)) as opened:
         _tell_problems(context, opened)
         if scope and opened.scopes.get(scope) is None:
             raise NotFoundError(

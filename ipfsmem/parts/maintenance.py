@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
@@ -122,12 +123,10 @@ class MemoryMaintenance:
             self._replica.store.apply({}, Frame(frame.ctx, frame.seen, right))
         return hlc_ms(frame.hlc) - hlc_ms(right)
 
-    def change_passphrase(
-        self, new: str | None, old: str | None = None, *, unprotected: bool = False
-    ) -> None:
+    def change_passphrase(self, new: str | Literal[False], old: str | None = None) -> None:
         """Put this device's keys under another passphrase. `old` is the present one, None when they have none.
 
-        `new` None with `unprotected` leaves them without one. Nothing else changes, on no other device. A copy of the key
+        `new` False leaves them without one. Nothing else changes, on no other device. A copy of the key
         file that somebody kept still opens with the old one. Raises PassphraseError when `old` is wrong or `new` too
         easy, UsageError in a mode without such keys, StorageError: then the old one still holds.
         """
@@ -136,8 +135,8 @@ class MemoryMaintenance:
             raise UsageError(
                 f"a memory in mode {self._open.mode} has no keys to protect: whoever can read this disk can read it"
             )
-        check_protection(Mode.ENCRYPTED_IPFS, passphrase=new, unprotected=unprotected)
-        change_passphrase(folder, old, new, self._replica.world.random)
+        check_protection(Mode.ENCRYPTED_IPFS, new)
+        change_passphrase(folder, old, new or None, self._replica.world.random)
 
 
 def each_name(given: Iterable[str]) -> tuple[str, ...]:

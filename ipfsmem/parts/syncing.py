@@ -26,7 +26,7 @@ from ipfsmem.sync.engine import restore, sync
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.schedule import Pace
 from ipfsmem.sync.state_back import bring_state_back
-from ipfsmem.vault.opening import Unlock, check_root, kept_root
+from ipfsmem.vault.opening import OwnerKey, Unlock, check_root, kept_root, owner_key
 from ipfsmem.wallet.root_keys import RootKeys
 
 #: One provider or several: specs such as a folder's path or `pinata`, or open ones.
@@ -73,17 +73,19 @@ class Syncing:
         if opened := self.pool.open_all(each_of(provider)):
             self.places = Providers((*opened,))
 
-    def unlock(self, unlock: Unlock | RootKeys | None = None) -> None:
+    def unlock(self, unlock: OwnerKey | None = None) -> None:
         """Hold the wallet's or recovery root until `close`: for enrolling, rotating, revoking, moving the anchor.
 
         None takes the root that this device keeps of a vault without a wallet. Raises WrongWalletError when this memory
         belongs to another wallet, MembershipError when nothing is kept.
         """
         address = None
-        if isinstance(unlock, Unlock):
-            address = "0x" + unlock.signer.address.hex()
-            unlock = unlock.known(self._replica.config.vault).root(twice=False)
-        root = unlock or kept_root(self._replica)
+        key = None if unlock is None else owner_key(unlock)
+        if isinstance(key, Unlock):
+            address = "0x" + key.signer.address.hex()
+            root: RootKeys | None = key.known(self._replica.config.vault).root(twice=False)
+        else:
+            root = key or kept_root(self._replica)
         if root is None:
             raise MembershipError(
                 "this device does not keep the first key of this memory",

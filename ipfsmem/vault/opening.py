@@ -7,6 +7,7 @@ new namespace gets, by `device/namespaces` (format sections 2 and 7).
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -37,6 +38,9 @@ from ipfsmem.wallet.message import key_request, sign_once, sign_twice
 from ipfsmem.wallet.passphrases import require_strong
 from ipfsmem.wallet.root_keys import RootKeys, require_admin
 from ipfsmem.wallet.signers import WalletSigner
+
+#: The passphrase of this device's keys: False means that they have none and the disk is trusted, None that nobody has said.
+DevicePassphrase = str | Literal[False] | None
 
 
 class Unlock(msgspec.Struct, frozen=True):
@@ -91,6 +95,32 @@ class Unlock(msgspec.Struct, frozen=True):
             admin=root.admin_public.hex(),
             anchor=root.head_public.hex(),
             passphrase=self.passphrase is not None,
+        )
+
+
+#: What unlocks a memory: a wallet that signs, one with its vault's label, or root keys.
+OwnerKey = Unlock | RootKeys | WalletSigner
+
+
+def owner_key(given: OwnerKey) -> Unlock | RootKeys:
+    """A key as it was given; a wallet alone is one whose vault is not named. Raises UsageError for what is none."""
+    if isinstance(given, Unlock):
+        _check_signer(given.signer)
+        return given
+    if isinstance(given, RootKeys):
+        return given
+    _check_signer(given)
+    return Unlock(given)
+
+
+def _check_signer(given: object) -> None:
+    if not isinstance(getattr(given, "address", None), bytes) or not callable(
+        getattr(given, "sign_message", None)
+    ):
+        raise UsageError(
+            f"{type(given).__name__} unlocks no memory",
+            hint="In Python: a wallet (KeystoreSigner, MnemonicSigner, RawKeySigner, or what signs like them), an Unlock "
+            "around one, or RootKeys.",
         )
 
 
@@ -229,14 +259,14 @@ def check_root(
     require_admin(root, bytes.fromhex(config.vault.admin), address, config.vault.address)
 
 
-def check_protection(mode: Mode, *, passphrase: str | None, unprotected: bool) -> None:
+def check_protection(mode: Mode, passphrase: DevicePassphrase) -> None:
     """Refuse what would leave keys of an encrypted memory readable without anybody having said so, and a new passphrase
     that is too easy."""
-    if passphrase is not None:
+    if isinstance(passphrase, str):
         require_strong(passphrase)
-    if mode.sealed and passphrase is None and not unprotected:
+    if mode.sealed and passphrase is None:
         raise UsageError(
             "an encrypted memory keeps this device's keys under a passphrase",
             hint="Give one at the prompt, in IPFSMEM_PASSPHRASE or with --passphrase-fd; or say "
-            "--unprotected-keys and trust the disk (in Python: passphrase= or unprotected_keys=True).",
+            "--unprotected-keys and trust the disk (in Python: passphrase=, or passphrase=False).",
         )

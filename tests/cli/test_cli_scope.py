@@ -69,7 +69,7 @@ def test_wrong_names_are_one_line(cli: Cli, bad: str) -> None:
 @pytest.mark.parametrize("mode", ["local", "ipfs", "encrypted-ipfs"])
 def test_no_read_in_one_scope_shows_a_text_of_another(mode: str, tmp_path: Path) -> None:
     """Every operation that reads, in every mode: the words of another scope are not in its answer."""
-    options = {"unprotected_keys": True} if mode == "encrypted-ipfs" else {}
+    options = {"passphrase": False} if mode == "encrypted-ipfs" else {}
     with Memory.create("m", mode, home=tmp_path, recovery=False, **options) as memory:  # type: ignore[arg-type]
         parts = {
             "": memory.scope(""),

@@ -26,6 +26,7 @@ from ipfsmem.device.replica import World
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Provider, open_provider
+from ipfsmem.vault.home import Home
 from ipfsmem.vault.opening import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support.cli_lab import Cli
@@ -70,10 +71,7 @@ def service(url: str) -> Provider:
 
 
 def device(home: Path, *providers: Provider, world: World | None = None) -> Memory:
-    return Memory.load(
-        "m", "encrypted-ipfs", provider=providers, unlock=WALLET, unprotected_keys=True, home=home, create=True,
-        world=world,
-    )  # fmt: skip
+    return Memory.load("m", "encrypted-ipfs", provider=providers, unlock=WALLET, passphrase=False, home=Home(folder=home, world=world), create=True)  # fmt: skip
 
 
 def ask(

@@ -24,6 +24,7 @@ import pytest
 from ipfsmem.device import connection, root_folders
 from ipfsmem.memory import Memory
 from ipfsmem.sync.report import SyncReport
+from ipfsmem.vault.home import Home
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.support import effort
 
@@ -56,12 +57,11 @@ class Lab:
         self.stick.mkdir(parents=True, exist_ok=True)
         return Memory.create(
             NAMESPACE,
-            mode,  # type: ignore[arg-type]
+            mode,
             provider=str(self.stick),
             unlock=ROOT if mode != "local" else None,
-            unprotected_keys=True,
-            home=self.home(device),
-            label=device,
+            passphrase=False,
+            home=Home(folder=self.home(device), label=device),
         )
 
     def restore(self, device: str, provider: Any = None, *, create: bool = True) -> Memory:
@@ -71,9 +71,8 @@ class Lab:
             "encrypted-ipfs",
             provider=provider or str(self.stick),
             unlock=ROOT,
-            unprotected_keys=True,
-            home=self.home(device),
-            label=device,
+            passphrase=False,
+            home=Home(folder=self.home(device), label=device),
             create=create,
         )
 

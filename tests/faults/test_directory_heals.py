@@ -29,7 +29,7 @@ Open = Callable[[], Provider]
 
 def device(home: Path, provider: Provider) -> Memory:
     return Memory.load(
-        "m", "encrypted-ipfs", provider=provider, unlock=WALLET, unprotected_keys=True, home=home, create=True
+        "m", "encrypted-ipfs", provider=provider, unlock=WALLET, passphrase=False, home=home, create=True
     )
 
 

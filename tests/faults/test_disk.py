@@ -33,6 +33,7 @@ from ipfsmem.errors import (
     StorageError,
 )
 from ipfsmem.memory import Memory
+from ipfsmem.vault.home import Home
 from tests.faults.fault_lab import (
     NAMESPACE,
     ROOT,
@@ -273,9 +274,8 @@ def test_restore_leaves_other_files_alone(tmp_path: Path) -> None:
             "encrypted-ipfs",
             provider=str(lab.stick),
             unlock=ROOT,
-            unprotected_keys=True,
-            home=lab.home("b"),
-            progress=progress,
+            passphrase=False,
+            home=Home(folder=lab.home("b"), progress=progress),
         )
     assert [path.name for path in (lab.home("b") / NAMESPACE).rglob("*")] == ["memory", "own.md"]
 

@@ -16,6 +16,7 @@ import pytest
 from ipfsmem.cli import main
 from ipfsmem.errors import MembershipError, WrongWalletError
 from ipfsmem.memory import Memory
+from ipfsmem.vault.home import Home
 from ipfsmem.vault.recovery import words_of
 from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
@@ -44,9 +45,8 @@ def restored(lab: Lab, device: str, words: list[str]) -> Memory:
             NAMESPACE,
             provider=str(lab.stick),
             unlock=keys(words),
-            unprotected_keys=True,
-            home=lab.home(device),
-            label=device,
+            passphrase=False,
+            home=Home(folder=lab.home(device), label=device),
         )
     )
 
@@ -77,7 +77,7 @@ def test_some_words_always_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             "encrypted-ipfs",
             provider=str(base.stick),
             recovery=False,
-            unprotected_keys=True,
+            passphrase=False,
             home=base.home("a"),
         )
     ) as (a,):

@@ -57,7 +57,7 @@ def test_s8_no_file_of_a_memory_is_a_link_or_a_pipe(
 ) -> None:
     """A lock that is a link was followed, and what it led to was emptied."""
     home = tmp_path / "home"
-    with Memory.create("m", "encrypted-ipfs", unprotected_keys=True, home=home) as memory:
+    with Memory.create("m", "encrypted-ipfs", passphrase=False, home=home) as memory:
         memory.write("tone", "direct")
     path = home / "m" / name
     path.unlink(missing_ok=True)

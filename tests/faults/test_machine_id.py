@@ -34,7 +34,7 @@ def stick(tmp_path: Path) -> str:
 def start(home: Path, stick: str) -> tuple[str, list[str]]:
     """One start of a container: the device's id after a sync, and the ids of all members but the root's."""
     memory = Memory.load(
-        "m", "encrypted-ipfs", provider=stick, unlock=ROOT, unprotected_keys=True, home=home, create=True
+        "m", "encrypted-ipfs", provider=stick, unlock=ROOT, passphrase=False, home=home, create=True
     )
     with memory:
         memory.write("k", uuid.uuid4().hex)
@@ -113,6 +113,6 @@ def test_u3_a_home_that_keeps_nothing_goes_by_its_inode(
 def test_a_restore_that_finds_nothing_leaves_nothing(tmp_path: Path, stick: str) -> None:
     with pytest.raises(NoVaultError):
         asyncio.run(
-            Memory.recover("m", provider=stick, unlock=ROOT, unprotected_keys=True, home=tmp_path / "home")
+            Memory.recover("m", provider=stick, unlock=ROOT, passphrase=False, home=tmp_path / "home")
         )
     assert not (tmp_path / "home").exists()

@@ -26,6 +26,7 @@ from ipfsmem.http import serving
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Collecting, Pin
 from ipfsmem.testing import SeededRandom, SimProvider
+from ipfsmem.vault.home import Home
 from tests.faults.test_directory_collect import NEW, OLD, Stick
 from tests.servers.threaded import serve
 from tests.support.content_lab import encode_node
@@ -79,10 +80,7 @@ def test_a_memory_through_a_peer_lets_go_and_another_device_reads_on(
     def world(seed: str) -> World:
         return World(lambda: stick.clock.ms, SeededRandom(seed))
 
-    a = Memory.create(
-        "x", "encrypted-ipfs", provider=peer(url), unlock=WALLET, unprotected_keys=True, home=tmp_path / "a",
-        world=world("gc"),
-    )  # fmt: skip
+    a = Memory.create("x", "encrypted-ipfs", provider=peer(url), unlock=WALLET, passphrase=False, home=Home(folder=tmp_path / "a", world=world("gc")))  # fmt: skip
     for n in range(5):
         a.write("big", random.Random(n).randbytes(80_000).hex())
         a.write(f"k{n}", f"text {n}")
@@ -94,10 +92,7 @@ def test_a_memory_through_a_peer_lets_go_and_another_device_reads_on(
         assert not done.problems and sum(done.freed.values()) > 150_000
         stick.later(1.1)
     assert stick.size < before - 150_000
-    b = Memory.load(
-        "x", "encrypted-ipfs", provider=peer(url), unlock=WALLET, unprotected_keys=True, home=tmp_path / "b",
-        world=world("b"),
-    )  # fmt: skip
+    b = Memory.load("x", "encrypted-ipfs", provider=peer(url), unlock=WALLET, passphrase=False, home=Home(folder=tmp_path / "b", world=world("b")))  # fmt: skip
     assert b.files() == a.files() and len(b.files()) == 6
     a.close(), b.close()
 

@@ -122,15 +122,9 @@ def test_folder_of_another_vault(tmp_path: Path) -> None:
         sync(a)
         other = RootKeys.from_random(b"\x09" * 64, "default", 1)
         with pytest.raises(NoVaultError):
-            Memory.load(
-                NAMESPACE, "encrypted-ipfs", provider=str(lab.stick), unlock=other, unprotected_keys=True,
-                home=lab.home("z"),
-            )  # fmt: skip
+            Memory.load(NAMESPACE, "encrypted-ipfs", provider=str(lab.stick), unlock=other, passphrase=False, home=lab.home("z"))  # fmt: skip
         assert not (lab.home("z") / NAMESPACE).exists()
-        z = Memory.create(
-            NAMESPACE, "encrypted-ipfs", provider=str(lab.stick), unlock=other, unprotected_keys=True,
-            home=lab.home("z"),
-        )  # fmt: skip
+        z = Memory.create(NAMESPACE, "encrypted-ipfs", provider=str(lab.stick), unlock=other, passphrase=False, home=lab.home("z"))  # fmt: skip
         with closing(z):
             z.write("theirs", "text")
             assert sync(z).notices == []
@@ -148,10 +142,7 @@ def test_names_that_lead_to_another_vault(tmp_path: Path) -> None:
         a.write("first", "word")
         sync(a)
         other.stick.mkdir(parents=True)
-        z = Memory.create(
-            NAMESPACE, "encrypted-ipfs", provider=str(other.stick),
-            unlock=RootKeys.from_random(b"\x09" * 64, "default", 1), unprotected_keys=True, home=other.home("z"),
-        )  # fmt: skip
+        z = Memory.create(NAMESPACE, "encrypted-ipfs", provider=str(other.stick), unlock=RootKeys.from_random(b"\x09" * 64, "default", 1), passphrase=False, home=other.home("z"))  # fmt: skip
         with closing(z):
             z.write("theirs", "text")
             sync(z)

@@ -70,10 +70,7 @@ for _name, _law in vars(contract).items():
 
 
 def device(home: Path, at: Bucket, **settings: object) -> Memory:
-    return Memory.load(
-        "m", "encrypted-ipfs", provider=at.open(**settings), unlock=WALLET, unprotected_keys=True, home=home,
-        create=True,
-    )  # fmt: skip
+    return Memory.load("m", "encrypted-ipfs", provider=at.open(**settings), unlock=WALLET, passphrase=False, home=home, create=True)  # fmt: skip
 
 
 def sync(memory: Memory) -> None:

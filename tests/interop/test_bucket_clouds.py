@@ -48,10 +48,7 @@ def test_two_devices(cloud: Cloud, tmp_path: Path) -> None:
     spec = cloud.spec(f"run{next(_prefixes)}")
 
     def device(name: str) -> Memory:
-        return Memory.load(
-            "m", "encrypted-ipfs", provider=BucketProvider(spec, cloud.settings), unlock=Unlock(RawKeySigner(b"\x2b" * 32)),
-            unprotected_keys=True, home=tmp_path / name, create=True,
-        )  # fmt: skip
+        return Memory.load("m", "encrypted-ipfs", provider=BucketProvider(spec, cloud.settings), unlock=Unlock(RawKeySigner(b"\x2b" * 32)), passphrase=False, home=tmp_path / name, create=True)  # fmt: skip
 
     with device("a") as a, device("b") as b:
         a.write("from_a", "x" * 5_000)

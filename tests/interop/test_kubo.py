@@ -248,10 +248,7 @@ def test_a_memory_through_the_node_from_one_device_to_another(node: Node, tmp_pa
     wallet = Unlock(RawKeySigner(bytes(31) + b"\x21"))
 
     def device(name: str) -> Memory:
-        return Memory.load(
-            "m", "encrypted-ipfs", provider=[node.open()], unlock=wallet, unprotected_keys=True,
-            home=tmp_path / name, create=True,
-        )  # fmt: skip
+        return Memory.load("m", "encrypted-ipfs", provider=[node.open()], unlock=wallet, passphrase=False, home=tmp_path / name, create=True)  # fmt: skip
 
     one = device("one")
     for number in range(30):
@@ -330,10 +327,7 @@ def test_requests_for_one_change_and_for_a_new_device(node: Node, asked: list[st
         wallet = Unlock(RawKeySigner(bytes(30) + size.to_bytes(2, "big")))
 
         def device(name: str, wallet: Unlock = wallet, home: Path = tmp_path / str(size)) -> Memory:
-            return Memory.load(
-                "m", "encrypted-ipfs", provider=[node.open()], unlock=wallet, unprotected_keys=True,
-                home=home / name, create=True,
-            )  # fmt: skip
+            return Memory.load("m", "encrypted-ipfs", provider=[node.open()], unlock=wallet, passphrase=False, home=home / name, create=True)  # fmt: skip
 
         one = device("one")
         for number in range(size):
@@ -364,10 +358,7 @@ def test_a_pinning_service_beside_the_node(node: Node, tmp_path: Path) -> None:
     token = "token-of-the-service"
     with serve(lambda: psa.app(SimProvider(cloud), token=token)) as url:
         settings = {"pinning_service_token": token, "pinning_service_patience": "0"}
-        memory = Memory.load(
-            "m", "encrypted-ipfs", provider=[node.open(), PinningServiceProvider(url, settings)],
-            unlock=Unlock(RawKeySigner(bytes(31) + b"\x22")), unprotected_keys=True, home=tmp_path, create=True,
-        )  # fmt: skip
+        memory = Memory.load("m", "encrypted-ipfs", provider=[node.open(), PinningServiceProvider(url, settings)], unlock=Unlock(RawKeySigner(bytes(31) + b"\x22")), passphrase=False, home=tmp_path, create=True)  # fmt: skip
         memory.write("k", "text")
         report = asyncio.run(memory.sync())
         assert report.published and "still fetching" in " ".join(notice.text for notice in report.notices)

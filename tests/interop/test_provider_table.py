@@ -333,10 +333,7 @@ def test_what_takes_no_uploads_says_so(
 
 
 def load(make: Callable[..., Memory], home: Path, providers: list[Provider]) -> Memory:
-    return make(
-        "m", "encrypted-ipfs", provider=providers, unlock=Unlock(RawKeySigner(b"\x31" * 32)),
-        unprotected_keys=True, home=home,
-    )  # fmt: skip
+    return make("m", "encrypted-ipfs", provider=providers, unlock=Unlock(RawKeySigner(b"\x31" * 32)), passphrase=False, home=home)  # fmt: skip
 
 
 def found_elsewhere(

@@ -26,7 +26,7 @@ def test_a_patched_root_is_what_importers_make_of_its_files(
     mode: Literal["encrypted-ipfs", "ipfs"], tmp_path: Path
 ) -> None:
     with Memory.create(
-        "m", mode, provider=SimProvider(), unprotected_keys=True, public_ok=True, home=tmp_path / "home"
+        "m", mode, provider=SimProvider(), passphrase=False, public_ok=True, home=tmp_path / "home"
     ) as memory:
         memory.bundles.import_(
             json.dumps(

@@ -78,10 +78,7 @@ def again(s3: SeaweedFS) -> None:
 
 
 def device(home: Path, at: Account, **settings: object) -> Memory:
-    return Memory.load(
-        "m", "encrypted-ipfs", provider=at.open(**settings), unlock=WALLET, unprotected_keys=True, home=home,
-        create=True,
-    )  # fmt: skip
+    return Memory.load("m", "encrypted-ipfs", provider=at.open(**settings), unlock=WALLET, passphrase=False, home=home, create=True)  # fmt: skip
 
 
 def sync(memory: Memory) -> None:

@@ -917,7 +917,7 @@ def test_an_error_inside_the_service_may_pass(server: Server, space: Space) -> N
 
 def test_what_one_change_and_a_first_fetch_cost(server: Server, space: Space, tmp_path: Path) -> None:
     """Each time with a provider that is opened anew and so remembers nothing, as a command does."""
-    given: Any = {"unlock": Unlock(RawKeySigner(b"\x22" * 32)), "unprotected_keys": True}
+    given: Any = {"unlock": Unlock(RawKeySigner(b"\x22" * 32)), "passphrase": False}
 
     def spent(work: Callable[[], None]) -> dict[str, int]:
         before = server.stats()
@@ -959,7 +959,7 @@ def test_a_memory_comes_back_from_the_wallet_alone(server: Server, space: Space,
             "encrypted-ipfs",
             provider=space.open(),
             unlock=wallet,
-            unprotected_keys=True,
+            passphrase=False,
             home=tmp_path / home,
         )
 

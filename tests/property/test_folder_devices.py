@@ -39,6 +39,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing.simulator import SimProvider
+from ipfsmem.vault.home import Home
 from tests.support.device_lab import NAMESPACE, Lab, same, whole_texts
 from tests.support.effort import cases
 
@@ -128,10 +129,8 @@ class People:
         memory = Memory.create(
             NAMESPACE,
             "local",
-            home=lab.home("a"),
-            label="a",
+            home=Home(folder=lab.home("a"), label="a", world=lab.world("a")),
             memory_dir=lab.memory_dir("a"),
-            world=lab.world("a"),
         )
         return lab._keep("a", memory)
 

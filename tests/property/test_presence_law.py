@@ -32,6 +32,7 @@ from ipfsmem.provider.contract import Provider
 from ipfsmem.published.live import live_set
 from ipfsmem.sync.presence import load
 from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
+from ipfsmem.vault.home import Home
 from tests.support.device_lab import NAMESPACE, ROOT, Lab, no_chance_in_boxes, texts
 from tests.support.effort import cases
 
@@ -194,10 +195,7 @@ class Presence:
         #: What the last sync of each device ended with.
         self.told: dict[str, int] = {}
         self.done: Counter[str] = Counter()
-        a = Memory.create(
-            NAMESPACE, "encrypted-ipfs", provider=self.open("a"), unlock=ROOT, recovery=False, unprotected_keys=True,
-            home=self.lab.home("a"), label="a", world=self.lab.world("a"),
-        )  # fmt: skip
+        a = Memory.create(NAMESPACE, "encrypted-ipfs", provider=self.open("a"), unlock=ROOT, recovery=False, passphrase=False, home=Home(folder=self.lab.home("a"), label="a", world=self.lab.world("a")))  # fmt: skip
         self.devices["a"] = a
         for number in range(12):
             a.write(f"first{number}", f"text {number} of the beginning")
@@ -212,10 +210,7 @@ class Presence:
 
     def restore(self, name: str, providers: list[Provider]) -> Memory:
         memory = asyncio.run(
-            Memory.recover(
-                NAMESPACE, provider=list(providers), unlock=ROOT, unprotected_keys=True, home=self.lab.home(name),
-                label=name, world=self.lab.world(name),
-            )
+            Memory.recover(NAMESPACE, provider=list(providers), unlock=ROOT, passphrase=False, home=Home(folder=self.lab.home(name), label=name, world=self.lab.world(name)))
         )  # fmt: skip
         memory.lock()
         return memory

@@ -53,7 +53,11 @@ class Walls:
         self.count = 0
         #: By scope the marks that may stand there.
         self.allowed: dict[str, set[int]] = {scope: set() for scope in SCOPES}
-        options = {"unlock": ROOT, "unprotected_keys": mode == "encrypted-ipfs", "public_ok": mode == "ipfs"}
+        options = {
+            "unlock": ROOT,
+            "passphrase": False if mode == "encrypted-ipfs" else None,
+            "public_ok": mode == "ipfs",
+        }
         self.devices: list[Memory] = []
         self.folders: dict[tuple[int, str], Path] = {}
         for number, make in enumerate((Memory.create, Memory.load)):

@@ -39,6 +39,7 @@ from ipfsmem.sync.report import Notices, SyncReport
 from ipfsmem.sync.sending import new_blocks, send
 from ipfsmem.testing.clock import MockClock, SeededRandom
 from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
+from ipfsmem.vault.home import Home
 from ipfsmem.wallet.root_keys import RootKeys
 
 NAMESPACE = "alex"
@@ -123,12 +124,10 @@ class Lab:
             provider=self.channels(name),
             unlock=unlock,
             recovery=recovery,
-            unprotected_keys=True,
-            home=self.home(name),
-            label=name,
+            passphrase=False,
+            home=Home(folder=self.home(name), label=name, world=self.world(name)),
             memory_dir=self.memory_dir(name),
             public_ok=self.mode == "ipfs",
-            world=self.world(name),
         )
         return self._keep(name, memory)
 
@@ -157,13 +156,11 @@ class Lab:
             provider=self.channels(name),
             unlock=unlock,
             mode=self.mode,
-            unprotected_keys=True,
-            home=self.home(name),
-            label=name,
+            passphrase=False,
+            home=Home(folder=self.home(name), label=name, world=self.world(name)),
             memory_dir=self.memory_dir(name),
             public_ok=self.mode == "ipfs",
             damaged_ok=damaged_ok,
-            world=self.world(name),
         )
 
     def _restored(self, name: str, memory: Memory, hold: bool) -> Memory:
@@ -177,8 +174,7 @@ class Lab:
             NAMESPACE,
             provider=self.channels(name),
             unlock=unlock,
-            home=self.home(name),
-            world=self.world(name),
+            home=Home(folder=self.home(name), world=self.world(name)),
         )
         return self._keep(name, memory)
 

@@ -9,6 +9,7 @@ from ipfsmem.device.replica import World
 from ipfsmem.files.working_copy import WorkingCopy
 from ipfsmem.memory import Memory
 from ipfsmem.testing import SeededRandom
+from ipfsmem.vault.home import Home
 
 START_MS = 1_776_000_000_000
 
@@ -40,7 +41,9 @@ class Lab:
 
     def start(self) -> Memory:
         chosen = self.dir if self.adopt else None
-        self.memory = Memory.create("x", "local", home=self.home, memory_dir=chosen, world=self.world)
+        self.memory = Memory.create(
+            "x", "local", home=Home(folder=self.home, world=self.world), memory_dir=chosen
+        )
         return self.memory
 
     def again(self) -> Memory:
@@ -49,7 +52,7 @@ class Lab:
         return self.reopen()
 
     def reopen(self) -> Memory:
-        self.memory = Memory.load("x", home=self.home, world=self.world)
+        self.memory = Memory.load("x", home=Home(folder=self.home, world=self.world))
         return self.memory
 
     @property

@@ -43,7 +43,7 @@ def sealed(folder: Path) -> Path:
 
 def plain(folder: Path) -> Path:
     """A device without a vault, with plain files of which one was edited, and one replaced."""
-    memory = Memory.create(NAMESPACE, "local", home=folder / "home", unprotected_keys=True)
+    memory = Memory.create(NAMESPACE, "local", home=folder / "home", passphrase=False)
     for key, text in TEXTS.items():
         memory.write(key, text)
     file = folder / "home" / NAMESPACE / "memory" / "note_02.md"

@@ -28,6 +28,7 @@ from ipfsmem.published.opening import open_root
 from ipfsmem.published.reader import read_root
 from ipfsmem.testing.clock import MockClock, SeededRandom
 from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
+from ipfsmem.vault.home import Home
 from ipfsmem.wallet.message import key_request, sign_once
 from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
@@ -97,12 +98,10 @@ def read_case(case: dict[str, Any], cars: dict[str, str], home: Path) -> dict[st
                 provider=provider,
                 unlock=keys,
                 mode="ipfs" if case["kind"] == "plain" else "encrypted-ipfs",
-                unprotected_keys=True,
-                home=home,
-                label="reader",
+                passphrase=False,
+                home=Home(folder=home, label="reader", world=World(lambda: clock.ms, SeededRandom("reader"))),
                 memory_dir=home / "files" if case["kind"] == "plain" else None,
                 public_ok=case["kind"] == "plain",
-                world=World(lambda: clock.ms, SeededRandom("reader")),
             )
         )
     except IpfsmemError as error:

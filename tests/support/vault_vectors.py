@@ -35,6 +35,7 @@ from ipfsmem.seal import compression
 from ipfsmem.sync.names import pin_name
 from ipfsmem.testing.clock import SeededRandom
 from ipfsmem.testing.simulator import FULL, SimProvider
+from ipfsmem.vault.home import Home
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.device_lab import NAMESPACE, Forger, Lab, replaced
 from tests.support.ring_lab import fixed_box
@@ -94,20 +95,13 @@ class VaultLab(Lab):
 
     def plain(self, name: str, keys: RootKeys) -> Memory:
         """A vault that anybody can read, made on this device."""
-        memory = Memory.create(
-            NAMESPACE, "ipfs", provider=self.provider(name), unlock=keys, recovery=False, public_ok=True,
-            unprotected_keys=True, home=self.home(name), memory_dir=self.files(name), label=name,
-            world=self.world(name),
-        )  # fmt: skip
+        memory = Memory.create(NAMESPACE, "ipfs", provider=self.provider(name), unlock=keys, recovery=False, public_ok=True, passphrase=False, home=Home(folder=self.home(name), label=name, world=self.world(name)), memory_dir=self.files(name))  # fmt: skip
         return self._keep(name, memory)
 
     def plain_again(self, name: str, keys: RootKeys) -> Memory:
         """The same on another device."""
         memory = asyncio.run(
-            Memory.recover(
-                NAMESPACE, provider=self.provider(name), unlock=keys, mode="ipfs", public_ok=True, unprotected_keys=True,
-                home=self.home(name), memory_dir=self.files(name), label=name, world=self.world(name),
-            )
+            Memory.recover(NAMESPACE, provider=self.provider(name), unlock=keys, mode="ipfs", public_ok=True, passphrase=False, home=Home(folder=self.home(name), label=name, world=self.world(name)), memory_dir=self.files(name))
         )  # fmt: skip
         return self._keep(name, memory)
 

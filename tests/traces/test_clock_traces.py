@@ -14,6 +14,7 @@ from ipfsmem.errors import UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.ring import operations
 from ipfsmem.testing.clock import SeededRandom
+from ipfsmem.vault.home import Home
 from tests.support.device_lab import ROOT, Lab, all_texts, body, kinds, same
 
 YEARS = 10 * 365 * 86_400_000
@@ -178,7 +179,7 @@ def enrol(a: Memory, b: Memory, role: str) -> None:
 
 
 def test_l16_alone_on_a_device_nobody_knows_which_is_right(lab: Clocks) -> None:
-    lone = Memory.create("n", "local", home=lab.home("l"), world=lab.world("l"))
+    lone = Memory.create("n", "local", home=Home(folder=lab.home("l"), world=lab.world("l")))
     lab.off["l"] = YEARS
     lone.write("x", "text")
     lab.off["l"] = 0
@@ -193,7 +194,7 @@ def test_l16_alone_on_a_device_nobody_knows_which_is_right(lab: Clocks) -> None:
 
 def test_l16_times_beyond_the_calendar_are_told_in_words(lab: Clocks) -> None:
     lab.off["l"] = 2**47
-    lone = Memory.create("n", "local", home=lab.home("l"), world=lab.world("l"))
+    lone = Memory.create("n", "local", home=Home(folder=lab.home("l"), world=lab.world("l")))
     lone.write("x", "text")
     lab.off["l"] = 0
     assert "9999" in findings(lone, "clock")[0] or "6" in findings(lone, "clock")[0]

@@ -16,6 +16,7 @@ from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.memory import Memory
+from ipfsmem.vault.home import Home
 from tests.faults.fault_lab import stay_in_place
 from tests.support.device_lab import NAMESPACE, ROOT, all_texts
 from tests.support.folder_lab import FolderLab
@@ -128,7 +129,9 @@ def attempt(world: tuple[Lab, bytes, str], folder: Path, at: int, asleep: bool) 
     assert block_of(c) == before
 
     def collects() -> None:
-        other = Memory.load(NAMESPACE, provider=lab.provider("a"), home=lab.home("a"), world=lab.world("a"))
+        other = Memory.load(
+            NAMESPACE, provider=lab.provider("a"), home=Home(folder=lab.home("a"), world=lab.world("a"))
+        )
         lab.stamp()
         asyncio.run(other.maintenance.gc(keep_roots=1, keep_days=1))
         lab.stamp()

@@ -30,6 +30,7 @@ from ipfsmem.ring.operations import add_successor, create, give_key, revoke, rot
 from ipfsmem.ring.statements import Member, Statement, envelope, member_id, open_envelope, sign_statement
 from ipfsmem.seal.objects import RING_BODY, EpochKey, Sealer, epoch_key
 from ipfsmem.sync.names import pin_name
+from ipfsmem.vault.home import Home
 from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.device_lab import ROOT as WALLET
@@ -146,10 +147,7 @@ def test_trace_e01_a_genesis_alone_makes_no_memory(lab: Lab) -> None:
             lab.restore("fresh")
         assert not lab.home("fresh").exists() or not any(lab.home("fresh").rglob("ipfsmem.json"))
         assert not lab.cloud.names and anchors
-    plain = Memory.create(
-        "p", "ipfs", provider=lab.provider("q"), unlock=WALLET, unprotected_keys=True, public_ok=True,
-        home=lab.home("plain"), world=lab.world("plain"),
-    )  # fmt: skip
+    plain = Memory.create("p", "ipfs", provider=lab.provider("q"), unlock=WALLET, passphrase=False, public_ok=True, home=Home(folder=lab.home("plain"), world=lab.world("plain")))  # fmt: skip
     lab.cloud.pins.clear()
     asyncio.run(plain.sync())
     before = {name: list(records) for name, records in lab.cloud.names.items()}

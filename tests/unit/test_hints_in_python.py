@@ -38,7 +38,7 @@ def local(tmp_path: Path) -> Iterator[Memory]:
 @pytest.fixture
 def sealed(tmp_path: Path, stick: Path) -> Iterator[Memory]:
     """A published memory of a wallet, which is not held any more."""
-    options: dict[str, Any] = {"home": tmp_path / "sealed", "provider": str(stick), "unprotected_keys": True}
+    options: dict[str, Any] = {"home": tmp_path / "sealed", "provider": str(stick), "passphrase": False}
     with Memory.create("m", "encrypted-ipfs", unlock=WALLET, **options) as memory:
         asyncio.run(memory.sync())
     with Memory.load("m", home=tmp_path / "sealed") as memory:
@@ -49,7 +49,7 @@ def test_a_memory_that_is_not_on_this_device(sealed: Memory, stick: Path, tmp_pa
     options: dict[str, Any] = {"home": tmp_path / "new", "provider": str(stick)}
     with Refused("Give the wallet or the recovery words, or make a new memory with: ipfsmem init."):
         Memory.load("m", "encrypted-ipfs", **options)
-    Memory.load("m", "encrypted-ipfs", unlock=WALLET, unprotected_keys=True, **options).close()
+    Memory.load("m", "encrypted-ipfs", unlock=WALLET, passphrase=False, **options).close()
 
 
 def test_words_for_modes_and_strategies(local: Memory, stick: Path, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ OTHER_ACCOUNT = (
 
 
 def make(name: str, home: Path, unlock: Unlock | RootKeys | None) -> Memory:
-    return Memory.create(name, "encrypted-ipfs", unlock=unlock, unprotected_keys=True, home=home)
+    return Memory.create(name, "encrypted-ipfs", unlock=unlock, passphrase=False, home=home)
 
 
 def test_wallets_that_cannot_be_used(tmp_path: Path) -> None:

@@ -61,12 +61,7 @@ def test_a_table_that_is_none_is_an_error(file: Path) -> None:
 def test_they_reach_the_provider_and_not_the_memory(file: Path, tmp_path: Path) -> None:
     stick = tmp_path / "stick"  # made because the table says so
     with Memory.create(
-        "x",
-        provider=str(stick),
-        mode="encrypted-ipfs",
-        unlock=WALLET,
-        unprotected_keys=True,
-        home=tmp_path / "a",
+        "x", provider=str(stick), mode="encrypted-ipfs", unlock=WALLET, passphrase=False, home=tmp_path / "a"
     ) as memory:
         asyncio.run(memory.sync())
         assert (stick / "packs").is_dir()
@@ -89,7 +84,7 @@ def test_every_way_of_opening_passes_them_on(
 
     monkeypatch.setattr(opening, "open_provider", opener)
     pinata = ("pinata", {"pinata_jwt": "s3cret-token"})
-    memory = Memory.create("x", "encrypted-ipfs", provider="pinata", unprotected_keys=True, home=tmp_path)
+    memory = Memory.create("x", "encrypted-ipfs", provider="pinata", passphrase=False, home=tmp_path)
     memory.providers.add("directory:/stick")
     asyncio.run(memory.providers.test("pinata"))
     assert [one.spec for one in memory.providers.list()] == ["pinata", "/stick"]

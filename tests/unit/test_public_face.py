@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +18,7 @@ import ipfsmem.results
 
 def test_the_public_names_are_these_and_exist() -> None:
     assert ipfsmem.__all__ == [
-        "KeystoreSigner", "Listed", "Memory", "MnemonicSigner", "Provider", "RawKeySigner", "Reading", "RootKeys",
+        "Home", "KeystoreSigner", "Listed", "Memory", "MnemonicSigner", "Provider", "RawKeySigner", "Reading", "RootKeys",
         "Status", "SyncReport", "Unlock", "WalletSigner", "World", "open_provider",
     ]  # fmt: skip
     for name in ipfsmem.__all__:
@@ -60,3 +63,62 @@ def test_what_the_readme_says_of_the_parts_is_so(tmp_path: Path) -> None:
             memory.vaults.add("work")
     assert memory.folders.list() == []
     assert "`ipfsmem.results`" in told and ipfsmem.results.Status.__struct_fields__[0] == "namespace"
+
+
+def test_a_wallet_alone_unlocks_and_what_is_none_is_said_to_be_none(tmp_path: Path) -> None:
+    wallet = ipfsmem.RawKeySigner(b"\x21" * 32)
+    where = {"provider": str(tmp_path / "stick"), "passphrase": False, "home": tmp_path / "home"}
+    (tmp_path / "stick").mkdir()
+    with ipfsmem.Memory.load("alex", "encrypted-ipfs", unlock=wallet, create=True, **where) as memory:
+        made = memory.replica.config.vault
+        memory.lock()
+        memory.unlock(wallet)
+        assert memory.unlocked and made is not None and made.address == "0x" + wallet.address.hex()
+    with ipfsmem.Memory.load("alex", "encrypted-ipfs", unlock=ipfsmem.Unlock(wallet), **where) as memory:
+        for wrong in ("0x21", wallet.address, object(), ipfsmem.Unlock("wallet.json")):  # type: ignore[arg-type]
+            with pytest.raises(ipfsmem.errors.UsageError, match="unlocks no memory") as said:
+                memory.unlock(wrong)  # type: ignore[arg-type]
+            assert "KeystoreSigner" in said.value.hint
+    with pytest.raises(ipfsmem.errors.UsageError, match="unlocks no memory"):
+        ipfsmem.Memory.create("other", "encrypted-ipfs", unlock="wallet.json", **where)  # type: ignore[arg-type]
+    assert not (tmp_path / "home" / "other").exists()
+
+
+@pytest.mark.parametrize("brought", [False, True])
+def test_a_load_in_an_event_loop_lets_it_go_on(tmp_path: Path, brought: bool) -> None:
+    """Finding U18: `load` blocks the loop; `aload` does not, whether the memory is here, made or brought here."""
+    threads = set()
+
+    class Slow(ipfsmem.RawKeySigner):
+        def sign_message(self, text: bytes) -> bytes:
+            threads.add(threading.get_ident())
+            return super().sign_message(text)
+
+    (tmp_path / "stick").mkdir()
+    where: dict[str, Any] = {
+        "provider": str(tmp_path / "stick"),
+        "unlock": Slow(b"\x22" * 32),
+        "passphrase": False,
+    }
+
+    async def work() -> None:
+        async with await ipfsmem.Memory.aload(
+            "alex", "encrypted-ipfs", home=tmp_path / "a", create=True, **where
+        ) as memory:
+            memory.write("tone", "direct")
+            await memory.sync()
+        home = tmp_path / ("b" if brought else "a")
+        async with await ipfsmem.Memory.aload("alex", "encrypted-ipfs", home=home, **where) as memory:
+            assert memory.read("tone") is not None and (memory.restored is not None) == brought
+
+    asyncio.run(work())
+    assert threads and threading.get_ident() not in threads
+
+
+def test_a_home_says_the_label_and_the_clock(tmp_path: Path) -> None:
+    home = ipfsmem.Home(folder=tmp_path, label="desk", world=ipfsmem.World(lambda: 1_800_000_000_000))
+    with ipfsmem.Memory.create("alex", "local", home=home) as memory:
+        assert memory.replica.config.label == "desk" and memory.replica.folder == tmp_path / "alex"
+        assert memory.note("waved")["ts"].startswith("2027-01-15")
+    with pytest.raises(ipfsmem.errors.UsageError, match="home is a folder or a Home"):
+        ipfsmem.Memory.load("alex", home=5)  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.seal.primitives import Signer25519
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import SimCloud, SimProvider
+from ipfsmem.vault.home import Home
 from ipfsmem.wallet.root_keys import RootKeys
 
 ROOT = RootKeys.from_random(b"\x05" * 64, "default", 1)
@@ -41,9 +42,8 @@ class Place:
             "encrypted-ipfs",
             provider=provider,
             unlock=root,
-            unprotected_keys=True,
-            home=self.folder / name,
-            label=name,
+            passphrase=False,
+            home=Home(folder=self.folder / name, label=name),
             create=True,
         )
         memory.lock()
@@ -184,9 +184,7 @@ def test_another_wallet_finds_and_opens_nothing(place: Place) -> None:
     provider = SimProvider(place.cloud)
     with pytest.raises(NoVaultError):
         asyncio.run(
-            Memory.recover(
-                "m", provider=provider, unlock=STRANGER, unprotected_keys=True, home=place.folder / "x"
-            )
+            Memory.recover("m", provider=provider, unlock=STRANGER, passphrase=False, home=place.folder / "x")
         )
     assert not (place.folder / "x" / "m" / "ipfsmem.json").exists()
     with pytest.raises(WrongWalletError):

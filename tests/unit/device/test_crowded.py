@@ -23,7 +23,7 @@ def _crowded(memory: Memory) -> set[str]:
 
 def _two(tmp_path: Path) -> tuple[Memory, Memory]:
     root, provider = RootKeys.from_random(b"\x07" * 64, "default", 1), SimProvider()
-    options = {"provider": provider, "unlock": root, "unprotected_keys": True}
+    options = {"provider": provider, "unlock": root, "passphrase": False}
     first = Memory.create("m", "encrypted-ipfs", home=tmp_path / "a", **options)
     for i in range(200):
         first.write(f"k{i}", f'text {i} "kind": "kind":')

@@ -28,12 +28,7 @@ def _blob(count: int, text: str = "text") -> bytes:
 def _memory(tmp_path: Path) -> Memory:
     root = RootKeys.from_random(b"\x07" * 64, "default", 1)
     return Memory.create(
-        "m",
-        "encrypted-ipfs",
-        provider=SimProvider(),
-        unlock=root,
-        unprotected_keys=True,
-        home=tmp_path,
+        "m", "encrypted-ipfs", provider=SimProvider(), unlock=root, passphrase=False, home=tmp_path
     )
 
 

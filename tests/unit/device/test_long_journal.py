@@ -28,7 +28,7 @@ def test_many_writes_leave_a_short_journal(
         if mode == "local"
         else {
             "unlock": RootKeys.from_random(b"\x07" * 64, "default", 1),
-            "unprotected_keys": True,
+            "passphrase": False,
             "provider": provider,
         }
     )

@@ -25,7 +25,7 @@ def make(home: Path, namespace: str, provider: Path | None = None, unlock: Unloc
         "encrypted-ipfs",
         provider=str(provider) if provider else None,
         unlock=unlock,
-        unprotected_keys=True,
+        passphrase=False,
         home=home,
     )
 
@@ -40,7 +40,7 @@ def test_u4_a_namespace_separates(tmp_path: Path) -> None:
     """Finding U4, format-next A.14: the first one is `default`, a further one the vault of its name."""
     stick = tmp_path / "stick"
     stick.mkdir()
-    given = {"provider": str(stick), "unlock": WALLET, "unprotected_keys": True, "create": True}
+    given = {"provider": str(stick), "unlock": WALLET, "passphrase": False, "create": True}
     alex = Memory.load("alex", "encrypted-ipfs", home=tmp_path / "a", **given)  # type: ignore[arg-type]
     bob = Memory.load("bob", "encrypted-ipfs", home=tmp_path / "a", **given)  # type: ignore[arg-type]
     assert (vault(alex).name, vault(bob).name) == ("default", "bob")
@@ -81,13 +81,11 @@ def test_u4_two_namespaces_never_share_a_vault(tmp_path: Path) -> None:
     for key in (label, words):
         with pytest.raises(ConfigError, match="alex on this device is that vault already"):
             asyncio.run(
-                Memory.recover(
-                    "bob", provider=str(stick), unlock=key, unprotected_keys=True, home=tmp_path / "a"
-                )
+                Memory.recover("bob", provider=str(stick), unlock=key, passphrase=False, home=tmp_path / "a")
             )
     # The other kind of the same label has the same anchor, and would move it.
     with pytest.raises(ConfigError, match="that vault already"):
-        Memory.create("bob", "ipfs", unlock=label, unprotected_keys=True, home=tmp_path / "a")
+        Memory.create("bob", "ipfs", unlock=label, passphrase=False, home=tmp_path / "a")
     assert [*namespaces(tmp_path / "a")] == ["alex"] and not (tmp_path / "a" / "bob" / "device.key").exists()
 
 
@@ -118,9 +116,7 @@ def test_a_further_one_is_looked_for_under_its_own_name(tmp_path: Path) -> None:
     make(tmp_path / "b", "other")
     with pytest.raises(NoVaultError):
         asyncio.run(
-            Memory.recover(
-                "alex", provider=str(stick), unlock=WALLET, unprotected_keys=True, home=tmp_path / "b"
-            )
+            Memory.recover("alex", provider=str(stick), unlock=WALLET, passphrase=False, home=tmp_path / "b")
         )
 
 
@@ -141,13 +137,13 @@ def test_u4_one_signature_lists_the_further_vaults(tmp_path: Path) -> None:
         assert not path.is_file() or b"carls" not in path.read_bytes()
     # Another device has nothing but the wallet.
     there = asyncio.run(
-        Memory.recover("x", provider=str(stick), unlock=WALLET, unprotected_keys=True, home=tmp_path / "b")
+        Memory.recover("x", provider=str(stick), unlock=WALLET, passphrase=False, home=tmp_path / "b")
     )
     sheet = there.members.recovery_sheet()
     assert [one.name for one in there.vaults.list()] == ["bob", "carls"] == [one.name for one in sheet.vaults]
     assert "-n carls --wallet FILE --vault carls --key-number 3" in sheet.vaults[1].with_wallet
     again = asyncio.run(
-        Memory.recover("bob", provider=str(stick), unlock=WALLET, unprotected_keys=True, home=tmp_path / "b")
+        Memory.recover("bob", provider=str(stick), unlock=WALLET, passphrase=False, home=tmp_path / "b")
     )
     assert vault(again).tag == vault(bob).tag
     assert len(there.timeline.read()) == 2, "what is listed is not listed again"
@@ -164,7 +160,7 @@ def test_u4_a_first_vault_that_does_not_open_is_said(tmp_path: Path) -> None:
     assert [one.name for one in alex.vaults.list()] == ["bob"] and len(alex.timeline.read()) == 1
     with pytest.raises(UsageError):
         alex.vaults.add("no label")
-    lone = Memory.create("lone", "encrypted-ipfs", unprotected_keys=True, home=tmp_path / "other")
+    lone = Memory.create("lone", "encrypted-ipfs", passphrase=False, home=tmp_path / "other")
     with pytest.raises(UsageError):
         lone.vaults.add("bob")
 

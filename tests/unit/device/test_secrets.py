@@ -29,6 +29,7 @@ from ipfsmem.errors import (
 )
 from ipfsmem.memory import Memory
 from ipfsmem.testing.clock import SeededRandom
+from ipfsmem.vault.home import Home
 from ipfsmem.vault.opening import Unlock
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.unit.device.replica_lab import ROOT, make, reopen
@@ -149,8 +150,7 @@ def test_no_plaintext_on_disk(tmp_path: Path) -> None:
         provider=str(stick),
         unlock=ROOT,
         passphrase="correct horse",
-        home=home,
-        label="lab",
+        home=Home(folder=home, label="lab"),
     )
     device = memory.replica.device
     secrets = [device.sign_seed, device.box_secret, device.row_key, ROOT.admin_seed, ROOT.head_seed]
@@ -253,9 +253,9 @@ class _Wobbly:
 def test_wallets_that_cannot_or_may_not(tmp_path: Path) -> None:
     """A signer that is not deterministic makes nothing; a wallet that is another one opens nothing."""
     with pytest.raises(SignerError, match=r"differ|twice|same"):
-        Memory.create("n", "encrypted-ipfs", unlock=Unlock(_Wobbly()), unprotected_keys=True, home=tmp_path)  # type: ignore[arg-type]
+        Memory.create("n", "encrypted-ipfs", unlock=Unlock(_Wobbly()), passphrase=False, home=tmp_path)  # type: ignore[arg-type]
     assert list(tmp_path.rglob("*")) == []
-    with Memory.create("n", "encrypted-ipfs", unlock=ROOT, unprotected_keys=True, home=tmp_path) as memory:
+    with Memory.create("n", "encrypted-ipfs", unlock=ROOT, passphrase=False, home=tmp_path) as memory:
         memory.write("a", "text")
         with pytest.raises(WrongWalletError):
             memory.unlock(RootKeys.from_random(b"\x01" * 64, "default", 1))

@@ -11,6 +11,7 @@ import pytest
 
 from ipfsmem.errors import ChangedError, UsageError
 from ipfsmem.memory import Memory
+from ipfsmem.vault.home import Home
 from tests.support.files_lab import Lab
 
 
@@ -301,9 +302,9 @@ def test_a_folder_of_another_memory_is_refused(tmp_path: Path) -> None:
     many(lab, 2)
     before = lab.files()
     with pytest.raises(UsageError, match="another memory"):
-        Memory.create("y", "local", home=lab.home, memory_dir=lab.dir, world=lab.world)
+        Memory.create("y", "local", home=Home(folder=lab.home, world=lab.world), memory_dir=lab.dir)
     assert not (lab.home / "y").exists()
-    other = Memory.create("y", "local", home=lab.home, world=lab.world)
+    other = Memory.create("y", "local", home=Home(folder=lab.home, world=lab.world))
     with pytest.raises(UsageError, match="another memory") as refused:
         other.folders.attach(lab.dir)
     assert "--take-over" in refused.value.hint
@@ -632,7 +633,7 @@ def test_a_folder_that_cannot_be_written_is_said_and_the_memory_works(tmp_path: 
 
 
 def test_two_processes_on_one_memory(lab: Lab) -> None:
-    other = Memory.load("x", home=lab.home, world=lab.world)
+    other = Memory.load("x", home=Home(folder=lab.home, world=lab.world))
     lab.memory.write_text("a", b"from one\n")
     other.write_text("b", b"from two\n")
     (lab.dir / "a.md").write_bytes(b"by hand\n")

@@ -17,6 +17,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.errors import KeyNameError, NotFoundError, StorageError, UsageError
 from ipfsmem.files.surroundings import git_head, remarks
 from ipfsmem.memory import Memory
+from ipfsmem.vault.home import Home
 from tests.support.files_lab import Lab
 
 
@@ -165,7 +166,7 @@ def test_the_marker_is_an_id_and_git_leaves_it_alone(lab: Lab) -> None:
 def test_trace_two_vaults_on_one_folder(lab: Lab) -> None:
     """format-next trace: two vaults on one folder."""
     before = lab.files()
-    other = Memory.create("y", "local", home=lab.home, world=lab.world)
+    other = Memory.create("y", "local", home=Home(folder=lab.home, world=lab.world))
     other.write_text("theirs", b"of the other\n")
     with pytest.raises(UsageError, match="another memory") as refused:
         other.folders.attach(lab.dir)
@@ -195,7 +196,7 @@ def test_trace_a_cloned_repository_with_our_hidden_folder(lab: Lab, tmp_path: Pa
     with pytest.raises(UsageError, match="copy of a working copy"):
         lab.memory.folders.attach(clone)
     with pytest.raises(UsageError, match="another memory"):
-        Memory.create("z", "local", home=lab.home, memory_dir=clone, world=lab.world)
+        Memory.create("z", "local", home=Home(folder=lab.home, world=lab.world), memory_dir=clone)
     assert lab.memory.read("planted") is None and not (lab.home / "z").exists()
     (clone / ".ipfsmem" / "marker").write_bytes(b"[" * 90)
     with pytest.raises(UsageError, match="another memory"):
@@ -593,7 +594,7 @@ def test_trace_checkout_of_an_old_branch_in_the_folder(tmp_path: Path, below: st
     git(tree, "commit", "-qm", "before")
     git(tree, "branch", "ancient")
     (lab.dir / "role.md").write_bytes(b"firmware\n")
-    lab.memory = Memory.create("x", "local", home=lab.home, memory_dir=lab.dir, world=lab.world)
+    lab.memory = Memory.create("x", "local", home=Home(folder=lab.home, world=lab.world), memory_dir=lab.dir)
     lab.memory.write_text("tone", b"direct\n")
     git(tree, "add", "-A")
     assert (

@@ -93,17 +93,13 @@ def test_local_keeps_plain_files_and_state_and_nothing_else(tmp_path: Path) -> N
 def test_a_sealed_memory_takes_no_folder_of_plain_files(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no plain files"):
         Memory.create(
-            "x",
-            "encrypted-ipfs",
-            home=tmp_path / "home",
-            memory_dir=tmp_path / "plain",
-            unprotected_keys=True,
+            "x", "encrypted-ipfs", home=tmp_path / "home", memory_dir=tmp_path / "plain", passphrase=False
         )
     assert tree(tmp_path) == []
 
 
 def test_a_sealed_memory_leaves_no_plain_file(tmp_path: Path) -> None:
-    memory = Memory.create("x", "encrypted-ipfs", home=tmp_path, unprotected_keys=True)
+    memory = Memory.create("x", "encrypted-ipfs", home=tmp_path, passphrase=False)
     use_everything(memory)
     memory.close()
     assert not [name for name in tree(tmp_path) if name.endswith((".md", ".jsonl"))]

@@ -39,7 +39,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 @pytest.fixture(params=["none", "local", "ipfs", "encrypted-ipfs"])
 def memory(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Memory]:
     mode: ModeName = request.param
-    options: dict[str, Any] = {"unprotected_keys": True} if mode == "encrypted-ipfs" else {}
+    options: dict[str, Any] = {"passphrase": False} if mode == "encrypted-ipfs" else {}
     if mode == "none":
         made = Memory.load(mode="none")
     else:

@@ -17,7 +17,7 @@ from ipfsmem.memory import Memory
 
 @pytest.fixture(params=["local", "encrypted-ipfs"])
 def memory(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Memory]:
-    options = {"unprotected_keys": True} if request.param == "encrypted-ipfs" else {}
+    options = {"passphrase": False} if request.param == "encrypted-ipfs" else {}
     with Memory.create("n", request.param, home=tmp_path, **options) as made:
         yield made
 

@@ -38,9 +38,7 @@ def cloud() -> SimCloud:
 def device(
     tmp_path: Path, cloud: SimCloud, name: str = "a", mode: Literal["ipfs", "encrypted-ipfs"] = "ipfs"
 ) -> Memory:
-    return Memory.load(
-        "x", mode, provider=SimProvider(cloud), unlock=WALLET, unprotected_keys=True, home=tmp_path / name, create=True
-    )  # fmt: skip
+    return Memory.load("x", mode, provider=SimProvider(cloud), unlock=WALLET, passphrase=False, home=tmp_path / name, create=True)  # fmt: skip
 
 
 def sync(memory: Memory, **more: object) -> list[str]:
@@ -264,9 +262,7 @@ def test_s10_others_may_write_while_texts_are_looked_at(
 ) -> None:
     """Finding S10: 24 seconds of looking while the write lock was held. What is written meanwhile is looked at too."""
     home = tmp_path / "home"
-    memory = Memory.create(
-        "m", mode, provider=SimProvider(), unprotected_keys=True, home=home, public_ok=True
-    )
+    memory = Memory.create("m", mode, provider=SimProvider(), passphrase=False, home=home, public_ok=True)
     memory.write("tone", "direct")
     looked: list[str] = []
     free: list[bool] = []
@@ -301,9 +297,7 @@ def test_s10_a_long_text_is_looked_at_before_the_lock(
     """Finding S10: what a write seals was looked at inside of it. A text that became another one meanwhile is looked at again."""
     home = tmp_path / "home"
     text = "what is long is looked at\n" * 4_000
-    with Memory.create(
-        "m", "encrypted-ipfs", provider=SimProvider(), unprotected_keys=True, home=home
-    ) as memory:
+    with Memory.create("m", "encrypted-ipfs", provider=SimProvider(), passphrase=False, home=home) as memory:
         memory.write("k", text)
         free: list[bool] = []
         real = codec.scan

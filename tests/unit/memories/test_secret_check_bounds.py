@@ -18,9 +18,7 @@ def test_a_secret_in_a_large_import_is_found_in_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(secret_check, "WARN_ABOUT", 4)
-    memory = Memory.create(
-        "m", "encrypted-ipfs", provider=SimProvider(), unprotected_keys=True, home=tmp_path
-    )
+    memory = Memory.create("m", "encrypted-ipfs", provider=SimProvider(), passphrase=False, home=tmp_path)
     for n in range(10):
         memory.write(f"k{n}", f"text {n}" if n != 9 else f"the token is {KEY}")
     said = []

@@ -11,6 +11,7 @@ import pytest
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memory import Memory
+from ipfsmem.vault.home import Home
 from tests.support.device_lab import ROOT, Lab, all_texts, body, lab_in
 
 
@@ -251,8 +252,8 @@ def test_l13_what_is_hidden_behind_a_forget_is_settled(lab: Lab) -> None:
 
 def test_l13_a_process_that_forgets_at_once_does_not_break_the_answer(lab: Lab, tmp_path: Path) -> None:
     """Finding L13: the answer of a write is what it wrote, whatever another process does the moment after."""
-    with Memory.create("m", "local", home=tmp_path / "m", world=lab.world("m")) as memory:
-        with Memory.load("m", home=tmp_path / "m", world=lab.world("m2")) as other:
+    with Memory.create("m", "local", home=Home(folder=tmp_path / "m", world=lab.world("m"))) as memory:
+        with Memory.load("m", home=Home(folder=tmp_path / "m", world=lab.world("m2"))) as other:
             changed = memory._open.changed
             memory._open.changed = lambda: (changed(), other.forget("tone"))  # type: ignore[method-assign]
             assert memory.write("tone", "text").file.body == "text"

@@ -311,7 +311,7 @@ def _whose(memory: Memory) -> dict[str, set[str]]:
 def test_a_fork_does_not_make_others_texts_its_own(lab: Lab, tmp_path: Path, mode: ModeName) -> None:
     """Each text is in the fork what it was: own or others', shown, beside it or behind the forget."""
     a = _mixed(lab)
-    more = {} if mode == "local" else {"unprotected_keys": True, "recovery": False}
+    more = {} if mode == "local" else {"passphrase": False, "recovery": False}
     with a.fork("copy", mode=mode, home=tmp_path / "f", **more) as copy:
         assert _whose(copy) == _whose(a)
         assert copy.index() == a.index() and "Role of b" not in copy.index()
@@ -364,7 +364,7 @@ def test_a_fork_of_a_bundle_that_was_opened_to_be_read_is_others_word(lab: Lab, 
         p.bundles.import_(blob)
         root = asyncio.run(p.sync()).root
     assert root is not None
-    with Memory.load(manifest_uri=root, provider=provider) as opened:
+    with asyncio.run(Memory.open_foreign(root, provider=provider)) as opened:
         assert opened.files().keys() == {"role"}
         with opened.fork("copy", home=tmp_path / "f") as copy:
             assert _whose(copy) == {"own": set(), "others": {"of a stranger"}}

@@ -35,10 +35,10 @@ def at(cloud: SimCloud) -> SimProvider:
 def make(home: Path, cloud: SimCloud, mode: str = "encrypted-ipfs") -> tuple[Memory, RootKeys, str]:
     memory = Memory.create(
         "m",
-        mode,  # type: ignore[arg-type]
+        mode,
         provider=SimProvider(cloud),
         unlock=WALLET,
-        unprotected_keys=True,
+        passphrase=False,
         public_ok=True,
         home=home / "a",
     )
@@ -59,10 +59,10 @@ def restore(
     return asyncio.run(
         Memory.recover(
             "m",
-            mode=mode,  # type: ignore[arg-type]
+            mode=mode,
             provider=provider,
             unlock=key,
-            unprotected_keys=True,
+            passphrase=False,
             root_cid=root,
             public_ok=True,
             home=home / name,

@@ -57,7 +57,7 @@ def opener(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Opener]:
 
 def create(home: Path, *providers: str | SimProvider) -> Memory:
     return Memory.create(
-        "m", "encrypted-ipfs", provider=[*providers], unlock=ROOT, unprotected_keys=True, home=home
+        "m", "encrypted-ipfs", provider=[*providers], unlock=ROOT, passphrase=False, home=home
     )
 
 
@@ -237,7 +237,7 @@ def test_the_loop_of_the_caller_stays_the_current_one(opener: Opener, tmp_path: 
 
 def test_what_fails_on_the_way_is_closed_too(opener: Opener, tmp_path: Path) -> None:
     with pytest.raises(NoVaultError):
-        asyncio.run(Memory.recover("m", provider="one", unlock=ROOT, unprotected_keys=True, home=tmp_path))
+        asyncio.run(Memory.recover("m", provider="one", unlock=ROOT, passphrase=False, home=tmp_path))
     assert opener.still_open() == []
     memory = create(tmp_path, "two")
     with pytest.raises(ConfigError):
@@ -303,7 +303,7 @@ _BEGIN = """
 import asyncio, gc, sys
 from ipfsmem import Memory, RootKeys
 HOW = dict(provider="peer:" + sys.argv[1], unlock=RootKeys.from_random(b"\\x03" * 64, "default", 1), create=True,
-           unprotected_keys=True, home=sys.argv[2])
+           passphrase=False, home=sys.argv[2])
 """
 
 

@@ -54,9 +54,7 @@ class Mount(DirectoryProvider):
 
 
 def device(home: Path, *providers: Provider) -> Memory:
-    return Memory.load(
-        "m", "encrypted-ipfs", provider=list(providers), unlock=WALLET, unprotected_keys=True, home=home, create=True
-    )  # fmt: skip
+    return Memory.load("m", "encrypted-ipfs", provider=list(providers), unlock=WALLET, passphrase=False, home=home, create=True)  # fmt: skip
 
 
 def test_p4_a_mount_that_hangs_holds_a_sync_for_its_bound_and_no_longer(tmp_path: Path) -> None:

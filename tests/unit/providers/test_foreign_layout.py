@@ -151,10 +151,7 @@ def publish(at: Account, home: Path, count: int, mode: str) -> None:
 
 
 def memory(make: Any, at: Account, home: Path, mode: str, **more: Any) -> Memory:
-    opened: Memory = make(
-        "alex", mode, provider=at.open(**more), unlock=Unlock(RawKeySigner(b"\x21" * 32)), home=home,
-        unprotected_keys=True,
-    )  # fmt: skip
+    opened: Memory = make("alex", mode, provider=at.open(**more), unlock=Unlock(RawKeySigner(b"\x21" * 32)), home=home, passphrase=False)  # fmt: skip
     return opened
 
 

@@ -385,10 +385,7 @@ def test_a_record_read_under_one_name_is_no_record_of_another(url: str) -> None:
 
 
 def _memory(home: Path, url: str) -> Memory:
-    return Memory.load(
-        "m", "encrypted-ipfs", provider=[opened(url)], unlock=Unlock(RawKeySigner(bytes(31) + b"\x21")),
-        unprotected_keys=True, home=home, create=True,
-    )  # fmt: skip
+    return Memory.load("m", "encrypted-ipfs", provider=[opened(url)], unlock=Unlock(RawKeySigner(bytes(31) + b"\x21")), passphrase=False, home=home, create=True)  # fmt: skip
 
 
 def test_requests_do_not_grow_with_the_memory(tmp_path: Path) -> None:

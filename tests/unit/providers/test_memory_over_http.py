@@ -41,7 +41,7 @@ def test_two_devices_through_a_peer(tmp_path: Path) -> None:
             provider=peer_at(url),
             unlock=unlock,
             home=tmp_path / name,
-            unprotected_keys=True,
+            passphrase=False,
         )
 
     with serve(lambda: serving.app(DirectoryProvider(store), token=TOKEN)) as url:
@@ -97,7 +97,7 @@ def test_what_stands_between_a_peer_and_its_names_is_an_outage(
             provider=peer_at(url),
             unlock=Unlock(RawKeySigner(WALLET)),
             home=tmp_path / "a",
-            unprotected_keys=True,
+            passphrase=False,
         )
         one.write("tone", "wants direct critique", name="Tone", type="feedback")
         asyncio.run(one.sync())
@@ -124,12 +124,7 @@ def test_what_stands_between_a_peer_and_its_names_is_an_outage(
 def device_again(tmp_path: Path, name: str, url: str) -> Memory:
     unlock = Unlock(RawKeySigner(WALLET))
     return Memory.load(
-        "alex",
-        "encrypted-ipfs",
-        provider=peer_at(url),
-        unlock=unlock,
-        home=tmp_path / name,
-        unprotected_keys=True,
+        "alex", "encrypted-ipfs", provider=peer_at(url), unlock=unlock, home=tmp_path / name, passphrase=False
     )
 
 

@@ -125,10 +125,7 @@ def test_a_pack_that_goes_behind_a_peer_is_missed_at_the_next_sync(tmp_path: Pat
     store = tmp_path / "store"
     store.mkdir()
     with serve(lambda: serving.app(DirectoryProvider(store), token=TOKEN)) as url:
-        memory = Memory.create(
-            "m", "encrypted-ipfs", provider=PeerProvider(url, {"peer_token": TOKEN}), unlock=ROOT, recovery=False,
-            unprotected_keys=True, home=tmp_path / "home",
-        )  # fmt: skip
+        memory = Memory.create("m", "encrypted-ipfs", provider=PeerProvider(url, {"peer_token": TOKEN}), unlock=ROOT, recovery=False, passphrase=False, home=tmp_path / "home")  # fmt: skip
         memory.write("k", "text")
         asyncio.run(memory.sync())
         assert load(memory.replica, memory.status().presence[0].provider).listing

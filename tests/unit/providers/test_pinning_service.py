@@ -213,10 +213,7 @@ def test_p7_the_node_beside_it_calls_those_who_fetch(tmp_path: Path, reachable: 
     with (
         serve(kubo.app) as node,
         serve(lambda: psa.app(Fetches(cloud), token=TOKEN, delegates=[psa.NOWHERE, one, two])) as url,
-        Memory.load(
-            "m", "encrypted-ipfs", provider=[KuboProvider(node, {"kubo_patience": "2"}), opened(url)], unlock=unlock,
-            unprotected_keys=True, home=tmp_path, create=True,
-        ) as memory,
+        Memory.load("m", "encrypted-ipfs", provider=[KuboProvider(node, {"kubo_patience": "2"}), opened(url)], unlock=unlock, passphrase=False, home=tmp_path, create=True) as memory,
     ):  # fmt: skip
         memory.write("note", "text")
         report = asyncio.run(memory.sync())

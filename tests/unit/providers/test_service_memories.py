@@ -15,10 +15,7 @@ from tests.unit.providers.services_lab import KINDS, Account, account
 
 
 def memory(make: Any, at: Account, home: Path, mode: str) -> Memory:
-    opened: Memory = make(
-        "alex", mode, provider=at.open(), unlock=Unlock(RawKeySigner(b"\x21" * 32)), home=home,
-        unprotected_keys=True, public_ok=True,
-    )  # fmt: skip
+    opened: Memory = make("alex", mode, provider=at.open(), unlock=Unlock(RawKeySigner(b"\x21" * 32)), home=home, passphrase=False, public_ok=True)  # fmt: skip
     return opened
 
 

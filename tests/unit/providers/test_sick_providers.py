@@ -101,7 +101,7 @@ def test_each_call_ends_with_the_truth_or_with_an_error_of_ours(
 
 def _memory(home: Path, providers: list[Provider], **more: Any) -> Memory:
     return Memory.load(
-        "m", "encrypted-ipfs", provider=providers, unlock=UNLOCK, unprotected_keys=True, home=home, **more
+        "m", "encrypted-ipfs", provider=providers, unlock=UNLOCK, passphrase=False, home=home, **more
     )
 
 

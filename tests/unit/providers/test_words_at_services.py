@@ -20,9 +20,7 @@ from tests.unit.providers.services_lab import account
 def test_the_words_and_one_account(tmp_path: Path, kind: str) -> None:
     with account(kind) as there:
         assert not there.open().capabilities.names
-        a = Memory.create(
-            "m", "encrypted-ipfs", provider=there.open(), unprotected_keys=True, home=tmp_path / "a"
-        )
+        a = Memory.create("m", "encrypted-ipfs", provider=there.open(), passphrase=False, home=tmp_path / "a")
         assert a.recovery_words is not None
         words = RootKeys.from_recovery(from_words(" ".join(a.recovery_words)))
         a.write("tone", "x")
@@ -33,9 +31,7 @@ def test_the_words_and_one_account(tmp_path: Path, kind: str) -> None:
         asyncio.run(a.sync())
         assert len(asyncio.run(there.open().pins(pin_name(words.head_public)))) == 1
         b = asyncio.run(
-            Memory.recover(
-                "m", provider=there.open(), unlock=words, unprotected_keys=True, home=tmp_path / "b"
-            )
+            Memory.recover("m", provider=there.open(), unlock=words, passphrase=False, home=tmp_path / "b")
         )
         assert b.files() == a.files()
         b.write("from-b", "z")

@@ -18,7 +18,7 @@ from ipfsmem.testing import SimProvider
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Memory:
-    return Memory.create("m", "encrypted-ipfs", provider=SimProvider(), unprotected_keys=True, home=tmp_path)
+    return Memory.create("m", "encrypted-ipfs", provider=SimProvider(), passphrase=False, home=tmp_path)
 
 
 def test_log_and_diff(memory: Memory) -> None:

@@ -18,6 +18,7 @@ from ipfsmem.device.root_folders import Folder
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import open_provider
 from ipfsmem.testing import SeededRandom
+from ipfsmem.vault.home import Home
 from ipfsmem.vault.opening import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 
@@ -218,7 +219,12 @@ def test_collecting_old_roots_keeps_what_the_tree_needs(tmp_path: Path, stick: P
     now = [1_776_000_000_000]
     world = ReplicaWorld(lambda: now[0], SeededRandom(1))
     a = Memory.create(
-        "x", "ipfs", public_ok=True, provider=str(stick), unlock=WALLET, home=tmp_path / "a", world=world
+        "x",
+        "ipfs",
+        public_ok=True,
+        provider=str(stick),
+        unlock=WALLET,
+        home=Home(folder=tmp_path / "a", world=world),
     )
     for n in range(4):
         a.write_text("log", b"%d\n\nsame\n" % n)

@@ -129,7 +129,7 @@ def test_a_foreign_bundle_of_all_scopes_with_our_token(tmp_path: Path, a: Memory
     root = sync(a)
     with Memory.create("mine", "local", home=tmp_path / "mine") as mine:
         Memories(mine.replica, "work").write("tone", b"mine\n")
-        with Memory.load(manifest_uri=root, provider=str(stick)) as foreign:
+        with asyncio.run(Memory.open_foreign(root, provider=str(stick))) as foreign:
             scopes = {scope.token for scope in Scopes(foreign.replica).listing()}
             assert scopes == {"work", "o"}
             assert foreign.opened is not None and foreign.opened.problems == []
@@ -151,7 +151,7 @@ def test_names_of_folders_that_are_no_scopes_are_left_out() -> None:
         }
     )
     asyncio.run(SimProvider(cloud).put_car(tree.cid, tree.blocks, name="x"))
-    with Memory.load(manifest_uri=str(tree.cid), provider=SimProvider(cloud)) as memory:
+    with asyncio.run(Memory.open_foreign(str(tree.cid), provider=SimProvider(cloud))) as memory:
         assert [scope.token for scope in Scopes(memory.replica).listing()] == ["work"]
         assert memory.opened is not None and len(memory.opened.problems) == 2
         assert all("that is no scope" in problem for problem in memory.opened.problems)

@@ -34,6 +34,7 @@ from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names, pin_name
 from ipfsmem.sync.report import Notices
 from ipfsmem.testing import MockClock, SeededRandom, SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
+from ipfsmem.vault.home import Home
 from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
 
@@ -49,7 +50,7 @@ def pins_only(cloud: SimCloud, name: str = "pins") -> SimProvider:
 def make(home: Path, provider: SimProvider, *, unlock: RootKeys | None = WALLET) -> tuple[Memory, RootKeys]:
     """A new vault with one memory, not yet synced, and its recovery key."""
     memory = Memory.create(
-        "m", "encrypted-ipfs", provider=provider, unlock=unlock, unprotected_keys=True, home=home / "a"
+        "m", "encrypted-ipfs", provider=provider, unlock=unlock, passphrase=False, home=home / "a"
     )
     assert memory.recovery_words is not None
     memory.write("tone", "x")
@@ -58,7 +59,7 @@ def make(home: Path, provider: SimProvider, *, unlock: RootKeys | None = WALLET)
 
 def restore(home: Path, name: str, provider: SimProvider, unlock: RootKeys) -> Memory:
     return asyncio.run(
-        Memory.recover("m", provider=provider, unlock=unlock, unprotected_keys=True, home=home / name)
+        Memory.recover("m", provider=provider, unlock=unlock, passphrase=False, home=home / name)
     )
 
 
@@ -144,7 +145,7 @@ def test_one_more_pin_and_nothing_sent_again(tmp_path: Path) -> None:
         provider=plain,
         unlock=WALLET,
         recovery=False,
-        unprotected_keys=True,
+        passphrase=False,
         home=tmp_path / "b",
     )
     b.write("tone", "x")
@@ -328,12 +329,7 @@ def test_a_service_that_only_pins_lists_it_too(tmp_path: Path) -> None:
     can = Capabilities(put=False, pin=True, list=True, unpin=True, blocks=True)
     service = SimProvider(cloud, name="service", capabilities=can)
     made = Memory.create(
-        "m",
-        "encrypted-ipfs",
-        provider=[node, service],
-        unlock=WALLET,
-        unprotected_keys=True,
-        home=tmp_path / "a",
+        "m", "encrypted-ipfs", provider=[node, service], unlock=WALLET, passphrase=False, home=tmp_path / "a"
     )
     assert made.recovery_words is not None
     words = RootKeys.from_recovery(from_words(" ".join(made.recovery_words)))
@@ -346,7 +342,7 @@ def test_a_service_that_only_pins_lists_it_too(tmp_path: Path) -> None:
             "m",
             provider=[other, SimProvider(cloud, name="service", capabilities=can)],
             unlock=words,
-            unprotected_keys=True,
+            passphrase=False,
             home=tmp_path / "b",
         )
     )
@@ -435,9 +431,8 @@ def test_gc_shows_them_and_why_they_stay(tmp_path: Path) -> None:
         "encrypted-ipfs",
         provider=pins_only(cloud),
         unlock=WALLET,
-        unprotected_keys=True,
-        home=tmp_path / "a",
-        world=world,
+        passphrase=False,
+        home=Home(folder=tmp_path / "a", world=world),
     )
     assert a.recovery_words is not None
     words = RootKeys.from_recovery(from_words(" ".join(a.recovery_words)))
@@ -475,7 +470,7 @@ def evil_twin(home: Path, cloud: SimCloud, victim: RootKeys) -> Memory:
         "encrypted-ipfs",
         provider=pins_only(cloud),
         unlock=EVIL,
-        unprotected_keys=True,
+        passphrase=False,
         recovery=False,
         home=home / "evil",
     )
@@ -652,17 +647,11 @@ def test_a_list_that_cannot_be_read_is_no_proof_that_there_is_nothing(tmp_path: 
     for key in (words, WALLET):
         with pytest.raises(ProviderError, match="no route"):
             asyncio.run(
-                Memory.recover(
-                    "m", provider=[empty, down], unlock=key, unprotected_keys=True, home=tmp_path / "b"
-                )
+                Memory.recover("m", provider=[empty, down], unlock=key, passphrase=False, home=tmp_path / "b")
             )
     b = asyncio.run(
         Memory.recover(
-            "m",
-            provider=[down, pins_only(cloud, "up")],
-            unlock=words,
-            unprotected_keys=True,
-            home=tmp_path / "b",
+            "m", provider=[down, pins_only(cloud, "up")], unlock=words, passphrase=False, home=tmp_path / "b"
         )
     )
     assert body(b, "tone") == "x"

@@ -412,7 +412,7 @@ def test_where_no_sync_could_work_it_says_so_at_once(tmp_path: Path) -> None:
         pytest.raises(UsageError, match="not published"),
     ):
         run(enter(local))
-    made = Memory.create("e", "encrypted-ipfs", unlock=ROOT, unprotected_keys=True, home=tmp_path)
+    made = Memory.create("e", "encrypted-ipfs", unlock=ROOT, passphrase=False, home=tmp_path)
     with made as nowhere, pytest.raises(ConfigError, match="no provider"):
         run(enter(nowhere))
     (tmp_path / "stick").mkdir()

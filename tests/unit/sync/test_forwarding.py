@@ -18,6 +18,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import MockClock, SeededRandom
+from ipfsmem.vault.home import Home
 from ipfsmem.wallet.root_keys import RootKeys
 
 WALLET = RootKeys.from_random(b"\x03" * 64, "default", 1)
@@ -47,11 +48,13 @@ class Homes:
 
     def _given(self, name: str) -> dict[str, object]:
         return {
-            "unprotected_keys": True,
+            "passphrase": False,
             "public_ok": True,
-            "home": self.folder / name,
-            "label": name,
-            "world": World(lambda: self.clock.ms, SeededRandom(name)),
+            "home": Home(
+                folder=self.folder / name,
+                label=name,
+                world=World(lambda: self.clock.ms, SeededRandom(name)),
+            ),
         }
 
     def sync(self, memory: Memory) -> SyncReport:

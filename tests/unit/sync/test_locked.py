@@ -8,6 +8,7 @@ from pathlib import Path
 from ipfsmem.memory import Memory
 from ipfsmem.ring import operations
 from ipfsmem.testing import SimProvider
+from ipfsmem.vault.home import Home
 from ipfsmem.vault.opening import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 
@@ -20,9 +21,8 @@ def device(home: Path, provider: SimProvider, name: str) -> Memory:
         "encrypted-ipfs",
         provider=provider,
         unlock=WALLET,
-        unprotected_keys=True,
-        home=home / name,
-        label=name,
+        passphrase=False,
+        home=Home(folder=home / name, label=name),
         create=True,
     )
 

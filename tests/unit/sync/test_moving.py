@@ -29,7 +29,7 @@ def device(home: Path, name: str, provider: SimProvider) -> Memory:
         "encrypted-ipfs",
         provider=provider,
         unlock=WALLET,
-        unprotected_keys=True,
+        passphrase=False,
         home=home / name,
         create=True,
     )

@@ -51,11 +51,11 @@ def keys(words: list[str] | None) -> RootKeys:
 def make(home: Path, provider: SimProvider, mode: str = "encrypted-ipfs", recovery: bool = True) -> Memory:
     memory = Memory.create(
         "m",
-        mode,  # type: ignore[arg-type]
+        mode,
         provider=provider,
         unlock=WALLET,
         recovery=recovery,
-        unprotected_keys=True,
+        passphrase=False,
         public_ok=True,
         home=home / "a",
     )
@@ -76,10 +76,10 @@ def restore(
     return asyncio.run(
         Memory.recover(
             "m",
-            mode=mode,  # type: ignore[arg-type]
+            mode=mode,
             provider=provider,
             unlock=unlock,
-            unprotected_keys=True,
+            passphrase=False,
             public_ok=True,
             home=home / name,
         )
@@ -223,12 +223,7 @@ def test_a_call_that_fails_is_a_problem_and_made_up_for(tmp_path: Path, channels
         home, clouds = tmp_path / str(call), [SimCloud() for _ in channels]
         providers = [at(c, how, how) for c, how in zip(clouds, channels, strict=True)]
         a = Memory.create(
-            "m",
-            "encrypted-ipfs",
-            provider=providers,
-            unlock=WALLET,
-            unprotected_keys=True,
-            home=home / "a",
+            "m", "encrypted-ipfs", provider=providers, unlock=WALLET, passphrase=False, home=home / "a"
         )
         asyncio.run(a.sync())
         before = a.replica.ring
@@ -271,6 +266,6 @@ def test_memories_without_a_vault_or_a_provider(tmp_path: Path) -> None:
     local.unlock(WALLET)
     with pytest.raises(UsageError, match="no members"):
         asyncio.run(local.members.new_words())
-    lone = Memory.create("m", "encrypted-ipfs", unlock=WALLET, unprotected_keys=True, home=tmp_path / "lone")
+    lone = Memory.create("m", "encrypted-ipfs", unlock=WALLET, passphrase=False, home=tmp_path / "lone")
     with pytest.raises(ConfigError, match="no provider"):
         asyncio.run(lone.members.new_words())

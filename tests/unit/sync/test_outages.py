@@ -32,9 +32,7 @@ MISSING = "newer texts may be missing"
 
 def restore(home: Path, *providers: Provider, damaged_ok: bool = False) -> Memory:
     return asyncio.run(
-        Memory.recover(
-            NAMESPACE, provider=list(providers), unlock=ROOT, unprotected_keys=True, home=home, damaged_ok=damaged_ok
-        )
+        Memory.recover(NAMESPACE, provider=list(providers), unlock=ROOT, passphrase=False, home=home, damaged_ok=damaged_ok)
     )  # fmt: skip
 
 
@@ -51,10 +49,7 @@ class World:
     def __init__(self, home: Path, kind: str) -> None:
         self.home, self.can = home, KINDS[kind]
         self.now = SimCloud()
-        a = Memory.create(
-            NAMESPACE, "encrypted-ipfs", provider=self.at(self.now), unlock=ROOT, recovery=False, unprotected_keys=True,
-            home=home / "a",
-        )  # fmt: skip
+        a = Memory.create(NAMESPACE, "encrypted-ipfs", provider=self.at(self.now), unlock=ROOT, recovery=False, passphrase=False, home=home / "a")  # fmt: skip
         a.write("old", "the first text")
         asyncio.run(a.sync())
         self.before = copy_of(self.now)

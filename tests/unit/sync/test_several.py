@@ -26,7 +26,7 @@ def device(home: Path, name: str, providers: list[str | Provider]) -> Memory:
         "encrypted-ipfs",
         provider=providers,
         unlock=WALLET,
-        unprotected_keys=True,
+        passphrase=False,
         home=home / name,
         create=True,
     )

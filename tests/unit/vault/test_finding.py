@@ -40,7 +40,7 @@ NAMES = msgspec.structs.replace(FULL, list=False)
 
 def create(home: Path, provider: Provider | str, mode: ModeName = "encrypted-ipfs") -> Memory:
     memory = Memory.create(
-        "m", mode, provider=provider, unlock=WALLET, unprotected_keys=True, public_ok=True, home=home
+        "m", mode, provider=provider, unlock=WALLET, passphrase=False, public_ok=True, home=home
     )
     memory.write("plans", "an old plan")
     asyncio.run(memory.sync())
@@ -55,9 +55,7 @@ def restore(
     **more: bool,
 ) -> Memory:
     return asyncio.run(
-        Memory.recover(
-            "m", mode=mode, provider=provider, unlock=key, unprotected_keys=True, home=home, **more
-        )
+        Memory.recover("m", mode=mode, provider=provider, unlock=key, passphrase=False, home=home, **more)
     )
 
 
@@ -108,7 +106,7 @@ def test_s1_a_provider_without_any_key_makes_no_sealed_memory_public(tmp_path: P
                 "encrypted-ipfs",
                 provider=liar,
                 unlock=WALLET,
-                unprotected_keys=True,
+                passphrase=False,
                 home=tmp_path / "b",
                 create=create_too,
             )
@@ -198,7 +196,7 @@ def test_u6_a_list_that_cannot_be_read_is_no_proof_that_there_is_nothing(tmp_pat
             "encrypted-ipfs",
             provider=provider,
             unlock=WALLET,
-            unprotected_keys=True,
+            passphrase=False,
             home=tmp_path / "b",
             create=True,
         )
@@ -279,9 +277,7 @@ def test_l9_what_can_be_read_comes_back_where_nothing_can_be_written(tmp_path: P
 def test_u5_a_provider_is_opened_before_anything_is_made(tmp_path: Path) -> None:
     """Finding U5, for Python callers."""
     with pytest.raises(ConfigError, match="no provider"):
-        Memory.create(
-            "m", "encrypted-ipfs", provider="typo", unlock=WALLET, unprotected_keys=True, home=tmp_path
-        )
+        Memory.create("m", "encrypted-ipfs", provider="typo", unlock=WALLET, passphrase=False, home=tmp_path)
     with pytest.raises(ConfigError, match="no provider"):
         Memory.create("m", "local", provider="typo", home=tmp_path)
     assert nothing_here(tmp_path)
@@ -325,7 +321,7 @@ def test_words_are_not_kept_out_by_an_old_record_of_the_vault(tmp_path: Path) ->
         provider=provider,
         unlock=stranger,
         recovery=False,
-        unprotected_keys=True,
+        passphrase=False,
         home=tmp_path / "x",
     )
     asyncio.run(other.sync())

@@ -63,7 +63,7 @@ def publish(cloud: SimCloud, files: dict[str, bytes]) -> CID:
 
 
 def opened(cloud: SimCloud, source: object) -> Memory:
-    return Memory.load(manifest_uri=str(source), provider=SimProvider(cloud))
+    return asyncio.run(Memory.open_foreign(str(source), provider=SimProvider(cloud)))
 
 
 def test_the_original_s_layout_by_cid(cloud: SimCloud, tmp_path: Path) -> None:
@@ -154,8 +154,8 @@ def test_u12_a_name_that_another_provider_knows(cloud: SimCloud) -> None:
     nameless = SimProvider(cloud, capabilities=msgspec.structs.replace(FULL, names=False))
     asyncio.run(SimProvider(cloud).put_name(NAME, make_record(SEED, f"/ipfs/{root}", 1, 10**19)))
     with Refused("Try another provider, one that keeps names: --provider (in Python: provider=)."):
-        Memory.load(manifest_uri=NAME, provider=nameless)
-    with Memory.load(manifest_uri=NAME, provider=SimProvider(cloud)) as memory:
+        asyncio.run(Memory.open_foreign(NAME, provider=nameless))
+    with asyncio.run(Memory.open_foreign(NAME, provider=SimProvider(cloud))) as memory:
         assert set(memory.files()) == KEYS
 
 
@@ -166,9 +166,7 @@ def test_names_in_a_circle_end(cloud: SimCloud) -> None:
 
 
 def test_an_encrypted_memory_is_not_taken_for_an_empty_one(cloud: SimCloud, tmp_path: Path) -> None:
-    with Memory.create(
-        "x", "encrypted-ipfs", provider=SimProvider(cloud), unlock=WALLET, unprotected_keys=True, home=tmp_path
-    ) as memory:  # fmt: skip
+    with Memory.create("x", "encrypted-ipfs", provider=SimProvider(cloud), unlock=WALLET, passphrase=False, home=tmp_path) as memory:  # fmt: skip
         report = asyncio.run(memory.sync())
     with pytest.raises(FormatError, match="encrypted memory"):
         opened(cloud, report.root)
@@ -217,11 +215,11 @@ def test_a_block_that_is_missing_or_wrong_is_an_error(cloud: SimCloud) -> None:
     (leaf,) = [cid for cid, _ in build_tree({"x": FILES["memory/user_role.md"]}).blocks if cid.codec == 0x55]
     provider.faults.drop.add(leaf)
     with pytest.raises(NotFoundError, match=str(leaf)):
-        Memory.load(manifest_uri=str(root), provider=provider)
+        asyncio.run(Memory.open_foreign(str(root), provider=provider))
     provider.faults.drop.clear()
     cloud.blocks = {cid: (b"other" if cid == leaf else data) for cid, data in cloud.blocks.items()}
     with pytest.raises((NotFoundError, BlockError), match="does not match"):
-        Memory.load(manifest_uri=str(root), provider=provider)
+        asyncio.run(Memory.open_foreign(str(root), provider=provider))
 
 
 def test_an_outage_says_nothing_of_a_memory_of_one_s_own(cloud: SimCloud) -> None:
@@ -229,7 +227,7 @@ def test_an_outage_says_nothing_of_a_memory_of_one_s_own(cloud: SimCloud) -> Non
     provider = SimProvider(cloud)
     provider.faults.offline = True
     with pytest.raises(ProviderUnavailable) as caught:
-        Memory.load(manifest_uri=str(root), provider=provider)
+        asyncio.run(Memory.open_foreign(str(root), provider=provider))
     assert "on this device" not in caught.value.hint and "--provider" in caught.value.hint
 
 
@@ -237,9 +235,7 @@ def test_there_must_be_something_to_read_through(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("IPFSMEM_CONFIG", os.devnull)
     monkeypatch.delenv("IPFSMEM_PROVIDER", raising=False)
     with pytest.raises(ConfigError, match="read it through"):
-        Memory.load(manifest_uri=str(build_tree(FILES).cid))
-    with pytest.raises(UsageError, match="no mode of ours"):
-        Memory.load(mode="ipfs", manifest_uri="x")
+        asyncio.run(Memory.open_foreign(str(build_tree(FILES).cid)))
 
 
 @pytest.mark.parametrize(
@@ -312,7 +308,7 @@ def url(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 def test_the_original_s_layout_from_a_web_server(site: Site, url: str) -> None:
     for source in (url, f"{url}manifest.json", url.rstrip("/")):
-        with Memory.load(manifest_uri=source) as memory:
+        with asyncio.run(Memory.open_foreign(source)) as memory:
             assert memory.files() == {key: FILES[f"memory/{key}.md"] for key in KEYS}
             assert memory.opened is not None and memory.opened.root is None
 
@@ -320,10 +316,10 @@ def test_the_original_s_layout_from_a_web_server(site: Site, url: str) -> None:
 def test_u12_urls_that_lead_nowhere(site: Site, url: str) -> None:
     """Each says what to give instead, and that is taken."""
     with Refused("Give the address of a web server: https://host/path."):
-        Memory.load(manifest_uri="https://:443/agent/")
+        asyncio.run(Memory.open_foreign("https://:443/agent/"))
     with Refused("Is it the right URL?"):
-        Memory.load(manifest_uri=f"{url}elsewhere/")
-    with Memory.load(manifest_uri=url) as memory:
+        asyncio.run(Memory.open_foreign(f"{url}elsewhere/"))
+    with asyncio.run(Memory.open_foreign(url)) as memory:
         assert set(memory.files()) == KEYS
 
 
@@ -331,8 +327,8 @@ def test_u12_a_part_of_the_program_is_lost(url: str, monkeypatch: pytest.MonkeyP
     """An install without its entry points, and one that has them again."""
     with monkeypatch.context() as patch, Refused("Install ipfsmem again."):
         patch.setattr("importlib.metadata.entry_points", lambda **given: [])
-        Memory.load(manifest_uri=url)
-    with Memory.load(manifest_uri=url) as memory:
+        asyncio.run(Memory.open_foreign(url))
+    with asyncio.run(Memory.open_foreign(url)) as memory:
         assert set(memory.files()) == KEYS
 
 
@@ -352,10 +348,10 @@ def test_u12_an_address_of_ones_own_network_is_asked_when_it_is_configured(
 
     with serve(app) as base:
         with Refused(OWN):  # for its port
-            Memory.load(manifest_uri=f"{base}/ipfs/{tree.cid}")
+            asyncio.run(Memory.open_foreign(f"{base}/ipfs/{tree.cid}"))
         with Refused(OWN):  # for its address
-            Memory.load(manifest_uri=f"http://127.0.0.1/ipfs/{tree.cid}")
-        with Memory.load(manifest_uri=str(tree.cid), provider=f"gateway:{base}") as memory:
+            asyncio.run(Memory.open_foreign(f"http://127.0.0.1/ipfs/{tree.cid}"))
+        with asyncio.run(Memory.open_foreign(str(tree.cid), provider=f"gateway:{base}")) as memory:
             assert set(memory.files()) == KEYS
 
 
@@ -364,7 +360,7 @@ def test_links_that_lead_elsewhere_are_not_followed(site: Site, url: str) -> Non
         b"- [a](user_role.md)\n- [b](../secret.md) [c](http://127.0.0.1/x.md) [d](/etc/x.md)\n"
         b"- [e](..%2fsecret.md) [f](gone.md) [g](.hidden.md)\n"
     )
-    with Memory.load(manifest_uri=url) as memory:
+    with asyncio.run(Memory.open_foreign(url)) as memory:
         assert set(memory.files()) == {"user_role"}
         assert memory.opened is not None
         # Four links that lead elsewhere, one of them written in two ways, and the file that is not there.
@@ -380,13 +376,13 @@ def test_links_that_lead_elsewhere_are_not_followed(site: Site, url: str) -> Non
 def test_a_server_without_a_bundle(site: Site, url: str) -> None:
     del site.files["memory/MEMORY.md"]
     with pytest.raises(NotFoundError, match=r"MEMORY\.md"):
-        Memory.load(manifest_uri=url)
+        asyncio.run(Memory.open_foreign(url))
     site.files["memory/MEMORY.md"] = b"".join(b"[x](k%d.md)\n" % n for n in range(1_001))
     with pytest.raises(LimitError, match="1,001"):
-        Memory.load(manifest_uri=url)
+        asyncio.run(Memory.open_foreign(url))
     site.files["memory/MEMORY.md"] = b"[x](k.md)"
     with pytest.raises(NotFoundError, match="none of the 1"):
-        Memory.load(manifest_uri=url)
+        asyncio.run(Memory.open_foreign(url))
 
 
 @pytest.mark.parametrize(
@@ -400,7 +396,7 @@ def test_a_stranger_s_url_does_not_reach_this_machine(
     cid = build_tree(FILES).cid
     for source in (f"http://{address}:8080/agent/manifest.json", f"http://{address}:8080/ipfs/{cid}"):
         with pytest.raises(ProviderRefused):
-            Memory.load(manifest_uri=source)
+            asyncio.run(Memory.open_foreign(source))
 
 
 def test_one_s_own_provider_is_asked_before_the_gateway_that_a_url_names(cloud: SimCloud) -> None:
@@ -415,11 +411,13 @@ def test_a_folder_of_the_user_s(tmp_path: Path) -> None:
     tree = build_tree(FILES)
     (tmp_path / "stick").mkdir()
     asyncio.run(DirectoryProvider(tmp_path / "stick").put_car(tree.cid, tree.blocks, name="x"))
-    with Memory.load(manifest_uri=str(tree.cid), provider=str(tmp_path / "stick")) as memory:
+    with asyncio.run(Memory.open_foreign(str(tree.cid), provider=str(tmp_path / "stick"))) as memory:
         assert set(memory.files()) == KEYS
     shutil.rmtree(tmp_path / "stick")
     with pytest.raises(IpfsmemError):
-        Memory.load(manifest_uri=str(parse_cid(str(tree.cid))), provider=f"directory:{tmp_path / 'stick'}")
+        asyncio.run(
+            Memory.open_foreign(str(parse_cid(str(tree.cid))), provider=f"directory:{tmp_path / 'stick'}")
+        )
 
 
 def test_b3_the_lines_of_all_scopes_share_one_bound(cloud: SimCloud, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from ipfsmem.wallet.root_keys import RootKeys
 
 def test_the_device_that_made_it_can_unlock_and_others_by_words(tmp_path: Path) -> None:
     cloud = SimProvider()
-    a = Memory.create("m", "encrypted-ipfs", provider=cloud, unprotected_keys=True, home=tmp_path / "a")
+    a = Memory.create("m", "encrypted-ipfs", provider=cloud, passphrase=False, home=tmp_path / "a")
     words = a.recovery_words
     assert words is not None
     a.write("k", "text")
@@ -30,9 +30,7 @@ def test_the_device_that_made_it_can_unlock_and_others_by_words(tmp_path: Path) 
     asyncio.run(a.members.rotate())
 
     root = RootKeys.from_recovery(from_words(" ".join(words)))
-    b = Memory.load(
-        "m", "encrypted-ipfs", provider=cloud, unlock=root, unprotected_keys=True, home=tmp_path / "b"
-    )
+    b = Memory.load("m", "encrypted-ipfs", provider=cloud, unlock=root, passphrase=False, home=tmp_path / "b")
     assert b.read("k").file.body == "text"  # type: ignore[union-attr]
     b.close()
     b = Memory.load("m", provider=cloud, home=tmp_path / "b")
