@@ -317,7 +317,7 @@ def open_provider(spec: str, settings: Mapping[str, Any] | None = None) -> Provi
         opener = cast("Callable[[str, Mapping[str, Any]], Provider]", point.load())
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"provider {point.name} cannot be loaded: {error}") from error
-    # What one provider may cost while it is silent is bounded over all its connections (Http of the providers' package).
+    # What one provider may cost while it is silent is bounded over all its connections (http/bounds.py).
     return opener(rest, {**(settings or {}), "silence": {}})
 
 

@@ -2,12 +2,11 @@
 
 No put is conditional (some servers ignore the condition), none is in parts, and a list request names one prefix of keys.
 A request is tried again a few times; a server that falls silent costs one wait and is then not asked for some minutes, as
-with providers that speak HTTP (http/policy.py). All methods block. Nothing here knows what objects mean.
+with providers that speak HTTP (http/bounds.py). All methods block. Nothing here knows what objects mean.
 """
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,8 +16,8 @@ from typing import Any, Final, TypeVar
 from ipfsmem.errors import ProviderError, ProviderRefused
 from ipfsmem_providers.bucket.address import Address, Patience, credentials, secrets, store
 from ipfsmem_providers.bucket.errors import BehindTheEnd, NoAnswer, NoSuchObject, provider_error
+from ipfsmem_providers.http.bounds import Bounds
 from ipfsmem_providers.http.errors import Redactor
-from ipfsmem_providers.http.policy import Outages, Retry, Silence, Timeouts, Timing
 from ipfsmem_providers.packs.blocking_work import heartbeat
 from ipfsmem_providers.packs.shelf import FileInfo, Head
 
@@ -43,12 +42,8 @@ class Objects:
         """No network is touched. ConfigError for credentials or settings that cannot be used."""
         self.where = f"bucket:{address}"
         self._address, self._settings = address, settings
-        self._retry: Retry = settings.get("retry") or Retry()
-        self._timeouts: Timeouts = settings.get("timeouts") or Timeouts()
-        timing: Timing = settings.get("timing") or Timing()
-        self._now = timing.now
-        self._outages = Outages(timing)
-        self._silence = Silence(timing, settings.get("silence"), company=bool(settings.get("company")))
+        self._bounds = Bounds(settings)
+        self._now = self._bounds.timing.now
         self._progress: Callable[[str, int], None] | None = settings.get("progress")
         credentials(address, settings)
         self._redact = Redactor(secrets(address, settings))
@@ -61,7 +56,8 @@ class Objects:
     @property
     def light(self) -> float:
         """Seconds that a small request takes at most, with the pause before it."""
-        return self._timeouts.stall + self._timeouts.connect + self._retry.most + 1.0
+        limits = self._bounds.timeouts
+        return limits.stall + limits.connect + self._bounds.retry.most + 1.0
 
     @property
     def heavy(self) -> float:
@@ -187,9 +183,9 @@ class Objects:
     # -- one request ---------------------------------------------------------------------------------------------
 
     def _ask(self, kind: str, what: str, work: Callable[[Any], T], *, size: int = 0, count: int = 1) -> T:
-        failures = 0
+        attempts = self._bounds.attempts(self.where)
         while True:
-            if self._outages.rests(self.where):
+            if self._bounds.rests(self.where):
                 raise NoAnswer(
                     f"{self.where} did not answer a moment ago, and is left alone for some minutes"
                 )
@@ -201,22 +197,19 @@ class Objects:
             except Exception as error:
                 failed = self._failed(error, what)
             else:
-                self._outages.answered(self.where)
-                self._silence.answered(began, self._now(), self._timeouts.little)
+                attempts.answered()
+                self._bounds.answer_came(began, self._now())
                 heartbeat()
                 return found
             heartbeat()
             if isinstance(failed, NoAnswer):
-                self._silence.add(self._now() - began)
-                self._outages.stalled(self.where)
+                self._bounds.stalled(self.where, self._now() - began)
                 raise failed
             if isinstance(failed, NoSuchObject | BehindTheEnd) or failed.permanent:
-                self._outages.answered(self.where)
+                attempts.answered()
                 raise failed
-            failures += 1
-            pause = self._retry.wait(failures, None, random.random())  # noqa: S311 - no secret
-            if pause is None or self._outages.is_down(self.where):
-                self._outages.failed(self.where, silent=False)
+            pause = attempts.failed()
+            if pause is None:
                 raise failed
             time.sleep(pause)
 
@@ -229,8 +222,8 @@ class Objects:
 
     def _patience(self, size: int) -> Patience:
         """The time-outs of a request with a body of `size` bytes. Sizes are put into few classes, as each needs a store of its own."""
-        limits = self._timeouts
-        all_of_it = self._silence.allowed(limits.stall, limits.little) >= limits.stall
+        limits = self._bounds.timeouts
+        all_of_it = self._bounds.patience() >= limits.stall
         silent = limits.stall if all_of_it else limits.little
         most = _SMALL
         while most < size:

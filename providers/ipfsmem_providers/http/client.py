@@ -53,8 +53,9 @@ from ipfsmem_providers.http import addresses
 from ipfsmem_providers.http import errors as http_errors
 from ipfsmem_providers.http.answer import ANSWER_MAX, ERROR_MAX, Answer, Stream
 from ipfsmem_providers.http.body import Body
+from ipfsmem_providers.http.bounds import Bounds
 from ipfsmem_providers.http.errors import Redactor
-from ipfsmem_providers.http.policy import Outages, RateLimiter, Retry, Silence, Timeouts, Timing, retry_after
+from ipfsmem_providers.http.policy import Retry, Timing, retry_after
 from ipfsmem_providers.http.progress import Budget, Progress, WatchedBody
 
 __all__ = [
@@ -142,14 +143,9 @@ class Http:
         """
         settings = settings or {}
         self.service = service
-        self.timing: Timing = settings.get("timing") or Timing()
-        self._retry: Retry = settings.get("retry") or retry or Retry()
-        self._timeouts: Timeouts = settings.get("timeouts") or Timeouts()
+        self._bounds = Bounds(settings, retry=retry, per_minute=per_minute)
+        self.timing: Timing = self._bounds.timing
         self._progress: Progress | None = settings.get("progress")
-        rate = settings.get("per_minute") or per_minute
-        self._limiter = RateLimiter(float(rate), timing=self.timing) if rate else None
-        self._outages = Outages(self.timing)
-        self._silence = Silence(self.timing, settings.get("silence"), company=bool(settings.get("company")))
         self._auth = dict(auth or {})
         self.redact = Redactor(secrets)
         self.redact.add_headers(self._auth)
@@ -213,37 +209,29 @@ class Http:
     async def _exchange(self, request: _Request) -> AsyncIterator[Stream]:
         """Send a request, again where that is safe, until an answer begins."""
         origin = origin_of(request.url)
-        if self._outages.rests(origin):
+        if self._bounds.rests(origin):
             raise _ConnectTimedOut(
                 self.redact(f"{self.service}: {request.url.host} took no connection a moment ago")
             )
-        failures = 0
+        attempts = self._bounds.attempts(origin)
         while True:
-            limits = self._timeouts
-            wait = request.stall
-            if wait is None:
-                wait = self._silence.allowed(limits.stall, limits.little)
-            budget = Budget(limits, wait, request.total, counts=request.stall is None)
+            wait = self._bounds.patience() if request.stall is None else request.stall
+            budget = Budget(self._bounds.timeouts, wait, request.total, counts=request.stall is None)
             outcome = await self._attempt(request, budget)
             if isinstance(outcome, Stream) or outcome.error.permanent or outcome.heard:
-                self._outages.answered(origin)
+                attempts.answered()
             if isinstance(outcome, Stream):
                 break
             if isinstance(outcome.error, _Stalled):
-                self._outages.stalled(origin)  # also when the silent one is a host that this one sent us to
+                attempts.stalled()
                 raise outcome.error
-            failures += 2 if outcome.silent else 1
-            pause = self._retry.wait(failures, outcome.after, self.timing.random())
             repeatable = request.is_replayable and (request.idempotent or outcome.nothing_done)
             if outcome.error.permanent or not repeatable:
                 raise outcome.error
-            if pause is None or self._outages.is_down(origin):
-                if not outcome.heard:
-                    self._outages.failed(origin, silent=outcome.silent)
+            pause = attempts.failed(after=outcome.after, connecting=outcome.silent, heard=outcome.heard)
+            if pause is None:
                 raise outcome.error
             _log.info("%s: %s; again in %.1f s", self.service, outcome.error, pause)
-            if outcome.after and self._limiter:
-                self._limiter.pause(outcome.after)
             await self.timing.sleep(pause)
         try:
             yield outcome
@@ -260,7 +248,7 @@ class Http:
     async def may_again(self, failures: int) -> bool:
         """Wait as after the `failures`-th failure of a request; False when that was the last attempt. For services that answer
         200 when they fail."""
-        pause = self._retry.wait(failures, None, self.timing.random())
+        pause = self._bounds.retry.wait(failures, None, self.timing.random())
         if pause is not None:
             await self.timing.sleep(pause)
         return pause is not None
@@ -288,8 +276,7 @@ class Http:
             text = self.redact(f"{self.service}: {url.host} made no progress in time")
             if budget is None or not budget.stalled:
                 return ProviderUnavailable(text)
-            self._silence.add(budget.stalled)
-            self._outages.stalled(origin_of(url))
+            self._bounds.stalled(origin_of(url), budget.stalled)
             return _Stalled(text)
         kind = NotConnected if isinstance(error, aiohttp.ClientConnectorError) else ProviderUnavailable
         return kind(self.redact(f"{self.service}: no connection to {url.host}: {_words(error)}"))
@@ -306,8 +293,7 @@ class Http:
     async def _attempt(self, request: _Request, budget: Budget) -> Stream | _FailedAttempt:
         url, headers, hops = request.url, request.headers, request.redirects
         while True:
-            if self._limiter is not None:
-                await self._limiter.wait()
+            await self._bounds.turn()
             try:
                 response = await self._send(request, url, headers, budget)
             except ProviderError as error:
@@ -358,7 +344,7 @@ class Http:
                     request.method, url, headers=sent, data=body.data, allow_redirects=False
                 )
             if budget.counts:
-                self._silence.answered(*budget.idle, self._timeouts.little)
+                self._bounds.answer_came(*budget.idle)
             problem = None
         except (aiohttp.ClientError, OSError) as error:
             problem = self.failed(error, url, budget)
@@ -420,7 +406,7 @@ class Http:
         made = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._bounds.timeouts.connect),
             read_bufsize=256 * 1024,
             auto_decompress=False,
         )

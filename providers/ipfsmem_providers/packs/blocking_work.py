@@ -14,10 +14,11 @@ from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
 from ipfsmem.errors import ProviderUnavailable
+from ipfsmem_providers.http.policy import Timeouts
 
 T = TypeVar("T")
 #: Seconds without progress after which work is given up (format section 8: a silent provider).
-STALL: Final = 60.0
+STALL: Final = Timeouts().stall
 _here = threading.local()
 
 

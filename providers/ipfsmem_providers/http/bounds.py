@@ -1,0 +1,102 @@
+"""What one provider may cost: how long it may be silent, how often a request is tried, how many go out in a minute.
+
+One `Bounds` a provider, made from its settings, around every request of it, whoever sends it: the HTTP client, or obstore
+for buckets. It decides and remembers; it sends nothing. A sender asks before each attempt how long it may wait
+(`patience`), and tells afterwards what came of it (`Attempts`, `answer_came`, `stalled`).
+
+The providers' calls are not bounded as a whole: a large upload takes as long as it moves, and that only its sender sees;
+and whether a request may be repeated depends on what it was and on the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from ipfsmem_providers.http.policy import Outages, RateLimiter, Retry, Silence, Timeouts, Timing
+
+
+class Bounds:
+    """The bounds of one provider over all its hosts, and what is remembered of these."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        *,
+        retry: Retry | None = None,
+        per_minute: float | None = None,
+    ) -> None:
+        """`settings`: `timing`, `timeouts`, `retry` and `per_minute`, of which the last two win over the arguments; `company` (bool: other
+        providers are used beside this one); `silence` (dict: shared by all Bounds of one provider)."""
+        self.timing: Timing = settings.get("timing") or Timing()
+        self.timeouts: Timeouts = settings.get("timeouts") or Timeouts()
+        self.retry: Retry = settings.get("retry") or retry or Retry()
+        rate = settings.get("per_minute") or per_minute
+        self._limiter = RateLimiter(float(rate), timing=self.timing) if rate else None
+        self._outages = Outages(self.timing)
+        self._silence = Silence(self.timing, settings.get("silence"), company=bool(settings.get("company")))
+
+    def rests(self, host: Hashable) -> bool:
+        """Whether a host is left alone now, for it was silent a moment ago: then nothing is sent there."""
+        return self._outages.rests(host)
+
+    def attempts(self, host: Hashable) -> Attempts:
+        """The attempts of one request to a host."""
+        return Attempts(host, self.retry, self.timing, self._outages, self._limiter)
+
+    def patience(self) -> float:
+        """Seconds without progress that an attempt may wait now."""
+        return self._silence.allowed(self.timeouts.stall, self.timeouts.little)
+
+    async def turn(self) -> None:
+        """Wait until the rate lets one more request out."""
+        if self._limiter is not None:
+            await self._limiter.wait()
+
+    def answer_came(self, began: float, ended: float) -> None:
+        """An answer was waited for between these instants (seconds of one clock). Late ones count as silence where other
+        providers are in use."""
+        self._silence.answered(began, ended, self.timeouts.little)
+
+    def stalled(self, host: Hashable, seconds: float) -> None:
+        """A host took a request, and for so long nothing moved. It is left alone for some minutes."""
+        self._silence.add(seconds)
+        self._outages.stalled(host)
+
+
+class Attempts:
+    """One request to one host, until it is answered or given up."""
+
+    def __init__(
+        self, host: Hashable, retry: Retry, timing: Timing, outages: Outages, limiter: RateLimiter | None
+    ) -> None:
+        self._host, self._retry, self._timing = host, retry, timing
+        self._outages, self._limiter = outages, limiter
+        self._failures = 0
+
+    def answered(self) -> None:
+        """The host answered, be it with a refusal or a request to wait."""
+        self._outages.answered(self._host)
+
+    def stalled(self) -> None:
+        """A host that this one sent us to took the request and fell silent: this one is left alone too."""
+        self._outages.stalled(self._host)
+
+    def failed(
+        self, *, after: float | None = None, connecting: bool = False, heard: bool = False
+    ) -> float | None:
+        """Seconds to pause before the next attempt; None: give up.
+
+        `after`: seconds that the host asked to be left alone for. `connecting`: the time to connect ran out, which costs more
+        than a refusal and counts twice. `heard`: the host answered all the same. A host that failed every attempt of a
+        request gets one attempt a request until it answers again.
+        """
+        self._failures += 2 if connecting else 1
+        pause = self._retry.wait(self._failures, after, self._timing.random())
+        if pause is None or self._outages.is_down(self._host):
+            if not heard:
+                self._outages.failed(self._host, silent=connecting)
+            return None
+        if after and self._limiter is not None:
+            self._limiter.pause(after)
+        return pause
