@@ -31,7 +31,14 @@ from ipfsmem.wallet.root_keys import RootKeys
 #: How the label of later words begins; it goes on with a date. What they are says the field `kind`.
 LABEL: Final = "recovery words"
 #: Notices of a sync after which it is not certain that all providers show what it published.
-_NOT_EVERYWHERE: Final = {"provider-down", "channel-down", "not-opened", "cannot-publish", "not-a-writer"}
+_NOT_EVERYWHERE: Final = {
+    "provider-down",
+    "provider-refused",
+    "channel-down",
+    "not-opened",
+    "cannot-publish",
+    "not-a-writer",
+}
 
 
 class Words(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ from ipfsmem.errors import (
     LimitError,
     MembershipError,
     ProviderError,
+    ProviderRefused,
     UsageError,
     WrongWalletError,
 )
@@ -213,6 +214,21 @@ def test_nothing_is_made_while_no_provider_answers(tmp_path: Path) -> None:
     with pytest.raises(ProviderError):
         asyncio.run(a.members.new_words())
     assert a.replica.ring == before
+
+
+def test_a_provider_that_refuses_them_for_good_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full one, or a plan that ended: older words, which lead to what it has, were taken for needed no more."""
+    a, full = make(tmp_path, at(SimCloud())), at(SimCloud(), name="full")
+    asyncio.run(a.sync([*a.providers.in_use, full]))
+
+    async def refuse(*_: object, **__: object) -> CID:
+        raise ProviderRefused("full takes no more")
+
+    monkeypatch.setattr(full, "put_car", refuse)
+    made = asyncio.run(a.members.new_words())
+    assert "full takes no more" in made.problem
 
 
 @pytest.mark.parametrize("channels", [("names",), ("pins",), ("names", "pins")], ids="+".join)
