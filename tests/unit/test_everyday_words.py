@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -99,7 +100,13 @@ def shown() -> Iterator[tuple[str, str]]:
 def told(text: str, words: set[str]) -> set[str]:
     """The words of the format in a text; options (`--root CID`, `--keep-roots`) are called what they are called."""
     plain = re.sub(r"--[a-z-]+( CID)?|git commit|another commit was", "", text)
-    return {word for word in words if re.search(rf"(?<![\w-]){re.escape(word)}s?(?![\w-])", plain)}
+    return {word for word, pattern in patterns(frozenset(words)) if word in plain and pattern.search(plain)}
+
+
+@cache
+def patterns(words: frozenset[str]) -> list[tuple[str, re.Pattern[str]]]:
+    """Each word and how it is found as a word, one or several of it."""
+    return [(word, re.compile(rf"(?<![\w-]){re.escape(word)}s?(?![\w-])")) for word in words]
 
 
 def test_u20_the_list_has_the_words_that_were_found() -> None:

@@ -14,10 +14,12 @@ from ipfsmem_providers.packs import pins as pin_files
 from ipfsmem.config import Keep
 from ipfsmem.device.database import Database
 from ipfsmem.device.shared_folder import Folder
+from tests.support import effort
 from tests.support.device_lab import kinds
 from tests.support.folder_lab import FolderLab
 
-COMMITS = 260
+#: Enough for two merges of the files of a list of pins.
+COMMITS = 260 if effort.THOROUGH else 140
 
 
 def test_l17_a_sync_reads_and_sends_as_much_after_hundreds_of_commits(
