@@ -16,7 +16,7 @@ from ipfsmem.content.limits import OWN, Limits
 from ipfsmem.content.reader import Reader
 from ipfsmem.published import reader
 from ipfsmem.seal.objects import MAX_OBJECT
-from ipfsmem.sync import fetch, join
+from ipfsmem.sync import fetch, join_head
 from tests.support.device_lab import Forger, Lab, all_texts, body, kinds, lab_in
 
 
@@ -65,7 +65,7 @@ def test_a_memory_that_outgrew_every_number_is_restored(lab: Lab, monkeypatch: p
         a.write(f"memory{n}", f"text {n}")
     lab.sync(a)
     monkeypatch.setattr(fetch, "WHOLE_MAX", 20_000)
-    monkeypatch.setattr(join, "_PORTION", 7)
+    monkeypatch.setattr(join_head, "_PORTION", 7)
     monkeypatch.setattr(reader, "AT_ONCE", 4)
     monkeypatch.setattr(reader, "Reader", lambda: Reader(Limits(blocks=12, total_bytes=60_000)))
     assert all_texts(lab.restore("b")) == {f"text {n}" for n in range(90)}
@@ -77,7 +77,7 @@ def test_texts_are_asked_for_in_portions(lab: Lab, monkeypatch: pytest.MonkeyPat
     for n in range(6):
         a.write(f"k{n}", f"text {n}")
     lab.sync(a)
-    monkeypatch.setattr(join, "HELD_MAX", 1_200)
+    monkeypatch.setattr(join_head, "HELD_MAX", 1_200)
     asked: list[int] = []
     whole = fetch.Fetcher.get
 

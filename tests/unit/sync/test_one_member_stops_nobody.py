@@ -23,7 +23,7 @@ from ipfsmem.published.ipns_record import MAX_SEQUENCE, MAX_VALIDITY, make_recor
 from ipfsmem.ring import operations
 from ipfsmem.ring.statements import Revoke, Role, member_id, sign_statement
 from ipfsmem.seal.primitives import Signer25519
-from ipfsmem.sync import discovery, join
+from ipfsmem.sync import discovery, join_head
 from ipfsmem.testing.clock import SeededRandom
 from ipfsmem.testing.simulator import SimProvider
 from ipfsmem.vault.recovery import NewWords
@@ -325,7 +325,7 @@ def test_texts_by_a_crowd_of_devices_under_one_key_stop_nobody(
     """Hundreds of devices that found words let in write under one key: the part of the state with that entry could not be
     sealed any more, so nobody could sync, revoke or come back. What finds no room is left out, of them first: nobody's only
     text goes for what a crowd wrote, also that of a device which came back with words and not with the wallet."""
-    monkeypatch.setattr(join, "MAX_VALUES", 10)
+    monkeypatch.setattr(join_head, "MAX_VALUES", 10)
     a, _, m = lab.three()
     _, good = found_words(a)
     made, words = found_words(a)
