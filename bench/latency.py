@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from bench.context import Context
-    from ipfsmem.content.tree import Tree
+    from ipfsmem.content.tree import BuiltTree
 
 CONCURRENCY = (1, 4, 16, 64)
 
@@ -102,7 +102,7 @@ def _most(url: str) -> int:
         return int(answer.read())
 
 
-def _tree(size: int) -> Tree:
+def _tree(size: int) -> BuiltTree:
     from ipfsmem.content.tree import build_tree
 
     return build_tree({f"memory/{key}.md": data for key, data in corpus(size).items()})

@@ -144,7 +144,15 @@ def writes(ctx: Context) -> None:
 
 def join(ctx: Context) -> None:
     """The pure join of two states of which each has changed one memory in a hundred; half of them are the same."""
-    from ipfsmem.causal.state import BY_ROOT, Change, Joined, State, fitting, join_changes, location_chooser
+    from ipfsmem.causal.state import (
+        BY_ROOT,
+        EntryDifference,
+        JoinResult,
+        State,
+        join_changes,
+        limit_values,
+        location_chooser,
+    )
     from ipfsmem.causal.value import LIVE, MAX_VALUES, Loc, Value
 
     def value(i: int) -> Value:
@@ -164,21 +172,23 @@ def join(ctx: Context) -> None:
     right = State({first: size, third: some}, theirs)
     choose = location_chooser(lambda loc, body: True, lambda ek: 0)
 
-    def joined() -> Joined:
+    def joined() -> JoinResult:
         changes = [
-            Change(name, left.entries.get(name, {}), entry)
+            EntryDifference(name, left.entries.get(name, {}), entry)
             for name, entry in right.entries.items()
             if entry is not left.entries.get(name)
         ]
         changes += [
-            Change(name, entry, {}) for name, entry in left.entries.items() if name not in right.entries
+            EntryDifference(name, entry, {})
+            for name, entry in left.entries.items()
+            if name not in right.entries
         ]
         return join_changes(
             changes,
             left.ctx,
             right.ctx,
             lambda name: choose,
-            lambda entry: fitting(entry, lambda device: BY_ROOT, MAX_VALUES),
+            lambda entry: limit_values(entry, lambda device: BY_ROOT, MAX_VALUES),
         )
 
     ctx.add(

@@ -136,8 +136,8 @@ def _bytes(home: Path, stick: Path) -> dict[str, int]:
     """Bytes by kind of what stands in the folder `stick`; together they are all of it."""
     from ipfsmem.content.cid import DAG_PB
     from ipfsmem.memory import Memory
-    from ipfsmem.published.live import live_set
-    from ipfsmem.seal.objects import OVERHEAD, pad, shorter
+    from ipfsmem.published.live_set import live_set
+    from ipfsmem.seal.objects import OVERHEAD, deflate_if_smaller, padded_size
     from ipfsmem.sync.commits import waiting_root
 
     found: Counter[str] = Counter()
@@ -151,9 +151,9 @@ def _bytes(home: Path, stick: Path) -> dict[str, int]:
                 body = replica.store.body(name, value)
                 if body is None or value.loc is None:
                     continue
-                stream = shorter(body)
+                stream = deflate_if_smaller(body)
                 text = len(body)
-                if stream is not None and value.loc.size < OVERHEAD + pad(4 + len(body)):
+                if stream is not None and value.loc.size < OVERHEAD + padded_size(4 + len(body)):
                     text = len(stream)
                 found["texts, compressed where that saves a size"] += text
                 found["nonces, tags, lengths"] += OVERHEAD + 4

@@ -79,7 +79,7 @@ class VaultConfig(msgspec.Struct, frozen=True):
     passphrase: bool = False
 
 
-class Keep(msgspec.Struct, frozen=True):
+class RetentionRule(msgspec.Struct, frozen=True):
     """What a collection keeps: so many of the newest roots, and one a week for so many days."""
 
     roots: int
@@ -100,7 +100,7 @@ class NamespaceConfig(msgspec.Struct, frozen=True):
     #: Mode `ipfs`: somebody has agreed that everything in it is public for good.
     public: bool = False
     #: Superseded roots go by themselves once a day, with a sync, and this is kept; None: only `gc` lets go.
-    collect: Keep | None = None
+    collect: RetentionRule | None = None
 
 
 def settings(environment: Mapping[str, str] | None = None, file: Path | None = None) -> Settings:

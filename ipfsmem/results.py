@@ -31,7 +31,7 @@ from ipfsmem.provider.abilities import good_for, limits
 from ipfsmem.provider.contract import Capabilities
 from ipfsmem.provider.opening import NotOpened
 from ipfsmem.provider.probe import Step
-from ipfsmem.published.history import DiffLine, LogEntry
+from ipfsmem.published.history import LogEntry, MemoryChange
 from ipfsmem.published.versions import History, Version
 from ipfsmem.ring.authority import RingMember
 from ipfsmem.ring.keyring import Ring
@@ -249,7 +249,7 @@ class Difference(Answer, frozen=True, kw_only=True):
     after: str | None
 
     @classmethod
-    def of(cls, line: DiffLine) -> Difference:
+    def of(cls, line: MemoryChange) -> Difference:
         """A line of `Memory.diff`."""
         return cls(
             key=line.key,

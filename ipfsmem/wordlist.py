@@ -35,6 +35,6 @@ def word_list() -> tuple[str, ...]:
 
 
 @cache
-def places() -> dict[str, int]:
+def word_indexes() -> dict[str, int]:
     """The index of each word."""
     return {word: index for index, word in enumerate(word_list())}

@@ -91,7 +91,7 @@ def read_blob(data: bytes) -> Blob:
     others = tuple((key, body) for key, body, _, _ in _texts(wire.others, "texts of others", problems))
     lines = [raw for raw in wire.timeline or () if not timeline.is_too_long(bytes(raw))]
     if long := len(wire.timeline or ()) - len(lines):
-        problems.append(f"{timeline.too_long(long)} of the timeline was left out")
+        problems.append(f"{timeline.too_long_text(long)} of the timeline was left out")
     events = timeline.union(_event(raw) for raw in lines)
     index = index if isinstance(index, str) else ""
     return Blob(files, events, index, tuple(more), tuple(problems), others=others)
@@ -184,7 +184,9 @@ def _event(raw: msgspec.Raw) -> Event:
     try:
         value = msgspec.json.decode(raw)
         return (
-            event if timeline.repeats(bytes(raw), value) else timeline.parse_line(timeline.canonical(value))
+            event
+            if timeline.has_repeated_name(bytes(raw), value)
+            else timeline.parse_line(timeline.canonical(value))
         )
     except (FormatError, msgspec.MsgspecError, UnicodeError, RecursionError):
         return event

@@ -92,7 +92,7 @@ def unquote(value: str) -> str:
     return value
 
 
-def tags_of(text: str) -> tuple[str, ...]:
+def parse_tags(text: str) -> tuple[str, ...]:
     """The items of a `tags` value: `[a, b]`, or without brackets; items may be quoted, empty ones are left out."""
     inner = text.strip(" \t")
     if inner[:1] == "[" and inner[-1:] == "]":
@@ -104,7 +104,7 @@ def tags_of(text: str) -> tuple[str, ...]:
     return tuple(item for item in (i.strip(" \t") for i in items) if item)
 
 
-def tags_text(items: Iterable[str]) -> str:
+def render_tags(items: Iterable[str]) -> str:
     """`[a, b]`; an item that could be misread is written as a JSON string. Empty text when there is no item."""
     trimmed = (item.strip(" \t") for item in items)
     parts = [i if is_bare(i) and not any(c in i for c in ",[]{}\"'") else quote(i) for i in trimmed if i]
@@ -121,7 +121,7 @@ def write_header(fields: Mapping[str, str]) -> str:
         value = fields.get(name)
         if value:
             if name == "tags":
-                value = tags_text(tags_of(value))
+                value = render_tags(parse_tags(value))
                 if value:
                     lines.append(f"tags: {value}\n")
             else:
@@ -255,7 +255,7 @@ def _put(fields: dict[str, str], name: str, value: Any) -> None:
     elif not value:
         text = ""
     elif name == "tags" and isinstance(value, list):
-        text = tags_text(v if isinstance(v, str) else _jcs(v) for v in value)
+        text = render_tags(v if isinstance(v, str) else _jcs(v) for v in value)
     else:
         text = _jcs(value)
     if text:

@@ -14,7 +14,7 @@ import msgspec
 
 from ipfsmem.bundle.keys import check_key, split_conflict_name
 from ipfsmem.errors import FormatError
-from ipfsmem.invisible import BREAKS, UNSEEN
+from ipfsmem.invisible_characters import CONTROLS_AND_BREAKS, INVISIBLE
 
 SECTIONS = (("user", "User"), ("feedback", "Feedback"), ("project", "Project"), ("reference", "Reference"))
 ATTENTION = "Needs attention"
@@ -82,9 +82,9 @@ def _line(item: IndexItem) -> str:
 def _text(text: str) -> str:
     """One line of Markdown without structure of its own."""
     if not text.isascii():
-        text = UNSEEN.sub("", text)
+        text = INVISIBLE.sub("", text)
     if not text.isprintable():
-        text = BREAKS.sub(" ", text)
+        text = CONTROLS_AND_BREAKS.sub(" ", text)
     return _MARK.sub(r"\\\g<0>", text.strip(" "))
 
 

@@ -1,7 +1,7 @@
 """MEMORY.md where other programs write it too: their lines are a text like any other, ours stand in one marked block
 (format section 1.3).
 
-`split` takes a file apart, `join` puts one together, and `split(join(text, ...))` gives the text back. A line between the
+`split_index_file` takes a file apart, `join_index_file` puts one together, and `split(join(text, ...))` gives the text back. A line between the
 marks that we did not put there is theirs. Pure functions on bytes; nothing here reads memories or files.
 """
 
@@ -28,14 +28,14 @@ _LINK = re.compile(r"\]\(\s*<([^<>\n]*)>|\]\(([^()\n]*)\)|\[\[([^\[\]\n|#]*)")
 _WORD = re.compile(r"[^\s()<>\[\]\"'`|,;]+")
 
 
-class Split(msgspec.Struct, frozen=True):
+class IndexFile(msgspec.Struct, frozen=True):
     """A MEMORY.md taken apart: other programs' text, and where in it the block stood (-1: there was none)."""
 
     text: bytes
     at: int
 
 
-def split(data: bytes, known: Collection[bytes] = ()) -> Split:
+def split_index_file(data: bytes, known: Collection[bytes] = ()) -> IndexFile:
     """Take a file apart. `known` are lines that were last put into its block, for one whose lines were changed."""
     lines = _by_lf(data)
     text: list[bytes] = []
@@ -62,10 +62,10 @@ def split(data: bytes, known: Collection[bytes] = ()) -> Split:
             at = sum(map(len, text))
         text += theirs
         n = len(lines) - len(rest)
-    return Split(b"".join(text), at)
+    return IndexFile(b"".join(text), at)
 
 
-def join(text: bytes, lines: Iterable[bytes], before: Split | None = None) -> bytes:
+def join_index_file(text: bytes, lines: Iterable[bytes], before: IndexFile | None = None) -> bytes:
     """The file: other programs' text, with our lines in a block at its end, or where it stood `before`."""
     ours = list(lines)
     if not ours:

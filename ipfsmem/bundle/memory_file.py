@@ -21,7 +21,7 @@ __all__ = [
     "MAX_HEADER",
     "TYPES",
     "MemoryFile",
-    "head",
+    "parse_fields",
     "parse_memory",
     "render_memory",
 ]
@@ -82,7 +82,7 @@ class MemoryFile(msgspec.Struct, frozen=True):
     def tags(self) -> tuple[str, ...]:
         """The items of `tags`, trimmed."""
         text = self.fields.get("tags")
-        return header.tags_of(text) if text else ()
+        return header.parse_tags(text) if text else ()
 
     @property
     def important(self) -> bool:
@@ -169,7 +169,7 @@ def render_memory(memory: MemoryFile) -> bytes:
     return data
 
 
-def head(data: bytes) -> MemoryFile:
+def parse_fields(data: bytes) -> MemoryFile:
     """The fields alone, with an empty body: for lists, where decoding long bodies would be a waste.
 
     Answers the same fields as `parse_memory`, but does not notice that a body is not UTF-8.

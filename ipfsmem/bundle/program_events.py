@@ -94,7 +94,7 @@ def read_vault(event: Mapping[str, Any]) -> FurtherVault | None:
     return FurtherVault(name, number, address)
 
 
-def later(one: Move | None, other: Move | None) -> Move | None:
+def newer_move(one: Move | None, other: Move | None) -> Move | None:
     """Which of two forwarding records counts: the greater (instant, id)."""
     found = [move for move in (one, other) if move is not None]
     return max(found, key=lambda move: (move.at, move.id), default=None)

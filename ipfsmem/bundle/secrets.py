@@ -15,12 +15,12 @@ from functools import cache
 
 import msgspec
 
-from ipfsmem.wordlist import places
+from ipfsmem.wordlist import word_indexes
 
 _Span = tuple[int, int, str]
 
 
-class Finding(msgspec.Struct, frozen=True, order=True):
+class SecretFinding(msgspec.Struct, frozen=True, order=True):
     """Where something secret seems to stand: `line` from 1, and character offsets into the text."""
 
     line: int
@@ -129,12 +129,12 @@ _AS_WORDS = bytes(byte | 0x20 if byte in _LETTERS else 0x20 for byte in range(25
 _AS_TOKENS = bytes(0x31 if byte in _LETTERS or byte in b"0123456789+/_=-" else 0x20 for byte in range(256))
 _LONG_TOKEN = b"1" * 32
 #: A word of every stretch that is too short for twelve words of the list (three letters and a space each) before it.
-_NOW_AND_THEN = re.compile(rb"(?s:.{43})[a-z]*+[^a-z]*+([a-z]*+)")
+_SAMPLED_WORD = re.compile(rb"(?s:.{43})[a-z]*+[^a-z]*+([a-z]*+)")
 _TWELVE = b"\1" * 12
 _MIN_ENTROPY = 4.2  # bits a character; English and paths stay below, random base64 of 32 characters above
 
 
-def scan(text: str) -> list[Finding]:
+def find_secrets(text: str) -> list[SecretFinding]:
     """All findings in the order of the text; overlapping ones are one, named after the more telling pattern."""
     spans: list[_Span] = []  # sorted, none overlaps another
     raw = text.encode("utf-8", "replace")
@@ -142,8 +142,8 @@ def scan(text: str) -> list[Finding]:
     for at in sorted(_hinted(text, raw)):
         kind, pattern = _COMPILED[at]
         if long_token or at != _HEX_KEY:
-            _add(spans, [(m.start(), m.end(), kind) for m in pattern.finditer(text) if _is_one(m)])
-    if _twelve_in_a_row(raw):
+            _add(spans, [(m.start(), m.end(), kind) for m in pattern.finditer(text) if _is_finding(m)])
+    if _has_twelve_list_words(raw):
         _add(spans, _phrases(text))
     if long_token:
         _add(spans, _tokens(text))
@@ -152,7 +152,7 @@ def scan(text: str) -> list[Finding]:
     for start, end, kind in spans:
         line += text.count("\n", at, start)
         at = start
-        findings.append(Finding(line, start, end, kind))
+        findings.append(SecretFinding(line, start, end, kind))
     return findings
 
 
@@ -166,7 +166,7 @@ def _hinted(text: str, raw: bytes) -> set[int]:
     return found
 
 
-def _is_one(match: re.Match[str]) -> bool:
+def _is_finding(match: re.Match[str]) -> bool:
     """Whether a match is a finding: a pattern with a group `is` also matches what it passes over."""
     return not match.re.groupindex or match["is"] is not None
 
@@ -175,7 +175,7 @@ def redact(text: str) -> str:
     """`text` with each finding replaced by `[removed: <kind>]`."""
     parts: list[str] = []
     at = 0
-    for found in scan(text):
+    for found in find_secrets(text):
         parts += [text[at : found.start], f"[removed: {found.kind}]"]
         at = found.end
     return "".join(parts) + text[at:]
@@ -189,24 +189,24 @@ def _add(spans: list[_Span], found: list[_Span]) -> None:
             spans.insert(at, span)
 
 
-def _twelve_in_a_row(raw: bytes) -> bool:
+def _has_twelve_list_words(raw: bytes) -> bool:
     """Whether twelve words that follow each other are of the list, whatever stands between them: a quick no for prose."""
     known = _known_words()
     text = raw.translate(_AS_WORDS)
-    if known.isdisjoint(_NOW_AND_THEN.findall(text)):
+    if known.isdisjoint(_SAMPLED_WORD.findall(text)):
         return False
     return _TWELVE in bytes(map(known.__contains__, text.split()))
 
 
 @cache
 def _known_words() -> frozenset[bytes]:
-    return frozenset(word.encode() for word in places())
+    return frozenset(word.encode() for word in word_indexes())
 
 
 def _phrases(text: str) -> list[_Span]:
     found: list[_Span] = []
     run: list[tuple[int, int, int]] = []
-    words = places()
+    words = word_indexes()
     for match in _WORD.finditer(text):
         number = words.get(match[0].lower())
         if number is None or (run and not _GAP.fullmatch(text, run[-1][1], match.start())):
@@ -220,7 +220,7 @@ def _phrases(text: str) -> list[_Span]:
 def _phrases_in(run: list[tuple[int, int, int]]) -> list[_Span]:
     found: list[_Span] = []
     numbers = [number for _, _, number in run]
-    begin = [(size, _where_the_checksum_holds(numbers, size)) for size in (24, 21, 18, 15, 12)]
+    begin = [(size, _phrase_starts(numbers, size)) for size in (24, 21, 18, 15, 12)]
     at = 0
     while at + 12 <= len(run):
         size = next((size for size, starts in begin if at in starts), 0)
@@ -230,7 +230,7 @@ def _phrases_in(run: list[tuple[int, int, int]]) -> list[_Span]:
     return found
 
 
-def _where_the_checksum_holds(numbers: list[int], size: int) -> set[int]:
+def _phrase_starts(numbers: list[int], size: int) -> set[int]:
     """Where `size` numbers begin that are a phrase of BIP-39: the last 1/33 of its bits are the first of the SHA-256 of
     the others."""
     check = size // 3

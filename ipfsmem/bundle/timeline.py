@@ -123,7 +123,7 @@ def event_line(event: Event) -> bytes:
 
     Raises FormatError for what is not an event with an id, LimitError beyond 64 KiB.
     """
-    fault = _fault(event)
+    fault = _event_fault(event)
     if fault is None and "id" not in event:
         fault = "it has no id"
     if fault is not None:
@@ -144,8 +144,8 @@ def parse_line(line: bytes, day: str | None = None) -> Event:
 
     `day` is the UTC day of the file the line stands in: the instant of a raw line that has no better one.
     """
-    event = _loose(line)
-    if _fault(event) is not None or repeats(line, event):
+    event = _decode_loosely(line)
+    if _event_fault(event) is not None or has_repeated_name(line, event):
         ts = f"{day}T00:00:00.000Z" if day else NO_TIME
         if isinstance(event, dict) and _is_instant(event.get("ts")):
             ts = event["ts"]
@@ -199,7 +199,7 @@ def is_too_long(line: bytes) -> bool:
     return len(line) >= _SURELY_FITS and not _fits(parse_line(line))
 
 
-def too_long(count: int) -> str:
+def too_long_text(count: int) -> str:
     """What a person is told was left out, where so many lines are too long."""
     return f"what stood in {'a line' if count == 1 else f'{count:,} lines'} of more than {MAX_LINE:,} bytes"
 
@@ -237,7 +237,7 @@ def union(*sources: Iterable[Event]) -> list[Event]:
         raise FormatError("not a timeline event: it has no ts") from None
 
 
-def stacked(*sources: Iterable[Event]) -> list[Event]:
+def union_of_scopes(*sources: Iterable[Event]) -> list[Event]:
     """The events of several scopes as one list, in the order (ts, id): one of equal id and line stands once.
 
     An id counts inside its scope only, so different events of one id all stay as they are (format section 5.1).
@@ -251,14 +251,14 @@ def _order(event: Event) -> tuple[str, str]:
 
 
 def _checked_foreign(event: Event) -> Event:
-    fault = _fault(event)
+    fault = _event_fault(event)
     if fault is not None:
         raise FormatError(f"not a timeline event: {fault}")
     return as_foreign(event)
 
 
-def _loose(line: bytes) -> Any:
-    """The value of a JSON text, None when it is none; what only the strict decoder refuses, `_walk` refuses too."""
+def _decode_loosely(line: bytes) -> Any:
+    """The value of a JSON text, None when it is none; what only the strict decoder refuses, `_value_fault` refuses too."""
     try:
         check_depth(line, "a timeline line")
         return _decode(line)
@@ -272,7 +272,7 @@ def _loose(line: bytes) -> Any:
         return None
 
 
-def repeats(line: bytes, event: Any) -> bool:
+def has_repeated_name(line: bytes, event: Any) -> bool:
     """Whether a name stands twice in one object of this line, which was decoded as `event`: the decoder took the last."""
     if not isinstance(event, dict):
         return False
@@ -281,7 +281,7 @@ def repeats(line: bytes, event: Any) -> bool:
     ends = line.count(b'":')
     if ends == len(event) and _SPACED.search(line) is None:
         return False
-    if len(_NAME_END.findall(line)) == _names(event):
+    if len(_NAME_END.findall(line)) == _count_names(event):
         return False
     counted = 0
 
@@ -290,10 +290,10 @@ def repeats(line: bytes, event: Any) -> bool:
         counted += len(pairs)
 
     json.loads(str(line, "utf-8"), object_pairs_hook=count, parse_int=float, parse_constant=str)
-    return counted > _names(event)
+    return counted > _count_names(event)
 
 
-def _names(event: dict[str, Any]) -> int:
+def _count_names(event: dict[str, Any]) -> int:
     """How many names stand in an object and all that it holds."""
     count = 0
     level: list[Any] = [event]
@@ -329,7 +329,7 @@ def _is_instant(value: Any) -> bool:
         return False
 
 
-def _fault(event: Any) -> str | None:
+def _event_fault(event: Any) -> str | None:
     """What keeps a value from being an event (its id may be missing); None when it is one."""
     if not isinstance(event, dict):
         return "it is not an object"
@@ -339,10 +339,10 @@ def _fault(event: Any) -> str | None:
         return "its type is not text"
     if "id" in event and not (isinstance(event["id"], str) and event["id"]):
         return "its id is not text"
-    return _walk(event)
+    return _value_fault(event)
 
 
-def _walk(event: Event) -> str | None:
+def _value_fault(event: Event) -> str | None:
     """What keeps the values from having one form in every language; None when nothing does.
 
     Numbers are doubles there, so a whole number beyond 2^53-1 would be changed by reading it.
@@ -387,12 +387,12 @@ def _walk(event: Event) -> str | None:
 def canonical(value: Any) -> bytes:
     """RFC 8785 form of a JSON value. Raises FormatError when it has none."""
     try:  # the fast encoder where both agree: no floats, ASCII names
-        return _encode(value) if _agrees(value) else rfc8785.dumps(value)
+        return _encode(value) if _fast_encoder_agrees(value) else rfc8785.dumps(value)
     except (rfc8785.CanonicalizationError, UnicodeError, RecursionError, TypeError) as error:
         raise FormatError(f"timeline event has no canonical form: {error}") from None
 
 
-def _agrees(value: Any) -> bool:
+def _fast_encoder_agrees(value: Any) -> bool:
     stack = [value]
     while stack:
         item = stack.pop()

@@ -13,15 +13,15 @@ from ipfsmem.causal.value import FOREIGN, Entry, Value
 from ipfsmem.causal.view import in_view_order
 
 #: Whether a device id is of the reader's person. False for an id of which nothing is known.
-Mine = Callable[[str], bool]
+IsMine = Callable[[str], bool]
 
 
-def is_own(dot: str, of: str, mine: Mine) -> bool:
+def is_own(dot: str, of: str, mine: IsMine) -> bool:
     """Whether a value with this dot and this `of` is the word of the reader's own person."""
     return mine(dot[:16]) and (not of or (of != FOREIGN and mine(of)))
 
 
-def carried(dot: str, value: Value, mine: Mine) -> str:
+def of_when_copied(dot: str, value: Value, mine: IsMine) -> str:
     """The `of` under which this value goes on when it is signed anew or copied; "" when it is the writer's own word.
 
     Whoever signs others' texts cannot check an `of` that names the signer's own person: then the text's signer is named.
@@ -31,7 +31,7 @@ def carried(dot: str, value: Value, mine: Mine) -> str:
     return "" if mine(dot[:16]) else dot[:16]
 
 
-def replaced_of(entry: Entry, replaces: Iterable[str], body: str, mine: Mine) -> str:
+def of_when_replacing(entry: Entry, replaces: Iterable[str], body: str, mine: IsMine) -> str:
     """The `of` of a new text with the hash `body` that replaces these dots: that of the first text of others among them,
     in view order. "" when there is none, or when an own value here has the same body: of equal bodies own wins.
     """
@@ -42,5 +42,5 @@ def replaced_of(entry: Entry, replaces: Iterable[str], body: str, mine: Mine) ->
     named = {id(value): dot for dot, value in gone.items()}
     for value in in_view_order(gone, gone):
         if value.body is not None and value.body not in own:
-            return carried(named[id(value)], value, mine)
+            return of_when_copied(named[id(value)], value, mine)
     return ""

@@ -32,13 +32,13 @@ _is_remote = re.compile(_HOST + r"(?:/[^/\s?#@:\x00-\x1f\x7f-\x9f]+)+").fullmatc
 _is_part = re.compile(r"[^/\x00-\x1f\x7f-\x9f]+").fullmatch
 
 #: What a project is known by: `("id", 32 hex)` or `("remote", host and path, path inside the repository)`.
-Ident = tuple[str, ...]
+ProjectId = tuple[str, ...]
 
 
 class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a card says. The fields stand in the order of canonical JSON."""
 
-    ids: tuple[Ident, ...] = ()
+    ids: tuple[ProjectId, ...] = ()
     into: str | None = None
     kind: Kind = "workspace"
     title: str
@@ -87,7 +87,7 @@ def _check(card: Card) -> None:
     check_label(card.title, "the title of a scope")
 
 
-def _ident_ok(ident: Ident) -> bool:
+def _ident_ok(ident: ProjectId) -> bool:
     if len(ident) == 2 and ident[0] == "id":
         return _is_id(ident[1]) is not None
     if len(ident) == 3 and ident[0] == "remote":
@@ -129,7 +129,7 @@ def is_forgotten(entry: Entry) -> bool:
     return any(value.kind == FORGOTTEN for value in entry.values())
 
 
-def followed(cards: Mapping[str, Card]) -> dict[str, str]:
+def redirects(cards: Mapping[str, Card]) -> dict[str, str]:
     """Of the scopes whose card says `into`, those that are followed, and where to: `cards` are those not forgotten.
 
     An `into` without such a card at its other end is not followed, nor in a cycle that of the least token.
@@ -153,8 +153,8 @@ def followed(cards: Mapping[str, Card]) -> dict[str, str]:
     return onward
 
 
-def target(scope: str, onward: Mapping[str, str]) -> str:
-    """Where a new write meant for `scope` goes, by `followed`: at most 8 steps on."""
+def write_target(scope: str, onward: Mapping[str, str]) -> str:
+    """Where a new write meant for `scope` goes, by `redirects`: at most 8 steps on."""
     for _ in range(MAX_STEPS):
         if scope not in onward:
             break
@@ -162,7 +162,7 @@ def target(scope: str, onward: Mapping[str, str]) -> str:
     return scope
 
 
-def stack(scope: str, onward: Mapping[str, str]) -> list[str]:
+def read_order(scope: str, onward: Mapping[str, str]) -> list[str]:
     """The scopes that are read for `scope`, the first goes before the next: itself, then what turned out to be it, by
     token, each followed by its own; at most 8 steps away.
     """
@@ -181,7 +181,7 @@ def stack(scope: str, onward: Mapping[str, str]) -> list[str]:
     return found
 
 
-def find_project(cards: Mapping[str, Card], idents: Iterable[Ident]) -> list[str]:
+def find_project(cards: Mapping[str, Card], idents: Iterable[ProjectId]) -> list[str]:
     """The scopes whose card has one of these ids, exactly as it is, by token."""
     wanted = set(idents)
     return sorted(scope for scope, card in cards.items() if wanted & set(card.ids))

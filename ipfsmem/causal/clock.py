@@ -45,13 +45,13 @@ def next_hlc(last: str, now_ms: int) -> str:
     return f"{value:016x}"
 
 
-def observed(last: str, seen: str, now_ms: int) -> str:
+def hlc_after_seeing(last: str, seen: str, now_ms: int) -> str:
     """`last` after a value of another device was seen: not before it, but at most five minutes ahead of `now_ms`."""
     limit = min(_clamp(now_ms) + MAX_AHEAD_MS, MAX_MS) << 16
     return f"{max(_number(last), min(_number(seen), limit)):016x}"
 
 
-def put_right(last: str, now_ms: int) -> str | None:
+def corrected_hlc(last: str, now_ms: int) -> str | None:
     """The clock value that takes the place of `last` when a person says that the machine's clock is right; None when `last`
     is at most a day ahead of it, for then time catches up.
 

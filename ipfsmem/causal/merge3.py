@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ipfsmem.bundle.header import KNOWN, tags_of, tags_text
+from ipfsmem.bundle.header import KNOWN, parse_tags, render_tags
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.errors import FormatError
 
@@ -63,7 +63,7 @@ def merge_fields(base: dict[str, str], a: dict[str, str], b: dict[str, str]) -> 
         elif name == "created":
             value = min(mine, theirs)
         elif name == "tags":
-            value = tags_text(sorted({*tags_of(mine), *tags_of(theirs)}))
+            value = render_tags(sorted({*parse_tags(mine), *parse_tags(theirs)}))
         else:
             return None
         if value:

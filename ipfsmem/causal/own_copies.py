@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from ipfsmem.causal.authorship import Mine, carried
+from ipfsmem.causal.authorship import IsMine, of_when_copied
 from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.state import State, write
 from ipfsmem.causal.value import MAX_DOTS, Entry, Seen, Value, same_identity
@@ -21,7 +21,7 @@ from ipfsmem.causal.value import dot as make_dot
 HeadEntry = Callable[[str], Entry]
 
 
-class Held(msgspec.Struct, frozen=True):
+class ValueToMove(msgspec.Struct, frozen=True):
     """A value of the old id that has to move: where it stands, its dot, and itself."""
 
     entry: str
@@ -29,14 +29,14 @@ class Held(msgspec.Struct, frozen=True):
     value: Value
 
 
-class Moves(msgspec.Struct, frozen=True):
+class ValuesToMove(msgspec.Struct, frozen=True):
     """What goes to the new id: texts and forgotten values as they are, of segments only lines that the head lacks."""
 
-    memories: tuple[Held, ...]
-    segments: tuple[Held, ...]
+    memories: tuple[ValueToMove, ...]
+    segments: tuple[ValueToMove, ...]
 
 
-def check_own_pairs(drawn: Mapping[int, str], seen_n: int, seen_r: str) -> bool:
+def drew_pair(drawn: Mapping[int, str], seen_n: int, seen_r: str) -> bool:
     """Whether this device drew the pair (n, r) that a verified ctx shows for it.
 
     `drawn` holds every pair that it ever drew. False means that its state was restored or cloned.
@@ -49,23 +49,23 @@ def last_common(drawn: Mapping[int, str], seen: Iterable[tuple[int, str]]) -> in
     return max((n for n, r in seen if drawn.get(n) == r), default=0)
 
 
-def equivocation(mine: Mapping[str, Seen], theirs: Mapping[str, Seen]) -> list[str]:
+def equivocating_devices(mine: Mapping[str, Seen], theirs: Mapping[str, Seen]) -> list[str]:
     """Devices for which two verified ctxs show different r at one n: the first head is joined, the second is held."""
     return sorted(dev for dev, seen in theirs.items() if dev in mine and _fork(mine[dev], seen))
 
 
-def values_to_move(entries: Mapping[str, Entry], old: str, common: int, head: HeadEntry) -> Moves:
+def values_to_move(entries: Mapping[str, Entry], old: str, common: int, head: HeadEntry) -> ValuesToMove:
     """The values of device `old` beyond the last common pair, unless `head` has the same write under the same dot."""
-    memories: list[Held] = []
-    segments: list[Held] = []
+    memories: list[ValueToMove] = []
+    segments: list[ValueToMove] = []
     for name, entry in entries.items():
         for dot, value in entry.items():
             if dot[:16] != old or int(dot[17:]) <= common:
                 continue
             there = head(name).get(dot)
             if there is None or not same_identity(value, there):
-                (memories if segment_name(name) is None else segments).append(Held(name, dot, value))
-    return Moves(tuple(sorted(memories, key=_number)), tuple(sorted(segments, key=_number)))
+                (memories if segment_name(name) is None else segments).append(ValueToMove(name, dot, value))
+    return ValuesToMove(tuple(sorted(memories, key=_number)), tuple(sorted(segments, key=_number)))
 
 
 def lines_to_move(mine: Sequence[bytes], theirs: Sequence[bytes]) -> list[bytes]:
@@ -87,7 +87,7 @@ def lines_to_move(mine: Sequence[bytes], theirs: Sequence[bytes]) -> list[bytes]
     return moved
 
 
-def step_back(state: State, old: str, common: int, moves: Moves, new: str) -> State:
+def step_back(state: State, old: str, common: int, moves: ValuesToMove, new: str) -> State:
     """`state` as device `new` goes on with it: the old id counts to `common` again, so that what its other copy wrote
     counts as unseen, and each moved text stands under a new dot, unsigned, with its clock and bases.
 
@@ -113,7 +113,7 @@ def step_back(state: State, old: str, common: int, moves: Moves, new: str) -> St
 
 
 def adopt_fork(
-    mine: State, theirs: State, forked: Iterable[str], dev: str, my_person: Mine
+    mine: State, theirs: State, forked: Iterable[str], dev: str, my_person: IsMine
 ) -> tuple[State, State, dict[str, list[Value]]]:
     """Both states made joinable after copies of one device wrote under the same dots: (ours, theirs, beside).
 
@@ -130,14 +130,16 @@ def adopt_fork(
     n = mine.ctx.get(dev, 0)
     for name in sorted(entries.keys() | others.keys()):
         ours, there = entries.get(name, {}), others.get(name, {})
-        lone = _lone(ours, there, devices) + _lone(there, ours, devices)
+        lone = _on_one_side_only(ours, there, devices) + _on_one_side_only(there, ours, devices)
         if not lone:
             continue
         kept = {
-            dot: value for dot, value in ours.items() if dot[:16] not in devices or _both(dot, ours, there)
+            dot: value
+            for dot, value in ours.items()
+            if dot[:16] not in devices or _on_both_sides(dot, ours, there)
         }
         own = {(value.body, value.of) for dot, value in kept.items() if dot[:16] == dev}
-        values = [v for v in resigned(name, lone, my_person) if (v.body, v.of) not in own]
+        values = [v for v in unsigned_copies(name, lone, my_person) if (v.body, v.of) not in own]
         room = max(0, MAX_DOTS - 1 - sum(dot[:16] == dev for dot in kept))
         if len(values) > room:
             # All devices that do this choose alike: the newest stay, and a wish to forget before them.
@@ -147,7 +149,11 @@ def adopt_fork(
             n += 1
             kept = write(kept, (), make_dot(dev, n), value)
         _put(entries, name, kept)
-        _put(others, name, {d: v for d, v in there.items() if d[:16] not in devices or _both(d, ours, there)})
+        _put(
+            others,
+            name,
+            {d: v for d, v in there.items() if d[:16] not in devices or _on_both_sides(d, ours, there)},
+        )
     return State({**mine.ctx, dev: n} if n else mine.ctx, entries), State(theirs.ctx, others), beside
 
 
@@ -155,20 +161,24 @@ def _newest_first(value: Value) -> tuple[bool, str, str]:
     return value.body is None, value.h, value.body or ""
 
 
-def _both(dot: str, ours: Entry, there: Entry) -> bool:
+def _on_both_sides(dot: str, ours: Entry, there: Entry) -> bool:
     return dot in ours and dot in there and same_identity(ours[dot], there[dot])
 
 
-def _lone(entry: Entry, other: Entry, devices: frozenset[str]) -> list[tuple[str, Value]]:
-    return [item for item in entry.items() if item[0][:16] in devices and not _both(item[0], entry, other)]
+def _on_one_side_only(entry: Entry, other: Entry, devices: frozenset[str]) -> list[tuple[str, Value]]:
+    return [
+        item
+        for item in entry.items()
+        if item[0][:16] in devices and not _on_both_sides(item[0], entry, other)
+    ]
 
 
-def resigned(name: str, values: list[tuple[str, Value]], my_person: Mine) -> Iterable[Value]:
+def unsigned_copies(name: str, values: list[tuple[str, Value]], my_person: IsMine) -> Iterable[Value]:
     """These values as another device signs them: each body once, and of equal bodies the own one (format section 5.2)."""
     made: dict[str | None, Value] = {}
     for dot, value in values:
         text = memory_name(name) is not None and value.body is not None
-        of = carried(dot, value, my_person) if text else ""
+        of = of_when_copied(dot, value, my_person) if text else ""
         if value.body not in made or not of:
             made[value.body] = msgspec.structs.replace(value, of=of, s="")
     return made.values()
@@ -185,5 +195,5 @@ def _fork(mine: Seen, theirs: Seen) -> bool:
     return mine.n == theirs.n and mine.r != theirs.r
 
 
-def _number(held: Held) -> int:
+def _number(held: ValueToMove) -> int:
     return int(held.dot[17:])

@@ -11,16 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from ipfsmem.causal.authorship import Mine
-from ipfsmem.causal.own_copies import resigned
+from ipfsmem.causal.authorship import IsMine
+from ipfsmem.causal.own_copies import unsigned_copies
 from ipfsmem.causal.state import Ctx, covers, delete, write
-from ipfsmem.causal.tree import label
+from ipfsmem.causal.tree import name_digits
 from ipfsmem.causal.value import Entry, Value, hash32
 from ipfsmem.causal.value import dot as make_dot
 from ipfsmem.errors import LimitError
 
 
-class Part(msgspec.Struct, frozen=True):
+class DamagedHead(msgspec.Struct, frozen=True):
     """What can be read of one damaged head.
 
     `differs` holds every entry of a proved leaf that is not as in the base, `{}` for one that provably is not there.
@@ -33,14 +33,14 @@ class Part(msgspec.Struct, frozen=True):
 
     def proves(self, name: str) -> bool:
         """Whether the hashes from the commit down say what this head holds under `name`."""
-        return not (self.lost and label(name).startswith(self.lost))
+        return not (self.lost and name_digits(name).startswith(self.lost))
 
     def lacks(self, name: str, dot: str, base: Entry) -> bool:
         """Whether this head provably knew of a write and held it no more."""
         return covers(self.ctx, dot) and self.proves(name) and dot not in self.differs.get(name, base)
 
 
-class Change(msgspec.Struct, frozen=True):
+class SalvageChange(msgspec.Struct, frozen=True):
     """One entry: the values to write under own dots, by the dot that they had, and the dots of the base that go."""
 
     name: str
@@ -48,7 +48,7 @@ class Change(msgspec.Struct, frozen=True):
     gone: tuple[str, ...]
 
 
-def salvage(base: Mapping[str, Entry], base_ctx: Ctx, parts: Sequence[Part]) -> list[Change]:
+def salvage(base: Mapping[str, Entry], base_ctx: Ctx, parts: Sequence[DamagedHead]) -> list[SalvageChange]:
     """What the damaged heads `parts` prove beyond the base, which is the join of all heads that are whole.
 
     Taken is a value that the base never heard of, unless another damaged head provably replaced it; gone is a dot of the
@@ -60,7 +60,7 @@ def salvage(base: Mapping[str, Entry], base_ctx: Ctx, parts: Sequence[Part]) -> 
     return [change for change in found if change.taken or change.gone]
 
 
-def _one(name: str, base: Entry, base_ctx: Ctx, parts: Sequence[Part]) -> Change:
+def _one(name: str, base: Entry, base_ctx: Ctx, parts: Sequence[DamagedHead]) -> SalvageChange:
     gone = tuple(dot for dot in base if any(part.lacks(name, dot, base) for part in parts))
     kept = [value for dot, value in base.items() if dot not in gone]
     news: dict[str, Value] = {}
@@ -71,12 +71,12 @@ def _one(name: str, base: Entry, base_ctx: Ctx, parts: Sequence[Part]) -> Change
     taken = tuple(
         (dot, value)
         for dot, value in sorted(news.items())
-        if not any(part.lacks(name, dot, base) for part in parts) and not stands(value, kept)
+        if not any(part.lacks(name, dot, base) for part in parts) and not is_known_text(value, kept)
     )
-    return Change(name, taken, gone)
+    return SalvageChange(name, taken, gone)
 
 
-class Rewritten(msgspec.Struct, frozen=True):
+class RewrittenEntry(msgspec.Struct, frozen=True):
     """An entry after a salvage: the last counter that was used, whether a value came back, whether one found no room."""
 
     entry: Entry
@@ -85,15 +85,15 @@ class Rewritten(msgspec.Struct, frozen=True):
     crowded: bool
 
 
-def rewrite(entry: Entry, change: Change, dev: str, n: int, mine: Mine) -> Rewritten:
+def rewrite(entry: Entry, change: SalvageChange, dev: str, n: int, mine: IsMine) -> RewrittenEntry:
     """`entry` with a change made in the name of device `dev`, which counted to `n` so far; new values are unsigned.
 
     Each keeps its body, clock and bases, and `of` says whose word it is. A fifth value of `dev` is left out.
     """
     result = delete(entry, change.gone)
     back = crowded = False
-    for value in resigned(change.name, list(change.taken), mine):
-        if stands(value, result.values()):
+    for value in unsigned_copies(change.name, list(change.taken), mine):
+        if is_known_text(value, result.values()):
             continue
         try:
             result = write(result, (), make_dot(dev, n + 1), value)
@@ -102,10 +102,10 @@ def rewrite(entry: Entry, change: Change, dev: str, n: int, mine: Mine) -> Rewri
             continue
         n += 1
         back = True
-    return Rewritten(result, n, back, crowded)
+    return RewrittenEntry(result, n, back, crowded)
 
 
-def stands(value: Value, kept: Iterable[Value]) -> bool:
+def is_known_text(value: Value, kept: Iterable[Value]) -> bool:
     """Whether a value is among these in substance, or one of them replaced it."""
     for other in kept:
         if (value.body, value.kind) == (other.body, other.kind):

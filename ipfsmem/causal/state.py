@@ -30,7 +30,7 @@ Ctx = dict[str, int]
 LetIn = tuple[int, str]
 BY_ROOT: Final[LetIn] = (0, "")
 #: Settles two values that are one write but differ in `loc` or `base`: (dot, mine, theirs) -> the one to keep.
-Choose = Callable[[str, Value, Value], Value]
+ChooseLocation = Callable[[str, Value, Value], Value]
 
 
 class Clash(msgspec.Struct, frozen=True, order=True):
@@ -41,7 +41,7 @@ class Clash(msgspec.Struct, frozen=True, order=True):
     theirs: str
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):
+class EntryDifference(msgspec.Struct, frozen=True, gc=False):
     """One entry in which two states differ, as each side holds it; {} where it stands in only one."""
 
     name: str
@@ -49,7 +49,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     theirs: Entry
 
 
-class Joined(msgspec.Struct, frozen=True):
+class JoinResult(msgspec.Struct, frozen=True):
     """The entries that a join changes, as they are after it; an empty one is gone. With `clashes` nothing may be kept.
 
     `ctx`: the counters of both. `crowded`: how many values had no room, by the entry in which they had none.
@@ -92,12 +92,12 @@ def join_seen(mine: Mapping[str, Seen], theirs: Mapping[str, Seen]) -> dict[str,
     return joined
 
 
-def seen_counts(seen: Mapping[str, Seen]) -> Ctx:
+def counts_of(seen: Mapping[str, Seen]) -> Ctx:
     """The plain counts of a commit's `ctx`."""
     return {dev: pair.n for dev, pair in seen.items()}
 
 
-def location_chooser(passes: Callable[[Loc, str], bool], epoch_of: Callable[[str], int]) -> Choose:
+def location_chooser(passes: Callable[[Loc, str], bool], epoch_of: Callable[[str], int]) -> ChooseLocation:
     """The rule of the format: the location whose object passes; when both pass, the greater (epoch, EK id).
 
     `passes(loc, hash)` opens the object at `loc` and compares with the hash of the plain bytes (64 hex for `loc`, 32 for
@@ -122,7 +122,7 @@ def location_chooser(passes: Callable[[Loc, str], bool], epoch_of: Callable[[str
     return choose
 
 
-def clashes_of(changes: Sequence[Change]) -> list[Clash]:
+def clashes_of(changes: Sequence[EntryDifference]) -> list[Clash]:
     """Where the two sides hold different writes under one dot: in one entry, or in two, since a dot names one write of one
     entry. Sorted.
     """
@@ -146,20 +146,20 @@ def clashes_of(changes: Sequence[Change]) -> list[Clash]:
 
 
 def join_changes(
-    changes: Sequence[Change],
+    changes: Sequence[EntryDifference],
     my_ctx: Mapping[str, int],
     their_ctx: Mapping[str, int],
-    choose: Callable[[str], Choose],
+    choose: Callable[[str], ChooseLocation],
     room: Callable[[Entry], Entry],
-) -> Joined:
+) -> JoinResult:
     """Join two states of which `changes` are all entries that differ.
 
     A dot stays when both sides have it, or when the other side's ctx does not cover it (format section 5). `choose` gives the
-    choice between locations in an entry by its name, `room` what of a joined entry there is room for (see `fitting`).
+    choice between locations in an entry by its name, `room` what of a joined entry there is room for (see `limit_values`).
     """
     clashes = clashes_of(changes)
     if clashes:
-        return Joined({}, tuple(clashes), join_ctx(my_ctx, their_ctx))
+        return JoinResult({}, tuple(clashes), join_ctx(my_ctx, their_ctx))
     entries: dict[str, Entry] = {}
     crowded: dict[str, int] = {}
     for change in changes:
@@ -171,7 +171,7 @@ def join_changes(
             crowded[change.name] = len(joined) - len(entry)
         if entry != change.mine:
             entries[change.name] = entry
-    return Joined(entries, ctx=join_ctx(my_ctx, their_ctx), crowded=crowded)
+    return JoinResult(entries, ctx=join_ctx(my_ctx, their_ctx), crowded=crowded)
 
 
 def _join(
@@ -179,7 +179,7 @@ def _join(
     theirs: Entry,
     my_ctx: Mapping[str, int],
     their_ctx: Mapping[str, int],
-    choose: Choose,
+    choose: ChooseLocation,
 ) -> Entry:
     entry: Entry = {}
     for dot, value in mine.items():
@@ -190,14 +190,14 @@ def _join(
         elif other is value or other == value:
             entry[dot] = value
         else:
-            entry[dot] = _settle(dot, value, other, choose)
+            entry[dot] = _same_write(dot, value, other, choose)
     for dot, value in theirs.items():
         if dot not in mine and int(dot[17:]) > my_ctx.get(dot[:16], 0):
             entry[dot] = value
     return entry
 
 
-def fitting(entry: Entry, let_in: Callable[[str], LetIn], most: int) -> Entry:
+def limit_values(entry: Entry, let_in: Callable[[str], LetIn], most: int) -> Entry:
     """What of an entry stays after a join that gave it more than `most` values; else the entry itself.
 
     First the newest value of each device that a root let in. Of the rest those who let the devices in have equal shares, one
@@ -293,7 +293,7 @@ def _note(found: dict[str, Loc | None], known: str, loc: Loc | None) -> None:
         found[known] = loc
 
 
-def _settle(dot: str, mine: Value, theirs: Value, choose: Choose) -> Value:
+def _same_write(dot: str, mine: Value, theirs: Value, choose: ChooseLocation) -> Value:
     value = mine
     if mine.loc != theirs.loc or mine.base != theirs.base:
         value = choose(dot, mine, theirs)

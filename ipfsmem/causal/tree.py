@@ -38,7 +38,7 @@ _leaf_decoder = msgspec.json.Decoder(_Leaf)
 _inner_decoder = msgspec.json.Decoder(_Inner)
 
 
-def label(name: str) -> str:
+def name_digits(name: str) -> str:
     """The 64 hex digits that place an entry in the tree."""
     return sha256(name.encode()).hexdigest()
 
@@ -112,7 +112,7 @@ def parse_node(prefix: str, raw: bytes, digest: bytes) -> Node:
         raise FormatError(f"{where} is not canonical JSON")
     if node.entries is not None:
         for name in node.entries:
-            if not label(name).startswith(prefix):
+            if not name_digits(name).startswith(prefix):
                 raise FormatError(f"{where} holds {name!r}, which does not belong there")
         size = sum(entry_size(name, text) for name, text in node.entries.items())
         if not is_leaf(len(node.entries), size, len(prefix)) or (prefix and not node.entries):
@@ -122,15 +122,15 @@ def parse_node(prefix: str, raw: bytes, digest: bytes) -> Node:
     return node
 
 
-class Patch(msgspec.Struct, frozen=True):
+class TreePatch(msgspec.Struct, frozen=True):
     """What a change of a tree came to: the new tree, the nodes it did not have, the prefixes that went."""
 
-    tree: Tree
+    tree: StateTree
     written: dict[str, Node]
     removed: set[str]
 
 
-class Tree:
+class StateTree:
     """An immutable tree of entries with lazily loaded nodes."""
 
     __slots__ = ("_load", "_top", "digest")
@@ -163,7 +163,7 @@ class Tree:
     def get(self, name: str) -> bytes | None:
         """The JSON text of one entry, or None."""
         node = self.top
-        digits = label(name) if node.children is not None else ""
+        digits = name_digits(name) if node.children is not None else ""
         while node.children is not None:
             digit = digits[len(node.prefix)]
             if digit not in node.children:
@@ -214,16 +214,16 @@ class Tree:
                 except IpfsmemError:
                     unread.append((node.prefix + digit, digest))
 
-    def patch(self, changes: Mapping[str, bytes | None]) -> Patch:
+    def patch(self, changes: Mapping[str, bytes | None]) -> TreePatch:
         """Replace the entries in `changes` (None removes one); nodes off their paths are shared."""
         written: dict[str, Node] = {}
         removed: set[str] = set()
-        work = [(label(name), name, text) for name, text in changes.items()]
+        work = [(name_digits(name), name, text) for name, text in changes.items()]
         top = self._patched(self.top, "", work, written, removed) or _leaf("", {})
         if top.digest == self.top.digest:
-            return Patch(self, {}, set())
+            return TreePatch(self, {}, set())
         written[""] = top
-        return Patch(Tree(top, self._load), written, removed - written.keys())
+        return TreePatch(StateTree(top, self._load), written, removed - written.keys())
 
     def _patched(
         self,
@@ -294,7 +294,7 @@ def _build(prefix: str, entries: dict[str, bytes], written: dict[str, Node]) -> 
     depth = len(prefix)
     groups: dict[str, dict[str, bytes]] = {}
     for name, text in entries.items():
-        groups.setdefault(label(name)[depth], {})[name] = text
+        groups.setdefault(name_digits(name)[depth], {})[name] = text
     children: dict[str, bytes] = {}
     loaded: dict[str, Node] = {}
     for digit, group in groups.items():
@@ -310,19 +310,19 @@ def _no_load(prefix: str, digest: bytes) -> bytes:
     raise FormatError(f"state node {prefix or 'top'} is not at hand")
 
 
-def empty_tree(load: Load = _no_load) -> Tree:
+def empty_tree(load: Load = _no_load) -> StateTree:
     """The tree of no entries; its digest is a known answer of the format."""
-    return Tree(_leaf("", {}), load)
+    return StateTree(_leaf("", {}), load)
 
 
-def build_tree(entries: Mapping[str, bytes], load: Load = _no_load) -> Patch:
+def build_tree(entries: Mapping[str, bytes], load: Load = _no_load) -> TreePatch:
     """The tree of all `entries` at once."""
     return empty_tree(load).patch(entries)
 
 
-def open_tree(digest: bytes, load: Load) -> Tree:
+def open_tree(digest: bytes, load: Load) -> StateTree:
     """The tree whose top node has this SHA-256; nodes are loaded when they are needed."""
-    return Tree(None, load, digest)
+    return StateTree(None, load, digest)
 
 
 class Difference(msgspec.Struct, frozen=True, gc=False):
@@ -333,7 +333,7 @@ class Difference(msgspec.Struct, frozen=True, gc=False):
     theirs: bytes | None
 
 
-def diff(mine: Tree, theirs: Tree) -> list[Difference]:
+def diff(mine: StateTree, theirs: StateTree) -> list[Difference]:
     """All entries that differ between two trees that are both at hand; equal subtrees are skipped by hash."""
     steps = diff_steps(mine, theirs.digest)
     try:
@@ -346,7 +346,7 @@ def diff(mine: Tree, theirs: Tree) -> list[Difference]:
 
 
 def diff_steps(
-    mine: Tree, theirs: bytes, lost: list[str] | None = None
+    mine: StateTree, theirs: bytes, lost: list[str] | None = None
 ) -> Generator[list[tuple[str, bytes]], Sequence[bytes | None], list[Difference]]:
     """The same for a tree of which only the digest is known: a generator that yields the (prefix, hash) pairs
     it wants next, is sent their JSON in the same order, and returns the list of differences.
@@ -393,7 +393,7 @@ def diff_steps(
     return found
 
 
-def _must_split(mine: Tree, read: Mapping[str, Node], lost: Collection[str], node: Node) -> bool:
+def _must_split(mine: StateTree, read: Mapping[str, Node], lost: Collection[str], node: Node) -> bool:
     """Whether more lies below an inner node than a leaf may hold. Its children were read, or equal ours, which the rule
     made; an inner one among them has more than a leaf itself, or is found out by itself. Of a lost one nothing is known."""
     count = size = 0
@@ -411,7 +411,7 @@ def _must_split(mine: Tree, read: Mapping[str, Node], lost: Collection[str], nod
     return False
 
 
-def _below(tree: Tree, ours: list[Node], prefix: str) -> list[Node]:
+def _below(tree: StateTree, ours: list[Node], prefix: str) -> list[Node]:
     """Our nodes that can hold entries under `prefix`, given those for its parent."""
     result: list[Node] = []
     for node in ours:
@@ -424,12 +424,12 @@ def _below(tree: Tree, ours: list[Node], prefix: str) -> list[Node]:
     return result
 
 
-def _entries_below(tree: Tree, ours: list[Node], prefix: str) -> dict[str, bytes]:
+def _entries_below(tree: StateTree, ours: list[Node], prefix: str) -> dict[str, bytes]:
     entries: dict[str, bytes] = {}
     for start in ours:
         for node in tree.nodes(start):
             for name, text in (node.entries or {}).items():
-                if label(name).startswith(prefix):
+                if name_digits(name).startswith(prefix):
                     entries[name] = text
     return entries
 

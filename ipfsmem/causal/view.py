@@ -39,7 +39,7 @@ class Sibling(msgspec.Struct, frozen=True, gc=False):
         return (self.h, self.dots[0][:16], self.body)
 
 
-class Conflict(msgspec.Struct, frozen=True):
+class ConflictCopy(msgspec.Struct, frozen=True):
     """A sibling that does not have the name: shown under `file`, and replaced by a write or delete that read it."""
 
     file: str
@@ -76,9 +76,9 @@ class KeyView(msgspec.Struct, frozen=True):
     dots: tuple[str, ...] = ()
     merged: bool = False
     forgotten: bool = False
-    conflicts: tuple[Conflict, ...] = ()
-    hidden: tuple[Conflict, ...] = ()
-    others: tuple[Conflict, ...] = ()
+    conflicts: tuple[ConflictCopy, ...] = ()
+    hidden: tuple[ConflictCopy, ...] = ()
+    others: tuple[ConflictCopy, ...] = ()
     unheeded: tuple[str, ...] = ()
     own: bool = True
     not_fetched: tuple[str, ...] = ()
@@ -155,7 +155,7 @@ def own_view(
         rendered = dict.fromkeys(entry[dot].body for dot in dots if dot in entry)
         return dots + tuple(dot for body in rendered for dot in same.get(body or "", ()))
 
-    def copies(listed: tuple[Conflict, ...]) -> tuple[Conflict, ...]:
+    def copies(listed: tuple[ConflictCopy, ...]) -> tuple[ConflictCopy, ...]:
         return tuple(msgspec.structs.replace(copy, dots=also(copy.dots)) for copy in listed)
 
     return msgspec.structs.replace(
@@ -168,9 +168,9 @@ def own_view(
     )
 
 
-def copies_of(key: str, entry: Entry) -> tuple[Conflict, ...]:
+def copies_of(key: str, entry: Entry) -> tuple[ConflictCopy, ...]:
     """Every text of an entry under the name of a copy, greatest first."""
-    return tuple(Conflict(_file(key, s), s.body, s.dots) for s in siblings(entry))
+    return tuple(ConflictCopy(_file(key, s), s.body, s.dots) for s in siblings(entry))
 
 
 def siblings(entry: Entry) -> list[Sibling]:
@@ -225,12 +225,12 @@ def _several(
             if merged is not None:
                 dots = tuple(dot for s in found for dot in s.dots)
                 return KeyView(key, merged, None, winner.dots[0], dots, merged=True)
-    conflicts: list[Conflict] = []
-    hidden: list[Conflict] = []
+    conflicts: list[ConflictCopy] = []
+    hidden: list[ConflictCopy] = []
     files: set[str] = set()
     for sibling in found[1:]:
         file = _file(key, sibling)
-        (hidden if file in files else conflicts).append(Conflict(file, sibling.body, sibling.dots))
+        (hidden if file in files else conflicts).append(ConflictCopy(file, sibling.body, sibling.dots))
         files.add(file)
     return KeyView(
         key,

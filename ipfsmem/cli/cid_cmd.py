@@ -76,7 +76,7 @@ def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
 
     from ipfsmem.device.atomic_files import new_name, sync_directory
     from ipfsmem.errors import StorageError, UsageError
-    from ipfsmem.systems import flush, patiently
+    from ipfsmem.file_durability import flush_to_disk, retry_while_held_open
 
     if is_stdout(car):
         if output_is_closed():
@@ -96,8 +96,8 @@ def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
         with open(os.open(unfinished, flags, mode), "wb") as out:  # noqa: PTH123
             yield out
             out.flush()
-            flush(out.fileno())
-        patiently(lambda: os.replace(unfinished, car))  # noqa: PTH105
+            flush_to_disk(out.fileno())
+        retry_while_held_open(lambda: os.replace(unfinished, car))  # noqa: PTH105
         sync_directory(Path(car).parent)
     except IsADirectoryError:
         raise UsageError(f"{car} is a folder, and this writes one file: name a file in it") from None

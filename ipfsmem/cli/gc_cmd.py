@@ -51,7 +51,7 @@ def command(
     more than a tenth of what somebody wrote was deleted in a day stays until --drop-guarded says that this was right: by that version, by the
     device in whose published state the deletes came, or all. Each is listed with what went.
     """
-    from ipfsmem.config import Keep
+    from ipfsmem.config import RetentionRule
 
     with context.memory(provider=provider) as memory, Meter(silent=context.json) as meter:
         done = asyncio.run(
@@ -64,7 +64,7 @@ def command(
             )
         )
         if daily is not None and not dry_run:
-            memory.maintenance.gc_daily(Keep(keep_roots, keep_days) if daily else None)
+            memory.maintenance.gc_daily(RetentionRule(keep_roots, keep_days) if daily else None)
     if context.json:
         from ipfsmem.results import Collecting
 

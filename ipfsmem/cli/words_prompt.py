@@ -98,10 +98,10 @@ def _hidden(what: str) -> list[str]:
 
 def _mended(words: list[str], start: int) -> list[str]:
     """These words with every one that is not in the list typed again."""
-    from ipfsmem.wallet.recovery_words import first_slip
+    from ipfsmem.wallet.recovery_words import first_unknown_word
 
     found = list(words)
-    while (slip := first_slip(found, start)) is not None:
+    while (slip := first_unknown_word(found, start)) is not None:
         click.echo(clean(f"{str(slip)[0].upper()}{str(slip)[1:]}."), err=True)
         found[slip.position - start] = _one(slip.position, slip.near)
     return found

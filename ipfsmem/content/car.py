@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
 from ipfsmem.content.cid import CID, PB_PREFIX, RAW_PREFIX, decode_cid, read_cid, varint
-from ipfsmem.content.limits import BLOCK_MAX, CAR_HEADER_MAX, OWN, Limits
+from ipfsmem.content.limits import BLOCK_MAX, CAR_HEADER_MAX, OWN_LIMITS, Limits
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError
 
@@ -96,7 +96,7 @@ class CarParser:
     LimitError for more than `limits` allows, FormatError for anything else that is no CAR.
     """
 
-    def __init__(self, limits: Limits = OWN, *, verify: bool = True) -> None:
+    def __init__(self, limits: Limits = OWN_LIMITS, *, verify: bool = True) -> None:
         self.roots: tuple[CID, ...] | None = None
         self.blocks = 0
         self.total_bytes = 0
@@ -192,7 +192,7 @@ class CarReader:
 
     roots: tuple[CID, ...]
 
-    def __init__(self, source: bytes | Readable, limits: Limits = OWN, *, verify: bool = True) -> None:
+    def __init__(self, source: bytes | Readable, limits: Limits = OWN_LIMITS, *, verify: bool = True) -> None:
         self._parser = CarParser(limits, verify=verify)
         self._pieces = _pieces(source)
         self._first: list[Block] = []
@@ -212,7 +212,7 @@ class CarReader:
         self._parser.close()
 
 
-def read_car(source: bytes | Readable, limits: Limits = OWN, *, verify: bool = True) -> CarReader:
+def read_car(source: bytes | Readable, limits: Limits = OWN_LIMITS, *, verify: bool = True) -> CarReader:
     """Open a CAR in memory or in a binary stream: `.roots`, and blocks by iterating, each checked first."""
     return CarReader(source, limits, verify=verify)
 

@@ -47,7 +47,7 @@ def from_mapping(blocks: Mapping[CID, bytes]) -> Callable[[list[CID]], Mapping[C
     return get
 
 
-def prefilled(fetch: Fetch[T], known: Mapping[CID, bytes]) -> Fetch[T]:
+def with_known_blocks(fetch: Fetch[T], known: Mapping[CID, bytes]) -> Fetch[T]:
     """Answer requests of `fetch` out of `known` first, so that a block looked at before is not asked for twice."""
     try:
         wanted = next(fetch)

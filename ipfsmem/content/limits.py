@@ -28,6 +28,8 @@ class Limits(NamedTuple):
 
 
 #: A bundle of a vault that this device belongs to.
-OWN = Limits()
+OWN_LIMITS = Limits()
 #: A bundle of a stranger, opened by CID.
-STRANGER = Limits(blocks=20_000, total_bytes=64 * 1024 * 1024, entries=20_000, file_bytes=64 * 1024 * 1024)
+STRANGER_LIMITS = Limits(
+    blocks=20_000, total_bytes=64 * 1024 * 1024, entries=20_000, file_bytes=64 * 1024 * 1024
+)

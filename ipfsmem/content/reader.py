@@ -25,8 +25,8 @@ from ipfsmem.content.dagpb import (
     decode_unixfs,
     name_bytes,
 )
-from ipfsmem.content.fetch import Fetch, drive, drive_async, from_mapping, prefilled
-from ipfsmem.content.limits import FILE_DEPTH_MAX, OWN, Limits
+from ipfsmem.content.fetch import Fetch, drive, drive_async, from_mapping, with_known_blocks
+from ipfsmem.content.limits import FILE_DEPTH_MAX, OWN_LIMITS, Limits
 from ipfsmem.content.unixfs import check_name
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import FormatError, LimitError, NotFoundError
@@ -34,13 +34,13 @@ from ipfsmem.errors import FormatError, LimitError, NotFoundError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["BATCH", "Fetch", "Found", "Reader", "drive", "drive_async", "from_mapping", "verify_block"]
+__all__ = ["BATCH", "Fetch", "Reader", "TreeEntry", "drive", "drive_async", "from_mapping", "verify_block"]
 
 #: CIDs in one request at most.
 BATCH = 256
 
 
-class Found(NamedTuple):
+class TreeEntry(NamedTuple):
     """What a path or a listing leads to. `size` is the length of a file, None for a folder."""
 
     path: str
@@ -66,7 +66,7 @@ class _Walk(NamedTuple):
 class Reader:
     """Reads trees within one budget: unique blocks and their bytes add up over all calls on one Reader."""
 
-    def __init__(self, limits: Limits = OWN) -> None:
+    def __init__(self, limits: Limits = OWN_LIMITS) -> None:
         self.limits = limits
         self._seen: dict[CID, int] = {}
         self._bytes = 0
@@ -150,7 +150,7 @@ class Reader:
         folders = yield from self._folders([_Walk(path, cid, 0, 0) for path, cid in by_path.items()])
         return {by_path[path]: entries for path, entries in folders.items()}
 
-    def resolve(self, root: CID, path: str | Sequence[str]) -> Fetch[Found]:
+    def resolve(self, root: CID, path: str | Sequence[str]) -> Fetch[TreeEntry]:
         """What `path` (slashes, or a sequence of names) leads to below `root`; reads only the shards on the way.
 
         Raises NotFoundError naming the part that is missing.
@@ -167,16 +167,16 @@ class Reader:
             cid = found
         return (yield from self.stat(cid, "/".join(names)))
 
-    def stat(self, cid: CID, path: str = "") -> Fetch[Found]:
+    def stat(self, cid: CID, path: str = "") -> Fetch[TreeEntry]:
         """Whether `cid` is a folder or a file, and how long the file is."""
         block = yield from self._one(cid)
         if cid.codec == RAW:
-            return Found(path, cid, False, len(block))
+            return TreeEntry(path, cid, False, len(block))
         ((_, message),) = self._decoded({cid: block}).values()
         if message.type in (TYPE_DIRECTORY, TYPE_HAMT):
-            return Found(path, cid, True, None)
+            return TreeEntry(path, cid, True, None)
         size = message.filesize if message.filesize is not None else len(message.data)
-        return Found(path, cid, False, size)
+        return TreeEntry(path, cid, False, size)
 
     def _lookup(self, cid: CID, name: str) -> Fetch[CID | None]:
         hashed = hamt.murmur3(name_bytes(name))
@@ -299,7 +299,7 @@ class Reader:
     def read_tree(self, root: CID) -> Fetch[dict[str, bytes]]:
         """Every file below `root` as path and bytes."""
         paths, known = yield from self._walk(root, None)
-        files = yield from prefilled(self.read_files(paths.values()), known)
+        files = yield from with_known_blocks(self.read_files(paths.values()), known)
         return {path: files[cid] for path, cid in paths.items()}
 
     def _walk(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ipfsmem.content.unixfs import Link, Root, directory, file_bytes
+from ipfsmem.content.unixfs import FileRoot, Link, directory, file_bytes
 from ipfsmem.errors import FormatError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Known(NamedTuple):
     tsize: int
 
 
-class Tree(NamedTuple):
+class BuiltTree(NamedTuple):
     """A finished tree. `blocks` has children before parents, each once, without those of Known parts; `folders` has
     each folder made by its path (the root is ""), to be given as Known when it has not changed the next time."""
 
@@ -34,7 +34,7 @@ class Tree(NamedTuple):
     folders: dict[str, Known]
 
 
-def build_tree(files: Mapping[str, bytes | Known], empty_folders: Iterable[str] = ()) -> Tree:
+def build_tree(files: Mapping[str, bytes | Known], empty_folders: Iterable[str] = ()) -> BuiltTree:
     """The folder with these files by path (`a/b.md`; no leading slash); folders on the way are made.
 
     Raises FormatError for a path with an empty part, `.` or `..`, and for one that is both a file and a folder.
@@ -48,7 +48,7 @@ def build_tree(files: Mapping[str, bytes | Known], empty_folders: Iterable[str] 
         if slash and not folder:
             raise FormatError(f"{path!r} is not a path: it starts with a slash")
         _make_folders(entries, folder)
-        root: Root | Known
+        root: FileRoot | Known
         if isinstance(content, Known):
             root = content
         else:
@@ -65,7 +65,7 @@ def build_tree(files: Mapping[str, bytes | Known], empty_folders: Iterable[str] 
             above, _, name = path.rpartition("/")
             entries[above].append(Link(name, made.cid, made.tsize))
     root_folder = folders[""]
-    return Tree(root_folder.cid, root_folder.tsize, list(blocks.items()), folders)
+    return BuiltTree(root_folder.cid, root_folder.tsize, list(blocks.items()), folders)
 
 
 def _make_folders(entries: dict[str, list[Link]], path: str) -> None:

@@ -23,8 +23,8 @@ __all__ = [
     "WIDTH",
     "Block",
     "Directory",
+    "FileRoot",
     "Link",
-    "Root",
     "check_name",
     "directory",
     "file_blocks",
@@ -49,7 +49,7 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-class Root(NamedTuple):
+class FileRoot(NamedTuple):
     """What a parent needs of a finished file: its CID, all block bytes below, and its own length."""
 
     cid: CID
@@ -77,7 +77,7 @@ def check_name(name: str) -> None:
         raise FormatError(f"{name!r} cannot be the name of a file or folder")
 
 
-def file_blocks(source: bytes | Readable) -> Generator[Block, None, Root]:
+def file_blocks(source: bytes | Readable) -> Generator[Block, None, FileRoot]:
     """Yield the blocks of a file, children before parents, and return its root (`root = yield from ...`).
 
     A file of up to one chunk is one raw block; larger ones are balanced trees of fixed chunks.
@@ -103,10 +103,10 @@ def file_blocks(source: bytes | Readable) -> Generator[Block, None, Root]:
         node, block = _file_node(parts)
         yield decode_cid(node.cid), block
         if level + 1 == len(levels):
-            return Root(decode_cid(node.cid), node.tsize, node.size)
+            return FileRoot(decode_cid(node.cid), node.tsize, node.size)
         levels[level + 1].append(node)
     (root,) = levels[-1]
-    return Root(decode_cid(root.cid), root.tsize, root.size)
+    return FileRoot(decode_cid(root.cid), root.tsize, root.size)
 
 
 def _close_full(levels: list[list[_Part]]) -> Generator[Block, None, None]:
@@ -121,7 +121,7 @@ def _close_full(levels: list[list[_Part]]) -> Generator[Block, None, None]:
         levels[level].append(node)
 
 
-def file_bytes(data: bytes) -> tuple[Root, list[Block]]:
+def file_bytes(data: bytes) -> tuple[FileRoot, list[Block]]:
     """Root and blocks of a file that is in memory."""
     blocks: list[Block] = []
     builder = file_blocks(data)

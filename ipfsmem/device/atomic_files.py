@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ipfsmem.errors import StorageError
-from ipfsmem.systems import flush, patiently
+from ipfsmem.file_durability import flush_to_disk, retry_while_held_open
 
 _BINARY = getattr(os, "O_BINARY", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -63,7 +63,7 @@ def sync_directory(path: Path) -> None:
         return
     fd = os.open(path, os.O_RDONLY)
     try:
-        flush(fd)
+        flush_to_disk(fd)
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
@@ -80,8 +80,8 @@ def write_atomic(path: Path, data: bytes) -> None:
             with os.fdopen(fd, "wb") as file:
                 file.write(data)
                 file.flush()
-                flush(file.fileno())
-            patiently(lambda: temporary.replace(path))
+                flush_to_disk(file.fileno())
+            retry_while_held_open(lambda: temporary.replace(path))
         except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink()

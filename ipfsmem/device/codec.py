@@ -11,12 +11,12 @@ import contextlib
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from ipfsmem.bundle.secrets import scan
+from ipfsmem.bundle.secrets import find_secrets
 from ipfsmem.causal.entries import CardName, MemoryName, entry_context, parse_entry
 from ipfsmem.device.identity import open_row, seal_row
 from ipfsmem.errors import OpenError
 from ipfsmem.ring.keyring import Ring
-from ipfsmem.seal.objects import CARD, MEMORY, SEGMENT, STATE_NODE, EpochKey, Sealer, shorter
+from ipfsmem.seal.objects import CARD, MEMORY, SEGMENT, STATE_NODE, EpochKey, Sealer, deflate_if_smaller
 
 T = TypeVar("T")
 
@@ -180,8 +180,8 @@ class SealedCodec:
         if ahead is not None and ahead[0] == body:
             self._ahead = None
             return ahead[1]
-        stream = shorter(body) if self._compress else None
-        return None if stream is None or scan(body.decode("utf-8", "replace")) else stream
+        stream = deflate_if_smaller(body) if self._compress else None
+        return None if stream is None or find_secrets(body.decode("utf-8", "replace")) else stream
 
     def look_ahead(self, body: bytes) -> None:
         """Compress a text and look for secrets in it: `seal_body` takes what came of that, where it gets the same text."""

@@ -15,7 +15,7 @@ import stat
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from ipfsmem.systems import flush, patiently
+from ipfsmem.file_durability import flush_to_disk, retry_while_held_open
 
 _BINARY = getattr(os, "O_BINARY", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -106,7 +106,7 @@ class Directory:
 
     def unlink(self, name: str) -> None:
         """Remove a file, or a link."""
-        patiently(lambda: os.unlink(self._name(name), dir_fd=self._fd))
+        retry_while_held_open(lambda: os.unlink(self._name(name), dir_fd=self._fd))
 
     def rmdir(self, name: str) -> None:
         """Remove a folder that is empty."""
@@ -124,7 +124,7 @@ class Directory:
 
     def replace(self, name: str, other: Directory, new: str) -> None:
         """Rename a file, over whatever has the new name."""
-        patiently(
+        retry_while_held_open(
             lambda: os.replace(self._name(name), other._name(new), src_dir_fd=self._fd, dst_dir_fd=other._fd)
         )
 
@@ -165,7 +165,7 @@ class Directory:
         if self._fd is None:
             return
         try:
-            flush(self._fd)
+            flush_to_disk(self._fd)
         except OSError as error:
             if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):  # some shares cannot
                 raise

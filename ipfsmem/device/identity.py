@@ -23,9 +23,9 @@ from ipfsmem.device.atomic_files import read_file, write_atomic
 from ipfsmem.device.connection import DAMAGED_HINT
 from ipfsmem.device.lock import file_lock
 from ipfsmem.errors import FormatError, OpenError, StorageError
+from ipfsmem.file_durability import flush_to_disk, retry_while_held_open
 from ipfsmem.seal.primitives import Signer25519, x25519_public
 from ipfsmem.seal.secret_file import is_protected, protect, unprotect
-from ipfsmem.systems import flush, patiently
 
 KEY_FILE = "device.key"
 #: Where a machine says what it is called, and the file in the home that says it where no machine does.
@@ -182,8 +182,8 @@ def _keep_new_id(path: Path) -> None:
         with os.fdopen(handle, "w", encoding="ascii") as file:
             file.write(f"{uuid.uuid4().hex} {os.fstat(file.fileno()).st_ino}\n")
             file.flush()
-            flush(file.fileno())
-        patiently(lambda: Path(name).replace(path))
+            flush_to_disk(file.fileno())
+        retry_while_held_open(lambda: Path(name).replace(path))
     except OSError:
         with contextlib.suppress(OSError):
             Path(name).unlink()

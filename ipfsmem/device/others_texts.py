@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 
-from ipfsmem.causal.authorship import carried, is_own
+from ipfsmem.causal.authorship import is_own, of_when_copied
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import Entry, decode_entry, encode_entry
 from ipfsmem.causal.view import siblings
@@ -22,7 +22,7 @@ from ipfsmem.device.tables import held_texts, meta
 def note_others(replica: Replica, entries: Mapping[str, Entry]) -> None:
     """Remember the texts of others in these entries (inside a transaction)."""
     rows = [
-        (mark(replica, value.body), carried(dot, value, replica.is_mine))
+        (mark(replica, value.body), of_when_copied(dot, value, replica.is_mine))
         for name, entry in entries.items()
         for dot, value in entry.items()
         if value.body is not None

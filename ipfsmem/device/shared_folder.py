@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from ipfsmem.device.held_folder import Directory, open_directory
-from ipfsmem.systems import flush as flush_file
+from ipfsmem.file_durability import flush_to_disk as flush_file
 
 TEMPORARY: Final = ".new-"
 #: Errors of opening what is no regular file: a link, a folder, a pipe, a socket or a device.
@@ -156,7 +156,7 @@ class Folder:
     def write(self, name: str, data: bytes, *, flush: bool = True) -> None:
         """Write a small file whole, in place of one of that name; the folder is made when it is missing.
 
-        It is durable on return, unless `flush` is off: a cache need not wait for a slow medium.
+        It is durable on return, unless `flush_to_disk` is off: a cache need not wait for a slow medium.
         """
         file = NewFile(self)
         try:

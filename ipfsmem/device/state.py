@@ -15,7 +15,7 @@ import msgspec
 
 from ipfsmem.causal.clock import ZERO
 from ipfsmem.causal.entries import SegmentName, memory_name, segment_name
-from ipfsmem.causal.tree import Node, Tree, empty_tree, open_tree
+from ipfsmem.causal.tree import Node, StateTree, empty_tree, open_tree
 from ipfsmem.causal.value import Entry, Loc, Seen, Value, decode_entry, encode_entry
 from ipfsmem.device.codec import Codec
 from ipfsmem.device.connection import DAMAGED_HINT, blob, damaged, not_found_again
@@ -377,7 +377,7 @@ class Store:
         """After a transaction that failed: what is in memory may not be on disk; read it again before use."""
         self._version = -1
 
-    def checkpoint(self, *, folders: bool) -> Tree:
+    def checkpoint(self, *, folders: bool) -> StateTree:
         """Move the journal into the tree (inside a transaction); with `folders` also keep `s/` and `o/` up to date.
 
         Raises MembershipError when the mode seals and no key may seal now.
@@ -463,7 +463,7 @@ class Store:
         return recount_objects(self.db, named)
 
     @property
-    def tree(self) -> Tree:
+    def tree(self) -> StateTree:
         """The tree as of the last checkpoint."""
         return self._tree
 

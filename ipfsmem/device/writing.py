@@ -13,7 +13,7 @@ from hashlib import sha256
 
 import msgspec
 
-from ipfsmem.causal.authorship import replaced_of
+from ipfsmem.causal.authorship import of_when_replacing
 from ipfsmem.causal.clock import ZERO, next_hlc
 from ipfsmem.causal.entries import CardName, memory_name, parse_entry
 from ipfsmem.causal.state import delete, next_bases, write
@@ -163,7 +163,7 @@ class Writing:
         if not entry and not self._others:
             return ""
         mine, digest = self._replica.is_mine, sha256(body).hexdigest()
-        return replaced_of(entry, replaces, digest, mine) or (
+        return of_when_replacing(entry, replaces, digest, mine) or (
             known_of(self._replica, entry, digest) if self._others else ""
         )
 

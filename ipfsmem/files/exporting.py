@@ -27,12 +27,12 @@ from ipfsmem.device.atomic_files import make_directory, new_name, storage_errors
 from ipfsmem.device.events import events_of
 from ipfsmem.device.scopes import read_card
 from ipfsmem.errors import IncompleteError, StorageError
+from ipfsmem.file_durability import flush_to_disk
 from ipfsmem.files.folder import flush_all, sync_all
 from ipfsmem.memories.bundle_tree import OTHERS, Part, base_files
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.readings import Copy, Reading, Unsettled, place_of
 from ipfsmem.memories.rendered import Looked
-from ipfsmem.systems import flush
 
 #: So many names are told; the rest is counted.
 _NAMED = 10
@@ -297,7 +297,7 @@ def export_folder(folder: Path, files: Mapping[str, bytes]) -> int:
                     file.write(data)
                     if not together:
                         file.flush()
-                        flush(file.fileno())
+                        flush_to_disk(file.fileno())
             if together:
                 sync_all()
             if folder.exists():

@@ -25,7 +25,7 @@ from ipfsmem.device.atomic_files import make_directory, new_name, reason, storag
 from ipfsmem.device.held_folder import INODE, Directory, LinkError, open_directory
 from ipfsmem.device.tables.renders import Stat
 from ipfsmem.errors import StorageError
-from ipfsmem.systems import flush
+from ipfsmem.file_durability import flush_to_disk
 
 HIDDEN = ".ipfsmem"
 TIMELINE = "timeline"
@@ -160,7 +160,7 @@ class PlainFolder:
                 try:
                     try:
                         _write_all(fd, data)
-                        flush(fd)
+                        flush_to_disk(fd)
                     finally:
                         os.close(fd)
                     hidden.replace(temporary, hidden, name)
@@ -304,7 +304,7 @@ class PlainFolder:
                     os.fchmod(fd, mode)
                 _write_all(fd, data)
                 if durable:
-                    flush(fd)
+                    flush_to_disk(fd)
             except OSError:
                 self.drop_aside(staged)
                 raise
@@ -379,7 +379,7 @@ class PlainFolder:
             fd = directory.open(name, os.O_WRONLY | os.O_APPEND)
             try:
                 _write_all(fd, data)
-                flush(fd)
+                flush_to_disk(fd)
             finally:
                 os.close(fd)
 

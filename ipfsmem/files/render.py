@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ipfsmem.bundle.index import assemble_index
-from ipfsmem.bundle.index_block import INDEX_KEY, block_lines, join, split
+from ipfsmem.bundle.index_block import INDEX_KEY, block_lines, join_index_file, split_index_file
 from ipfsmem.bundle.keys import INDEX_FILE, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.bundle.timeline import event_line, foreign_id, parse_lines
@@ -375,8 +375,12 @@ class Rendering:
             return
         if view.merged and text is not None:
             self._replica.db.add_blocks([(text, state)])
-        before = split(found.data, frozenset(self._copy.lines.split(b"\n"))) if found is not None else None
-        data = join(theirs, lines, before)
+        before = (
+            split_index_file(found.data, frozenset(self._copy.lines.split(b"\n")))
+            if found is not None
+            else None
+        )
+        data = join_index_file(theirs, lines, before)
         want = _Want(INDEX_KEY, text, view.dots if found_here is not None else (), lambda: state)
         if found is not None and data == found.data:
             known = None if row is None else row.before

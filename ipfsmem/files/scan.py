@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ipfsmem.bundle import header
-from ipfsmem.bundle.index_block import INDEX_KEY, split
+from ipfsmem.bundle.index_block import INDEX_KEY, split_index_file
 from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
 from ipfsmem.bundle.timeline import Event, event_line, foreign_id, parse_line, parse_lines
@@ -118,7 +118,7 @@ class Scan:
 
     def _without_own_lines(self, file: str, data: bytes) -> bytes:
         """What people and other programs wrote into a file: in MEMORY.md some lines are ours."""
-        return split(data, self._index_lines).text if file == INDEX_FILE else data
+        return split_index_file(data, self._index_lines).text if file == INDEX_FILE else data
 
     # -- texts that stood there before -------------------------------------------------------------------------
 
@@ -610,8 +610,8 @@ def name_of(file: str) -> tuple[str, str | None]:
         file.encode()
     except UnicodeEncodeError:
         raise FormatError("its name is not Unicode text") from None
-    split = split_conflict_name(file)
-    return (split[0], None) if split is not None else key_of_foreign_name(file)
+    split_index_file = split_conflict_name(file)
+    return (split_index_file[0], None) if split_index_file is not None else key_of_foreign_name(file)
 
 
 def _key_in(row: FileRow | None, key: str) -> str:

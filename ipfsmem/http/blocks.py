@@ -38,7 +38,7 @@ from aiohttp import web
 from ipfsmem.canonical import read_json
 from ipfsmem.content.car import CarParser, header, read_car, section
 from ipfsmem.content.cid import CID, IDENTITY, parse_cid
-from ipfsmem.content.limits import OWN, Limits
+from ipfsmem.content.limits import OWN_LIMITS, Limits
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, LimitError, UsageError
 from ipfsmem.http.car_walk import IncompleteWalk, Way, walk, way
@@ -98,7 +98,7 @@ def app(
     token: str = "",
     hosts: frozenset[str] = LOCAL_HOSTS,
     car_max: int = CAR_MAX,
-    limits: Limits = OWN,
+    limits: Limits = OWN_LIMITS,
     closed: str = "",
 ) -> web.Application:
     """The server over `store`, which keeps blocks, pins and names. Without a token it takes no writes.

@@ -25,7 +25,7 @@ from aiohttp import web
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW, parse_cid
 from ipfsmem.content.dagpb import decode_node
-from ipfsmem.content.limits import OWN, Limits
+from ipfsmem.content.limits import OWN_LIMITS, Limits
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, UsageError
 from ipfsmem.http.guard import LOCAL_HOSTS, error, guard, json, need_token
@@ -74,7 +74,7 @@ def app(
     requests: PinRequests | None = None,
     delegates: Iterable[str] = (),
     hosts: frozenset[str] = LOCAL_HOSTS,
-    limits: Limits = OWN,
+    limits: Limits = OWN_LIMITS,
     under: str = "",
     now: Callable[[], int] = lambda: int(time.time() * 1000),
 ) -> web.Application:

@@ -24,7 +24,7 @@ from ipfsmem.bundle.timeline import (
     is_too_long,
     lines_of,
     parse_line,
-    too_long,
+    too_long_text,
     union,
 )
 from ipfsmem.causal.cards import MAX_SCOPES, Card, write_card
@@ -93,7 +93,7 @@ class Room:
                 else:
                     yield parse_line(line, day)
             if long:
-                problems.append(f"{too_long(long)} of {_shown(name)} was left out")
+                problems.append(f"{too_long_text(long)} of {_shown(name)} was left out")
 
 
 class _Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -17,7 +17,7 @@ from typing import BinaryIO
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID
-from ipfsmem.content.limits import OWN
+from ipfsmem.content.limits import OWN_LIMITS
 from ipfsmem.content.reader import Reader, drive, from_mapping
 from ipfsmem.device.atomic_files import open_regular, read_file, reason, storage_errors
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError, NotFoundError
@@ -207,7 +207,7 @@ def read_plain_car(path: Path) -> dict[str, Part]:
         blocks = dict(car)
     if len(car.roots) != 1:
         raise FormatError(f"{path} has {len(car.roots)} trees, so which one is meant is not known")
-    reader, get = Reader(OWN), from_mapping(blocks)
+    reader, get = Reader(OWN_LIMITS), from_mapping(blocks)
     root = car.roots[0]
     try:
         paths = drive(reader.walk(root, enter=lambda path, cid: not _hidden(path)), get)

@@ -23,7 +23,7 @@ from ipfsmem.causal.value import FORGOTTEN, Entry, Value, hash32
 from ipfsmem.causal.view import (
     BaseBodies,
     Bodies,
-    Conflict,
+    ConflictCopy,
     KeyView,
     copies_of,
     own_view,
@@ -220,7 +220,7 @@ class Memories:
                     return self._copy_reading(key, copy, entry, data)
         raise NotFoundError(f"{key} has no conflict copy {file}", hint="List them with: ipfsmem conflicts.")
 
-    def _copy_reading(self, key: str, copy: Conflict, entry: Entry, data: bytes) -> Reading:
+    def _copy_reading(self, key: str, copy: ConflictCopy, entry: Entry, data: bytes) -> Reading:
         own = any(self.is_own(dot, entry[dot].of) for dot in copy.dots)
         first = copy.dot
         return Reading(key, data, copy.dots, device=first[:16], hlc=entry[first].h, own=own, scope=self.scope)

@@ -13,9 +13,9 @@ import msgspec
 
 from ipfsmem.bundle import header, index, memory_file
 from ipfsmem.bundle.index import IndexItem, index_line
-from ipfsmem.bundle.memory_file import MemoryFile, head
+from ipfsmem.bundle.memory_file import MemoryFile, parse_fields
 from ipfsmem.causal.entries import MemoryName, memory_entry, parse_entry
-from ipfsmem.causal.tree import Node, Tree
+from ipfsmem.causal.tree import Node, StateTree
 from ipfsmem.causal.value import Entry, Value, decode_entry
 from ipfsmem.content import hamt
 from ipfsmem.device.derived import code_mark
@@ -115,7 +115,7 @@ class Overview:
             self._lines.clear()  # mostly of texts that are gone
         return {scope: there for scope, there in found.items() if there[0] or there[1]}
 
-    def _walk(self, tree: Tree, keep: bool) -> Iterator[_Leaf]:
+    def _walk(self, tree: StateTree, keep: bool) -> Iterator[_Leaf]:
         """Every leaf of a tree. Those that are remembered are not even loaded."""
         leaves: dict[str, tuple[bytes, _Leaf]] = {}
         stack: list[tuple[str, bytes, Node | None, str]] = [("", tree.digest, None, "")]
@@ -216,7 +216,7 @@ def file_name(key: str) -> bytes:
 def head_of(data: bytes) -> MemoryFile:
     """The header of a text; an empty one where it cannot be read."""
     try:
-        return head(data)
+        return parse_fields(data)
     except FormatError:
         return MemoryFile({}, "")
 

@@ -12,17 +12,17 @@ import msgspec
 
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.bundle.timeline import segment_lines
-from ipfsmem.causal.authorship import carried
+from ipfsmem.causal.authorship import of_when_copied
 from ipfsmem.causal.cards import (
     Card,
-    Ident,
     Kind,
+    ProjectId,
     find_project,
-    followed,
     is_forgotten,
-    stack,
-    target,
+    read_order,
+    redirects,
     write_card,
+    write_target,
 )
 from ipfsmem.causal.entries import MemoryName, SegmentName, card_entry, memory_entry, parse_entry
 from ipfsmem.causal.value import FORGOTTEN, Entry, decode_entry
@@ -109,7 +109,7 @@ class Scopes:
             if self._leads is not None and self._leads[0] == version:
                 return self._leads[1]
             cards = self.cards()
-            leads = followed(cards)
+            leads = redirects(cards)
             absent = [held for token, held in self._known.items() if token not in cards]
             # A card that is not fetched may come without any entry's changing.
             waits = any(FORGOTTEN.encode() not in text for text, _ in absent)
@@ -118,20 +118,20 @@ class Scopes:
 
     def stack(self, token: str) -> list[str]:
         """The scopes that are read for this one, the first goes before the next."""
-        return stack(token, self._onward()) if token else [""]
+        return read_order(token, self._onward()) if token else [""]
 
     def target(self, token: str) -> str:
         """Where a new write meant for this scope goes."""
-        return target(token, self._onward()) if token else ""
+        return write_target(token, self._onward()) if token else ""
 
-    def find(self, idents: Iterable[Ident]) -> list[str]:
+    def find(self, idents: Iterable[ProjectId]) -> list[str]:
         """The scopes whose card has one of these ids or remotes."""
         return find_project(self.cards(), idents)
 
     # -- changing ----------------------------------------------------------------------------------------------
 
     def make(
-        self, token: str, *, title: str | None = None, kind: Kind = "workspace", ids: Iterable[Ident] = ()
+        self, token: str, *, title: str | None = None, kind: Kind = "workspace", ids: Iterable[ProjectId] = ()
     ) -> Scope:
         """Make a scope. Raises KeyNameError, UsageError when it is there, NotFoundError when it is forgotten, LimitError."""
         check_scope(token)
@@ -152,8 +152,8 @@ class Scopes:
         *,
         title: str | None = None,
         kind: Kind | None = None,
-        add: Iterable[Ident] = (),
-        drop: Iterable[Ident] = (),
+        add: Iterable[ProjectId] = (),
+        drop: Iterable[ProjectId] = (),
         into: str | None = None,
         stay: bool = False,
     ) -> Scope:
@@ -180,7 +180,10 @@ class Scopes:
             if into is not None and (not known.get(into) or is_forgotten(known[into])):
                 raise NotFoundError(f"there is no scope {into}", hint="List them with: ipfsmem scope list")
             others = {scope: card for scope, card in self.cards().items() if scope != token}
-            if into is not None and target(into, followed({**others, token: Card(title=token)})) == token:
+            if (
+                into is not None
+                and write_target(into, redirects({**others, token: Card(title=token)})) == token
+            ):
                 raise UsageError(
                     f"{into} is {token} already, so {token} cannot be {into} too",
                     hint=f"Take that back first: ipfsmem scope into {into} --stay",
@@ -273,7 +276,7 @@ class Scopes:
         for sibling in reversed(siblings(held)):
             if sibling.body in here:
                 continue
-            words = {carried(dot, held[dot], self.replica.is_mine) for dot in sibling.dots}
+            words = {of_when_copied(dot, held[dot], self.replica.is_mine) for dot in sibling.dots}
             data = self.replica.store.body(name, held[sibling.dots[0]])
             if data is None:
                 missing += 1

@@ -158,7 +158,7 @@ def _in_text(name: str, text: str) -> list[_Met]:
     place, segment = entry_place(name), segment_name(name)
     lines = text.split("\n") if segment is not None else []
     found: list[_Met] = []
-    for finding in secrets.scan(text):
+    for finding in secrets.find_secrets(text):
         where = f"line {finding.line}" if segment is None else _event(lines[finding.line - 1], segment.dev)
         suspect = Suspect(place, where, finding.kind)
         mark = sha256(text[finding.start : finding.end].encode("utf-8", "replace")).hexdigest()[:32]

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ipfsmem.bundle.timeline import event_line, stacked
+from ipfsmem.bundle.timeline import event_line, union_of_scopes
 from ipfsmem.device.events import Timeline
 from ipfsmem.memories.memories import Listed, Memories
 from ipfsmem.memories.readings import Reading
@@ -66,4 +66,4 @@ class Stack:
                 found.append(Timeline(part.replica, part.scope).events(days, held=held[part.scope]))
                 for event in found[-1]:
                     sources.setdefault(event_line(event), part.scope)
-        return [Noted(sources[event_line(event)], event) for event in stacked(*found)]
+        return [Noted(sources[event_line(event)], event) for event in union_of_scopes(*found)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ipfsmem.causal.authorship import carried
+from ipfsmem.causal.authorship import of_when_copied
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import FORGOTTEN, Value
 from ipfsmem.device.last_change import last_change, note_change
@@ -72,12 +72,12 @@ def _put_back(
         )
     if len(texts) == 1 and not forgotten:
         ((dot, value),) = texts.items()
-        of = carried(dot, value, mine)
+        of = of_when_copied(dot, value, mine)
         change.put(name, bodies[dot] or b"", came, of=of, promoted=not of)
         return
     # Several texts stand beside each other as before, with what they were made from: what was merged is merged again.
     for dot, value in texts.items():
-        change.again(name, msgspec.structs.replace(value, of=carried(dot, value, mine)))
+        change.again(name, msgspec.structs.replace(value, of=of_when_copied(dot, value, mine)))
     if forgotten:
         change.forget(name, came)
     else:

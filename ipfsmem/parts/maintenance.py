@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from ipfsmem.causal.clock import hlc_ms, put_right
-from ipfsmem.config import Keep
+from ipfsmem.causal.clock import corrected_hlc, hlc_ms
+from ipfsmem.config import RetentionRule
 from ipfsmem.device.identity import change_passphrase, passphrase_protected
 from ipfsmem.device.state import Frame
 from ipfsmem.device.tables import meta
@@ -90,7 +90,7 @@ class MemoryMaintenance:
         places = self._syncing.published_at()
         return await collect(self._replica, places.open, rules, progress, not_opened=places.not_opened)
 
-    def gc_daily(self, keep: Keep | None) -> None:
+    def gc_daily(self, keep: RetentionRule | None) -> None:
         """Let superseded roots go once a day, with a sync, and keep what `keep` says; None: only `gc` lets go."""
         self._replica.save_config(msgspec.structs.replace(self._replica.config, collect=keep))
 
@@ -114,7 +114,7 @@ class MemoryMaintenance:
         """
         with self._replica.transaction():
             frame = self._replica.store.frame
-            right = put_right(frame.hlc, self._replica.world.now())
+            right = corrected_hlc(frame.hlc, self._replica.world.now())
             if right is None:
                 raise UsageError(
                     "this device's writes are dated at most a day ahead of this machine's clock: nothing has to be put right",

@@ -9,7 +9,15 @@ from ipfsmem.device.tables import meta
 from ipfsmem.errors import NotFoundError
 from ipfsmem.memories.readings import Reading, Seen
 from ipfsmem.parts.open_memory import OpenMemory
-from ipfsmem.published.history import Change, DiffLine, LogEntry, changes, find_root, log, open_past
+from ipfsmem.published.history import (
+    ChangeKind,
+    LogEntry,
+    MemoryChange,
+    entry_changes,
+    find_root,
+    open_past,
+    published_log,
+)
 from ipfsmem.published.versions import History, find_text, history
 
 list_ = list  # `MemoryVersions.list` hides the builtin inside the class
@@ -26,7 +34,7 @@ class MemoryVersions:
     def list(self) -> list_[LogEntry]:
         """The roots that this device knows, newest first."""
         with self._replica.reading():
-            return log(self._replica)
+            return published_log(self._replica)
 
     def of(self, key: str) -> History:
         """Every text of a memory that this device can find, now and in the roots that it keeps, the newest first."""
@@ -47,7 +55,7 @@ class MemoryVersions:
         self._open.show(key, self._memories.scope)
         return written
 
-    def diff(self, root_a: str | None = None, root_b: str | None = None) -> list_[DiffLine]:
+    def diff(self, root_a: str | None = None, root_b: str | None = None) -> list_[MemoryChange]:
         """Memories that differ between two states: `root_a` (None: the root published last) and `root_b` (None: now)."""
         with self._replica.transaction():
             before = open_past(self._replica, published_root(self._replica, root_a)).tree
@@ -56,7 +64,7 @@ class MemoryVersions:
             else:
                 after = open_past(self._replica, find_root(self._replica, root_b)).tree
             lines = []
-            for change in changes(before, after):
+            for change in entry_changes(before, after):
                 name = memory_name(change.name)
                 if name is None:
                     continue
@@ -64,8 +72,8 @@ class MemoryVersions:
                 old = there.whole_view(name.key, change.before).data
                 new = there.whole_view(name.key, change.after).data
                 if old != new:
-                    kind: Change = "added" if old is None else "removed" if new is None else "changed"
-                    lines.append(DiffLine(entry_place(change.name), kind, old, new))
+                    kind: ChangeKind = "added" if old is None else "removed" if new is None else "changed"
+                    lines.append(MemoryChange(entry_place(change.name), kind, old, new))
             return lines
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from ipfsmem.causal.tree import Difference, Tree, diff, open_tree
+from ipfsmem.causal.tree import Difference, StateTree, diff, open_tree
 from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.content.car import Writable, write_car
 from ipfsmem.content.cid import CID, DAG_PB, parse_cid
@@ -22,8 +22,8 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import heads
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
 from ipfsmem.published.commit import Commit
-from ipfsmem.published.opening import open_root
-from ipfsmem.published.reader import node_reader, read_root
+from ipfsmem.published.root_reader import node_reader, read_root
+from ipfsmem.published.root_verification import open_root
 
 
 class LogEntry(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class LogEntry(msgspec.Struct, frozen=True):
     own: bool
 
 
-def log(replica: Replica) -> list[LogEntry]:
+def published_log(replica: Replica) -> list[LogEntry]:
     """Every root this device knows; `at_ms` is when it was first seen here (milliseconds since 1970 UTC)."""
     return [
         LogEntry(row.root, row.device, row.number, row.seen, row.digest, row.device == replica.device.id)
@@ -45,15 +45,15 @@ def log(replica: Replica) -> list[LogEntry]:
     ]
 
 
-class Past(msgspec.Struct, frozen=True):
+class PastState(msgspec.Struct, frozen=True):
     """An older state: its commit and its tree."""
 
     root: CID
     commit: Commit
-    tree: Tree
+    tree: StateTree
 
 
-def open_past(replica: Replica, cid: CID) -> Past:
+def open_past(replica: Replica, cid: CID) -> PastState:
     """A published root out of this device's own blocks.
 
     Raises NotFoundError when it, or a part of it, is not kept here.
@@ -81,14 +81,14 @@ def open_past(replica: Replica, cid: CID) -> Past:
     def load(prefix: str, digest: bytes) -> bytes:
         return codec.open_node(prefix, commit.ek, drive(read(prefix), blocks))
 
-    return Past(cid, commit, open_tree(bytes.fromhex(commit.state), load))
+    return PastState(cid, commit, open_tree(bytes.fromhex(commit.state), load))
 
 
 def find_root(replica: Replica, text: str) -> CID:
     """A root by its CID, or by the beginning of one in the log. Raises UsageError, NotFoundError."""
     if not text:
         raise UsageError("no version is named", hint="See: ipfsmem log.")
-    roots = [entry.root for entry in log(replica) if entry.root.startswith(text)]
+    roots = [entry.root for entry in published_log(replica) if entry.root.startswith(text)]
     if len(roots) == 1:
         return parse_cid(roots[0])
     if len(roots) > 1:
@@ -99,7 +99,7 @@ def find_root(replica: Replica, text: str) -> CID:
         raise NotFoundError(f"no version {text} is known on this device", hint="See: ipfsmem log.") from None
 
 
-class Changed(msgspec.Struct, frozen=True):
+class EntryChange(msgspec.Struct, frozen=True):
     """One entry that differs between two states."""
 
     name: str
@@ -107,26 +107,26 @@ class Changed(msgspec.Struct, frozen=True):
     after: Entry
 
 
-def changes(before: Tree, after: Tree) -> list[Changed]:
+def entry_changes(before: StateTree, after: StateTree) -> list[EntryChange]:
     """What lies between two states."""
 
     def entry(difference: Difference, text: bytes | None) -> Entry:
         return {} if text is None else decode_entry(difference.name, text)
 
     return sorted(
-        (Changed(d.name, entry(d, d.mine), entry(d, d.theirs)) for d in diff(before, after)),
+        (EntryChange(d.name, entry(d, d.mine), entry(d, d.theirs)) for d in diff(before, after)),
         key=lambda c: c.name,
     )
 
 
-Change = Literal["added", "changed", "removed"]
+ChangeKind = Literal["added", "changed", "removed"]
 
 
-class DiffLine(msgspec.Struct, frozen=True):
+class MemoryChange(msgspec.Struct, frozen=True):
     """One memory that differs between two states, as it is shown in each."""
 
     key: str
-    change: Change
+    change: ChangeKind
     before: bytes | None
     after: bytes | None
 

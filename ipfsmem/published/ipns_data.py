@@ -15,7 +15,7 @@ _MAX_INT: Final = 2**63 - 1
 _MAX_DEPTH: Final = 16
 
 
-class Signed(NamedTuple):
+class RecordData(NamedTuple):
     """The five fields; `value` and `validity` are bytes, `ttl` is in nanoseconds."""
 
     value: bytes
@@ -39,7 +39,7 @@ def encode(value: bytes, validity: bytes, sequence: int, ttl: int) -> bytes:
     )
 
 
-def decode(data: bytes) -> Signed:
+def decode(data: bytes) -> RecordData:
     """Read the map. Fields that are not ours are skipped; a missing, doubled or mistyped one raises FormatError."""
     major, count, position = _read_head(data, 0)
     if major != 5:
@@ -69,10 +69,10 @@ def decode(data: bytes) -> Signed:
             found[key] = argument
     if position != len(data):
         raise FormatError("bytes follow the data of an IPNS record")
-    return _signed(found)
+    return _record_data(found)
 
 
-def _signed(found: dict[str, int | bytes]) -> Signed:
+def _record_data(found: dict[str, int | bytes]) -> RecordData:
     for key in _KEYS:
         if key not in found:
             raise FormatError(f"the data of an IPNS record has no {key}")
@@ -85,7 +85,7 @@ def _signed(found: dict[str, int | bytes]) -> Signed:
         and isinstance(sequence, int)
         and isinstance(ttl, int)
     ):
-        return Signed(value, validity, kind, sequence, ttl)
+        return RecordData(value, validity, kind, sequence, ttl)
     raise FormatError("the data of an IPNS record has a field of another type")
 
 

@@ -59,7 +59,7 @@ class Record(msgspec.Struct, frozen=True):
     public_key: bytes | None  #: the key inside the record, raw 32 bytes; usually absent with Ed25519
     encoded: bytes  #: the whole record as it was read
 
-    def ran_out(self, now: int) -> bool:
+    def has_expired(self, now: int) -> bool:
         """Whether it is no longer good at `now`, nanoseconds since 1970-01-01 UTC."""
         return now >= self.validity
 
@@ -88,7 +88,7 @@ def make_record(
     UsageError for values that no record can hold.
     """
     try:
-        split_value(value)
+        value_target(value)
     except FormatError as error:
         raise UsageError(str(error)) from None
     if not 0 <= sequence <= MAX_SEQUENCE:
@@ -167,17 +167,17 @@ def _verified(name: str, encoded: bytes) -> Record:
     return record
 
 
-def select(records: Iterable[Record]) -> Record | None:
+def newest_record(records: Iterable[Record]) -> Record | None:
     """The record that counts: greatest sequence, then longest life, then greatest bytes (so all agree)."""
-    return max(records, key=order, default=None)
+    return max(records, key=record_order, default=None)
 
 
-def order(record: Record) -> tuple[int, int, bytes]:
-    """What `select` compares; greater is newer."""
+def record_order(record: Record) -> tuple[int, int, bytes]:
+    """What `newest_record` compares; greater is newer."""
     return record.sequence, record.validity, record.encoded
 
 
-def split_value(value: str) -> CID | str:
+def value_target(value: str) -> CID | str:
     """Where a value points: the CID of `/ipfs/<cid>`, or the canonical name of `/ipns/<name>`.
 
     Only these two forms count for us; a path behind them, or another form, raises FormatError.
@@ -194,7 +194,7 @@ def canonical_name(name: str) -> str:
     return ipns_name(public_of_ipns_name(name))
 
 
-def _check_v1(numbers: dict[int, int], texts: dict[int, bytes], signed: ipns_data.Signed) -> None:
+def _check_v1(numbers: dict[int, int], texts: dict[int, bytes], signed: ipns_data.RecordData) -> None:
     # When a V1 value or signature is there, all V1 fields count, an absent one with protobuf's default; without
     # them a field that is there all the same must not contradict either.
     whole = _VALUE in texts or _SIG1 in texts

@@ -11,14 +11,14 @@ from typing import Literal
 
 import msgspec
 
-from ipfsmem.causal.authorship import carried
+from ipfsmem.causal.authorship import of_when_copied
 from ipfsmem.causal.clock import ZERO
 from ipfsmem.causal.value import Entry, Value, decode_entry
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.readings import Reading
-from ipfsmem.published.history import find_root, log, open_past
+from ipfsmem.published.history import find_root, open_past, published_log
 
 #: Digits of a text's SHA-256 that at least name it.
 LEAST = 8
@@ -117,7 +117,7 @@ def find_text(memories: Memories, key: str, root: str | None, text: str | None) 
                 if value.body is not None and value.body.startswith(text.lower()) and value.body not in found:
                     data = replica.store.body(name, value)
                     if data is not None:
-                        found[value.body] = data, carried(dot, value, replica.is_mine)
+                        found[value.body] = data, of_when_copied(dot, value, replica.is_mine)
     if len(found) > 1:
         raise UsageError(f"{len(found)} texts of {key} begin with {text}", hint="Give more of the SHA-256.")
     for one in found.values():
@@ -131,7 +131,7 @@ def _of_shown(memories: Memories, key: str, root: str) -> str:
         text = open_past(replica, find_root(replica, root)).tree.get(name)
         entry = decode_entry(name, text) if text is not None else {}
         dot = memories.view(key, entry).dot
-        return carried(dot, entry[dot], replica.is_mine) if dot in entry and dot is not None else ""
+        return of_when_copied(dot, entry[dot], replica.is_mine) if dot in entry and dot is not None else ""
 
 
 def _states(replica: Replica, name: str, here: Entry) -> Iterator[tuple[str | None, Entry | None]]:
@@ -139,7 +139,7 @@ def _states(replica: Replica, name: str, here: Entry) -> Iterator[tuple[str | No
     yield None, here
     if replica.vault_tag is None:
         return
-    for line in log(replica):
+    for line in published_log(replica):
         try:
             text = open_past(replica, find_root(replica, line.root)).tree.get(name)
         except IpfsmemError:

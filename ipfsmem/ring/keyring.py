@@ -28,7 +28,7 @@ from ipfsmem.ring.statements import (
     open_envelope,
     restore_envelope,
 )
-from ipfsmem.seal.objects import EK_BYTES, OVERHEAD, RING_BODY, EpochKey, Sealer, epoch_key, pad
+from ipfsmem.seal.objects import EK_BYTES, OVERHEAD, RING_BODY, EpochKey, Sealer, epoch_key, padded_size
 from ipfsmem.seal.primitives import box_open, x25519_public
 from ipfsmem.wallet.root_keys import vault_tag
 
@@ -262,7 +262,7 @@ class Ring:
         hidden = sum(_envelope_size(st) for st in self.statements if not st.public)
         if not self.plain:
             text = hidden + sum(map(_key_size, self.keys)) + 20
-            hidden = _b64_size(pad(4 + text) + OVERHEAD)
+            hidden = _b64_size(padded_size(4 + text) + OVERHEAD)
         return shown + hidden + 90
 
     def _used_by_others(self) -> float:

@@ -88,7 +88,7 @@ def _prk(ek: bytes, vault_tag: bytes) -> bytes:
     return hkdf_extract(vault_tag, ek)
 
 
-def pad(n: int) -> int:
+def padded_size(n: int) -> int:
     """The bucket, in bytes, that a text of `n` bytes is filled up to (format section 3).
 
     The next power of two from 512 to 8192; above that Padmé (Nikitin et al., PoPETs 2019(4)).
@@ -102,13 +102,13 @@ def pad(n: int) -> int:
     return (n + mask) & ~mask
 
 
-def shorter(payload: bytes) -> bytes | None:
+def deflate_if_smaller(payload: bytes) -> bytes | None:
     """`payload` as a raw deflate stream when that gives a smaller object, else None (format section 3)."""
-    plain = pad(_LENGTH + len(payload))
+    plain = padded_size(_LENGTH + len(payload))
     if plain == _MIN_BUCKET or len(payload) > MAX_INFLATED:
         return None
     stream = deflate(payload)
-    return stream if pad(_LENGTH + len(stream)) < plain else None
+    return stream if padded_size(_LENGTH + len(stream)) < plain else None
 
 
 class ObjectKey:
@@ -162,14 +162,14 @@ class Sealer:
         return self._seal(kind, ctx, payload, 0)
 
     def seal_deflated(self, ctx: bytes | str, stream: bytes) -> bytes:
-        """The sealed memory whose text `shorter` gave as this stream. Opening it gives the text again."""
+        """The sealed memory whose text `deflate_if_smaller` gave as this stream. Opening it gives the text again."""
         return self._seal(MEMORY, ctx, stream, _DEFLATED)
 
     def _seal(self, kind: int, ctx: bytes | str, data: bytes, form: int) -> bytes:
         key = self._keys.get(kind) or self._derive(kind)
         aad = key.aad(_context(ctx))
         size = _LENGTH + len(data)
-        bucket = pad(size)
+        bucket = padded_size(size)
         if bucket + OVERHEAD > MAX_OBJECT:
             raise LimitError(f"{len(data)} bytes are too many for one sealed object of {MAX_OBJECT} bytes")
         text = (form | len(data)).to_bytes(_LENGTH, "big") + data + bytes(bucket - size)
@@ -197,7 +197,7 @@ class Sealer:
         # Bitwise on purpose: every check is made whatever the others say.
         good = (
             hmac.compare_digest(key.nonce(aad, text), nonce)
-            & (len(text) == pad(end))
+            & (len(text) == padded_size(end))
             & (not text[end:].strip(b"\x00"))
         )
         if not good:
@@ -205,7 +205,7 @@ class Sealer:
         payload = text[_LENGTH:end]
         if deflated:
             payload = inflate(payload)
-            if pad(_LENGTH + len(payload)) <= len(text):
+            if padded_size(_LENGTH + len(payload)) <= len(text):
                 raise OpenError
         return payload
 

@@ -12,7 +12,7 @@ from ipfsmem.content.cid import CID
 from ipfsmem.device.tables import heads as known_heads
 from ipfsmem.device.tables import marks
 from ipfsmem.device.tables.marks import MarkRow
-from ipfsmem.published.opening import Head
+from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.labels import label_and_id
 from ipfsmem.sync.identity import stranger_to_itself
 from ipfsmem.sync.run import Run

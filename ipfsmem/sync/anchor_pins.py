@@ -16,7 +16,7 @@ from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.reader import Reader
-from ipfsmem.content.tree import Tree, build_tree
+from ipfsmem.content.tree import BuiltTree, build_tree
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import FormatError, ProviderError, ProviderRefused
 from ipfsmem.provider.contract import Pin, Provider, same_root
@@ -44,13 +44,13 @@ class AnchorRoot(msgspec.Struct, frozen=True):
     keyring: bytes
     records: dict[str, bytes]
 
-    def tree(self) -> Tree:
+    def tree(self) -> BuiltTree:
         """The root as it is published: one for each set of records, so all devices make the same."""
         files = {name + SUFFIX: record for name, record in self.records.items()}
         return build_tree({RING: self.keyring, **files})
 
 
-def ring_tree(keyring: bytes) -> Tree:
+def ring_tree(keyring: bytes) -> BuiltTree:
     """The root that an anchor's record names: a folder with nothing but these bytes."""
     return build_tree({RING: keyring})
 
@@ -216,7 +216,7 @@ async def _bring_to(run: Run, provider: Provider, anchor: bytes) -> None:
         run.replica.db.set_meta(meta.ANCHOR_PINS, msgspec.json.encode(noted))
 
 
-async def _pin(run: Run, provider: Provider, tree: Tree, name: str) -> None:
+async def _pin(run: Run, provider: Provider, tree: BuiltTree, name: str) -> None:
     holders = [provider] if provider.capabilities.put else [p for p in run.providers if p.capabilities.put]
     answered = tree.cid
     for holder in holders[:1]:

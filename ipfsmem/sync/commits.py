@@ -21,7 +21,7 @@ from ipfsmem.device.state import Frame, located
 from ipfsmem.device.tables import heads, marks, meta, pairs
 from ipfsmem.device.writing import seal_entry, sign_entry
 from ipfsmem.published.commit import Commit, SignedCommit, make_commit, plain_commit, seal_commit
-from ipfsmem.published.opening import Head
+from ipfsmem.published.root_verification import Head
 from ipfsmem.seal.objects import Sealer
 from ipfsmem.sync.lost_objects import note_whole, recount_when_due
 

@@ -24,8 +24,8 @@ from ipfsmem.errors import (
     SealError,
 )
 from ipfsmem.provider.contract import Provider
-from ipfsmem.published.opening import Opened, open_root
-from ipfsmem.published.reader import RootFiles, read_root
+from ipfsmem.published.root_reader import RootFiles, read_root
+from ipfsmem.published.root_verification import VerifiedRoot, open_root
 from ipfsmem.ring.authority import RANK_ROOT
 from ipfsmem.ring.drop_rules import MAX_HEIRS
 from ipfsmem.ring.keyring import WARN_FROM, Ring, parse_keyring
@@ -438,7 +438,7 @@ def _use(search: Search, root: CID, files: RootFiles, anchor: bool) -> IpfsmemEr
     return None
 
 
-def _keep_ring(search: Search, opened: Opened) -> None:
+def _keep_ring(search: Search, opened: VerifiedRoot) -> None:
     """Join what a root shows to our ring, and say when a revoke of somebody who is a member again went with that."""
     replica, before = search.run.replica, search.run.replica.ring
     after = (opened.ring if before is None else before.join(opened.shown)).with_spare(opened.spare)

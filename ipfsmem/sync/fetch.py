@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ipfsmem.content.cid import CID, DAG_PB, RAW
 from ipfsmem.content.dagpb import decode_node
-from ipfsmem.content.limits import OWN
+from ipfsmem.content.limits import OWN_LIMITS
 from ipfsmem.content.verify import verify_block
 from ipfsmem.device.bulk import read_blocks
 from ipfsmem.device.database import Database
@@ -29,7 +29,7 @@ BATCH = 2_000
 #: Bytes that are held at once of an answer, or of objects that are asked for together, before they are kept.
 HELD_MAX = 64 * 1024 * 1024
 #: Bytes of one answer with a whole tree that are looked at; what lies beyond is asked for as usual.
-WHOLE_MAX = OWN.total_bytes
+WHOLE_MAX = OWN_LIMITS.total_bytes
 
 
 class Fetcher:
@@ -132,7 +132,7 @@ class Fetcher:
             try:
                 async for cid, data in provider.get_dag(root):
                     size += len(data)
-                    if size > WHOLE_MAX or len(wanted) > OWN.blocks:
+                    if size > WHOLE_MAX or len(wanted) > OWN_LIMITS.blocks:
                         break
                     if cid in wanted:
                         spare += len(data)

@@ -15,8 +15,8 @@ import msgspec
 
 from ipfsmem.bundle.timeline import day_of, lines_of, parse_lines, segment_lines
 from ipfsmem.causal.entries import memory_entry, memory_name, segment_name
-from ipfsmem.causal.own_copies import adopt_fork, equivocation
-from ipfsmem.causal.state import Change, State, clashes_of, seen_counts
+from ipfsmem.causal.own_copies import adopt_fork, equivocating_devices
+from ipfsmem.causal.state import EntryDifference, State, clashes_of, counts_of
 from ipfsmem.causal.value import MAX_DOTS, Entry, Value, same_identity
 from ipfsmem.device.events import append_moved
 from ipfsmem.device.others_texts import note_others
@@ -24,21 +24,24 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import Frame
 from ipfsmem.device.writing import Writing, sign_entry
 from ipfsmem.errors import LimitError, NotFoundError
-from ipfsmem.published.opening import Head
+from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.keyring import Ring
 
 #: Characters of a key that stay before the hash of a text that stands beside it.
 _STEM: Final = 40
 
 
-def forked_devices(changes: Iterable[Change], head: Head, replica: Replica) -> set[str]:
+def forked_devices(changes: Iterable[EntryDifference], head: Head, replica: Replica) -> set[str]:
     """Devices of which this head shows another copy than we joined: two r at one n, or one dot with two identities.
 
     A dot names one write of one entry, so the same dot in two entries is two identities as well.
     """
     store = replica.store
-    here = [Change(change.name, store.entry(change.name), change.theirs) for change in changes]
-    return {*equivocation(store.frame.seen, head.ctx), *(clash.dot[:16] for clash in clashes_of(here))}
+    here = [EntryDifference(change.name, store.entry(change.name), change.theirs) for change in changes]
+    return {
+        *equivocating_devices(store.frame.seen, head.ctx),
+        *(clash.dot[:16] for clash in clashes_of(here)),
+    }
 
 
 def settled(ring: Ring, device: str) -> bool:
@@ -70,7 +73,7 @@ class Adopted(msgspec.Struct, frozen=True):
     person is told: the entries that were written as they were before, keys under which texts stand beside the one where there
     was no room, and entries that lost something."""
 
-    left: list[Change]
+    left: list[EntryDifference]
     lines: list[tuple[str, bytes]]
     before: dict[str, Entry]
     beside: list[str]
@@ -86,7 +89,7 @@ def adopt_orphans(replica: Replica, devices: set[str], *, unsure: bool) -> Adopt
         name: entry for name, entry in replica.store.entries() if any(dot[:16] in devices for dot in entry)
     }
     wait = {name for name in entries if unsure and _lacks(replica, name, entries[name], devices)}
-    changes = [Change(name, entry, {}) for name, entry in entries.items() if name not in wait]
+    changes = [EntryDifference(name, entry, {}) for name, entry in entries.items() if name not in wait]
     adopted = adopt(replica, changes, {}, devices)
     gone = devices - {dot[:16] for name in wait for dot in entries[name]}
     frame = replica.store.frame
@@ -97,7 +100,7 @@ def adopt_orphans(replica: Replica, devices: set[str], *, unsure: bool) -> Adopt
     return adopted
 
 
-def lacks_what_moves(replica: Replica, changes: Iterable[Change], devices: Set[str]) -> bool:
+def lacks_what_moves(replica: Replica, changes: Iterable[EntryDifference], devices: Set[str]) -> bool:
     """Whether a join of a fork of `devices` would move lines, or texts for which there is no room, that are not at hand."""
     own = replica.device.id
     for change in changes:
@@ -119,12 +122,14 @@ def _lacks(replica: Replica, name: str, entry: Entry, devices: Set[str]) -> bool
     )
 
 
-def adopt_head(replica: Replica, changes: list[Change], head: Head, devices: set[str]) -> Adopted:
+def adopt_head(replica: Replica, changes: list[EntryDifference], head: Head, devices: set[str]) -> Adopted:
     """Make a held head joinable; it never fails: see `adopt`."""
-    return adopt(replica, changes, seen_counts(head.ctx), devices)
+    return adopt(replica, changes, counts_of(head.ctx), devices)
 
 
-def adopt(replica: Replica, changes: list[Change], ctx: dict[str, int], devices: set[str]) -> Adopted:
+def adopt(
+    replica: Replica, changes: list[EntryDifference], ctx: dict[str, int], devices: set[str]
+) -> Adopted:
     """Write the differing texts of `devices` under our own dots, and those for which there is no room under keys made from
     them. Whatever they signed, the rest goes on: a text or a line that cannot be kept is left out, and named.
     """
@@ -132,7 +137,7 @@ def adopt(replica: Replica, changes: list[Change], ctx: dict[str, int], devices:
     mine: dict[str, Entry] = {}
     theirs: dict[str, Entry] = {}
     lines: list[tuple[str, bytes]] = []
-    left: list[Change] = []
+    left: list[EntryDifference] = []
     lost: list[str] = []
     segments: dict[str, Entry] = {}
     for change in changes:
@@ -144,7 +149,7 @@ def adopt(replica: Replica, changes: list[Change], ctx: dict[str, int], devices:
             kept, more, whole = _one_segment(replica, change.name, ours, change.theirs)
             lines += [(segment.scope, line) for line in more]
             segments[change.name] = kept
-            left.append(Change(change.name, kept, kept))
+            left.append(EntryDifference(change.name, kept, kept))
             if not whole:
                 lost.append(change.name)
         else:
@@ -161,7 +166,7 @@ def adopt(replica: Replica, changes: list[Change], ctx: dict[str, int], devices:
         note_others(replica, taken)
         store.apply(taken | segments, Frame(after.ctx, frame.seen, frame.hlc))
     beside, without, untouched = _put_beside(replica, crowded)
-    left += [Change(name, store.entry(name), others.entries.get(name, {})) for name in theirs]
+    left += [EntryDifference(name, store.entry(name), others.entries.get(name, {})) for name in theirs]
     was = {**untouched, **{name: mine[name] for name in taken}}
     return Adopted(left, lines, was, beside, sorted({*lost, *without}))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ipfsmem.bundle.program_events import MOVED, Move, later, read_move
+from ipfsmem.bundle.program_events import MOVED, Move, newer_move, read_move
 from ipfsmem.bundle.timeline import segment_events
 from ipfsmem.causal.entries import segment_name
 from ipfsmem.device.replica import Replica
@@ -31,14 +31,14 @@ def learn(replica: Replica, entries: Iterable[str]) -> None:
             for event in segment_events(text):
                 move = read_move(event)
                 if move is not None and move.by == segment.dev:
-                    found = later(found, move)
+                    found = newer_move(found, move)
     if found is not None:
         note(replica, found)
 
 
 def note(replica: Replica, move: Move) -> None:
     """Remember a record when no later one is known (inside a transaction)."""
-    newest = later(_newest(replica), move)
+    newest = newer_move(_newest(replica), move)
     replica.db.set_meta(meta.MOVED, replica.codec.seal_row(msgspec.json.encode(newest)))
 
 

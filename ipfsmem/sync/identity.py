@@ -12,8 +12,8 @@ import msgspec
 
 from ipfsmem.bundle.timeline import segment_lines
 from ipfsmem.causal.entries import parse_entry
-from ipfsmem.causal.own_copies import Held, check_own_pairs, lines_to_move, step_back, values_to_move
-from ipfsmem.causal.state import Change, State
+from ipfsmem.causal.own_copies import ValueToMove, drew_pair, lines_to_move, step_back, values_to_move
+from ipfsmem.causal.state import EntryDifference, State
 from ipfsmem.causal.value import Entry, verify_seen
 from ipfsmem.device.identity import Device
 from ipfsmem.device.replica import Replica
@@ -21,7 +21,7 @@ from ipfsmem.device.state import Frame
 from ipfsmem.device.tables import pairs
 from ipfsmem.device.writing import sign_entry
 from ipfsmem.errors import IpfsmemError
-from ipfsmem.published.opening import Head
+from ipfsmem.published.root_verification import Head
 from ipfsmem.ring import operations
 from ipfsmem.sync.report import UNLOCK, Notices
 
@@ -48,7 +48,7 @@ def stranger_to_itself(replica: Replica, heads: list[Head]) -> Head | None:
         # Where the ring has no key of this id, its signature was not looked at yet.
         if seen is not None and device.id in head.lacking:
             seen = seen if verify_seen(device.sign_public, vault, device.id, seen) else None
-        if seen is not None and not check_own_pairs(drawn, seen.n, seen.r):
+        if seen is not None and not drew_pair(drawn, seen.n, seen.r):
             found.append((seen.n, seen.r, head))
     return max(found, key=lambda item: item[:2])[2] if found else None
 
@@ -79,7 +79,7 @@ def last_pair(replica: Replica) -> int:
     return known.n if known is not None else 0
 
 
-def move_since(replica: Replica, old: str, common: int, published: list[Change]) -> list[Line]:
+def move_since(replica: Replica, old: str, common: int, published: list[EntryDifference]) -> list[Line]:
     """Move what was written since the counter `common`, which the other copy knows too (inside a transaction).
 
     `published` is how our own last head differs from what is here: its segments stay, further lines move. Returns the
@@ -114,11 +114,11 @@ class MovedValues(msgspec.Struct, frozen=True):
     the `whole` of what this join has to bring. `before`: the entries as they were."""
 
     lines: list[Line]
-    whole: list[Change]
+    whole: list[EntryDifference]
     before: dict[str, Entry]
 
 
-def move_values(replica: Replica, old: str, changes: list[Change]) -> MovedValues:
+def move_values(replica: Replica, old: str, changes: list[EntryDifference]) -> MovedValues:
     """Move what the other copy's head (described by `changes`) does not hold (inside a transaction).
 
     The old id's values go from here whole, so the join has to bring also those that the head holds as we did.
@@ -142,11 +142,11 @@ def move_values(replica: Replica, old: str, changes: list[Change]) -> MovedValue
         {name: sign_entry(replica, name, stepped.entries.get(name, {})) for name in entries},
         Frame(stepped.ctx, seen, frame.hlc),
     )
-    same = [Change(name, {}, entry) for name, entry in entries.items() if name not in differing]
+    same = [EntryDifference(name, {}, entry) for name, entry in entries.items() if name not in differing]
     return MovedValues(lines, [*changes, *same], entries)
 
 
-def _lines_left(replica: Replica, held: Held, there: Entry) -> list[Line]:
+def _lines_left(replica: Replica, held: ValueToMove, there: Entry) -> list[Line]:
     mine = replica.store.body(held.entry, held.value) or b""
     theirs: list[bytes] = []
     for value in there.values():

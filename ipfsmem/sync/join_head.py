@@ -11,17 +11,17 @@ from hashlib import sha256
 
 import msgspec
 
-from ipfsmem.causal.clock import ZERO, observed
+from ipfsmem.causal.clock import ZERO, hlc_after_seeing
 from ipfsmem.causal.entries import check_entry_name, entry_place
 from ipfsmem.causal.state import (
-    Change,
-    Choose,
+    ChooseLocation,
+    EntryDifference,
     check_covered,
-    fitting,
+    counts_of,
     join_changes,
     join_seen,
+    limit_values,
     location_chooser,
-    seen_counts,
 )
 from ipfsmem.causal.tree import Difference
 from ipfsmem.causal.value import (
@@ -41,7 +41,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import Frame, located
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import FormatError, SignatureError
-from ipfsmem.published.opening import Head
+from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.labels import label_and_id
 from ipfsmem.sync.fetch import HELD_MAX, Fetcher
 from ipfsmem.sync.report import MOST_NAMED, Progress
@@ -54,7 +54,7 @@ _PORTION = 512
 
 def checked(
     differences: Iterable[Difference], head: Head, replica: Replica, progress: Progress
-) -> list[Change]:
+) -> list[EntryDifference]:
     """Decode and check what differs. Raises FormatError, LimitError, SignatureError: the head is dropped.
 
     Values that we hold already need no second look (format section 7).
@@ -65,13 +65,13 @@ def checked(
 
 def _checked(
     differences: Iterable[Difference], head: Head, replica: Replica, progress: Progress
-) -> list[Change]:
-    counts = seen_counts(head.ctx)
+) -> list[EntryDifference]:
+    counts = counts_of(head.ctx)
     vault = replica.vault_tag
     assert vault is not None and replica.ring is not None
     keys = replica.ring.view.keys_of
     found = list(differences)
-    changes: list[Change] = []
+    changes: list[EntryDifference] = []
     unseen: list[tuple[str, str, Value]] = []
     where: dict[str, str] = {}
     for difference in found:
@@ -90,7 +90,7 @@ def _checked(
             if held is not None and held.s == value.s and same_identity(held, value):
                 continue
             unseen.append((name, dot, value))
-        changes.append(Change(name, mine, theirs))
+        changes.append(EntryDifference(name, mine, theirs))
 
     def signed(item: tuple[str, str, Value]) -> bool:
         name, dot, value = item
@@ -105,7 +105,7 @@ def _checked(
 
 
 async def fetch_objects(
-    changes: list[Change], replica: Replica, fetcher: Fetcher, progress: Progress
+    changes: list[EntryDifference], replica: Replica, fetcher: Fetcher, progress: Progress
 ) -> None:
     """Get the objects that joining needs and that are not here, a portion at a time: of new values, and of other locations.
 
@@ -156,28 +156,28 @@ class JoinedHead(msgspec.Struct, frozen=True):
     crowded: str
 
 
-def join(changes: list[Change], head: Head, replica: Replica) -> JoinedHead:
+def join(changes: list[EntryDifference], head: Head, replica: Replica) -> JoinedHead:
     """Join inside a transaction. Raises FormatError, with nothing changed, when a dot turns out to be two writes: whoever
     calls has looked for forks first."""
     with no_collection():
         return _join(changes, head, replica)
 
 
-def _join(changes: list[Change], head: Head, replica: Replica) -> JoinedHead:
+def _join(changes: list[EntryDifference], head: Head, replica: Replica) -> JoinedHead:
     store = replica.store
-    theirs_ctx = seen_counts(head.ctx)
+    theirs_ctx = counts_of(head.ctx)
     # The state may have moved on since the differences were read.
-    now_here = [Change(change.name, store.entry(change.name), change.theirs) for change in changes]
+    now_here = [EntryDifference(change.name, store.entry(change.name), change.theirs) for change in changes]
     epoch_of = _epoch_of(replica)
 
-    def choose(name: str) -> Choose:
+    def choose(name: str) -> ChooseLocation:
         return location_chooser(_passes(replica, name), epoch_of)
 
     assert replica.ring is not None
     let_in = replica.ring.view.let_in
     # With a part of the state that cannot be sealed nobody could publish or join any more.
     outcome = join_changes(
-        now_here, store.frame.ctx, theirs_ctx, choose, lambda entry: fitting(entry, let_in, MAX_VALUES)
+        now_here, store.frame.ctx, theirs_ctx, choose, lambda entry: limit_values(entry, let_in, MAX_VALUES)
     )
     if outcome.clashes:
         dots = ", ".join(clash.dot for clash in outcome.clashes)
@@ -198,7 +198,7 @@ def _join(changes: list[Change], head: Head, replica: Replica) -> JoinedHead:
     here = blocks_here(replica.db, (*bodies, *bases))
     now = replica.world.now()
     latest = max((value.h for entry in joined.values() for value in entry.values()), default=ZERO)
-    hlc = observed(store.frame.hlc, latest, now)
+    hlc = hlc_after_seeing(store.frame.hlc, latest, now)
     frame = Frame(outcome.ctx, join_seen(store.frame.seen, head.ctx), hlc)
     if joined or frame != store.frame:
         note_others(replica, joined)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ipfsmem.causal.entries import scope_of
-from ipfsmem.causal.state import Change
+from ipfsmem.causal.state import EntryDifference
 from ipfsmem.causal.tree import empty_tree
 from ipfsmem.causal.value import Entry
 from ipfsmem.content.fetch import drive_async
@@ -16,8 +16,8 @@ from ipfsmem.device.scopes import drop_own_segments
 from ipfsmem.device.tables import heads
 from ipfsmem.device.tables.heads import HeadRow
 from ipfsmem.errors import BlockError, DamagedError, IpfsmemError, NotFoundError, OpenError, ProviderError
-from ipfsmem.published.opening import Head
-from ipfsmem.published.reader import differences
+from ipfsmem.published.root_reader import differences
+from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.labels import distinct_label, label_of
 from ipfsmem.sync.changes import between, followed_by
 from ipfsmem.sync.explain import reason
@@ -62,7 +62,7 @@ async def read_and_join(work: JoinWork, head: Head) -> bool:
     return True
 
 
-async def read_changes(work: JoinWork, head: Head) -> list[Change]:
+async def read_changes(work: JoinWork, head: Head) -> list[EntryDifference]:
     """What differs between a head and us, checked, its objects fetched."""
     with work.run.replica.transaction():
         work.run.replica.store.checkpoint(folders=True)
@@ -86,7 +86,7 @@ async def read_changes(work: JoinWork, head: Head) -> list[Change]:
 
 
 def join_or_hold(
-    work: JoinWork, changes: list[Change], head: Head, moved: Mapping[str, Entry] | None = None
+    work: JoinWork, changes: list[EntryDifference], head: Head, moved: Mapping[str, Entry] | None = None
 ) -> bool:
     """Join a head, or hold it because another copy of a device, whose head was joined first, wrote something else (format
     section 5); whether it was joined. Inside a transaction.
@@ -139,7 +139,9 @@ def hold_until_settled(work: JoinWork, devices: Iterable[str], head: Head) -> bo
     return bool(in_use)
 
 
-def _adopt_fork(work: JoinWork, changes: list[Change], head: Head, devices: set[str]) -> Adopted | None:
+def _adopt_fork(
+    work: JoinWork, changes: list[EntryDifference], head: Head, devices: set[str]
+) -> Adopted | None:
     """Make a head joinable that another copy of `devices` made; None where that has to wait for texts."""
     # A device that is out is not waited for: it may have signed texts that never were.
     replica = work.run.replica
@@ -214,7 +216,7 @@ def _count_joined(work: JoinWork, joined: JoinedHead, before: Mapping[str, Entry
     work.kinds = followed_by(work.kinds, between(was, now))
 
 
-def _guard_mass_delete(work: JoinWork, changes: list[Change], by: str) -> None:
+def _guard_mass_delete(work: JoinWork, changes: list[EntryDifference], by: str) -> None:
     """Where the joins of one day took away more than a tenth of what somebody wrote, keep the root before them until a person
     lets it go (inside the transaction of the join). `by`: the device that published the head."""
     lost = note_taken(work.run.replica, changes)

@@ -17,7 +17,7 @@ from ipfsmem.causal.entries import entry_place
 from ipfsmem.device.others_texts import settle_persons
 from ipfsmem.device.tables import heads, reports
 from ipfsmem.device.tables.reports import ReportRow
-from ipfsmem.published.opening import Head, tops
+from ipfsmem.published.root_verification import Head, maximal_heads
 from ipfsmem.sync.changes import between, followed_by
 from ipfsmem.sync.discovery import discover_older
 from ipfsmem.sync.fork import adopt_orphans, orphans
@@ -66,7 +66,7 @@ async def _join_heads(work: JoinWork, heads: Iterable[Head]) -> None:
     """Join every head. A head whose content another one holds is not read once that other one was joined."""
     left = {head.root: head for head in heads}
     while left:
-        for head, below in tops(left.values()):
+        for head, below in maximal_heads(left.values()):
             del left[head.root]
             if not await read_and_join(work, head):
                 continue

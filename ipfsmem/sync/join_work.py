@@ -14,7 +14,7 @@ from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import heads
 from ipfsmem.errors import ProviderError
-from ipfsmem.published.opening import Head
+from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.labels import label_and_id
 from ipfsmem.sync.changes import Kinds
 from ipfsmem.sync.fork import Adopted

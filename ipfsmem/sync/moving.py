@@ -12,7 +12,7 @@ from ipfsmem.device.bulk import read_blocks
 from ipfsmem.device.tables import placed
 from ipfsmem.errors import ProviderError, ProviderRefused
 from ipfsmem.provider.contract import MAX_BATCH, Block, Provider, raw_reader
-from ipfsmem.published.live import live_set
+from ipfsmem.published.live_set import live_set
 from ipfsmem.sync.anchor_pins import check_anchor_pins, learn_unknown
 from ipfsmem.sync.collection import Rules, judge_here
 from ipfsmem.sync.guards import bring_out_guards, guarded, guards_at

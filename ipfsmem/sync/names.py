@@ -25,8 +25,8 @@ from ipfsmem.published.ipns_record import (
     MAX_VALIDITY,
     Record,
     make_record,
-    order,
-    split_value,
+    record_order,
+    value_target,
     verify_record,
 )
 from ipfsmem.sync.report import Notices
@@ -149,7 +149,7 @@ class Names:
                 continue
             self._there[channel.name, name] = encoded
             found = self._verified(name, encoded)
-            if found and (best is None or order(found) > order(best)):
+            if found and (best is None or record_order(found) > record_order(best)):
                 best = found
         if failures:
             if len(failures) == len(self._channels):
@@ -160,7 +160,7 @@ class Names:
             )
         if best is not None:
             self._records[name] = best.encoded
-            if best.ran_out(self._replica.world.now() * 1_000_000):
+            if best.has_expired(self._replica.world.now() * 1_000_000):
                 self._notices.say(
                     "expired",
                     "a device did not say for long that its newest version is still that; it was used all the same",
@@ -210,7 +210,7 @@ class Names:
     def offer(self, name: str, encoded: bytes) -> None:
         """Take a record that was found outside of the channels, when it is valid and greater than the one known."""
         best, found = self.known(name), self._verified(name, encoded)
-        if found is not None and (best is None or order(found) > order(best)):
+        if found is not None and (best is None or record_order(found) > record_order(best)):
             self._records[name] = encoded
 
     def sign(self, seed: bytes, public: bytes, value: str, life_ms: int, *, instead: bool = False) -> str:
@@ -330,6 +330,6 @@ class Names:
 def target(record: Record) -> CID | str:
     """The root that a record points at, or the name that it refers to."""
     try:
-        return split_value(record.value)
+        return value_target(record.value)
     except IpfsmemError as error:
         raise FormatError(f"a name points at something that is no version: {error}") from None

@@ -7,12 +7,12 @@ Format section 5. What moves to the new id is worked out in `identity`.
 from __future__ import annotations
 
 from ipfsmem.canonical import MAX_INT
-from ipfsmem.causal.state import Change
+from ipfsmem.causal.state import EntryDifference
 from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.device.events import append_moved
 from ipfsmem.device.tables import placed
 from ipfsmem.errors import IpfsmemError, ProviderError
-from ipfsmem.published.opening import Head
+from ipfsmem.published.root_verification import Head
 from ipfsmem.sync.commits import next_number
 from ipfsmem.sync.fork import forked_devices
 from ipfsmem.sync.identity import last_pair, move_since, move_values, new_identity
@@ -59,7 +59,7 @@ async def _become_another(work: JoinWork, stranger: Head | None, *, unknown: boo
     """
     old = work.run.replica.device.id
     shown = stranger or _own_head(work)
-    changes: list[Change] | None = None
+    changes: list[EntryDifference] | None = None
     if shown is not None:
         try:
             changes = await read_changes(work, shown)

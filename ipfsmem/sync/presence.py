@@ -27,7 +27,7 @@ from ipfsmem.device.root_folders import objects_not_here
 from ipfsmem.device.tables import folders, nodes, objects, presence
 from ipfsmem.errors import BlockError, FormatError, IpfsmemError, LimitError, ProviderError
 from ipfsmem.provider.contract import MAX_BATCH, Provider, lister, raw_reader
-from ipfsmem.published.live import Live, live_set
+from ipfsmem.published.live_set import LiveSet, live_set
 from ipfsmem.sync.report import Progress, no_progress
 from ipfsmem.sync.sending import new_blocks
 from ipfsmem.sync.times import DAY_MS, HOUR_MS, passed
@@ -141,7 +141,7 @@ class Checker:
         self._known = known
         self._progress = progress
         self._raw = raw_reader(provider)
-        self._live: Live | None = None
+        self._live: LiveSet | None = None
         self._absent: dict[CID, None] = {}
         self._present: set[CID] = set()
         #: Whether this look is one of those that go beyond what is new.
@@ -154,7 +154,7 @@ class Checker:
         self._served = set(served)
 
     @property
-    def live(self) -> Live:
+    def live(self) -> LiveSet:
         """The live set; walked once."""
         if self._live is None:
             found = live_set(self._replica.db, self._root, self._rings)

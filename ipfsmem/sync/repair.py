@@ -18,7 +18,7 @@ from ipfsmem.device.root_folders import objects_not_here
 from ipfsmem.device.tables import placed, presence
 from ipfsmem.errors import FormatError, MissingError, ProviderError
 from ipfsmem.provider.contract import Block, Mending, Provider
-from ipfsmem.published.live import tree_bytes
+from ipfsmem.published.live_set import tree_bytes
 from ipfsmem.sync.anchor_pins import known_roots
 from ipfsmem.sync.lost_objects import leave_out
 from ipfsmem.sync.names import anchor_names, pin_name, target

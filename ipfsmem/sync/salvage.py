@@ -15,9 +15,9 @@ import msgspec
 from ipfsmem.bundle.timeline import segment_lines
 from ipfsmem.causal import state
 from ipfsmem.causal.entries import MemoryName, SegmentName, parse_entry, segment_name
-from ipfsmem.causal.salvage import Change, Part, rewrite, salvage, stands
-from ipfsmem.causal.state import Ctx, covers, delete, seen_counts
-from ipfsmem.causal.tree import Tree, diff_steps, parse_node
+from ipfsmem.causal.salvage import DamagedHead, SalvageChange, is_known_text, rewrite, salvage
+from ipfsmem.causal.state import Ctx, counts_of, covers, delete
+from ipfsmem.causal.tree import StateTree, diff_steps, parse_node
 from ipfsmem.causal.value import Entry, Value, check_entry, decode_entry, verify_value
 from ipfsmem.content.cid import CID
 from ipfsmem.content.fetch import Fetch
@@ -26,8 +26,8 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import Frame
 from ipfsmem.device.writing import sign_entry
 from ipfsmem.errors import IpfsmemError, NotFoundError, ProviderError
-from ipfsmem.published.opening import Head
-from ipfsmem.published.reader import MAX_NODE
+from ipfsmem.published.root_reader import MAX_NODE
+from ipfsmem.published.root_verification import Head
 from ipfsmem.sync.explain import reason
 from ipfsmem.sync.fork import append_new_lines
 from ipfsmem.sync.join_head import checked, fetch_objects
@@ -46,7 +46,7 @@ class Damaged(msgspec.Struct, frozen=True):
     """What could be read of one damaged head: proved entries that differ from ours, and loose values."""
 
     head: Head
-    part: Part
+    part: DamagedHead
     loose: tuple[Loose, ...]
 
 
@@ -58,7 +58,7 @@ class Salvageable(msgspec.Struct, frozen=True):
     """
 
     heads: tuple[str, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[SalvageChange, ...]
     loose: tuple[Loose, ...]
     unread: tuple[tuple[str, str], ...]
     lost: int
@@ -101,7 +101,7 @@ async def look(run: Run, heads: Sequence[Head]) -> Salvageable:
     wanted = [item for change in changes for item in ((change.name, *taken) for taken in change.taken)]
     wanted += [(one.name, one.dot, one.value) for one in loose]
     await fetch_objects(
-        [state.Change(name, {}, {text: value}) for name, text, value in wanted],
+        [state.EntryDifference(name, {}, {text: value}) for name, text, value in wanted],
         run.replica,
         run.fetcher,
         run.progress,
@@ -127,7 +127,7 @@ def take(replica: Replica, found: Salvageable, picked: Collection[str] = ()) -> 
     for one in found.loose:
         if one.name in picked:
             loose.setdefault(one.name, []).append((one.dot, one.value))
-    changes = [*found.changes, *(Change(name, tuple(values), ()) for name, values in loose.items())]
+    changes = [*found.changes, *(SalvageChange(name, tuple(values), ()) for name, values in loose.items())]
     back: set[str] = set()
     gone: set[str] = set()
     crowded: set[str] = set()
@@ -142,7 +142,9 @@ def take(replica: Replica, found: Salvageable, picked: Collection[str] = ()) -> 
     return Salvaged(tuple(sorted(back)), tuple(sorted(gone)), tuple(sorted(crowded)))
 
 
-def _entry(replica: Replica, change: Change, back: set[str], gone: set[str], crowded: set[str]) -> None:
+def _entry(
+    replica: Replica, change: SalvageChange, back: set[str], gone: set[str], crowded: set[str]
+) -> None:
     store, dev = replica.store, replica.device.id
     before, frame = store.entry(change.name), store.frame
     made = rewrite(before, change, dev, frame.ctx.get(dev, 0), replica.is_mine)
@@ -159,7 +161,7 @@ def _entry(replica: Replica, change: Change, back: set[str], gone: set[str], cro
     store.apply({change.name: signed}, Frame(ctx, frame.seen, frame.hlc))
 
 
-def _segment(replica: Replica, change: Change, gone: set[str]) -> list[tuple[str, bytes]]:
+def _segment(replica: Replica, change: SalvageChange, gone: set[str]) -> list[tuple[str, bytes]]:
     """Only its own device may write a segment: lines that are not here, each with its scope, go into segments of ours."""
     store = replica.store
     parsed = segment_name(change.name)
@@ -176,10 +178,10 @@ def _segment(replica: Replica, change: Change, gone: set[str]) -> list[tuple[str
     return []
 
 
-def _without(change: Change, unread: Collection[tuple[str, str]]) -> Change:
+def _without(change: SalvageChange, unread: Collection[tuple[str, str]]) -> SalvageChange:
     taken = tuple(item for item in change.taken if (change.name, item[0]) not in unread)
     # What replaced a text of ours is lost: then ours is the best that there is.
-    return Change(change.name, taken, change.gone if len(taken) == len(change.taken) else ())
+    return SalvageChange(change.name, taken, change.gone if len(taken) == len(change.taken) else ())
 
 
 def _readable(replica: Replica, name: str, value: Value) -> bool:
@@ -192,14 +194,14 @@ def _fresh(replica: Replica, one: Damaged) -> list[Loose]:
     return [
         value
         for value in one.loose
-        if not covers(ctx, value.dot) and not stands(value.value, store.entry(value.name).values())
+        if not covers(ctx, value.dot) and not is_known_text(value.value, store.entry(value.name).values())
     ]
 
 
 # -- reading -------------------------------------------------------------------------------------------------------
 
 
-async def _read(run: Run, head: Head, tree: Tree) -> Damaged:
+async def _read(run: Run, head: Head, tree: StateTree) -> Damaged:
     lost: list[str] = []
     commit = head.commit.commit
     folders: dict[str, CID] = {} if head.state is None else {"": head.state}
@@ -213,8 +215,8 @@ async def _read(run: Run, head: Head, tree: Tree) -> Damaged:
     except StopIteration as end:
         differences = end.value
     changes = checked(differences, head, run.replica, run.progress)
-    part = Part(
-        seen_counts(head.ctx), {change.name: change.theirs for change in changes}, tuple(sorted(lost))
+    part = DamagedHead(
+        counts_of(head.ctx), {change.name: change.theirs for change in changes}, tuple(sorted(lost))
     )
     loose: list[Loose] = []
     todo = [prefix + digit for prefix in lost if prefix in folders for digit in "0123456789abcdef"]

@@ -16,7 +16,7 @@ from ipfsmem.device.database import Database
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import MissingError
 from ipfsmem.provider.contract import MAX_BATCH, Provider, same_root
-from ipfsmem.published.live import live_set
+from ipfsmem.published.live_set import live_set
 
 #: Blocks read from the database together: a megabyte or so.
 _AT_ONCE = 250

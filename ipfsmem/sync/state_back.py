@@ -18,7 +18,7 @@ from ipfsmem.device.root_folders import state_folder
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import DamagedError, IpfsmemError
 from ipfsmem.provider.contract import Provider
-from ipfsmem.published.reader import MAX_NODE, read_root
+from ipfsmem.published.root_reader import MAX_NODE, read_root
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.lost_objects import leave_out
 

@@ -11,7 +11,7 @@ import msgspec
 
 from ipfsmem.content.cid import CID
 from ipfsmem.provider.outages import Unread
-from ipfsmem.published.opening import Head
+from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.changes import Kinds
 

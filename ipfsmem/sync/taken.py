@@ -18,7 +18,7 @@ import msgspec
 
 from ipfsmem.canonical import read_json
 from ipfsmem.causal.entries import segment_name
-from ipfsmem.causal.state import Change
+from ipfsmem.causal.state import EntryDifference
 from ipfsmem.causal.value import FORGOTTEN, Entry
 from ipfsmem.device.others_texts import mark
 from ipfsmem.device.replica import Replica
@@ -60,7 +60,7 @@ class Mass(msgspec.Struct, frozen=True):
     by: tuple[str, ...]
 
 
-def note_taken(replica: Replica, changes: Iterable[Change]) -> dict[str, int]:
+def note_taken(replica: Replica, changes: Iterable[EntryDifference]) -> dict[str, int]:
     """How many texts a join took away, by who had written them and which sort they are; after it, and inside its transaction.
 
     A text that others wrote over stands. Who had written it is remembered until it goes, beside who wrote over it.

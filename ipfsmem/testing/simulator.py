@@ -283,9 +283,9 @@ class SimProvider:
             self._record("put_name", [name.encode(), record], [])
             raise ProviderRefused(f"{self.name} refused a record of {name}: {error}") from error
         records = self.cloud.names.setdefault(name, [])
-        if not records or ipns_record.order(ipns_record.parse_record(records[-1])) < ipns_record.order(
-            offered
-        ):
+        if not records or ipns_record.record_order(
+            ipns_record.parse_record(records[-1])
+        ) < ipns_record.record_order(offered):
             records.append(record)
         self._leave(number, "put_name", [name.encode(), record], [])
 

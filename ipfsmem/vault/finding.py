@@ -27,7 +27,7 @@ from ipfsmem.errors import (
 )
 from ipfsmem.mode import vault_mode
 from ipfsmem.provider.contract import Provider
-from ipfsmem.published.reader import RootFiles, read_root
+from ipfsmem.published.root_reader import RootFiles, read_root
 from ipfsmem.ring.keyring import Keyring, parse_keyring
 from ipfsmem.ring.statements import Member, member_id
 from ipfsmem.sync.anchor_pins import MAX_HOPS, PINS_AT_ONCE, learn

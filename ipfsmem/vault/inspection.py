@@ -29,8 +29,8 @@ from ipfsmem.device.shared_folder import Folder
 from ipfsmem.errors import FormatError, IpfsmemError, NotFoundError, OpenError, SignatureError, UsageError
 from ipfsmem.published.commit import SignedCommit, open_commit, open_plain_commit
 from ipfsmem.published.ipns_record import parse_record, verify_record
-from ipfsmem.published.opening import open_root
-from ipfsmem.published.reader import RootFiles, differences, read_root
+from ipfsmem.published.root_reader import RootFiles, differences, read_root
+from ipfsmem.published.root_verification import open_root
 from ipfsmem.ring.keyring import Keyring, Ring, parse_keyring
 from ipfsmem.seal.objects import COMMIT, MAGIC, MEMORY, RING_BODY, SEGMENT, STATE_NODE, EpochKey, Sealer
 

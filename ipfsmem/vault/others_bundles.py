@@ -27,7 +27,7 @@ from ipfsmem.causal.cards import MAX_SCOPES
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.content.fetch import Fetch, drive, drive_async
-from ipfsmem.content.limits import BLOCK_MAX, STRANGER
+from ipfsmem.content.limits import BLOCK_MAX, STRANGER_LIMITS
 from ipfsmem.content.reader import Reader
 from ipfsmem.device.atomic_files import storage_errors
 from ipfsmem.device.database import Database
@@ -46,7 +46,7 @@ from ipfsmem.memories.bundle_tree import MAX_STRANGER_EVENTS, Room, collect_file
 from ipfsmem.memories.containers import is_car, is_zip, opened
 from ipfsmem.memories.importing import read_path
 from ipfsmem.provider.contract import FileReader, Provider, open_provider, open_reader
-from ipfsmem.published.ipns_record import Record, canonical_name, order, verify_record
+from ipfsmem.published.ipns_record import Record, canonical_name, record_order, verify_record
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.names import target
 
@@ -179,7 +179,7 @@ async def _read_source(source: str, providers: Sequence[Provider], now_ms: int) 
             else:
                 root = parse_cid(wanted.value)
             try:
-                reading = _read_root(Reader(STRANGER), root, wanted.path)
+                reading = _read_root(Reader(STRANGER_LIMITS), root, wanted.path)
                 blob, scopes = await drive_async(reading, fetcher.get)
             except NotFoundError as error:
                 wrong = next(iter(fetcher.refused.values()), "")
@@ -222,11 +222,11 @@ def read_on_disk(source: str, path: Path) -> Foreign:
         rest = {scope: part.blob for scope, part in parts.items() if scope}
         return Foreign(source, None, parts[""].blob if "" in parts else Blob({}, []), rest)
     with storage_errors(path, "read"), opened(whole) as file:
-        car = read_car(file, STRANGER)
+        car = read_car(file, STRANGER_LIMITS)
         blocks = dict(car)
     if len(car.roots) != 1:
         raise FormatError(f"{path} holds {len(car.roots)} trees, and a memory is one")
-    reading = _read_root(Reader(STRANGER), car.roots[0], ())
+    reading = _read_root(Reader(STRANGER_LIMITS), car.roots[0], ())
     blob, scopes = drive(reading, lambda cids: {cid: blocks[cid] for cid in cids if cid in blocks})
     return Foreign(source, str(car.roots[0]), blob, scopes)
 
@@ -239,7 +239,7 @@ async def _follow(name: str, providers: Sequence[Provider], now_ms: int, problem
     first = name
     for _ in range(MAX_HOPS):
         record = await _record(name, providers)
-        if record.ran_out(now_ms * 1_000_000):
+        if record.has_expired(now_ms * 1_000_000):
             problems.append(f"the record of {name} has run out: this may be an old state")
         leads = target(record)
         if isinstance(leads, CID):
@@ -261,7 +261,7 @@ async def _record(name: str, providers: Sequence[Provider]) -> Record:
             continue
         except (FormatError, SealError):
             continue  # a provider can only withhold
-        if found is not None and (best is None or order(found) > order(best)):
+        if found is not None and (best is None or record_order(found) > record_order(best)):
             best = found
     if best is not None:
         return best
@@ -330,7 +330,7 @@ def _read_base(reader: Reader, names: Mapping[str, CID], where: str, room: Room)
     if "timeline" in names:
         listed = yield from reader.list_directory(names["timeline"])
         lines = {link.name: link.cid for link in listed if link.name.endswith(".jsonl")}
-        days = yield from _small_files(reader, lines, STRANGER.file_bytes, said)
+        days = yield from _small_files(reader, lines, STRANGER_LIMITS.file_bytes, said)
     blob = collect_files(sorted(files.items()), sorted(days.items()), said, room)
     return msgspec.structs.replace(blob, problems=tuple(where + problem for problem in blob.problems))
 
@@ -407,8 +407,8 @@ async def _read_web(reader: FileReader, base: str) -> Blob:
             problems.append(f"{name} was left out: it is not there")
             return
         total[0] += len(data)
-        if total[0] > STRANGER.total_bytes:
-            raise LimitError(f"the memory at {base} has more than {STRANGER.total_bytes} bytes")
+        if total[0] > STRANGER_LIMITS.total_bytes:
+            raise LimitError(f"the memory at {base} has more than {STRANGER_LIMITS.total_bytes} bytes")
         files[name] = data
 
     await _each(names, one)

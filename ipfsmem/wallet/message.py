@@ -159,6 +159,6 @@ def _check_length(sig: bytes) -> None:
 
 
 def _recover(parity: int, r: int, s: int, message: bytes) -> bytes | None:
-    from ipfsmem.wallet.secp256k1 import signer_of
+    from ipfsmem.wallet.secp256k1 import recover_account
 
-    return signer_of(parity, r, s, signing_hash(message))
+    return recover_account(parity, r, s, signing_hash(message))

@@ -13,9 +13,9 @@ from ipfsmem.errors import PassphraseError
 from ipfsmem.seal.primitives import normalised_passphrase
 
 #: So many characters must count.
-LEAST: Final = 8
+MIN_CHARACTERS: Final = 8
 RULE: Final = (
-    f"A passphrase has at least {LEAST} characters, of which those that only repeat or count on from the one before (aaa, "
+    f"A passphrase has at least {MIN_CHARACTERS} characters, of which those that only repeat or count on from the one before (aaa, "
     "123) count once. Four or five words that do not belong together are easy to keep."
 )
 #: What is tried first, whatever its length.
@@ -47,7 +47,7 @@ _COMMONEST: Final = frozenset(
 )
 
 
-def counted(passphrase: str) -> int:
+def counting_characters(passphrase: str) -> int:
     """How many of its characters count."""
     text = normalised_passphrase(passphrase).decode()
     return 1 + sum(abs(ord(one) - ord(next_)) > 1 for one, next_ in pairwise(text))
@@ -57,8 +57,8 @@ def require_strong(passphrase: str, what: str = "the passphrase") -> None:
     """Refuse a new passphrase that is too easy. Raises PassphraseError; never repeats it."""
     if normalised_passphrase(passphrase).decode().casefold().strip() in _COMMONEST:
         raise PassphraseError(f"{what} is one of those that are tried first", hint=RULE)
-    found = counted(passphrase)
-    if found < LEAST:
+    found = counting_characters(passphrase)
+    if found < MIN_CHARACTERS:
         raise PassphraseError(
-            f"{what} is too short: {found} of its characters count, {LEAST} must", hint=RULE
+            f"{what} is too short: {found} of its characters count, {MIN_CHARACTERS} must", hint=RULE
         )

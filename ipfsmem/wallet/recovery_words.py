@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ipfsmem.errors import FormatError, UsageError
-from ipfsmem.wordlist import places, word_list
+from ipfsmem.wordlist import word_indexes, word_list
 
 WORD_COUNT: Final = 24
 SECRET_BYTES: Final = 32
@@ -29,7 +29,7 @@ def to_words(secret: bytes) -> list[str]:
     return [words[number >> shift & 0x7FF] for shift in range(_BITS * (WORD_COUNT - 1), -1, -_BITS)]
 
 
-class Slip(NamedTuple):
+class UnknownWord(NamedTuple):
     """A word that is not in the list: its position from 1, the word, and the one that was probably meant, or ""."""
 
     position: int
@@ -41,13 +41,13 @@ class Slip(NamedTuple):
         return f"recovery word {self.position}, {self.word[:32]!r}, is not in the BIP-39 list{advice}"
 
 
-def first_slip(words: Sequence[str], start: int = 1) -> Slip | None:
+def first_unknown_word(words: Sequence[str], start: int = 1) -> UnknownWord | None:
     """The first of `words` that is not in the list; `start` is the position of the first one. None when all are."""
-    known = places()
+    known = word_indexes()
     for position, word in enumerate(words, start):
         if word not in known:
             near = difflib.get_close_matches(word[:32], known, n=1)
-            return Slip(position, word, near[0] if near else "")
+            return UnknownWord(position, word, near[0] if near else "")
     return None
 
 
@@ -58,12 +58,12 @@ def from_words(text: str) -> bytes:
     cannot be right because its checksum is not.
     """
     words = text.lower().split()
-    slip = first_slip(words)
+    slip = first_unknown_word(words)
     if slip is not None:
         raise FormatError(str(slip))
     if len(words) != WORD_COUNT:
         raise FormatError(f"{len(words)} recovery words, {WORD_COUNT} expected")
-    known = places()
+    known = word_indexes()
     number = 0
     for word in words:
         number = number << _BITS | known[word]

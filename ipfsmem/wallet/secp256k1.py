@@ -34,7 +34,7 @@ def sign_hash(key32: bytes, digest: bytes) -> bytes:
     return bytes(PrivateKey(key32).sign_msg_hash(digest).to_bytes())
 
 
-def signer_of(parity: int, r: int, s: int, digest: bytes) -> bytes | None:
+def recover_account(parity: int, r: int, s: int, digest: bytes) -> bytes | None:
     """The account whose key made this signature of a 32-byte hash, None when no key can have made it."""
     if coincurve is not None:
         signature = r.to_bytes(32, "big") + s.to_bytes(32, "big") + bytes((parity,))

@@ -15,7 +15,7 @@ import msgspec
 
 from ipfsmem.canonical import check_depth, read_json
 from ipfsmem.errors import FormatError, LimitError, PassphraseError, StorageError, UsageError
-from ipfsmem.systems import flush
+from ipfsmem.file_durability import flush_to_disk
 from ipfsmem.wallet.eth_library import wallet_library
 from ipfsmem.wallet.message import ORDER, signing_hash
 from ipfsmem.wallet.passphrases import require_strong
@@ -142,7 +142,7 @@ def _write_new(path: Path, data: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
-            flush(file.fileno())
+            flush_to_disk(file.fileno())
     except OSError as error:
         # Half a keystore is worse than none: its name would be taken and its key lost.
         path.unlink(missing_ok=True)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ipfsmem.content.car import CarParser
 from ipfsmem.content.cid import CID, parse_cid
-from ipfsmem.content.limits import OWN
+from ipfsmem.content.limits import OWN_LIMITS
 from ipfsmem.errors import (
     BlockError,
     ConfigError,
@@ -151,11 +151,11 @@ class PeerProvider(ProviderBase):
         found: dict[CID, bytes] = {}
         if not wanted:
             return found
-        parser = CarParser(OWN)
+        parser = CarParser(OWN_LIMITS)
         try:
             async with self._http.stream(
                 "POST", f"{self._url}/blocks", json={"cids": [str(cid) for cid in dict.fromkeys(cids)]},
-                idempotent=True, max_bytes=2 * OWN.total_bytes, what="get blocks",
+                idempotent=True, max_bytes=2 * OWN_LIMITS.total_bytes, what="get blocks",
             ) as answer:  # fmt: skip
                 async for piece in answer:
                     found.update(block for block in parser.feed(piece) if block[0] in wanted)

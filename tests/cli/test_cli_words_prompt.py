@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.cli.words_prompt import sheet
-from ipfsmem.wallet.recovery_words import first_slip, to_words
+from ipfsmem.wallet.recovery_words import first_unknown_word, to_words
 from ipfsmem.wordlist import word_list
 from tests.support.cli_lab import Cli
 
@@ -30,8 +30,8 @@ def test_u13_no_word_breaks_in_eighty_columns() -> None:
 
 def test_u13_the_first_slip_is_named() -> None:
     words = to_words(b"\x02" * 32)
-    assert first_slip(words) is None
-    slip = first_slip([*words[:6], "lettr", "xx"], start=3)
+    assert first_unknown_word(words) is None
+    slip = first_unknown_word([*words[:6], "lettr", "xx"], start=3)
     assert slip is not None and (slip.position, slip.word, slip.near) == (9, "lettr", "letter")
 
 

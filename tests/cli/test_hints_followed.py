@@ -22,7 +22,7 @@ from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem.content.cid import CID, parse_cid, raw_cid
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.published.live import live_set
+from ipfsmem.published.live_set import live_set
 from tests.cli.test_hints_of_providers import ROWS as OF_PROVIDERS
 from tests.support.cli_lab import KEY
 from tests.support.hints import WHOLE, followed, hinted, hints

@@ -20,7 +20,7 @@ from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem_providers.directory.files import FolderShelf
 from ipfsmem_providers.packs import store as pack_store
 
-from ipfsmem import systems
+from ipfsmem import file_durability
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.device import atomic_files, held_folder, shared_folder
@@ -385,7 +385,7 @@ def test_the_disk_says_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call:
     with monkeypatch.context() as patch:
         patch.setattr(shared_folder, "os", Broken())
         patch.setattr(atomic_files, "os", Broken())
-        patch.setattr(systems, "os", Broken())
+        patch.setattr(file_durability, "os", Broken())
         patch.setattr(held_folder, "os", Broken())
         for work in (
             provider.put_car(CIDS[0], BLOCKS, name="n"),

@@ -14,7 +14,7 @@ import pytest
 from ipfsmem.content.car import car_bytes, read_car
 from ipfsmem.content.cid import CID
 from ipfsmem.content.reader import Reader, drive, verify_block
-from ipfsmem.content.tree import Tree, build_tree
+from ipfsmem.content.tree import BuiltTree, build_tree
 from ipfsmem.errors import NotFoundError
 from tests.interop import trees
 from tests.interop.counterparts import gopeer, gopeer_program
@@ -30,12 +30,12 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def tree() -> Tree:
+def tree() -> BuiltTree:
     return build_tree(FILES)
 
 
 @pytest.fixture(scope="module")
-def gateway(tree: Tree, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def gateway(tree: BuiltTree, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     car = tmp_path_factory.mktemp("gateway") / "tree.car"
     car.write_bytes(car_bytes([tree.cid], tree.blocks))
     process = subprocess.Popen([gopeer_program(), "gateway", car], stdout=subprocess.PIPE, text=True)
@@ -56,7 +56,7 @@ def ask(url: str, accept: str) -> bytes:
         return data
 
 
-def test_paths_block_by_block(gateway: str, tree: Tree) -> None:
+def test_paths_block_by_block(gateway: str, tree: BuiltTree) -> None:
     def get(cids: list[CID]) -> Mapping[CID, bytes]:
         found = {}
         for cid in cids:
@@ -74,14 +74,14 @@ def test_paths_block_by_block(gateway: str, tree: Tree) -> None:
         drive(reader.resolve(tree.cid, "many/entry_005000"), get)
 
 
-def test_a_car_of_the_gateway_is_the_tree(gateway: str, tree: Tree) -> None:
+def test_a_car_of_the_gateway_is_the_tree(gateway: str, tree: BuiltTree) -> None:
     data = ask(f"{gateway}/ipfs/{tree.cid}?format=car&dag-scope=all&car-dups=n", "application/vnd.ipld.car")
     assert dict(read_car(data)) == dict(tree.blocks)
     for cid, block in read_car(data):
         verify_block(cid, block)
 
 
-def test_the_gateway_shows_our_files(gateway: str, tree: Tree) -> None:
+def test_the_gateway_shows_our_files(gateway: str, tree: BuiltTree) -> None:
     assert ask(f"{gateway}/ipfs/{tree.cid}/memory/big.bin", "*/*") == FILES["memory/big.bin"]
     assert ask(f"{gateway}/ipfs/{tree.cid}/many/entry_000042", "*/*") == b"x"
 

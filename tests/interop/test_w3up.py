@@ -23,7 +23,7 @@ from ipfsmem_providers.web3storage.uploads import IndexKind, Upload
 
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.content.dagpb import decode_node
-from ipfsmem.content.tree import Tree, build_tree
+from ipfsmem.content.tree import BuiltTree, build_tree
 from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Block, Pin
@@ -97,7 +97,9 @@ def files(count: int, changed: str = "") -> dict[str, bytes]:
     return made
 
 
-async def publish(provider: Web3Storage, tree: Tree, before: Iterable[CID] = (), name: str = "mine") -> None:
+async def publish(
+    provider: Web3Storage, tree: BuiltTree, before: Iterable[CID] = (), name: str = "mine"
+) -> None:
     """Send a tree as the engine does: what an older tree has is left out."""
     known = set(before)
     assert await provider.put_car(
@@ -106,7 +108,7 @@ async def publish(provider: Web3Storage, tree: Tree, before: Iterable[CID] = (),
     await provider.pin(tree.cid, name)
 
 
-def cids(tree: Tree) -> list[CID]:
+def cids(tree: BuiltTree) -> list[CID]:
     return [cid for cid, _ in tree.blocks]
 
 
@@ -334,7 +336,7 @@ async def dag(provider: Web3Storage, root: CID) -> list[Block]:
     return [item async for item in provider.get_dag(root)]
 
 
-def check_whole(got: list[Block], tree: Tree) -> None:
+def check_whole(got: list[Block], tree: BuiltTree) -> None:
     """Every block once, each after one that links to it."""
     assert dict(got) == dict(tree.blocks) and len(got) == len(dict(got))
     seen = {tree.cid}
@@ -553,7 +555,7 @@ def test_whatever_is_pinned_can_be_read_whatever_was_cut_off(
 ) -> None:
     """Two devices publish, merge and unpin, and end at any request: each root that is listed is whole."""
     space = server.space()
-    trees: dict[CID, Tree] = {}
+    trees: dict[CID, BuiltTree] = {}
 
     async def body() -> None:
         texts = [edited(60, 0), edited(60, 0)]

@@ -10,7 +10,7 @@ from ipfsmem import wordlist
 from ipfsmem.bundle import header, keys, secrets, timeline
 from ipfsmem.bundle.blob import read_blob, write_blob
 from ipfsmem.bundle.index import IndexItem, cap_index, render_index
-from ipfsmem.bundle.memory_file import MemoryFile, head, parse_memory, render_memory
+from ipfsmem.bundle.memory_file import MemoryFile, parse_fields, parse_memory, render_memory
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 from tests.support.effort import cases
 
@@ -51,7 +51,7 @@ quick = settings(max_examples=cases(50, 750), deadline=None)
 def normal(memory: MemoryFile) -> MemoryFile:
     kept = {name: value for name, value in memory.fields.items() if value}
     if "tags" in kept:
-        kept["tags"] = header.tags_text(header.tags_of(kept["tags"]))
+        kept["tags"] = header.render_tags(header.parse_tags(kept["tags"]))
     return MemoryFile({k: v for k, v in kept.items() if v}, memory.body.rstrip("\n"))
 
 
@@ -62,7 +62,7 @@ def test_what_is_written_is_read(values, body):
     data = render_memory(memory)
     assert parse_memory(data) == normal(memory)
     assert render_memory(parse_memory(data)) == data
-    assert head(data).fields == normal(memory).fields
+    assert parse_fields(data).fields == normal(memory).fields
 
 
 @quick
@@ -80,7 +80,7 @@ def test_no_text_becomes_structure(description, body):
 def test_any_document_has_one_normal_form(document):
     data = document.encode()
     memory = parse_memory(data)
-    assert head(data).fields == memory.fields
+    assert parse_fields(data).fields == memory.fields
     once = render_memory(memory)
     assert parse_memory(once) == normal(memory)
     assert render_memory(parse_memory(once)) == once
@@ -103,7 +103,7 @@ def test_any_bytes_are_read_or_refused(data):
 @given(st.lists(text, max_size=5))
 def test_tags_round_trip(items):
     trimmed = tuple(i for i in (item.strip(" \t") for item in items) if i)
-    assert header.tags_of(header.tags_text(items)) == trimmed
+    assert header.parse_tags(header.render_tags(items)) == trimmed
 
 
 @quick
@@ -216,9 +216,9 @@ def test_index_has_one_line_a_memory_and_keeps_its_caps(found, max_lines, max_by
 @quick
 @given(st.text(max_size=200))
 def test_redaction_leaves_nothing_to_find(value):
-    for found in secrets.scan(value):
+    for found in secrets.find_secrets(value):
         assert 0 <= found.start < found.end <= len(value)
-    assert secrets.scan(secrets.redact(value)) == []
+    assert secrets.find_secrets(secrets.redact(value)) == []
 
 
 @quick
@@ -258,21 +258,21 @@ def test_the_quick_looks_for_secrets_miss_nothing(text):
         look = text.lower() if pattern.startswith("(?i)") else text
         if any(hint in look for hint in hints):
             found = re.finditer(pattern, text)
-            secrets._add(spans, [(m.start(), m.end(), kind) for m in found if secrets._is_one(m)])
+            secrets._add(spans, [(m.start(), m.end(), kind) for m in found if secrets._is_finding(m)])
     secrets._add(spans, secrets._phrases(text))
     secrets._add(spans, secrets._tokens(text))
-    assert [(found.start, found.end, found.kind) for found in secrets.scan(text)] == spans
+    assert [(found.start, found.end, found.kind) for found in secrets.find_secrets(text)] == spans
 
 
 @given(
     st.lists(st.sampled_from(["of", "notaword", "1.", "-", "is", "zebra-crossing"]), max_size=30),
-    st.lists(st.sampled_from(sorted(wordlist.places(), key=len)[:100]), min_size=12, max_size=12),
+    st.lists(st.sampled_from(sorted(wordlist.word_indexes(), key=len)[:100]), min_size=12, max_size=12),
     st.sampled_from([" ", "\n", ". 1) ", "        "]),
     st.integers(0, 60),
 )
 def test_twelve_words_in_a_row_are_seen_wherever_they_stand(before, words, between, spaces):
     """With the shortest words of the list, which leave the least room for a word that is looked at."""
     row = (" " * spaces + " ".join(before) + " " + between.join(words)).encode()
-    assert secrets._twelve_in_a_row(row)
-    assert secrets._twelve_in_a_row(row + b" of")
-    assert secrets._twelve_in_a_row(between.join(words).encode())
+    assert secrets._has_twelve_list_words(row)
+    assert secrets._has_twelve_list_words(row + b" of")
+    assert secrets._has_twelve_list_words(between.join(words).encode())

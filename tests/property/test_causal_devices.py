@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from ipfsmem.causal.own_copies import (
     adopt_fork,
-    check_own_pairs,
-    equivocation,
+    drew_pair,
+    equivocating_devices,
     last_common,
     step_back,
     values_to_move,
 )
-from ipfsmem.causal.state import State, join_seen, seen_counts
+from ipfsmem.causal.state import State, counts_of, join_seen
 from ipfsmem.causal.value import LIVE, MAX_DOTS, Seen, Value
 from tests.support.causal_lab import join, written
 from tests.support.effort import cases
@@ -75,7 +75,9 @@ class World:
             self.look_for_own_id(device, head)
         for head in heads:
             joined = join(device.state, head.state)
-            forked = {clash.dot[:16] for clash in joined.clashes} | {*equivocation(device.seen, head.seen)}
+            forked = {clash.dot[:16] for clash in joined.clashes} | {
+                *equivocating_devices(device.seen, head.seen)
+            }
             if forked and not adopt:
                 device.held += 1
                 continue
@@ -95,14 +97,14 @@ class World:
         if n and n not in device.drawn:
             device.drawn[n] = self.fresh()
             device.seen[device.id] = Seen(n, device.drawn[n], "")
-        assert seen_counts(device.seen) == device.state.ctx
+        assert counts_of(device.seen) == device.state.ctx
         if n:
             device.published.add((n, device.drawn[n]))
         self.names.setdefault(device.id, []).append(Head(device))
 
     def look_for_own_id(self, device: Device, head: Head) -> None:
         pair = head.seen.get(device.id)
-        if pair is None or check_own_pairs(device.drawn, pair.n, pair.r):
+        if pair is None or drew_pair(device.drawn, pair.n, pair.r):
             return
         # Only what that copy itself published tells what it knows; a third device's head tells nothing.
         common = last_common(device.drawn, head.published if head.owner == device.id else [])

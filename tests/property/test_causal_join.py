@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.causal.clock import ZERO, next_hlc
-from ipfsmem.causal.state import BY_ROOT, LetIn, State, delete, fitting, next_bases, write
+from ipfsmem.causal.state import BY_ROOT, LetIn, State, delete, limit_values, next_bases, write
 from ipfsmem.causal.value import FORGOTTEN, LIVE, MAX_DOTS, Entry, Loc, Value, dot
 from ipfsmem.causal.view import KeyView, in_view_order, view_entry
 from ipfsmem.errors import LimitError
@@ -224,7 +224,7 @@ def crowd(trace: list[tuple[int, int]]) -> dict[str, Entry]:
 
 def roomy(x: State, y: State, most: int) -> State:
     """`x` after a sync that brought `y`, where an entry has room for so many values."""
-    joined = join(x, y, room=lambda entry: fitting(entry, CROWD.__getitem__, most))
+    joined = join(x, y, room=lambda entry: limit_values(entry, CROWD.__getitem__, most))
     assert not joined.clashes
     return joined.state
 
@@ -233,7 +233,7 @@ def held(written: dict[str, Entry], devices: set[str], most: int) -> State:
     """The state of somebody who joined these devices' heads."""
     entry = {d: value for device in devices & written.keys() for d, value in written[device].items()}
     ctx = {device: len(written[device]) for device in devices & written.keys()}
-    kept = fitting(entry, CROWD.__getitem__, most)
+    kept = limit_values(entry, CROWD.__getitem__, most)
     return State(ctx, {"m/k": kept} if kept else {})
 
 
@@ -262,7 +262,7 @@ def test_a_crowd_takes_no_only_text_of_whom_a_root_or_another_admin_let_in(
     """Whatever the crowd calls its time and however much each of it writes. The shares are four: the roots' devices beyond
     their newest, those of two admins, and of nobody."""
     entry = {d: value for values in crowd(trace).values() for d, value in values.items()}
-    kept = fitting(entry, CROWD.__getitem__, most)
+    kept = limit_values(entry, CROWD.__getitem__, most)
     newest = {
         device: max((value.h, int(d[17:]), d) for d, value in entry.items() if d[:16] == device)[2]
         for device in {d[:16] for d in entry}

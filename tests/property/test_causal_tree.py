@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from ipfsmem.causal.tree import (
     MAX_BYTES,
     MAX_ENTRIES,
-    Tree,
+    StateTree,
     build_tree,
     diff,
     empty_tree,
-    label,
+    name_digits,
     open_tree,
     parse_node,
 )
@@ -51,7 +51,7 @@ def reference(entries: dict[str, bytes], prefix: str = "") -> dict[str, tuple[st
     return nodes
 
 
-def shape(tree: Tree) -> dict[str, tuple[str, object]]:
+def shape(tree: StateTree) -> dict[str, tuple[str, object]]:
     return {
         node.prefix: ("leaf", node.entries)
         if node.entries is not None
@@ -115,8 +115,8 @@ def test_trace_27_no_size_makes_the_tree_jump(count: int) -> None:
 
 def test_trace_28_ground_keys_split_to_sixteen_digits_and_stay_bounded() -> None:
     """Keys ground into one leaf split it further instead of stopping every publish."""
-    wanted = label("m/target")[:2]
-    ground = [n for n in (f"m/g{i}" for i in range(60_000)) if label(n).startswith(wanted)]
+    wanted = name_digits("m/target")[:2]
+    ground = [n for n in (f"m/g{i}" for i in range(60_000)) if name_digits(n).startswith(wanted)]
     assert len(ground) > 150
     tree = build_tree({n: entry(1, 300) for n in ground}).tree
     assert max(len(n.raw) for n in tree.nodes()) < 60 * 1024
@@ -144,7 +144,7 @@ def test_malformed_nodes_are_refused(raw: bytes) -> None:
 
 def test_an_entry_outside_its_prefix_is_refused() -> None:
     raw = b'{"e":{"m/a":{}}}'
-    digit = next(d for d in "0123456789abcdef" if not label("m/a").startswith(d))
+    digit = next(d for d in "0123456789abcdef" if not name_digits("m/a").startswith(d))
     with pytest.raises(FormatError, match="does not belong"):
         parse_node(digit, raw, sha256(raw).digest())
 

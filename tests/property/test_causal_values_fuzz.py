@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ipfsmem.causal.clock import MAX_AHEAD_MS, ZERO, hlc_ms, next_hlc, observed
+from ipfsmem.causal.clock import MAX_AHEAD_MS, ZERO, hlc_after_seeing, hlc_ms, next_hlc
 from ipfsmem.causal.value import Loc, Value, check_entry, decode_entry, encode_entry, verify_value
 from ipfsmem.errors import FormatError
 
@@ -75,7 +75,7 @@ def test_clock_grows_and_stays_near(steps: list[tuple[bool, int, int]]) -> None:
         before = last
         latest = max(latest, min(now, 2**48 - 1))
         if not tick:
-            last = observed(last, f"{seen:016x}", now)
+            last = hlc_after_seeing(last, f"{seen:016x}", now)
             assert last >= before
         elif int(before, 16) < 2**64 - 1:
             last = next_hlc(last, now)

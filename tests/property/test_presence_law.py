@@ -29,7 +29,7 @@ from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Provider
-from ipfsmem.published.live import live_set
+from ipfsmem.published.live_set import live_set
 from ipfsmem.sync.presence import load
 from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
 from ipfsmem.vault.home import Home

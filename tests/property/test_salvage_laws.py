@@ -10,9 +10,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ipfsmem.causal.salvage import Part, rewrite, salvage
+from ipfsmem.causal.salvage import DamagedHead, rewrite, salvage
 from ipfsmem.causal.state import State
-from ipfsmem.causal.tree import label
+from ipfsmem.causal.tree import name_digits
 from ipfsmem.causal.value import LIVE, Entry, Value, hash32
 from tests.support.causal_lab import deleted, join, written
 from tests.support.effort import cases
@@ -50,18 +50,18 @@ def histories(random: Random, steps: int) -> list[State]:
     return states
 
 
-def damaged(head: State, base: State, lost: tuple[str, ...]) -> Part:
+def damaged(head: State, base: State, lost: tuple[str, ...]) -> DamagedHead:
     names = {*head.entries, *base.entries}
     differs = {
         name: head.entries.get(name, {})
         for name in names
-        if not label(name).startswith(lost or ("-",))
+        if not name_digits(name).startswith(lost or ("-",))
         and head.entries.get(name, {}) != base.entries.get(name, {})
     }
-    return Part(head.ctx, differs, lost)
+    return DamagedHead(head.ctx, differs, lost)
 
 
-def salvaged(base: State, parts: list[Part]) -> State:
+def salvaged(base: State, parts: list[DamagedHead]) -> State:
     entries, n = dict(base.entries), base.ctx.get(SAVIOUR, 0)
     for change in salvage(base.entries, base.ctx, parts):
         made = rewrite(entries.get(change.name, {}), change, SAVIOUR, n, lambda _: True)
@@ -130,6 +130,6 @@ def replaced(body: str, entry: Entry) -> bool:
 def test_a_part_that_lost_everything_changes_nothing() -> None:
     """Only the commit of a head could be read: its ctx alone deletes nothing."""
     state, _ = written(State(), "m/tone", (), DEVICES[0], Value(b=(), body="a" * 64, h="0" * 16, kind=LIVE))
-    part = Part({DEVICES[0]: 9, DEVICES[1]: 9}, {}, ("",))
+    part = DamagedHead({DEVICES[0]: 9, DEVICES[1]: 9}, {}, ("",))
     assert salvage(state.entries, state.ctx, [part]) == []
     assert msgspec.json.encode(salvaged(state, [part])) == msgspec.json.encode(state)

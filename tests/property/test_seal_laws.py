@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.errors import OpenError
-from ipfsmem.seal.objects import OVERHEAD, TYPES, Sealer, epoch_key, pad, shorter
+from ipfsmem.seal.objects import OVERHEAD, TYPES, Sealer, deflate_if_smaller, epoch_key, padded_size
 from tests.support.effort import cases
 
 kinds = st.sampled_from(sorted(TYPES))
@@ -27,7 +27,7 @@ def make(epoch: int, key: bytes, tag: bytes) -> Sealer:
 @given(kinds, contexts, payloads, keys, epochs, tags)
 def test_round_trip_and_equal_bytes(kind, ctx, payload, key, epoch, tag):
     sealed = make(epoch, key, tag).seal(kind, ctx, payload)
-    assert len(sealed) == pad(len(payload) + 4) + OVERHEAD
+    assert len(sealed) == padded_size(len(payload) + 4) + OVERHEAD
     other_device = make(epoch, key, tag)
     assert other_device.open(kind, ctx, sealed) == payload
     assert other_device.seal(kind, ctx, payload) == sealed
@@ -40,9 +40,9 @@ def test_any_change_of_the_bytes(kind, ctx, payload, data):
     sealed = sealer.seal(kind, ctx, payload)
     at = data.draw(st.integers(0, len(sealed) - 1))
     changed = sealed[:at] + bytes((sealed[at] ^ data.draw(st.integers(1, 255)),)) + sealed[at + 1 :]
-    shorter = sealed[: data.draw(st.integers(0, len(sealed) - 1))]
+    deflate_if_smaller = sealed[: data.draw(st.integers(0, len(sealed) - 1))]
     longer = sealed + data.draw(st.binary(min_size=1, max_size=600))
-    for broken in (changed, shorter, longer):
+    for broken in (changed, deflate_if_smaller, longer):
         with pytest.raises(OpenError):
             sealer.open(kind, ctx, broken)
 
@@ -77,11 +77,11 @@ def test_noise_never_opens_nor_crashes(noise):
 @modest
 @given(st.integers(0, 2**20))
 def test_buckets(n):
-    bucket = pad(n)
+    bucket = padded_size(n)
     assert bucket >= max(n, 512)
-    assert pad(bucket) == bucket
+    assert padded_size(bucket) == bucket
     assert n <= 8192 or bucket <= n * 1.12
-    assert pad(n + 1) >= bucket
+    assert padded_size(n + 1) >= bucket
 
 
 texts = st.builds(
@@ -117,7 +117,7 @@ def test_whatever_compressor_sealed_a_text_it_opens(text, level, strategy, windo
         at = max(at, pause)
     stream += compressor.compress(text[at:]) + compressor.flush()
     sealed = box.seal_deflated("key", stream)
-    if pad(4 + len(stream)) < pad(4 + len(text)):
+    if padded_size(4 + len(stream)) < padded_size(4 + len(text)):
         assert box.open(3, "key", sealed) == text
     else:
         with pytest.raises(OpenError):
@@ -128,7 +128,7 @@ def test_whatever_compressor_sealed_a_text_it_opens(text, level, strategy, windo
 @given(texts)
 def test_what_a_writer_stores_opens(text):
     box = make(1, bytes(32), bytes(16))
-    stream = shorter(text)
+    stream = deflate_if_smaller(text)
     sealed = box.seal(3, "key", text) if stream is None else box.seal_deflated("key", stream)
-    assert len(sealed) <= pad(4 + len(text)) + OVERHEAD
+    assert len(sealed) <= padded_size(4 + len(text)) + OVERHEAD
     assert box.open(3, "key", sealed) == text

@@ -188,7 +188,7 @@ class FakeKubo:
             await self._asks(request)
             found.append(self.network.get(name))
         there = [ipns_record.parse_record(record) for record in found if record is not None]
-        best = max(there, key=ipns_record.order, default=None)
+        best = max(there, key=ipns_record.record_order, default=None)
         return best.encoded if best is not None else None
 
     async def _asks(self, request: web.Request) -> None:

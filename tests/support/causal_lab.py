@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from ipfsmem.causal.state import Change as Change
 from ipfsmem.causal.state import (
-    Choose,
+    ChooseLocation,
     Clash,
     State,
     check_covered,
@@ -20,11 +19,12 @@ from ipfsmem.causal.state import (
     location_chooser,
     write,
 )
-from ipfsmem.causal.tree import Tree, build_tree, diff
+from ipfsmem.causal.state import EntryDifference as EntryDifference
+from ipfsmem.causal.tree import StateTree, build_tree, diff
 from ipfsmem.causal.value import Entry, Value, decode_entry, dot, encode_entry
 
 #: The choice where every object passes and all keys are of one epoch.
-ALL_PASS: Choose = location_chooser(lambda loc, wanted: True, lambda ek: 0)
+ALL_PASS: ChooseLocation = location_chooser(lambda loc, wanted: True, lambda ek: 0)
 
 
 class Joined(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class Joined(msgspec.Struct, frozen=True):
 def join(
     mine: State,
     theirs: State,
-    choose: Choose = ALL_PASS,
+    choose: ChooseLocation = ALL_PASS,
     room: Callable[[Entry], Entry] = lambda entry: entry,
 ) -> Joined:
     """`mine` after a sync that brought `theirs`. `room`: what of an entry stays. Raises FormatError as the sync does, for what a head may not hold."""
@@ -47,7 +47,7 @@ def join(
         ours = decode_entry(found.name, found.mine) if found.mine is not None else {}
         other = decode_entry(found.name, found.theirs) if found.theirs is not None else {}
         check_covered(theirs.ctx, found.name, other, where)
-        changes.append(Change(found.name, ours, other))
+        changes.append(EntryDifference(found.name, ours, other))
     joined = join_changes(changes, mine.ctx, theirs.ctx, lambda name: choose, room)
     after = {
         **mine.entries,
@@ -57,7 +57,7 @@ def join(
     return Joined(State(joined.ctx, entries), joined.clashes)
 
 
-def tree(entries: Mapping[str, Entry]) -> Tree:
+def tree(entries: Mapping[str, Entry]) -> StateTree:
     """The tree of these entries, as it is published."""
     return build_tree({name: encode_entry(entry) for name, entry in entries.items()}).tree
 

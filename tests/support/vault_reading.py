@@ -13,7 +13,7 @@ from ipfsmem.bundle.timeline import event_line
 from ipfsmem.canonical import unb64
 from ipfsmem.causal.cards import write_card
 from ipfsmem.causal.value import Entry
-from ipfsmem.causal.view import Conflict, KeyView, own_view
+from ipfsmem.causal.view import ConflictCopy, KeyView, own_view
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.content.fetch import drive
@@ -24,8 +24,8 @@ from ipfsmem.errors import DamagedError, IpfsmemError, NoVaultError, OtherKindEr
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Pin
-from ipfsmem.published.opening import open_root
-from ipfsmem.published.reader import read_root
+from ipfsmem.published.root_reader import read_root
+from ipfsmem.published.root_verification import open_root
 from ipfsmem.testing.clock import MockClock, SeededRandom
 from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
 from ipfsmem.vault.home import Home
@@ -189,7 +189,9 @@ def _told(part: Memories, name: str, entry: Entry, view: KeyView) -> dict[str, A
     }
 
 
-def _copies(part: Memories, name: str, entry: Entry, copies: tuple[Conflict, ...]) -> list[dict[str, Any]]:
+def _copies(
+    part: Memories, name: str, entry: Entry, copies: tuple[ConflictCopy, ...]
+) -> list[dict[str, Any]]:
     return [{"file": one.file, "text": _text(part, name, entry, one.body)} for one in copies]
 
 

@@ -20,7 +20,7 @@ from ipfsmem.errors import IpfsmemError, MissingError, ProviderError, ProviderUn
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Block, Capabilities
 from ipfsmem.published.ipns_record import parse_record
-from ipfsmem.published.live import live_set
+from ipfsmem.published.live_set import live_set
 from ipfsmem.sync.commits import waiting_root
 from ipfsmem.sync.lost_objects import leave_out
 from ipfsmem.sync.presence import load

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.causal.tree import label
+from ipfsmem.causal.tree import name_digits
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.content.fetch import drive, from_mapping
 from ipfsmem.content.reader import Reader
@@ -70,7 +70,7 @@ def find(lab: Lab) -> None:
 
 def leaf_of(lab: Lab, root: CID, name: str) -> tuple[str, CID]:
     """The prefix and block of the leaf that holds an entry."""
-    digits, there = label(name), nodes(lab, root)
+    digits, there = name_digits(name), nodes(lab, root)
     prefix = max((p for p in there if digits.startswith(p)), key=len)
     return prefix, there[prefix]
 
@@ -86,7 +86,7 @@ def salvage(memory: Memory, **options: object):  # type: ignore[no-untyped-def]
 
 
 def lost_below(prefix: str, count: int = 90) -> set[str]:
-    return {f"text {n}" for n in range(count) if label(f"m/memory{n}").startswith(prefix)}
+    return {f"text {n}" for n in range(count) if name_digits(f"m/memory{n}").startswith(prefix)}
 
 
 def test_l3_one_damaged_block_of_the_newest_root_does_not_bring_back_an_empty_memory(lab: Lab) -> None:
@@ -163,7 +163,9 @@ def test_trace_newest_root_with_one_damaged_leaf_and_an_older_root_whole(lab: La
     done = salvage(b)
     assert done.found.lost == 1
     in_lost = {
-        name for name in ("memory5", "memory7", "memory8", "extra") if label(f"m/{name}").startswith(prefix)
+        name
+        for name in ("memory5", "memory7", "memory8", "extra")
+        if name_digits(f"m/{name}").startswith(prefix)
     }
     for name, wanted in {
         "memory5": "newer text 5",
@@ -208,7 +210,7 @@ def test_trace_the_salvager_s_own_id_stands_in_the_damaged_ctx_with_a_pair_it_di
     report = lab.sync(b)
     assert report.new_identity and b.replica.device.id != old
     salvage(b)
-    if not label("m/later").startswith(prefix):
+    if not name_digits("m/later").startswith(prefix):
         assert body(b, "later") == "after the snapshot"
     assert body(b, "again") == "written after the snapshot was put back"
     find(lab)

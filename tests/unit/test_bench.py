@@ -17,7 +17,7 @@ from bench.corpus import corpus, write_folder
 from bench.measure import Row, folder_bytes, process, read_and_hash
 from bench.report import markdown, tables
 from ipfsmem.bundle.memory_file import parse_memory
-from ipfsmem.causal.tree import label
+from ipfsmem.causal.tree import name_digits
 from ipfsmem.memories.memories import check_body
 
 CORPUS_100 = "2181dd4bc03dbc511a3d0c74cddd5911a20bb1a075a386de68e6c5b897a903a5"
@@ -104,6 +104,6 @@ def test_time_counts_for_the_innermost_frame_that_is_named() -> None:
             kinds.append(shares._kind(sys._getframe()))
             return b"m/a"
 
-    label(Text("m/a"))
+    name_digits(Text("m/a"))
     kinds.append(shares._kind(sys._getframe()))
     assert kinds == ["trees and folders", "the rest"]

@@ -27,7 +27,7 @@ COMMON = {"block", "node", "object", "value", "entry", "statements", "join", "en
 OF_THE_FORMAT = (
     "ipfsmem/bundle/", "ipfsmem/causal/", "ipfsmem/content/", "ipfsmem/http/", "ipfsmem/ring/", "ipfsmem/seal/", "ipfsmem/testing/", "ipfsmem/wallet/",
     "ipfsmem/cli/cid_cmd.py", "ipfsmem/cli/inspect_cmd.py", "ipfsmem/vault/inspection.py", "ipfsmem/published/commit.py",
-    "ipfsmem/published/opening.py", "ipfsmem/published/ipns_record.py", "ipfsmem/published/ipns_data.py", "ipfsmem/published/reader.py", "providers/",
+    "ipfsmem/published/root_verification.py", "ipfsmem/published/ipns_record.py", "ipfsmem/published/ipns_data.py", "ipfsmem/published/root_reader.py", "providers/",
 )  # fmt: skip
 #: Said of files of the format, by name.
 SAID_OF_FILES = {"The IPFS address (root CID) of any file or folder, and its CAR."}

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from ipfsmem.content.car import CarParser
 from ipfsmem.content.cid import CID, DAG_PB, IDENTITY
 from ipfsmem.content.dagpb import decode_node
-from ipfsmem.content.limits import BLOCK_MAX, OWN, Limits
+from ipfsmem.content.limits import BLOCK_MAX, OWN_LIMITS, Limits
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
 from ipfsmem.provider.contract import Block
@@ -71,7 +71,7 @@ class GatewayClient:
         return answer.body
 
     async def dag(
-        self, root: CID, scope: Scope = "all", *, limits: Limits = OWN, known: set[CID] | None = None
+        self, root: CID, scope: Scope = "all", *, limits: Limits = OWN_LIMITS, known: set[CID] | None = None
     ) -> AsyncIterator[Block]:
         """The checked blocks of a tree, parents before children, each once; none when the gateway lacks the tree.
 

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from ipfsmem.content.car import CarParser
 from ipfsmem.content.cid import CID, DAG_PB, RAW
 from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, decode_node, decode_unixfs
-from ipfsmem.content.limits import BLOCK_MAX, OWN
+from ipfsmem.content.limits import BLOCK_MAX, OWN_LIMITS
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
 from ipfsmem.provider.contract import Block, partly
@@ -290,11 +290,11 @@ class OwnGateway:
             async with self._http.stream(
                 "GET", f"{self._url}/ipfs/{_address(place)}?format=car&dag-scope=entity",
                 headers={"Accept": f"{CAR_TYPE}; version=1"}, allow=_CLOSED,
-                max_bytes=2 * OWN.total_bytes, redirects=3, what="get a file",
+                max_bytes=2 * OWN_LIMITS.total_bytes, redirects=3, what="get a file",
             ) as answer:  # fmt: skip
                 if answer.status in _CLOSED:
                     return
-                parser = CarParser(OWN)
+                parser = CarParser(OWN_LIMITS)
                 async for piece in answer:
                     for cid, data in parser.feed(piece):
                         if cid in wanted and cid in self._places:

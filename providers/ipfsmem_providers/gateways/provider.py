@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequen
 from typing import Any, Final
 
 from ipfsmem.content.cid import CID
-from ipfsmem.content.limits import OWN, Limits
+from ipfsmem.content.limits import OWN_LIMITS, Limits
 from ipfsmem.errors import (
     ConfigError,
     FormatError,
@@ -108,7 +108,7 @@ class Gateways(ProviderBase):
         async for block in with_files(self.tree(root)):
             yield block
 
-    async def tree(self, root: CID, limits: Limits = OWN) -> AsyncIterator[Block]:
+    async def tree(self, root: CID, limits: Limits = OWN_LIMITS) -> AsyncIterator[Block]:
         """The blocks of the tree as stored, within `limits`."""
         known: set[CID] = set()
         problems: list[ProviderError] = []
@@ -268,7 +268,7 @@ def greatest(
                 records.append(ipns_record.verify_record(name, answer))
             except (FormatError, SealError) as error:
                 problems.append(ProviderRefused(f"a record for {name} was refused: {error}"))
-    best = ipns_record.select(records)
+    best = ipns_record.newest_record(records)
     return (best.encoded if best else None), problems
 
 

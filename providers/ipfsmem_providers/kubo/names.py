@@ -83,8 +83,8 @@ class Names:
         """Keep a record unless a greater one is kept. The network hears of it afterwards."""
         name, offered = checked_record(name, record)
         kept = await self._kept(name)
-        best = ipns_record.select(kept.values())
-        if best is not None and ipns_record.order(best) > ipns_record.order(offered):
+        best = ipns_record.newest_record(kept.values())
+        if best is not None and ipns_record.record_order(best) > ipns_record.record_order(offered):
             return
         cid = raw_cid(hashlib.sha256(record).digest())
         if best is None or best.encoded != record:
@@ -93,8 +93,8 @@ class Names:
                 await self._pins.replace(cid, _label(name), now, kept)
             except ProviderUnavailable:
                 # Another device may have put a greater one at the same moment, and taken ours away.
-                newest = ipns_record.select((await self._kept(name)).values())
-                if newest is None or ipns_record.order(newest) < ipns_record.order(offered):
+                newest = ipns_record.newest_record((await self._kept(name)).values())
+                if newest is None or ipns_record.record_order(newest) < ipns_record.record_order(offered):
                     raise
                 return
         else:
@@ -111,7 +111,7 @@ class Names:
         if await self._rpc.at_least(*_NETWORK_VERSION):
             heard = (await self._network.kept(name), await self._network.look(name))
             records += [record for record in heard if record is not None]
-        best = ipns_record.select(records)
+        best = ipns_record.newest_record(records)
         return best.encoded if best else None
 
     async def _kept(self, name: str) -> dict[Pin, ipns_record.Record]:

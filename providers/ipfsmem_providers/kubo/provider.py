@@ -25,7 +25,7 @@ import msgspec
 
 from ipfsmem.content.car import CarParser
 from ipfsmem.content.cid import CID
-from ipfsmem.content.limits import OWN
+from ipfsmem.content.limits import OWN_LIMITS
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
 from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Block, Capabilities, Pin
@@ -121,8 +121,8 @@ class KuboProvider(ProviderBase):
         params = {"arg": str(root), "progress": "false"}
         if not self._network:
             params["offline"] = "true"
-        parser = CarParser(OWN)
-        most = 2 * OWN.total_bytes + 128 * OWN.blocks
+        parser = CarParser(OWN_LIMITS)
+        most = 2 * OWN_LIMITS.total_bytes + 128 * OWN_LIMITS.blocks
         try:
             async with self._rpc.stream("dag/export", params, what="get a tree", max_bytes=most) as answer:
                 async for piece in answer:

@@ -39,28 +39,28 @@ class NameRecords:
     def put(self, name: str, offered: ipns_record.Record) -> None:
         """Keep a record of a canonical name unless a greater one is there; then remove the lesser ones."""
         records = self._of(name)
-        best = ipns_record.select(records.values())
-        if best is None or ipns_record.order(best) < ipns_record.order(offered):
+        best = ipns_record.newest_record(records.values())
+        if best is None or ipns_record.record_order(best) < ipns_record.record_order(offered):
             tag = hashlib.sha256(offered.encoded).hexdigest()[: self.tag_length]
             file = f"{name}{self.separator}{tag}{self.ending}"
             self._shelf.write(file, offered.encoded)
             records[file] = offered
         # Only records less than one that is there are removed, so the greatest stays, whoever else puts a record now.
-        best = ipns_record.select(records.values())
+        best = ipns_record.newest_record(records.values())
         for file, record in records.items():
-            if best is not None and ipns_record.order(record) < ipns_record.order(best):
+            if best is not None and ipns_record.record_order(record) < ipns_record.record_order(best):
                 with contextlib.suppress(OSError, ProviderError):
                     self._shelf.unlink(file)
 
     def best(self, name: str) -> ipns_record.Record | None:
         """The greatest record of a canonical name, None without one."""
-        return ipns_record.select(self._of(name).values())
+        return ipns_record.newest_record(self._of(name).values())
 
     def roots(self) -> set[CID]:
         """The roots that the records of all names point at, whoever put them there."""
         found: set[CID] = set()
         for record in self._read(self._shelf.files()).values():
-            leads = ipns_record.split_value(record.value)
+            leads = ipns_record.value_target(record.value)
             if isinstance(leads, CID):
                 found.add(leads)
         return found

@@ -13,7 +13,7 @@ from ipfsmem.content.car import CarParser, header
 from ipfsmem.content.cid import CID, RAW, varint
 from ipfsmem.content.dagpb import decode_node, decode_unixfs
 from ipfsmem.content.fetch import Fetch, drive_async
-from ipfsmem.content.limits import OWN, Limits
+from ipfsmem.content.limits import OWN_LIMITS, Limits
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import BlockError, FormatError, LimitError, NotFoundError, ProviderRefused
 from ipfsmem_providers.http.body import SpooledCar
@@ -34,7 +34,7 @@ class CarFiles:
         self.root = root
 
     @classmethod
-    async def of(cls, car: SpooledCar, root: CID, limits: Limits = OWN) -> CarFiles:
+    async def of(cls, car: SpooledCar, root: CID, limits: Limits = OWN_LIMITS) -> CarFiles:
         """Read a CAR of `root` once, to know where its blocks are."""
         places: dict[CID, tuple[int, int]] = {}
         parser = CarParser(limits, verify=False)  # each block was checked on its way in

@@ -82,7 +82,7 @@ class RoutingClient:
         self.failures = []
         outcomes = await asyncio.gather(*(self._get(url, name) for url in self.urls), return_exceptions=True)
         problems = self._problems(outcomes)
-        best = ipns_record.select(found for found in outcomes if isinstance(found, ipns_record.Record))
+        best = ipns_record.newest_record(found for found in outcomes if isinstance(found, ipns_record.Record))
         if best is None and len(problems) == len(self.urls):
             raise combined(problems, f"no routing server could be asked for {name}")
         return best.encoded if best else None
@@ -127,7 +127,9 @@ class RoutingClient:
         if not isinstance(problem, NotConnected):
             with contextlib.suppress(ProviderError):
                 held = await self._get(url, name)
-        if held is None or ipns_record.order(held) < ipns_record.order(ipns_record.parse_record(record)):
+        if held is None or ipns_record.record_order(held) < ipns_record.record_order(
+            ipns_record.parse_record(record)
+        ):
             raise problem
 
     async def _get(self, url: str, name: str) -> ipns_record.Record | None:

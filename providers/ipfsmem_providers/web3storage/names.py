@@ -37,13 +37,15 @@ class Names:
         listed, _ = await self._uploads.recent(("put", name, record), own=True)
         records = self._records(name, listed)
         self._uploads.note_question(name)
-        best = ipns_record.select(records.values())
-        if best is None or ipns_record.order(best) < ipns_record.order(offered):
+        best = ipns_record.newest_record(records.values())
+        if best is None or ipns_record.record_order(best) < ipns_record.record_order(offered):
             root = raw_cid(hashlib.sha256(record).digest())
             await self._uploads.add([(root, [tag_of(_KIND + name), _inline(root, record)])])
             best = offered
         lesser = [
-            root for root, known in records.items() if ipns_record.order(known) < ipns_record.order(best)
+            root
+            for root, known in records.items()
+            if ipns_record.record_order(known) < ipns_record.record_order(best)
         ]
         if lesser and self._prune:
             await self._uploads.remove(lesser)
@@ -52,9 +54,9 @@ class Names:
         """The greatest record of a name that is listed."""
         name = canonical_name(name)
         listed, just_now = await self._uploads.recent(name, own=True)
-        best = ipns_record.select(self._records(name, listed).values())
+        best = ipns_record.newest_record(self._records(name, listed).values())
         if best is None and not just_now:
-            best = ipns_record.select(self._records(name, await self._uploads.reread_once()).values())
+            best = ipns_record.newest_record(self._records(name, await self._uploads.reread_once()).values())
         return best.encoded if best else None
 
     def _records(self, name: str, listed: Mapping[CID, Upload]) -> dict[CID, ipns_record.Record]:

@@ -89,13 +89,13 @@ NEWEST = [
 
 def vectors() -> dict[str, Any]:
     """The whole file."""
-    from ipfsmem.bundle.program_events import later
+    from ipfsmem.bundle.program_events import newer_move
 
     newest = []
     for events in NEWEST:
         counts = None
         for event in events:
-            counts = later(counts, read_move(event))
+            counts = newer_move(counts, read_move(event))
         newest.append({"events": events, "id": counts.id if counts else None})
     rows = [
         {

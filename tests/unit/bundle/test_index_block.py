@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.bundle.index import IndexItem
-from ipfsmem.bundle.index_block import INDEX_KEY, block_lines, join, named_files, split
+from ipfsmem.bundle.index_block import INDEX_KEY, block_lines, join_index_file, named_files, split_index_file
 
 LINES = [b"- [A](a.md)", b"- [B](b.md) \xe2\x80\x94 about b"]
 #: Whatever programs write, with CR, without LF at the end, with lines that look like ours.
@@ -28,47 +28,50 @@ def test_the_key_is_that_of_the_format() -> None:
 def test_apart_and_together_gives_the_text_back(
     text: bytes, lines: list[bytes], others: list[bytes], changed: bytes
 ) -> None:
-    made = join(text, lines)
-    apart = split(made)
+    made = join_index_file(text, lines)
+    apart = split_index_file(made)
     assert apart.text == text
     assert (apart.at >= 0) is bool(lines)
-    again = join(text, others, apart)
-    assert split(again).text == text
-    assert split(join(changed, others, apart)).text == changed
+    again = join_index_file(text, others, apart)
+    assert split_index_file(again).text == text
+    assert split_index_file(join_index_file(changed, others, apart)).text == changed
     if lines == others:
         assert again == made
 
 
 @pytest.mark.parametrize("end", [b"\n", b""])
 def test_the_block_stays_where_it_was_put(end: bytes) -> None:
-    block = join(b"", LINES)
+    block = join_index_file(b"", LINES)
     for file in (block + b"mine\n", b"above\n" + block + b"below" + end):
-        apart = split(file)
-        assert join(apart.text, LINES, apart) == file
-        grown = join(apart.text + b"\nmore\n", LINES, apart)
+        apart = split_index_file(file)
+        assert join_index_file(apart.text, LINES, apart) == file
+        grown = join_index_file(apart.text + b"\nmore\n", LINES, apart)
         assert grown.index(b"<!--") == file.index(b"<!--") and grown.endswith(b"more\n")
-        assert split(grown).text == apart.text + b"\nmore\n"
+        assert split_index_file(grown).text == apart.text + b"\nmore\n"
 
 
 def test_lines_of_others_between_the_marks_are_theirs() -> None:
     """An agent adds a line to a list wherever it finds one."""
-    file = join(b"# Memory\n", LINES)
+    file = join_index_file(b"# Memory\n", LINES)
     added = file.replace(LINES[1], b"- [New](new.md) by the agent\n" + LINES[1])
-    assert split(added, frozenset(LINES)).text == b"# Memory\n- [New](new.md) by the agent\n"
+    assert split_index_file(added, frozenset(LINES)).text == b"# Memory\n- [New](new.md) by the agent\n"
     edited = file.replace(b"about b", b"about b, corrected")
-    assert split(edited, frozenset(LINES)).text == b"# Memory\n- [B](b.md) \xe2\x80\x94 about b, corrected\n"
+    assert (
+        split_index_file(edited, frozenset(LINES)).text
+        == b"# Memory\n- [B](b.md) \xe2\x80\x94 about b, corrected\n"
+    )
     # A block that another device made, whole: none of it is anybody's text. Changed, and unknown: nothing is lost.
-    assert split(file).text == b"# Memory\n"
-    assert LINES[0] in split(edited).text
+    assert split_index_file(file).text == b"# Memory\n"
+    assert LINES[0] in split_index_file(edited).text
 
 
 def test_a_block_whose_end_is_gone_takes_nothing_of_others_with_it() -> None:
-    file = join(b"# Memory\n", LINES).replace(b"<!-- ipfsmem index end -->\n", b"- [x](x.md)\n")
-    assert split(file, frozenset(LINES)).text == b"# Memory\n- [x](x.md)\n"
-    crlf = join(b"# Memory\n", LINES).replace(b"\n", b"\r\n")
-    assert split(crlf).text == b"# Memory\r\n"
-    twice = join(b"a\n", LINES) + join(b"b\n", LINES[:1])
-    assert split(twice).text == b"a\nb\n"
+    file = join_index_file(b"# Memory\n", LINES).replace(b"<!-- ipfsmem index end -->\n", b"- [x](x.md)\n")
+    assert split_index_file(file, frozenset(LINES)).text == b"# Memory\n- [x](x.md)\n"
+    crlf = join_index_file(b"# Memory\n", LINES).replace(b"\n", b"\r\n")
+    assert split_index_file(crlf).text == b"# Memory\r\n"
+    twice = join_index_file(b"a\n", LINES) + join_index_file(b"b\n", LINES[:1])
+    assert split_index_file(twice).text == b"a\nb\n"
 
 
 def test_what_is_named_already_is_not_named_again() -> None:

@@ -9,7 +9,7 @@ from ipfsmem.bundle import header
 from ipfsmem.bundle.memory_file import (
     MAX_FILE,
     MemoryFile,
-    head,
+    parse_fields,
     parse_memory,
     render_memory,
 )
@@ -33,7 +33,7 @@ def test_read(case):
     assert memory.body == case["body"]
     assert render_memory(memory).decode() == case["rendered"]
     assert render_memory(parse_memory(render_memory(memory))) == render_memory(memory)
-    assert head(data) == MemoryFile(memory.fields, "")
+    assert parse_fields(data) == MemoryFile(memory.fields, "")
 
 
 @pytest.mark.parametrize("case", VECTORS["render"], ids=by_about)
@@ -59,7 +59,7 @@ def test_bad(case):
 def test_sizes(case):
     data = "".join(text * count for text, count in case["parts"]).encode()
     if case["error"] is None:
-        assert parse_memory(data).fields == head(data).fields
+        assert parse_memory(data).fields == parse_fields(data).fields
     else:
         with pytest.raises(ERRORS[case["error"]]):
             parse_memory(data)
@@ -84,7 +84,7 @@ def test_text_that_is_not_unicode():
         with pytest.raises(FormatError):
             render_memory(memory)
     with pytest.raises(FormatError):
-        head(b"---\nname: \xff\n---\n")
+        parse_fields(b"---\nname: \xff\n---\n")
 
 
 def test_typed_views():
@@ -180,17 +180,19 @@ def test_three_ws_odd_files_lose_no_word():
 
 
 def test_tags():
-    assert header.tags_of("[]") == () == header.tags_of("") == header.tags_of(" [ , ] ")
-    assert header.tags_of("x") == ("x",)
-    assert header.tags_of('["a\\"b", \'c,d\', "open, e]') == ('a"b', "c,d", '"open', "e")
-    assert header.tags_text(["a", " b ", "", "c,d", "-"]) == '[a, b, "c,d", "-"]'
-    assert header.tags_text([]) == ""
+    assert header.parse_tags("[]") == () == header.parse_tags("") == header.parse_tags(" [ , ] ")
+    assert header.parse_tags("x") == ("x",)
+    assert header.parse_tags('["a\\"b", \'c,d\', "open, e]') == ('a"b', "c,d", '"open', "e")
+    assert header.render_tags(["a", " b ", "", "c,d", "-"]) == '[a, b, "c,d", "-"]'
+    assert header.render_tags([]) == ""
 
 
 @pytest.mark.parametrize(
     "data",
     [
-        b"---\nname: " + b"a" * 4149 + b"\n---x\n---\nb",  # the look-ahead of `head` ends within a line
+        b"---\nname: "
+        + b"a" * 4149
+        + b"\n---x\n---\nb",  # the look-ahead of `parse_fields` ends within a line
         b"---\nname: " + b"a" * 4149 + b"\n---",
         b"---\r\na: |\r\n  x\r\r\r\n  y\r\n---\r\n",
         b"\xef\xbb\xbf---\nname: X\n---\nb",
@@ -202,6 +204,6 @@ def test_head_agrees_with_the_whole_reader(data):
         expected = parse_memory(data).fields
     except LimitError:
         with pytest.raises(LimitError):
-            head(data)
+            parse_fields(data)
     else:
-        assert head(data).fields == expected
+        assert parse_fields(data).fields == expected

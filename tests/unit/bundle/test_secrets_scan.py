@@ -64,25 +64,25 @@ HARMLESS = [
 @pytest.mark.parametrize(("kind", "secret"), SAMPLES, ids=[f"{n}-{k}" for n, (k, _) in enumerate(SAMPLES)])
 def test_finds(kind, secret):
     text = f"first line\nsecond: {secret} and on\n"
-    (found,) = secrets.scan(text)
+    (found,) = secrets.find_secrets(text)
     assert found.kind == kind
     assert found.line == 2
     core = secret.split()[-1] if kind != "private key (PEM)" else "MHcCAQ"
     assert core not in repr(found) and core not in str(found)
     assert core not in secrets.redact(text)
     assert secrets.redact(text).startswith("first line\nsecond: ")
-    assert secrets.scan(secrets.redact(text)) == []
+    assert secrets.find_secrets(secrets.redact(text)) == []
 
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_leaves_alone(text):
-    assert secrets.scan(text) == []
+    assert secrets.find_secrets(text) == []
     assert secrets.redact(text) == text
 
 
 def test_several_in_order_with_their_lines():
     text = f"a\n{SAMPLES[0][1]}\n\n{LEGAL}\n{SAMPLES[14][1]}\n{SAMPLES[0][1]}"
-    assert [(f.line, f.kind) for f in secrets.scan(text)] == [
+    assert [(f.line, f.kind) for f in secrets.find_secrets(text)] == [
         (2, "AWS access key"),
         (4, "recovery phrase (12 words)"),
         (5, "JWT"),
@@ -97,7 +97,7 @@ def test_reading_the_word_list_does_not_import_the_wallet():
 
     code = (
         "import sys; from ipfsmem.bundle import secrets; "
-        f"assert secrets.scan({LEGAL!r}); assert 'eth_account' not in sys.modules"
+        f"assert secrets.find_secrets({LEGAL!r}); assert 'eth_account' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -115,7 +115,7 @@ def test_reading_the_word_list_does_not_import_the_wallet():
 )
 def test_hostile_text_takes_no_long_time(text):
     start = time.process_time()
-    secrets.scan(text)
+    secrets.find_secrets(text)
     assert time.process_time() - start < 20
 
 
@@ -124,7 +124,7 @@ def cost(text: str, enough: float = 0) -> float:
     best = float("inf")
     for _ in range(3):
         start = time.process_time()
-        secrets.scan(text)
+        secrets.find_secrets(text)
         best = min(best, time.process_time() - start)
         if best < enough:
             break

@@ -169,5 +169,5 @@ def test_a_stack_shows_an_event_of_equal_id_and_line_once():
     first = {"ts": "2026-04-14T12:00:00.000Z", "type": "a", "id": "0" * 16 + "-1"}
     other = {**first, "type": "b"}
     later = {"ts": "2026-04-14T12:00:00.001Z", "type": "c", "id": "x"}
-    assert timeline.stacked([later, first], [first], [other]) == [first, other, later]
-    assert timeline.stacked() == []
+    assert timeline.union_of_scopes([later, first], [first], [other]) == [first, other, later]
+    assert timeline.union_of_scopes() == []

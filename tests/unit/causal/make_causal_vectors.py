@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from ipfsmem.causal.authorship import carried, is_own, replaced_of
-from ipfsmem.causal.clock import FAR_AHEAD_MS, next_hlc, observed, put_right
+from ipfsmem.causal.authorship import is_own, of_when_copied, of_when_replacing
+from ipfsmem.causal.clock import FAR_AHEAD_MS, corrected_hlc, hlc_after_seeing, next_hlc
 from ipfsmem.causal.merge3 import merge_fields, merge_memory
 from ipfsmem.causal.own_copies import step_back, values_to_move
-from ipfsmem.causal.state import BY_ROOT, Ctx, LetIn, State, fitting, next_bases
+from ipfsmem.causal.state import BY_ROOT, Ctx, LetIn, State, limit_values, next_bases
 from ipfsmem.causal.tree import build_tree
 from ipfsmem.causal.value import (
     FOREIGN,
@@ -74,13 +74,13 @@ def clock_vectors() -> dict[str, Any]:
         "says that the machine's clock is right; null: not far ahead, so it stays",
         "next": [{"last": x, "now_ms": n, "result": next_hlc(x, n)} for x, n in ticks],
         "observed": [
-            {"last": x, "seen": s, "now_ms": n, "result": observed(x, s, n)}
+            {"last": x, "seen": s, "now_ms": n, "result": hlc_after_seeing(x, s, n)}
             for x in ("0" * 16, f"{1_776_168_192_000 << 16:016x}")
             for s in seen
             for n in (0, 1_776_168_192_000)
         ],
         "put_right": [
-            {"last": x, "now_ms": n, "result": put_right(x, n)}
+            {"last": x, "now_ms": n, "result": corrected_hlc(x, n)}
             for n in (0, 1_776_168_192_000)
             for x in (
                 "0" * 16,
@@ -300,7 +300,7 @@ def room_vectors() -> list[dict[str, Any]]:
             "let_in": {device: list(said[device]) for device in sorted({d[:16] for d in entry})},
             "most": most,
             "entry": plain(entry),
-            "kept": sorted(fitting(entry, said.__getitem__, most)),
+            "kept": sorted(limit_values(entry, said.__getitem__, most)),
         }
         for why, entry, most in cases
     ]
@@ -613,7 +613,7 @@ def view_vectors() -> dict[str, Any]:
             "views of the key `tone`; dots: rendered in the text shown, in view order. `own_views` (section 5.2): what a "
             "reader of the person p is shown, `persons` being all that is known of ids; `others`: texts of others; "
             "`unheeded`: their wishes to forget. `words`: of a write with the hash `body` that replaces `replaces`, whose it "
-            "is; `carried`: under which `of` a value goes on when the reader signs it anew"
+            "is; `of_when_copied`: under which `of` a value goes on when the reader signs it anew"
         ),
         "texts": {sha(t): t for t in all_texts},
         "views": out,
@@ -699,11 +699,13 @@ def own_vectors() -> dict[str, Any]:
                 "entry": plain(entry),
                 "replaces": replaces,
                 "body": sha(text),
-                "of": replaced_of(entry, replaces, sha(text), mine),
+                "of": of_when_replacing(entry, replaces, sha(text), mine),
             }
             for why, entry, replaces, text in writes
         ],
-        "carried": [{"dot": d, "of": of, "result": carried(d, on(left, 1, of), mine)} for d, of in carries],
+        "carried": [
+            {"dot": d, "of": of, "result": of_when_copied(d, on(left, 1, of), mine)} for d, of in carries
+        ],
     }
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from ipfsmem.causal.salvage import Part, salvage
-from ipfsmem.causal.tree import label
+from ipfsmem.causal.salvage import DamagedHead, salvage
+from ipfsmem.causal.tree import name_digits
 from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Value, hash32
 
 VECTORS = Path(__file__).parents[3] / "fixtures" / "vectors"
@@ -29,10 +29,10 @@ def live(text: str, *before: str) -> Value:
 
 FORGOT = Value(b=(), body=None, h="019d8aee00000001", kind=FORGOTTEN)
 NAME, OTHER = "m/tone", "m/role"
-LOST = label(NAME)[:1]
+LOST = name_digits(NAME)[:1]
 
 
-def rows() -> list[tuple[str, dict[str, Entry], dict[str, int], list[Part]]]:
+def rows() -> list[tuple[str, dict[str, Entry], dict[str, int], list[DamagedHead]]]:
     """(what it shows, base, base's ctx, damaged heads)."""
     base: dict[str, Entry] = {NAME: {f"{A}-1": live("one")}}
     return [
@@ -40,40 +40,45 @@ def rows() -> list[tuple[str, dict[str, Entry], dict[str, int], list[Part]]]:
             "a value that the base never heard of is taken",
             {},
             {},
-            [Part({A: 1}, {NAME: {f"{A}-1": live("one")}}, (label(OTHER)[:1],))],
+            [DamagedHead({A: 1}, {NAME: {f"{A}-1": live("one")}}, (name_digits(OTHER)[:1],))],
         ),
         (
             "what replaced a value of the base is taken, and that value goes",
             base,
             {A: 1},
-            [Part({A: 2}, {NAME: {f"{A}-2": live("two", "one")}}, (label(OTHER)[:1],))],
+            [DamagedHead({A: 2}, {NAME: {f"{A}-2": live("two", "one")}}, (name_digits(OTHER)[:1],))],
         ),
-        ("what was provably deleted goes", base, {A: 1}, [Part({A: 1}, {NAME: {}}, (label(OTHER)[:1],))]),
+        (
+            "what was provably deleted goes",
+            base,
+            {A: 1},
+            [DamagedHead({A: 1}, {NAME: {}}, (name_digits(OTHER)[:1],))],
+        ),
         (
             "a value that the head had not heard of stays",
             {NAME: {f"{A}-1": live("one"), f"{B}-1": live("by b")}},
             {A: 1, B: 1},
-            [Part({A: 2}, {NAME: {f"{A}-2": live("two", "one")}}, ())],
+            [DamagedHead({A: 2}, {NAME: {f"{A}-2": live("two", "one")}}, ())],
         ),
         (
             "an unproved name stays as it is, whatever the ctx covers",
             base,
             {A: 1},
-            [Part({A: 9, B: 9}, {}, (LOST,))],
+            [DamagedHead({A: 9, B: 9}, {}, (LOST,))],
         ),
         (
             "what the base knows as gone is not taken again",
             {},
             {A: 2},
-            [Part({A: 1}, {NAME: {f"{A}-1": live("one")}}, ())],
+            [DamagedHead({A: 1}, {NAME: {f"{A}-1": live("one")}}, ())],
         ),
         (
             "what another damaged head provably replaced is not taken",
             {},
             {},
             [
-                Part({A: 1}, {NAME: {f"{A}-1": live("one")}}, ()),
-                Part({A: 1, B: 1}, {NAME: {f"{B}-1": live("two", "one")}}, ()),
+                DamagedHead({A: 1}, {NAME: {f"{A}-1": live("one")}}, ()),
+                DamagedHead({A: 1, B: 1}, {NAME: {f"{B}-1": live("two", "one")}}, ()),
             ],
         ),
         (
@@ -81,27 +86,27 @@ def rows() -> list[tuple[str, dict[str, Entry], dict[str, int], list[Part]]]:
             {},
             {},
             [
-                Part({A: 1}, {NAME: {f"{A}-1": live("one")}}, ()),
-                Part({A: 1, B: 1}, {}, (LOST,)),
+                DamagedHead({A: 1}, {NAME: {f"{A}-1": live("one")}}, ()),
+                DamagedHead({A: 1, B: 1}, {}, (LOST,)),
             ],
         ),
         (
             "a text that stands here already is not taken again",
             {NAME: {f"{C}-1": live("one")}},
             {C: 1},
-            [Part({A: 1}, {NAME: {f"{A}-1": live("one")}}, ())],
+            [DamagedHead({A: 1}, {NAME: {f"{A}-1": live("one")}}, ())],
         ),
         (
             "nor one that a text here replaced",
             {NAME: {f"{C}-2": live("two", "one")}},
             {C: 2},
-            [Part({A: 1}, {NAME: {f"{A}-1": live("one")}}, ())],
+            [DamagedHead({A: 1}, {NAME: {f"{A}-1": live("one")}}, ())],
         ),
         (
             "a wish to forget is taken like a text",
             base,
             {A: 1},
-            [Part({A: 1, B: 1}, {NAME: {f"{B}-1": FORGOT}}, ())],
+            [DamagedHead({A: 1, B: 1}, {NAME: {f"{B}-1": FORGOT}}, ())],
         ),
     ]
 

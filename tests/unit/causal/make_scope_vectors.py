@@ -10,7 +10,15 @@ from typing import Any
 import msgspec
 
 from ipfsmem.bundle.projects import remote_name, scope_token, slug
-from ipfsmem.causal.cards import Card, followed, is_forgotten, stack, target, view_card, write_card
+from ipfsmem.causal.cards import (
+    Card,
+    is_forgotten,
+    read_order,
+    redirects,
+    view_card,
+    write_card,
+    write_target,
+)
 from ipfsmem.causal.value import Entry, Value
 
 VECTORS = Path(__file__).parents[3] / "fixtures" / "vectors"
@@ -216,14 +224,14 @@ def into_vectors() -> list[dict[str, Any]]:
     ]
     rows = []
     for why, into in cases:
-        onward = followed({scope: Card(title="x", into=there) for scope, there in into.items()})
+        onward = redirects({scope: Card(title="x", into=there) for scope, there in into.items()})
         rows.append(
             {
                 "why": why,
                 "into": into,
                 "followed": onward,
-                "target": {scope: target(scope, onward) for scope in into},
-                "stack": {scope: stack(scope, onward) for scope in into},
+                "target": {scope: write_target(scope, onward) for scope in into},
+                "stack": {scope: read_order(scope, onward) for scope in into},
             }
         )
     return rows

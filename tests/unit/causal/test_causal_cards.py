@@ -15,13 +15,13 @@ from ipfsmem.bundle.projects import random_token, remote_name, scope_token, slug
 from ipfsmem.causal.cards import (
     Card,
     find_project,
-    followed,
     is_forgotten,
     parse_card,
-    stack,
-    target,
+    read_order,
+    redirects,
     view_card,
     write_card,
+    write_target,
 )
 from ipfsmem.causal.value import Entry
 from ipfsmem.errors import FormatError, LimitError, UsageError
@@ -67,10 +67,10 @@ def test_merges(case: Any) -> None:
 @pytest.mark.parametrize("case", VECTORS["into"], ids=lambda c: c["why"])
 def test_into(case: Any) -> None:
     cards = {scope: Card(title="x", into=there) for scope, there in case["into"].items()}
-    onward = followed(cards)
-    assert onward == case["followed"] == followed(dict(reversed(cards.items())))
-    assert {scope: target(scope, onward) for scope in cards} == case["target"]
-    assert {scope: stack(scope, onward) for scope in cards} == case["stack"]
+    onward = redirects(cards)
+    assert onward == case["followed"] == redirects(dict(reversed(cards.items())))
+    assert {scope: write_target(scope, onward) for scope in cards} == case["target"]
+    assert {scope: read_order(scope, onward) for scope in cards} == case["stack"]
 
 
 @pytest.mark.parametrize("case", VECTORS["projects"]["remotes"], ids=lambda c: c["url"])
@@ -136,6 +136,6 @@ def test_a_chain_of_scopes_is_followed_in_one_go() -> None:
     many = 20_000
     cards = {f"s{n:05}": Card(title="t", into=f"s{(n + 1) % many:05}") for n in range(many)}
     started = time.process_time()
-    onward = followed(cards)
+    onward = redirects(cards)
     assert time.process_time() - started < 1
     assert len(onward) == many - 1 and "s00000" not in onward

@@ -9,11 +9,11 @@ from ipfsmem.causal.clock import (
     MAX_AHEAD_MS,
     MAX_MS,
     ZERO,
+    corrected_hlc,
     hlc,
+    hlc_after_seeing,
     hlc_ms,
     next_hlc,
-    observed,
-    put_right,
 )
 from ipfsmem.errors import FormatError, LimitError
 
@@ -24,9 +24,9 @@ def test_vectors() -> None:
     for case in VECTORS["next"]:
         assert next_hlc(case["last"], case["now_ms"]) == case["result"]
     for case in VECTORS["observed"]:
-        assert observed(case["last"], case["seen"], case["now_ms"]) == case["result"]
+        assert hlc_after_seeing(case["last"], case["seen"], case["now_ms"]) == case["result"]
     for case in VECTORS["put_right"]:
-        assert put_right(case["last"], case["now_ms"]) == case["result"]
+        assert corrected_hlc(case["last"], case["now_ms"]) == case["result"]
     for text in VECTORS["refused"]:
         with pytest.raises(FormatError, match="clock value"):
             hlc_ms(text)
@@ -53,7 +53,7 @@ def test_clock_never_goes_back_and_a_full_counter_runs_over() -> None:
 
 
 def test_a_clock_in_the_future_pulls_others_five_minutes_at_most() -> None:
-    ahead = observed(ZERO, hlc(2**47, 9), 1000)
+    ahead = hlc_after_seeing(ZERO, hlc(2**47, 9), 1000)
     assert hlc_ms(ahead) == 1000 + MAX_AHEAD_MS
-    assert observed(ahead, hlc(1500, 3), 1000) == ahead  # behind by now
-    assert next_hlc(observed(ZERO, hlc(1500, 3), 1000), 1000) == hlc(1500, 4)
+    assert hlc_after_seeing(ahead, hlc(1500, 3), 1000) == ahead  # behind by now
+    assert next_hlc(hlc_after_seeing(ZERO, hlc(1500, 3), 1000), 1000) == hlc(1500, 4)

@@ -7,7 +7,7 @@ import json
 import msgspec
 import pytest
 
-from ipfsmem.causal.salvage import Part, rewrite, salvage
+from ipfsmem.causal.salvage import DamagedHead, rewrite, salvage
 from ipfsmem.causal.value import Entry, Value
 from tests.unit.causal.make_salvage_vectors import NAME, VECTORS, A, B, C, live, vectors
 
@@ -22,7 +22,7 @@ def test_the_file_is_what_its_script_makes() -> None:
 def test_vector(row: dict[str, object]) -> None:
     base = msgspec.convert(row["base"], dict[str, Entry])
     ctx = msgspec.convert(row["ctx"], dict[str, int])
-    parts = msgspec.convert(row["parts"], list[Part])
+    parts = msgspec.convert(row["parts"], list[DamagedHead])
     found = [
         {"name": change.name, "taken": [dot for dot, _ in change.taken], "gone": list(change.gone)}
         for change in salvage(base, ctx, parts)
@@ -32,7 +32,7 @@ def test_vector(row: dict[str, object]) -> None:
 
 def test_what_is_taken_keeps_its_text_clock_and_bases_and_says_whose_word_it_is() -> None:
     theirs = live("two", "one")
-    ((change),) = salvage({}, {}, [Part({B: 1}, {NAME: {f"{B}-1": theirs}}, ())])
+    ((change),) = salvage({}, {}, [DamagedHead({B: 1}, {NAME: {f"{B}-1": theirs}}, ())])
     made = rewrite({}, change, C, 4, lambda dev: dev != B)
     ((dot, value),) = made.entry.items()
     assert (dot, made.n, made.back) == (f"{C}-5", 5, True)
@@ -42,6 +42,6 @@ def test_what_is_taken_keeps_its_text_clock_and_bases_and_says_whose_word_it_is(
 def test_a_fifth_text_of_this_device_is_left_out_and_said() -> None:
     entry: Entry = {f"{C}-{n}": live(f"own {n}") for n in range(1, 5)}
     theirs: dict[str, Value] = {f"{A}-1": live("one")}
-    ((change),) = salvage({NAME: entry}, {C: 4}, [Part({A: 1}, {NAME: theirs | entry}, ())])
+    ((change),) = salvage({NAME: entry}, {C: 4}, [DamagedHead({A: 1}, {NAME: theirs | entry}, ())])
     made = rewrite(entry, change, C, 4, lambda _: True)
     assert made.crowded and not made.back and made.entry == entry and made.n == 4

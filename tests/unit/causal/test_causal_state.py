@@ -9,23 +9,23 @@ import pytest
 
 from ipfsmem.causal.own_copies import (
     adopt_fork,
-    check_own_pairs,
-    equivocation,
+    drew_pair,
+    equivocating_devices,
     last_common,
     lines_to_move,
     step_back,
     values_to_move,
 )
 from ipfsmem.causal.state import (
-    Change,
     Clash,
+    EntryDifference,
     State,
     covers,
     delete,
-    fitting,
     join_changes,
     join_ctx,
     join_seen,
+    limit_values,
     location_chooser,
     next_bases,
     write,
@@ -88,8 +88,8 @@ def test_ctx() -> None:
     forked = Seen(2, "1" * 16, "z")
     assert join_seen({A: one}, {A: two}) == join_seen({A: two}, {A: one}) == {A: two}
     assert join_seen({A: two}, {A: forked}) == {A: forked}
-    assert equivocation({A: two, B: one}, {A: forked, B: one}) == [A]
-    assert equivocation({A: one}, {A: two, B: one}) == []
+    assert equivocating_devices({A: two, B: one}, {A: forked, B: one}) == [A]
+    assert equivocating_devices({A: one}, {A: two, B: one}) == []
 
 
 def test_check_covered() -> None:
@@ -122,7 +122,7 @@ def test_a_fifth_text_that_saw_none_of_its_own_others_is_refused_not_dropped() -
 @pytest.mark.parametrize("case", VECTORS["room"], ids=lambda case: case["why"])
 def test_room_vectors(case: Any) -> None:
     entry = state_of({"ctx": {}, "entries": {"m/k": case["entry"]}}).entries["m/k"]
-    kept = fitting(entry, lambda device: tuple(case["let_in"][device]), case["most"])
+    kept = limit_values(entry, lambda device: tuple(case["let_in"][device]), case["most"])
     assert sorted(kept) == case["kept"]
     assert len(kept) == min(case["most"], len(entry))
 
@@ -168,16 +168,16 @@ def test_location_is_taken_only_when_its_object_passes() -> None:
     b = ("4" * 32,)
     assert choose(d, text(b=b, base=bad), text(b=b, base=good)).base == good
     assert asked[-1] == (bad, "4" * 32) or asked[-2] == (good, "4" * 32)
-    change = Change("m/k", {d: text(loc=bad, s="1")}, {d: text(loc=good, s="2")})
+    change = EntryDifference("m/k", {d: text(loc=bad, s="1")}, {d: text(loc=good, s="2")})
     joined = join_changes([change], {A: 1}, {A: 1}, lambda name: choose, lambda entry: entry)
     assert joined.entries == {"m/k": {d: text(loc=good, s="2")}} and not joined.clashes
 
 
 def test_own_pairs() -> None:
     drawn = {1: "1" * 16, 4: "4" * 16}
-    assert check_own_pairs(drawn, 4, "4" * 16)
-    assert not check_own_pairs(drawn, 4, "5" * 16)  # trace 2: same counter, another draw
-    assert not check_own_pairs(drawn, 9, "9" * 16)  # trace 1: a counter that we never reached
+    assert drew_pair(drawn, 4, "4" * 16)
+    assert not drew_pair(drawn, 4, "5" * 16)  # trace 2: same counter, another draw
+    assert not drew_pair(drawn, 9, "9" * 16)  # trace 1: a counter that we never reached
     assert last_common(drawn, [(9, "9" * 16), (4, "5" * 16), (1, "1" * 16)]) == 1
     assert last_common(drawn, [(9, "9" * 16)]) == 0
 

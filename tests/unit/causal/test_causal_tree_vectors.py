@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.causal.tree import Tree, build_tree, diff_steps, empty_tree
+from ipfsmem.causal.tree import StateTree, build_tree, diff_steps, empty_tree
 from ipfsmem.errors import FormatError
 from tests.unit.causal.make_tree_vectors import SMALL, canonical, hashed, make, path, tree
 
@@ -38,7 +38,7 @@ def test_trees(row: dict[str, Any]) -> None:
     assert sorted(found) == sorted(row["names"])
 
 
-def read(mine: Tree, digest: str, node: Callable[[str], bytes]) -> list[str]:
+def read(mine: StateTree, digest: str, node: Callable[[str], bytes]) -> list[str]:
     """The names in which a tree that is read node by node differs from ours."""
     steps = diff_steps(mine, bytes.fromhex(digest))
     try:

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipfsmem.causal.authorship import carried, is_own, replaced_of
+from ipfsmem.causal.authorship import is_own, of_when_copied, of_when_replacing
 from ipfsmem.causal.value import Entry, Value, dot
-from ipfsmem.causal.view import Conflict, in_view_order, merge_base, own_view, siblings, view_entry
+from ipfsmem.causal.view import ConflictCopy, in_view_order, merge_base, own_view, siblings, view_entry
 from ipfsmem.errors import NotFoundError
 
 VECTORS = json.loads((Path(__file__).parents[3] / "fixtures/vectors/view.json").read_text())
@@ -31,8 +31,8 @@ def test_view_vectors(case: Any) -> None:
         assert (None if view.data is None else view.data.decode()) == case["shown"]
         assert (view.body, view.dot, list(view.dots)) == (case["body"], case["represented_by"], case["dots"])
         assert (view.merged, view.forgotten) == (case["merged"], case["forgotten"])
-        assert view.conflicts == tuple(msgspec.convert(case["conflicts"], list[Conflict]))
-        assert view.hidden == tuple(msgspec.convert(case["hidden"], list[Conflict]))
+        assert view.conflicts == tuple(msgspec.convert(case["conflicts"], list[ConflictCopy]))
+        assert view.hidden == tuple(msgspec.convert(case["hidden"], list[ConflictCopy]))
         assert (list(view.not_fetched), view.missing_base) == (case["not_fetched"], case["missing_base"])
         assert view.complete == (not case["not_fetched"] and case["missing_base"] is None)
 
@@ -97,8 +97,8 @@ def test_own_view_vectors(case: Any) -> None:
             case["merged"],
             case["forgotten"],
         )
-        assert view.conflicts == tuple(msgspec.convert(case["conflicts"], list[Conflict]))
-        assert view.others == tuple(msgspec.convert(case["others"], list[Conflict]))
+        assert view.conflicts == tuple(msgspec.convert(case["conflicts"], list[ConflictCopy]))
+        assert view.others == tuple(msgspec.convert(case["others"], list[ConflictCopy]))
         assert list(view.unheeded) == case["unheeded"]
 
 
@@ -106,12 +106,12 @@ def test_own_view_vectors(case: Any) -> None:
 def test_whose_word_a_write_is(case: Any) -> None:
     """Format-next trace: an agent shown a text of others calls `write` with it: still others'."""
     entry = msgspec.convert(case["entry"], Entry)
-    assert replaced_of(entry, case["replaces"], case["body"], mine) == case["of"]
+    assert of_when_replacing(entry, case["replaces"], case["body"], mine) == case["of"]
 
 
 @pytest.mark.parametrize("case", VECTORS["carried"], ids=lambda case: f"{case['dot'][0]}-{case['of'][:7]}")
 def test_whose_word_goes_on_when_signed_anew(case: Any) -> None:
     assert (
-        carried(case["dot"], msgspec.structs.replace(live("1" * 64, 1), of=case["of"]), mine)
+        of_when_copied(case["dot"], msgspec.structs.replace(live("1" * 64, 1), of=case["of"]), mine)
         == case["result"]
     )

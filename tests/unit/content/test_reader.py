@@ -19,7 +19,7 @@ from ipfsmem.content.dagpb import (
     UnixFS,
     encode_unixfs,
 )
-from ipfsmem.content.limits import BLOCK_MAX, STRANGER, Limits
+from ipfsmem.content.limits import BLOCK_MAX, STRANGER_LIMITS, Limits
 from ipfsmem.content.reader import BATCH, Reader, drive, drive_async, from_mapping, verify_block
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import directory, file_bytes
@@ -341,7 +341,7 @@ def test_s9_links_are_counted_before_they_are_decoded(way: str) -> None:
     import tracemalloc
 
     root, blocks = crowded(6, TYPE_FILE if way == "file" else TYPE_HAMT)
-    reader = Reader(STRANGER._replace(entries=5_000, blocks=5_000))
+    reader = Reader(STRANGER_LIMITS._replace(entries=5_000, blocks=5_000))
     read = {"folder": reader.list_directory, "file": reader.read_file, "tree": reader.read_tree}[way]
     tracemalloc.start()
     with pytest.raises(LimitError):

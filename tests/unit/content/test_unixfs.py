@@ -14,9 +14,9 @@ from ipfsmem.content.tree import Known, build_tree
 from ipfsmem.content.unixfs import (
     CHUNK,
     SHARD_ABOVE,
+    FileRoot,
     Link,
     Readable,
-    Root,
     directory,
     file_blocks,
     file_bytes,
@@ -27,7 +27,7 @@ from tests.interop import trees
 VECTORS = trees.load()
 
 
-def finish(source: bytes | Readable) -> tuple[Root, int]:
+def finish(source: bytes | Readable) -> tuple[FileRoot, int]:
     """Root and number of blocks, without keeping them."""
     builder = file_blocks(source)
     count = 0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem import systems
+from ipfsmem import file_durability
 from ipfsmem.device import atomic_files, lock
 from ipfsmem.device.database import Database
 from ipfsmem.device.held_folder import open_directory
@@ -66,7 +66,7 @@ def test_u17_macos_flushes_to_the_disk_itself(tmp_path: Path, monkeypatch: pytes
             self.asked.append(what)
 
     mac, synced = MacOs(), []
-    monkeypatch.setattr(systems, "_fcntl", mac)
+    monkeypatch.setattr(file_durability, "_fcntl", mac)
     monkeypatch.setattr(os, "fsync", synced.append)
     atomic_files.write_atomic(tmp_path / "a", b"a")
     assert mac.asked == [51, 51] and synced == []  # the file, then its folder
@@ -95,12 +95,12 @@ def test_u17_windows_waits_for_who_has_a_file_open(
         folder.replace("new", folder, "old") if call == "replace" else folder.unlink("old")
 
     monkeypatch.setattr(os, call, windows)
-    monkeypatch.setattr(systems, "_HELD_OPEN", False)
+    monkeypatch.setattr(file_durability, "_HELD_OPEN", False)
     with pytest.raises(PermissionError):  # elsewhere that is no question of time
         act()
     assert len(refused) == 1
     refused.clear()
-    monkeypatch.setattr(systems, "_HELD_OPEN", True)
+    monkeypatch.setattr(file_durability, "_HELD_OPEN", True)
     act()
     assert len(refused) == 3
     assert not (tmp_path / "old").exists() or (tmp_path / "old").read_text() == "new"
@@ -110,8 +110,8 @@ def test_u17_windows_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.
     def held(*given: object) -> None:
         raise PermissionError(errno.EACCES, "The process cannot access the file")
 
-    monkeypatch.setattr(systems, "_HELD_OPEN", True)
-    monkeypatch.setattr(systems, "PATIENCE", 0.05)
+    monkeypatch.setattr(file_durability, "_HELD_OPEN", True)
+    monkeypatch.setattr(file_durability, "PATIENCE", 0.05)
     monkeypatch.setattr(Path, "replace", held)
     with pytest.raises(StorageError, match="permission denied"):
         atomic_files.write_atomic(tmp_path / "a", b"a")

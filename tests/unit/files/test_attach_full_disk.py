@@ -24,7 +24,7 @@ def test_a_full_disk_leaves_no_half_of_a_marker(
         if left[0] < 0:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(folders, "flush", full)
+    monkeypatch.setattr(folders, "flush_to_disk", full)
     folder = PlainFolder(tmp_path)
     with pytest.raises(StorageError, match="full"):
         folder.put_marker("ab" * 16)

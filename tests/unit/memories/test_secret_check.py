@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 
 from ipfsmem.bundle import secrets
-from ipfsmem.bundle.secrets import Finding
+from ipfsmem.bundle.secrets import SecretFinding
 from ipfsmem.causal.entries import memory_entry
 from ipfsmem.device import codec
 from ipfsmem.device.lock import file_lock
@@ -165,11 +165,11 @@ def test_a_publish_looks_at_new_texts_only(
 ) -> None:
     seen: list[str] = []
 
-    def scan(text: str) -> list[secrets.Finding]:
+    def scan(text: str) -> list[secrets.SecretFinding]:
         seen.append(text)
         return []
 
-    monkeypatch.setattr(secrets, "scan", scan)
+    monkeypatch.setattr(secrets, "find_secrets", scan)
     for kind in ("ipfs", "encrypted-ipfs"):
         seen.clear()
         with device(tmp_path, SimCloud(), kind, kind) as memory:
@@ -209,13 +209,13 @@ def test_in_plain_mode_other_rules_look_at_everything_again(
     tmp_path: Path, cloud: SimCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[str] = []
-    found: list[secrets.Finding] = []
+    found: list[secrets.SecretFinding] = []
 
-    def scan(text: str) -> list[secrets.Finding]:
+    def scan(text: str) -> list[secrets.SecretFinding]:
         looked.append(text.split("\n")[-2].strip())
         return found if "secret" in text else []
 
-    monkeypatch.setattr("ipfsmem.memories.secret_check.secrets.scan", scan)
+    monkeypatch.setattr("ipfsmem.memories.secret_check.secrets.find_secrets", scan)
     with device(tmp_path, cloud) as memory:
         memory.write("old", "the secret of life")
         sync(memory, public_ok=True)
@@ -231,7 +231,7 @@ def test_in_plain_mode_other_rules_look_at_everything_again(
         assert looked == ["some text"]
         # What has the name of a rule's source is another one now.
         monkeypatch.setattr("ipfsmem.memories.secret_check.code_mark", lambda *modules: b"other rules")
-        found.append(secrets.Finding(1, 0, 3, "something new"))
+        found.append(secrets.SecretFinding(1, 0, 3, "something new"))
         looked.clear()
         memory.write("newer", "more text")
         for _ in range(2):  # stopped, it looks at everything the next time, too
@@ -266,9 +266,9 @@ def test_s10_others_may_write_while_texts_are_looked_at(
     memory.write("tone", "direct")
     looked: list[str] = []
     free: list[bool] = []
-    real = secret_check.secrets.scan
+    real = secret_check.secrets.find_secrets
 
-    def scan(text: str) -> list[Finding]:
+    def scan(text: str) -> list[SecretFinding]:
         looked.append(text)
         try:
             with file_lock(home / "m" / "lock", wait=0):
@@ -280,7 +280,7 @@ def test_s10_others_may_write_while_texts_are_looked_at(
                 other.write("later", f"the token is {OTHER}")
         return real(text)
 
-    monkeypatch.setattr(secret_check.secrets, "scan", scan)
+    monkeypatch.setattr(secret_check.secrets, "find_secrets", scan)
     if mode == "ipfs":
         with pytest.raises(SecretsError, match="later"):
             asyncio.run(memory.sync())
@@ -300,9 +300,9 @@ def test_s10_a_long_text_is_looked_at_before_the_lock(
     with Memory.create("m", "encrypted-ipfs", provider=SimProvider(), passphrase=False, home=home) as memory:
         memory.write("k", text)
         free: list[bool] = []
-        real = codec.scan
+        real = codec.find_secrets
 
-        def scan(looked: str) -> list[Finding]:
+        def scan(looked: str) -> list[SecretFinding]:
             with contextlib.ExitStack() as held:
                 try:
                     held.enter_context(file_lock(home / "m" / "lock", wait=0))
@@ -311,7 +311,7 @@ def test_s10_a_long_text_is_looked_at_before_the_lock(
                     free.append(False)
             return real(looked)
 
-        monkeypatch.setattr(codec, "scan", scan)
+        monkeypatch.setattr(codec, "find_secrets", scan)
         if how == "new":
             memory.write("other", text)
         elif how == "whole":

@@ -12,7 +12,7 @@ from ipfsmem_providers.pinata import PinataProvider
 from ipfsmem.content.cid import CID
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
-from ipfsmem.content.tree import Tree, build_tree
+from ipfsmem.content.tree import BuiltTree, build_tree
 from ipfsmem.provider.contract import Provider
 from tests.servers import filebase, pinata
 from tests.servers.clockwork import Clockwork
@@ -29,7 +29,7 @@ FILES = {
 }
 
 
-def tree(**changed: bytes) -> Tree:
+def tree(**changed: bytes) -> BuiltTree:
     """A small published root."""
     return build_tree({**FILES, **{name.replace("_", "."): data for name, data in changed.items()}})
 

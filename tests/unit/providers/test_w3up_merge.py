@@ -15,7 +15,7 @@ from ipfsmem_providers.web3storage.uploads import IndexKind, Upload, mark_of
 
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.content.dagpb import decode_node
-from ipfsmem.content.tree import Tree, build_tree
+from ipfsmem.content.tree import BuiltTree, build_tree
 from ipfsmem.provider.contract import Block
 
 
@@ -29,7 +29,7 @@ def shard(root: CID, blocks: Sequence[Block]) -> bytes:
     return asyncio.run(body())
 
 
-def tree(texts: Sequence[int]) -> Tree:
+def tree(texts: Sequence[int]) -> BuiltTree:
     return build_tree({f"o/{number % 4}/{number}.md": b"%d" % text for number, text in enumerate(texts)})
 
 

@@ -20,8 +20,8 @@ from ipfsmem.errors import (
     SignatureError,
 )
 from ipfsmem.published.commit import make_commit, open_commit, open_plain_commit, plain_commit, seal_commit
-from ipfsmem.published.opening import Opened, open_root
-from ipfsmem.published.reader import RootFiles
+from ipfsmem.published.root_reader import RootFiles
+from ipfsmem.published.root_verification import VerifiedRoot, open_root
 from ipfsmem.ring.keyring import MAX_IDS, parse_keyring
 from ipfsmem.ring.statements import member_id
 from ipfsmem.seal.objects import MAX_EPOCH, EpochKey, Sealer
@@ -47,7 +47,7 @@ def ids(rows: list[tuple[str, dict[str, Any]]]) -> list[str]:
     return [f"{mode}: {row['name']}" for mode, row in rows]
 
 
-def opened(mode: str, row: dict[str, Any]) -> Opened:
+def opened(mode: str, row: dict[str, Any]) -> VerifiedRoot:
     """What production code makes of a head beside its ring."""
     vault = bytes.fromhex(V[mode]["vault"])
     head = unb64(row["head"], "a head") if "head" in row else bytes(row["zeros"])

@@ -37,7 +37,7 @@ def why(case: dict[str, Any]) -> str:
 def accepted(name: str, encoded: bytes, now: datetime) -> ipns_record.Record:
     """A record that its name signed and that has not run out: what the vectors call accepted."""
     record = ipns_record.verify_record(name, encoded)
-    if record.ran_out(ipns_record.nanoseconds(now)):
+    if record.has_expired(ipns_record.nanoseconds(now)):
         raise SignatureError("the record ran out")
     return record
 
@@ -86,12 +86,12 @@ def test_refused(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", VECTORS["select"], ids=why)
 def test_select(case: dict[str, Any]) -> None:
     records = [ipns_record.parse_record(bytes.fromhex(record)) for record in case["records"]]
-    assert ipns_record.select(records) == records[case["best"]]
-    assert ipns_record.select(reversed(records)) == records[case["best"]]
+    assert ipns_record.newest_record(records) == records[case["best"]]
+    assert ipns_record.newest_record(reversed(records)) == records[case["best"]]
 
 
 def test_select_of_nothing() -> None:
-    assert ipns_record.select([]) is None
+    assert ipns_record.newest_record([]) is None
 
 
 def test_an_old_record_still_tells_its_sequence() -> None:
@@ -147,11 +147,11 @@ def test_what_no_record_can_hold(value: str, sequence: int, validity: Any, ttl: 
 
 
 def test_split_value() -> None:
-    assert ipns_record.split_value("/ipfs/bafkqaaa") == parse_cid("bafkqaaa")
-    assert ipns_record.split_value(f"/ipns/{NAME}") == NAME
+    assert ipns_record.value_target("/ipfs/bafkqaaa") == parse_cid("bafkqaaa")
+    assert ipns_record.value_target(f"/ipns/{NAME}") == NAME
     for bad in ("/ipns/example.com", "/ipfs/", "/ipfs/bafkqaaa/x", "/dns/x", "", "/ipfs/\udcff"):
         with pytest.raises(FormatError):
-            ipns_record.split_value(bad)
+            ipns_record.value_target(bad)
 
 
 @settings(max_examples=150, deadline=None)

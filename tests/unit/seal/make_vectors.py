@@ -499,7 +499,7 @@ def make_objects() -> None:
                 ]
             ],
             "largest_payload": 1032188,
-            "pad": [[n, objects.pad(n)] for n in sizes],
+            "pad": [[n, objects.padded_size(n)] for n in sizes],
             "sealed": rows,
             "refused": [
                 right | change | {"name": name, "object": data.hex()} for change, name, data in refused

@@ -10,7 +10,7 @@ import pytest
 from ipfsmem.errors import OpenError
 from ipfsmem.seal import objects
 from ipfsmem.seal.compression import MAX_INFLATED, deflate, inflate
-from ipfsmem.seal.objects import OVERHEAD, Sealer, epoch_key, pad, shorter
+from ipfsmem.seal.objects import OVERHEAD, Sealer, deflate_if_smaller, epoch_key, padded_size
 from tests.unit.seal.make_deflate_vectors import make
 
 FILE = Path(__file__).parents[3] / "fixtures/vectors/deflate.json"
@@ -71,21 +71,23 @@ def test_a_stream_inside_an_object_has_the_same_verdict(row):
 
 
 def test_what_is_not_worth_compressing():
-    assert shorter(b"a" * 508) is None  # one bucket either way
-    stream = shorter(b"a" * 509)
+    assert deflate_if_smaller(b"a" * 508) is None  # one bucket either way
+    stream = deflate_if_smaller(b"a" * 509)
     assert stream is not None and len(stream) < 30
     noise = objects.hkdf_expand(bytes(32), b"noise", 32)
-    assert shorter(b"".join(objects.hkdf_expand(noise, bytes((n,)), 32) for n in range(64))) is None
-    assert shorter(b"a" * MAX_INFLATED) is not None
-    assert shorter(b"a" * (MAX_INFLATED + 1)) is None
+    assert (
+        deflate_if_smaller(b"".join(objects.hkdf_expand(noise, bytes((n,)), 32) for n in range(64))) is None
+    )
+    assert deflate_if_smaller(b"a" * MAX_INFLATED) is not None
+    assert deflate_if_smaller(b"a" * (MAX_INFLATED + 1)) is None
 
 
 def test_a_sealed_memory_is_smaller_and_opens():
     text = PROSE * 40
-    stream = shorter(text)
+    stream = deflate_if_smaller(text)
     assert stream is not None
     sealed = SEALER.seal_deflated("tone", stream)
-    assert len(sealed) == 512 + OVERHEAD < pad(4 + len(text)) + OVERHEAD
+    assert len(sealed) == 512 + OVERHEAD < padded_size(4 + len(text)) + OVERHEAD
     assert SEALER.open(objects.MEMORY, "tone", sealed) == text
     for kind in objects.TYPES - {objects.MEMORY}:
         with pytest.raises(OpenError):

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ipfsmem.errors import LimitError, OpenError, UsageError
 from ipfsmem.seal import objects
-from ipfsmem.seal.objects import EpochKey, Sealer, ek_id, epoch_key, pad
+from ipfsmem.seal.objects import EpochKey, Sealer, ek_id, epoch_key, padded_size
 
 V = json.loads((Path(__file__).parents[3] / "fixtures/vectors/objects.json").read_text())
 EK = bytes(range(32))
@@ -92,7 +92,7 @@ def test_refused(row):
 
 @pytest.mark.parametrize(("n", "size"), V["pad"])
 def test_pad_vectors(n, size):
-    assert pad(n) == size
+    assert padded_size(n) == size
 
 
 def test_pad_is_the_formula():
@@ -102,9 +102,9 @@ def test_pad_is_the_formula():
     for n in [*range(8193, 9000), *range(2**14 - 3, 2**14 + 3), 2**20 - 1, 123_456, 999_999]:
         e = floor(log2(n))
         unit = 2 ** (e - (floor(log2(e)) + 1))
-        assert pad(n) == ceil(n / unit) * unit
-    assert [pad(n) for n in (0, 512, 513, 1024, 1025, 8192)] == [512, 512, 1024, 1024, 2048, 8192]
-    assert len({pad(n) for n in range(4, 65537)}) == 53
+        assert padded_size(n) == ceil(n / unit) * unit
+    assert [padded_size(n) for n in (0, 512, 513, 1024, 1025, 8192)] == [512, 512, 1024, 1024, 2048, 8192]
+    assert len({padded_size(n) for n in range(4, 65537)}) == 53
 
 
 @pytest.mark.parametrize("size", [0, 30, 508, 509, 9000])
@@ -117,7 +117,7 @@ def test_the_format_with_other_libraries(size):
         return HKDF(hashes.SHA256(), 32, TAG, info).derive(EK)
 
     aad = b"IPM1" + bytes((kind, 1)) + epoch.to_bytes(4, "big") + TAG + len(ctx).to_bytes(2, "big") + ctx
-    text = (len(body).to_bytes(4, "big") + body).ljust(pad(4 + size), b"\0")
+    text = (len(body).to_bytes(4, "big") + body).ljust(padded_size(4 + size), b"\0")
     digest = BLAKE2b.new(digest_bits=192, key=key(b"ipfsmem/v1/obj-nonce"))
     nonce = digest.update(len(aad).to_bytes(4, "big") + aad + text).digest()
     cipher = ChaCha20_Poly1305.new(key=key(b"ipfsmem/v1/obj-enc"), nonce=nonce)

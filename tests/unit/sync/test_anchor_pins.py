@@ -14,7 +14,7 @@ import pytest
 from ipfsmem.causal.clock import next_hlc
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.dagpb import Link, decode_node
-from ipfsmem.content.tree import Tree, build_tree
+from ipfsmem.content.tree import BuiltTree, build_tree
 from ipfsmem.content.unixfs import directory
 from ipfsmem.device.replica import World
 from ipfsmem.errors import (
@@ -497,7 +497,7 @@ def evil_twin(home: Path, cloud: SimCloud, victim: RootKeys) -> Memory:
     return evil
 
 
-def plant(cloud: SimCloud, tree: Tree, *names: str) -> None:
+def plant(cloud: SimCloud, tree: BuiltTree, *names: str) -> None:
     """Pin a root as whoever runs the provider can, as the newest."""
     cloud.blocks.update(tree.blocks)
     cloud.pins += [Pin(tree.cid, name, cloud.handle(), 2**50) for name in names]

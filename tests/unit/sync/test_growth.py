@@ -11,7 +11,7 @@ from typing import BinaryIO
 import pytest
 from ipfsmem_providers.packs import pins as pin_files
 
-from ipfsmem.config import Keep
+from ipfsmem.config import RetentionRule
 from ipfsmem.device.database import Database
 from ipfsmem.device.shared_folder import Folder
 from tests.support import effort
@@ -66,7 +66,7 @@ def test_l17_old_roots_go_by_themselves_when_somebody_said_so_once(tmp_path: Pat
         a.write("k", f"edit {n}")
         said |= kinds(lab.sync(a))
     assert len(a.versions.list()) > 40 and "collected" not in said
-    a.maintenance.gc_daily(Keep(3, 10))
+    a.maintenance.gc_daily(RetentionRule(3, 10))
     lab.clock.advance(2 * 86_400)
     assert "collected" in kinds(lab.sync(a))
     assert len(a.versions.list()) <= 8

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.causal.value import Loc, dot
-from ipfsmem.content.limits import OWN, Limits
+from ipfsmem.content.limits import OWN_LIMITS, Limits
 from ipfsmem.content.reader import Reader
 from ipfsmem.published import reader
 from ipfsmem.seal.objects import MAX_OBJECT
@@ -48,7 +48,7 @@ def test_sizes_that_nobody_signed_bound_nothing(lab: Lab) -> None:
         forger.publish()
         lab.sync(a)
         lab.sync(b)
-    assert OWN.total_bytes < 540 * MAX_OBJECT
+    assert OWN_LIMITS.total_bytes < 540 * MAX_OBJECT
     for at in range(9):
         b.write("precious", f"honest {at}")
         lab.sync(b)

@@ -15,7 +15,7 @@ from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Pin
 from ipfsmem.published.commit import Commit, SignedCommit
-from ipfsmem.published.opening import Head, tops
+from ipfsmem.published.root_verification import Head, maximal_heads
 from ipfsmem.sync import discovery
 from ipfsmem.sync.names import pin_name
 from ipfsmem.sync.publish import MAX_PREV, _newest
@@ -168,7 +168,9 @@ def head(name: str, ctx: dict[str, tuple[int, str]], *prev: Head, h: int = 0) ->
 
 
 def shape(*heads: Head) -> dict[str, set[str]]:
-    return {top.commit.commit.dev: {low.commit.commit.dev for low in below} for top, below in tops(heads)}
+    return {
+        top.commit.commit.dev: {low.commit.commit.dev for low in below} for top, below in maximal_heads(heads)
+    }
 
 
 def test_what_holds_what() -> None:

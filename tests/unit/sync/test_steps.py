@@ -13,7 +13,7 @@ from ipfsmem.causal.clock import FAR_AHEAD_MS, hlc, hlc_ms
 from ipfsmem.causal.entries import MemoryName
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.memory import Memory
-from ipfsmem.published.opening import Head
+from ipfsmem.published.root_verification import Head
 from ipfsmem.sync.admission import admit, copies_among
 from ipfsmem.sync.discovery import discover, discover_older
 from ipfsmem.sync.join_step import join_found

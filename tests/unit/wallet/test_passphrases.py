@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ipfsmem.errors import PassphraseError
-from ipfsmem.wallet.passphrases import LEAST, counted, require_strong
+from ipfsmem.wallet.passphrases import MIN_CHARACTERS, counting_characters, require_strong
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,9 @@ def test_u16_what_is_taken(fine: str) -> None:
 
 
 def test_u16_what_only_repeats_or_counts_on_counts_once() -> None:
-    assert [counted(text) for text in ("a", "aaaa", "1234", "4321", "aab", "abz", "a1b2c3d4")] == [
+    assert [
+        counting_characters(text) for text in ("a", "aaaa", "1234", "4321", "aab", "abz", "a1b2c3d4")
+    ] == [
         1,
         1,
         1,
@@ -35,6 +37,6 @@ def test_u16_what_only_repeats_or_counts_on_counts_once() -> None:
         2,
         8,
     ]
-    for length in (LEAST - 1, LEAST):
+    for length in (MIN_CHARACTERS - 1, MIN_CHARACTERS):
         text = "aeiouymnkt"[:length]
-        assert counted(text) == length - text.count("mn")
+        assert counting_characters(text) == length - text.count("mn")

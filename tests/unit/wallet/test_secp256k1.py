@@ -33,8 +33,10 @@ def test_same_signature_and_same_signer(monkeypatch: pytest.MonkeyPatch, i: int)
     signature = _both(monkeypatch, secp256k1.sign_hash, key, digest)
     assert isinstance(signature, bytes) and len(signature) == 65
     r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:64], "big")
-    assert _both(monkeypatch, secp256k1.signer_of, signature[64], r, s, digest) == secp256k1.account_of(key)
-    other = _both(monkeypatch, secp256k1.signer_of, 1 - signature[64], r, s, digest)
+    assert _both(monkeypatch, secp256k1.recover_account, signature[64], r, s, digest) == secp256k1.account_of(
+        key
+    )
+    other = _both(monkeypatch, secp256k1.recover_account, 1 - signature[64], r, s, digest)
     assert other != secp256k1.account_of(key)
 
 
@@ -45,6 +47,6 @@ def test_same_signature_and_same_signer(monkeypatch: pytest.MonkeyPatch, i: int)
 def test_same_verdict_where_there_may_be_no_key(
     monkeypatch: pytest.MonkeyPatch, parity: int, r: int, s: int
 ) -> None:
-    _both(monkeypatch, secp256k1.signer_of, parity, r, s, sha256(b"text").digest())
+    _both(monkeypatch, secp256k1.recover_account, parity, r, s, sha256(b"text").digest())
     monkeypatch.setattr(secp256k1, "coincurve", coincurve)
-    assert secp256k1.signer_of(parity, 5, 1, sha256(b"text").digest()) is None
+    assert secp256k1.recover_account(parity, 5, 1, sha256(b"text").digest()) is None

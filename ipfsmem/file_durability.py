@@ -22,7 +22,7 @@ _HELD_OPEN: bool = os.name == "nt"
 PATIENCE: Final = 2.0
 
 
-def flush(fd: int) -> None:
+def flush_to_disk(fd: int) -> None:
     """Wait until the bytes of an open file are on the disk. On macOS `fsync` leaves them in the drive's own memory."""
     full = getattr(_fcntl, "F_FULLFSYNC", None)
     if full is not None and _fcntl is not None:
@@ -34,7 +34,7 @@ def flush(fd: int) -> None:
     os.fsync(fd)
 
 
-def patiently(act: Callable[[], T]) -> T:
+def retry_while_held_open(act: Callable[[], T]) -> T:
     """Replace or remove a file; on Windows again while somebody has it open. Raises what the last try raised."""
     give_up, pause = time.monotonic() + PATIENCE, 0.01
     while True:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ipfsmem.causal.tree import Difference, Tree, diff_steps
+from ipfsmem.causal.tree import Difference, StateTree, diff_steps
 from ipfsmem.content.cid import CID
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import BlockError, DamagedError, FormatError
@@ -58,7 +58,7 @@ def read_root(reader: Reader, root: CID) -> Fetch[RootFiles]:
 def differences(
     state: CID | None,
     extension: str,
-    mine: Tree,
+    mine: StateTree,
     digest: bytes,
     open_node: Callable[[str, bytes], bytes],
 ) -> Fetch[list[Difference]]:

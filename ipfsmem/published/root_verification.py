@@ -16,7 +16,7 @@ from ipfsmem.causal.value import Seen, verify_seen
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import FormatError, MembershipError, OpenError, SignatureError
 from ipfsmem.published.commit import SignedCommit, open_commit, open_plain_commit
-from ipfsmem.published.reader import RootFiles
+from ipfsmem.published.root_reader import RootFiles
 from ipfsmem.ring.keyring import Ring, UnlockedKeyring, parse_keyring
 from ipfsmem.seal.objects import EpochKey, Sealer
 
@@ -35,7 +35,7 @@ class Head(msgspec.Struct, frozen=True):
     lacking: frozenset[str] = frozenset()
 
 
-def tops(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
+def maximal_heads(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
     """Those of `heads` that no other one holds, by clock, each with some of those that it holds: every head comes once.
 
     One whose counters another one covers comes last: it brings nothing, but where its maker wrote something else under the
@@ -74,7 +74,7 @@ def _covers(head: Head, other: Head) -> bool:
     )
 
 
-class Opened(msgspec.Struct, frozen=True):
+class VerifiedRoot(msgspec.Struct, frozen=True):
     """What a root came to: the ring with its statements, and the head when it has one."""
 
     #: What we knew and what this root adds.
@@ -88,7 +88,7 @@ class Opened(msgspec.Struct, frozen=True):
 
 def open_root(
     files: RootFiles, vault: bytes, ring: Ring | None, box_secrets: list[bytes], *, held: bool = False
-) -> Opened:
+) -> VerifiedRoot:
     """Verify everything about a root but its state. `held`: it was verified before its device was revoked, and held.
 
     Raises FormatError, LimitError, SignatureError, OpenError, MembershipError: the head is then dropped and reported.
@@ -100,7 +100,7 @@ def open_root(
         shown = keyring.unlock(box_secrets, (*ring.keys, *ring.spare) if ring is not None else ())
         joined = shown.ring() if ring is None else ring.join(shown)
     if files.head is None:
-        return Opened(joined, None, shown)
+        return VerifiedRoot(joined, None, shown)
     others: list[EpochKey] = []
     if files.plain:
         commit = open_plain_commit(files.head)
@@ -114,7 +114,7 @@ def open_root(
             commit = open_commit(files.head, _sealers(others, vault))
     needed = tuple({key for key in others if key.id == commit.commit.ek})
     known, lacking = check_commit(commit, joined, vault, files.keyring, needed, held=held)
-    return Opened(joined, Head(files.root, commit, files.state, known, lacking), shown, needed)
+    return VerifiedRoot(joined, Head(files.root, commit, files.state, known, lacking), shown, needed)
 
 
 def _sealers(keys: Iterable[EpochKey], vault: bytes) -> list[Sealer]:

@@ -24,7 +24,7 @@ _BELOW = {
 _ELSE = {_TOP: _STRUCTURE, _STRUCTURE: _STRUCTURE, _OBJECTS: _OBJECTS, _PLAIN: _PLAIN, _INNER: _STRUCTURE}
 
 
-class Live(msgspec.Struct, frozen=True):
+class LiveSet(msgspec.Struct, frozen=True):
     """The blocks of one root and its rings, each once; `unknown` are folders that are not here, so what they hold is not known."""
 
     structure: list[CID]
@@ -37,7 +37,7 @@ class Live(msgspec.Struct, frozen=True):
         return len(self.structure) + len(self.objects)
 
 
-def live_set(db: Database, root: CID, rings: Iterable[CID] = ()) -> Live:
+def live_set(db: Database, root: CID, rings: Iterable[CID] = ()) -> LiveSet:
     """Walk a published root and the roots of rings, as far as they are here."""
     structure: dict[CID, None] = {}
     objects: dict[CID, None] = {}
@@ -61,7 +61,7 @@ def live_set(db: Database, root: CID, rings: Iterable[CID] = ()) -> Live:
             # In a sharded folder two digits of the slot stand before a name.
             below = names.get(link.name) or names.get(link.name[2:]) if names else None
             stack.append((link.cid, _ELSE[region] if below is None else below))
-    return Live(list(structure), [cid for cid in objects if cid not in structure], unknown)
+    return LiveSet(list(structure), [cid for cid in objects if cid not in structure], unknown)
 
 
 def tree_bytes(db: Database, root: CID) -> int:
