@@ -53,6 +53,11 @@ class IpfsmemError(Exception):
         if hint is not None:
             self.hint = hint
 
+    @property
+    def kind(self) -> str:
+        """The name of its class in the tree above, which docs/ERRORS.md lists: providers refine some for their own use."""
+        return next(one.__name__ for one in type(self).__mro__ if one.__module__ == __name__)
+
     def diagnostics(self) -> str:
         """The message and, on a line of its own, what to do next."""
         return f"{self}\n{self.hint}" if self.hint else str(self)

@@ -21,6 +21,7 @@ from ipfsmem.causal.cards import Card
 from ipfsmem.config import VaultConfig
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.device.collection import Collected
+from ipfsmem.errors import DamagedError, IncompleteError, IpfsmemError
 from ipfsmem.files.exporting import LeftOut
 from ipfsmem.files.working_copies import FolderFacts
 from ipfsmem.memories.memories import Listed
@@ -44,8 +45,9 @@ from ipfsmem.sync.report import SyncReport
 from ipfsmem.sync.retention import Verdict
 from ipfsmem.sync.salvage import Salvageable, Salvaged
 from ipfsmem.vault.doctor import Finding
-from ipfsmem.vault.recovery import Words
+from ipfsmem.vault.recovery import NewWords, Words
 from ipfsmem.wallet.root_keys import RootKeys
+from ipfsmem.wording import count
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -545,7 +547,9 @@ class MemberList(Answer, frozen=True, kw_only=True):
     def of(
         cls, ring: Ring | None, members: Sequence[RingMember], removed: list[Removal], device: str
     ) -> MemberList:
-        """The members in the order that is given, seen from `device`."""
+        """The members seen from `device`: roots first, then by role and label."""
+        order = {"admin": 0, "writer": 1, "reader": 2}
+        members = sorted(members, key=lambda one: (one.rank, order[one.role], one.label, one.id))
         roots = ring.view.rights.root_ids if ring is not None else frozenset()
         sealing = ring.view.sealing if ring is not None else None
         return cls(
@@ -570,6 +574,16 @@ class MemberList(Answer, frozen=True, kw_only=True):
         )
 
 
+#: Said wherever new recovery words are shown.
+WORDS_SHOWN_ONCE = "The recovery words are shown this once. Who has them can read and change this memory."
+#: What nobody can change about the words of `init`; docs/CLI.md says how to move.
+FIRST_WORDS_STAY = (
+    "The words shown at init belong to this memory from its beginning and cannot be revoked: they go on working. If "
+    "somebody may have found them, move to a new vault: ipfsmem init -n NEW (with a wallet also --key-number 2), then "
+    "export and import."
+)
+
+
 class NewRecoveryWords(Answer, frozen=True, kw_only=True):
     """New recovery words, said this once. `older` worked before them; `revoking` are the ids of those that go now."""
 
@@ -582,6 +596,25 @@ class NewRecoveryWords(Answer, frozen=True, kw_only=True):
     revoking: list[str]
     warnings: list[str]
     sync: SyncReport | None
+
+    @classmethod
+    def of(cls, made: NewWords, going: Sequence[Words]) -> NewRecoveryWords:
+        """What `memory.members.new_words` made; `going` are the older words that are revoked next."""
+        warnings = [
+            WORDS_SHOWN_ONCE,
+            f"Not published everywhere yet: {made.problem}" if made.problem else "",
+            FIRST_WORDS_STAY if any(one.root for one in made.older) else "",
+        ]
+        return cls(
+            recovery_words=made.words,
+            id=made.id,
+            label=made.label,
+            published=not made.problem,
+            older=made.older,
+            revoking=[one.id for one in going],
+            warnings=[text for text in warnings if text],
+            sync=made.report,
+        )
 
 
 class KeysProtected(Answer, frozen=True, kw_only=True):
@@ -700,12 +733,48 @@ class ProvidersChecked(Answer, frozen=True, kw_only=True):
     providers: list[Presence]
     missing: int
 
+    @classmethod
+    def of(cls, found: list[Presence]) -> ProvidersChecked:
+        """What `memory.providers.check` found."""
+        return cls(providers=found, missing=sum(one.missing for one in found if one.state != "waiting"))
+
+    def raise_if_unknown(self) -> None:
+        """Raises IncompleteError when it is not known of some provider whether everything is there."""
+        if not self.providers:
+            raise IncompleteError(
+                "no provider of this memory keeps blocks",
+                hint="Choose one that does: ipfsmem providers add SPEC",
+            )
+        unknown = [one.provider for one in self.providers if one.state in ("unchecked", "waiting")]
+        if unknown:
+            raise IncompleteError(
+                f"whether everything is there is not known of {', '.join(unknown)}",
+                hint="Look again later: ipfsmem providers check",
+            )
+
 
 class MovedTo(Answer, frozen=True, kw_only=True):
     """What a move brought to the new provider, and where the memory is published now."""
 
     moved: Moved
     providers: list[str]
+
+    def raise_if_incomplete(self, target: str) -> None:
+        """Raises IncompleteError when something did not come along, or a place that was left does not say where it went."""
+        moved = self.moved
+        problems = [
+            f"{count(len(moved.incomplete), 'version')} could not be brought whole"
+            if moved.incomplete
+            else "",
+            f"{', '.join(moved.untold)} took no word of it" if moved.untold else "",
+        ]
+        if any(problems):
+            raise IncompleteError(
+                f"it publishes at {target} now, but {' and '.join(filter(None, problems))}",
+                hint="On a device that still publishes at the old place: ipfsmem providers add SPEC"
+                if moved.untold
+                else "A device that has what is missing brings it with: ipfsmem sync",
+            )
 
 
 class Collecting(Answer, frozen=True, kw_only=True):
@@ -734,12 +803,44 @@ class Salvage(Answer, frozen=True, kw_only=True):
     done: Salvaged | None
     report: SyncReport = msgspec.field(name="sync")
 
+    @property
+    def unopened(self) -> int:
+        """How many damaged versions cannot be opened at all, so that nothing in them can be listed."""
+        return self.report.damaged - len(self.found.heads)
+
+    def raise_if_damaged(self) -> None:
+        """Raises DamagedError while something cannot be read, and IncompleteError for texts that had no room."""
+        found, done = self.found, self.done
+        if found.lost or found.unread:
+            parts = count(found.lost + len(found.unread), "part")
+            more = count(self.unopened, "version more", "versions more")
+            raise DamagedError(
+                f"at least {parts} of {count(len(found.heads), 'version')} cannot be read"
+                + (f", and {more} cannot be opened at all" if self.unopened > 0 else ""),
+                hint="Bring back what is listed with: ipfsmem salvage"
+                if done is None
+                else _MERGE_FIRST
+                if done.crowded
+                else "A device that has everything sends what is missing with: ipfsmem sync",
+            )
+        if done is not None and done.crowded:
+            raise IncompleteError(
+                f"{count(len(done.crowded), 'text')} had no room beside the four that are there",
+                hint=_MERGE_FIRST,
+            )
+        if self.unopened > 0:
+            raise DamagedError(
+                f"{count(self.unopened, 'version')} that other devices published cannot be opened, so nothing of it can be "
+                "brought back here: a part is at no provider. It comes with the next sync of the device that published it, "
+                "and counts no more when that device is removed"
+            )
+
+
+#: For texts that were left out because four are there.
+_MERGE_FIRST = "Merge those first (ipfsmem conflicts), then: ipfsmem salvage"
+
 
 # -- beginnings, and work that goes on ------------------------------------------------------------------------
-
-
-#: Said wherever new recovery words are shown.
-WORDS_SHOWN_ONCE = "The recovery words are shown this once. Who has them can read and change this memory."
 
 
 class Begun(Answer, frozen=True, kw_only=True):
@@ -823,6 +924,14 @@ class Failure(Answer, frozen=True, kw_only=True):
     message: str
     hint: str
     exit_code: int
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """An error of ours as it is; any other is a fault of ipfsmem itself."""
+        if isinstance(error, IpfsmemError):
+            return cls(kind=error.kind, message=str(error), hint=error.hint, exit_code=error.exit_code)
+        text = f"unexpected {type(error).__name__}: {error}"
+        return cls(kind="Unexpected", message=text, hint="", exit_code=70)
 
 
 class Failed(Answer, frozen=True, kw_only=True):

@@ -225,7 +225,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         from ipfsmem.cli.hint_commands import with_call_options
 
         hint = with_call_options(error.hint, about)
-        return _report(kind_of(error), str(error), hint, error.exit_code, as_json)
+        return _report(error.kind, str(error), hint, error.exit_code, as_json)
     except click.exceptions.NoArgsIsHelpError as error:
         if as_json:
             return _report("UsageError", "Missing command.", _usage_hint(error), 2, as_json)
@@ -287,11 +287,6 @@ def _have_every_letter(stream: Any) -> None:
         stream.reconfigure(errors="replace")
     else:
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-
-
-def kind_of(error: IpfsmemError) -> str:
-    """The name of its class in the tree of docs/ERRORS.md: providers refine some for their own use."""
-    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == IpfsmemError.__module__)
 
 
 def _os_error(error: OSError) -> str:

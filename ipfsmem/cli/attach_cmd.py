@@ -9,7 +9,8 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import not_empty
-from ipfsmem.cli.printing import clean, count, style
+from ipfsmem.cli.printing import clean, style
+from ipfsmem.wording import count
 
 
 @cli_command("attach")

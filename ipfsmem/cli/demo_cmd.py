@@ -15,8 +15,9 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import not_empty
-from ipfsmem.cli.printing import clean, count, is_terminal, seconds, style
+from ipfsmem.cli.printing import clean, is_terminal, seconds, style
 from ipfsmem.errors import UsageError
+from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.demo import Step

@@ -6,7 +6,8 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import not_empty
-from ipfsmem.cli.printing import clean, count
+from ipfsmem.cli.printing import clean
+from ipfsmem.wording import count
 
 
 @cli_command("detach")

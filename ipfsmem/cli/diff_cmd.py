@@ -9,7 +9,8 @@ from itertools import islice
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.printing import clean, clean_lines, count, style
+from ipfsmem.cli.printing import clean, clean_lines, style
+from ipfsmem.wording import count
 
 #: Pairs of lines that are compared at most.
 _MOST_PAIRS = 4_000_000

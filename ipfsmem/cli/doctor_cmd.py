@@ -6,7 +6,8 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.printing import clean, count, style
+from ipfsmem.cli.printing import clean, style
+from ipfsmem.wording import count
 
 _MARK = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "error": ("✗", "red")}
 

@@ -10,8 +10,9 @@ import click
 from ipfsmem.cli.app import output_closed_error, output_is_closed
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import not_empty
-from ipfsmem.cli.printing import clean, count, is_terminal, size, write_bytes
+from ipfsmem.cli.printing import clean, is_terminal, size, write_bytes
 from ipfsmem.errors import IncompleteError, UsageError
+from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.files.exporting import LeftOut

@@ -8,7 +8,8 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import not_empty
-from ipfsmem.cli.printing import clean, count, table
+from ipfsmem.cli.printing import clean, table
+from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.results import FolderAccepted, FolderPaused

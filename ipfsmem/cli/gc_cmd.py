@@ -10,8 +10,9 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import provider_option, retention_options
-from ipfsmem.cli.printing import Meter, clean, count, moment, size, style
+from ipfsmem.cli.printing import Meter, clean, moment, size, style
 from ipfsmem.errors import IncompleteError
+from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.printing import called, clean, count, is_terminal, moment, size, style, table
+from ipfsmem.cli.printing import called, clean, is_terminal, moment, size, style, table
+from ipfsmem.wording import count
 
 
 @cli_command("history", scoped=True)

@@ -11,8 +11,9 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import not_empty
-from ipfsmem.cli.printing import clean, count, style
+from ipfsmem.cli.printing import clean, style
 from ipfsmem.errors import UsageError
+from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.memories.importing import Imported

@@ -34,34 +34,27 @@ def command() -> None:
 @cli_command("list", short_help="Who belongs to this memory.")
 def list_command(context: CommandContext) -> None:
     """List the members: id, role, label, and whether it is this device; then the current encryption key, and who removed whom."""
+    from ipfsmem.results import MemberList
     from ipfsmem.sync.removals import called
 
     with context.memory() as memory:
-        members = memory.members.list()
-        ring = memory.replica.ring
-        sealing = ring.view.sealing if ring is not None else None
-        reason = ring.view.reason if ring is not None else ""
-        removed = memory.members.removed()
+        ring, removed = memory.replica.ring, memory.members.removed()
+        found = MemberList.of(ring, memory.members.list(), removed, memory.device)
         said = {one.id: _by(ring, one) for one in removed}
-        device = memory.device
-    order = {"admin": 0, "writer": 1, "reader": 2}
-    members.sort(key=lambda person: (person.rank, order[person.role], person.label, person.id))
     if context.json:
-        from ipfsmem.results import MemberList
-
-        context.emit(MemberList.of(ring, members, removed, device))
+        context.emit(found)
         return
     table(
         ("id", "role", "label", ""),
-        [(p.id, p.role, p.label, "this device" if p.id == device else "") for p in members],
+        [(one.id, one.role, one.label, "this device" if one.this_device else "") for one in found.members],
         styles=("bold", "cyan", "", "dim"),
     )
-    if not members:
+    if not found.members:
         click.echo("This memory has no vault: it is not shared, and has no keys.", err=True)
-    elif sealing is not None:
-        click.echo(style(f"current encryption key: no. {sealing.epoch}", dim=True), err=True)
-    elif reason:
-        click.echo(style(f"no encryption key: {reason}", fg="yellow"), err=True)
+    elif found.seals is not None:
+        click.echo(style(f"current encryption key: no. {found.seals.epoch}", dim=True), err=True)
+    elif found.reason:
+        click.echo(style(f"no encryption key: {found.reason}", fg="yellow"), err=True)
     for one in removed:
         text = f"removed: {clean(called({one.id: one.label}))}, {clean(said[one.id])}"
         click.echo(style(text, dim=True) if one.lasting else style(advice(text), fg="yellow"), err=True)

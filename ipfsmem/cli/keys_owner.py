@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.printing import Meter, clean, count
+from ipfsmem.cli.printing import Meter, clean
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import as_owner
 from ipfsmem.errors import UsageError
+from ipfsmem.wording import count
 
 #: So many members are named where one name may mean several.
 MOST_NAMED = 20

@@ -11,23 +11,16 @@ from ipfsmem.cli import secret_input
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import provider_option
-from ipfsmem.cli.printing import Meter, clean, count, style
+from ipfsmem.cli.printing import Meter, clean, style
 from ipfsmem.cli.sync_cmd import noticed, tell
 from ipfsmem.cli.wallets import as_owner, root_options
 from ipfsmem.cli.words_prompt import require_output, show_words, words_unprinted
 from ipfsmem.errors import IncompleteError, ProviderUnavailable
+from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
-    from ipfsmem.results import NewRecoveryWords
     from ipfsmem.vault.recovery import NewWords, Words
-
-#: What nobody can change about the words of `init`; docs/CLI.md says how to move.
-ROOT_STAYS = (
-    "The words shown at init belong to this memory from its beginning and cannot be revoked: they go on working. If "
-    "somebody may have found them, move to a new vault: ipfsmem init -n NEW (with a wallet also --key-number 2), then "
-    "export and import."
-)
 
 #: Said where its words could not be shown.
 _MADE = "new words are made, and the older ones still work"
@@ -53,10 +46,12 @@ def command(context: CommandContext, revoke_old: bool | None, **given: Any) -> N
             made = asyncio.run(memory.members.new_words(progress=meter))
         old = [one for one in made.older if not one.root]
         if context.json:
+            from ipfsmem.results import NewRecoveryWords
+
             going = old if revoke_old and not made.problem else []
             # They must be out of this process before anything else stops working.
             with words_unprinted(_MADE):
-                context.emit(_facts(made, going))
+                context.emit(NewRecoveryWords.of(made, going))
         else:
             _show(made)
             going = [] if made.problem else _agreed(old, revoke_old)
@@ -128,25 +123,7 @@ def _tell_what_stays(made: NewWords, old: list[Words], going: list[Words]) -> No
             err=True,
         )
     if any(one.root for one in made.older):
-        click.echo(style("note: ", fg="yellow") + ROOT_STAYS, err=True)
+        from ipfsmem.results import FIRST_WORDS_STAY
+
+        click.echo(style("note: ", fg="yellow") + FIRST_WORDS_STAY, err=True)
     click.echo(style(advice("On paper beside them: ipfsmem keys sheet"), dim=True), err=True)
-
-
-def _facts(made: NewWords, going: list[Words]) -> NewRecoveryWords:
-    from ipfsmem.results import NewRecoveryWords
-
-    warnings = [
-        "The recovery words are shown this once. Who has them can read and change this memory.",
-        *([f"Not published everywhere yet: {made.problem}"] if made.problem else []),
-        *([ROOT_STAYS] if any(one.root for one in made.older) else []),
-    ]
-    return NewRecoveryWords(
-        recovery_words=made.words,
-        id=made.id,
-        label=made.label,
-        published=not made.problem,
-        older=made.older,
-        revoking=[one.id for one in going],
-        warnings=warnings,
-        sync=made.report,
-    )

@@ -8,7 +8,8 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.printing import count, is_terminal, style, table
+from ipfsmem.cli.printing import is_terminal, style, table
+from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

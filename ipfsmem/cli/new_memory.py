@@ -17,10 +17,11 @@ from ipfsmem.cli.consent import agrees_to_publish
 from ipfsmem.cli.context import CommandContext
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import label_option, not_empty, provider_option, root_option
-from ipfsmem.cli.printing import Meter, count, style
+from ipfsmem.cli.printing import Meter, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
 from ipfsmem.mode import Mode
 from ipfsmem.vault.beginning import nothing_made, restored_exit_code
+from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.bundle.program_events import FurtherVault

@@ -10,8 +10,9 @@ import click
 from ipfsmem.cli import export_cmd, list_cmd, read_cmd
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import not_empty, provider_option
-from ipfsmem.cli.printing import clean, count, is_terminal, size, style
+from ipfsmem.cli.printing import clean, is_terminal, size, style
 from ipfsmem.errors import NotFoundError
+from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory

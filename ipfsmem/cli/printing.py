@@ -138,13 +138,6 @@ def called(members: Iterable[RingMember]) -> dict[str, str]:
     }
 
 
-def count(number: int, one: str, many: str | None = None) -> str:
-    """`1 memory`, `2 memories`."""
-    if many is None:
-        many = one[:-1] + "ies" if one.endswith("y") else one + "s"
-    return f"{number:,} {one if number == 1 else many}"
-
-
 def short(cid: str) -> str:
     """A CID, IPNS name, hash or address cut to what an eye compares."""
     return cid if len(cid) <= 20 else f"{cid[:12]}…{cid[-6:]}"

@@ -11,9 +11,10 @@ from ipfsmem.cli.consent import agrees_to_publish, public_options
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import retention_options
-from ipfsmem.cli.printing import Meter, clean, count, moment, seconds, short, size, style, table
+from ipfsmem.cli.printing import Meter, clean, moment, seconds, short, size, style, table
 from ipfsmem.cli.sync_cmd import tell
-from ipfsmem.errors import ConfigError, IncompleteError, ProviderError, ProviderUnavailable, UsageError
+from ipfsmem.errors import ProviderError, ProviderUnavailable, UsageError
+from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.sync.moving import Moved
@@ -129,38 +130,32 @@ def check_command(context: CommandContext, repair: bool, full: bool) -> None:
 
     with context.memory() as memory, Meter(silent=context.json) as meter:
         found = asyncio.run(memory.providers.check(repair=repair, full=full, progress=meter))
-    missing = sum(one.missing for one in found if one.state != "waiting")
-    if context.json:
-        from ipfsmem.results import ProvidersChecked
+    from ipfsmem.results import ProvidersChecked
 
-        context.emit(ProvidersChecked(providers=found, missing=missing))
+    checked = ProvidersChecked.of(found)
+    if context.json:
+        context.emit(checked)
     else:
         for one in found:
-            mark, colour = _PRESENCE[one.state]
-            known = f"{one.read:,} of {count(one.total, 'part')} looked at" if one.read else ""
-            again = f"{count(one.sent, 'part')} sent again" if one.sent else ""
-            rest = "; ".join(part for part in (known, again, clean(one.text)) if part)
-            click.echo(f"{style(mark, fg=colour, bold=True)} {clean(one.provider)}  {rest}")
-            for shown in one.shown:
-                click.echo(style(f"    missing {clean(shown)}", dim=True))
-        if missing:
-            click.echo(advice(_next_step(found, repair)), err=True)
-    if missing:
+            _print_presence(one)
+        if checked.missing:
+            click.echo(advice(_next_step(repair)), err=True)
+    if checked.missing:
         click.get_current_context().exit(MissingError.exit_code)
-    open_ = [one.provider for one in found if one.state in ("unchecked", "waiting")]
-    if open_ or not found:
-        who = ", ".join(map(clean, open_))
-        raise IncompleteError(
-            f"whether everything is there is not known of {who}"
-            if who
-            else "no provider of this memory keeps blocks",
-            hint="Look again later: ipfsmem providers check"
-            if who
-            else "Choose one that does: ipfsmem providers add SPEC",
-        )
+    checked.raise_if_unknown()
 
 
-def _next_step(found: list[Presence], repaired: bool) -> str:
+def _print_presence(one: Presence) -> None:
+    mark, colour = _PRESENCE[one.state]
+    known = f"{one.read:,} of {count(one.total, 'part')} looked at" if one.read else ""
+    again = f"{count(one.sent, 'part')} sent again" if one.sent else ""
+    rest = "; ".join(part for part in (known, again, clean(one.text)) if part)
+    click.echo(f"{style(mark, fg=colour, bold=True)} {clean(one.provider)}  {rest}")
+    for shown in one.shown:
+        click.echo(style(f"    missing {clean(shown)}", dim=True))
+
+
+def _next_step(repaired: bool) -> str:
     if not repaired:
         return "Send again what this device has of it: ipfsmem providers check --repair"
     return "This device does not have what is missing: run the same on one that does."
@@ -185,7 +180,6 @@ def move_command(
     Nothing is taken away from where it was; a move that was cut off may simply be run again.
     """
     with context.memory() as memory:
-        _check_source(source, target, memory.status().providers)
         public_ok = agrees_to_publish(memory, yes_public)
         with Meter(silent=context.json) as meter:
             moved = asyncio.run(
@@ -200,24 +194,15 @@ def move_command(
                 )
             )
         found = memory.status().providers
-    if context.json:
-        from ipfsmem.results import MovedTo
+    from ipfsmem.results import MovedTo
 
-        context.emit(MovedTo(moved=moved, providers=found))
+    result = MovedTo(moved=moved, providers=found)
+    if context.json:
+        context.emit(result)
     else:
         _tell_of_move(target, moved)
         _now(context, found)
-    if moved.incomplete or moved.untold:
-        parts = (
-            f"{count(len(moved.incomplete), 'root')} could not be brought whole" if moved.incomplete else "",
-            f"{', '.join(map(clean, moved.untold))} took no word of it" if moved.untold else "",
-        )
-        raise IncompleteError(
-            f"it publishes at {clean(target)} now, but {' and '.join(filter(None, parts))}",
-            hint="On a device that still publishes at the old place: ipfsmem providers add SPEC"
-            if moved.untold
-            else "A device that has what is missing brings it with: ipfsmem sync",
-        )
+    result.raise_if_incomplete(target)
 
 
 def _tell_of_move(target: str, moved: Moved) -> None:
@@ -284,21 +269,6 @@ def follow_command(
                 tell(report)
         found = memory.status().providers
     _now(context, found)
-
-
-def _check_source(source: str | None, target: str, known: list[str]) -> None:
-    """A mistyped --from would leave nothing, and say nothing of it."""
-    from ipfsmem.provider.contract import lasting_spec
-
-    if source is None:
-        return
-    if source not in known and lasting_spec(source) not in known:
-        raise ConfigError(
-            f"{source} is not a provider of this memory",
-            hint=f"Its providers: {', '.join(known) or 'none'}. Or move without --from, to leave all of them.",
-        )
-    if lasting_spec(source) == lasting_spec(target):
-        raise UsageError("a move goes from one provider to another, not to the same")
 
 
 def _now(context: CommandContext, found: list[str]) -> None:

@@ -11,16 +11,14 @@ from ipfsmem.cli.consent import agrees_to_publish, public_options
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import provider_option
-from ipfsmem.cli.printing import Meter, clean, count, style
+from ipfsmem.cli.printing import Meter, clean, style
 from ipfsmem.cli.sync_cmd import tell
-from ipfsmem.errors import DamagedError, IncompleteError, NotFoundError
+from ipfsmem.errors import NotFoundError
+from ipfsmem.wording import count
 
 if TYPE_CHECKING:
+    from ipfsmem.results import Salvage
     from ipfsmem.sync.salvage import Salvageable, Salvaged
-
-
-#: For texts that were left out because four are there.
-_MERGE_HINT = "Merge those first (ipfsmem conflicts), then: ipfsmem salvage"
 
 
 @cli_command("salvage")
@@ -55,50 +53,25 @@ def command(
                 result = asyncio.run(
                     memory.maintenance.salvage(pick=names, public_ok=public_ok, allow=allow, progress=meter)
                 )
-    found, done = result.found, result.done
-    closed = result.report.damaged - len(found.heads)
     if context.json:
         import msgspec
 
         context.emit(msgspec.structs.replace(result, dry_run=dry_run))
     else:
-        if found.heads or closed <= 0:
-            _show(found, done)
-        if done is not None:
-            tell(result.report)
-        elif closed > 0 and found.heads:
-            for notice in result.report.notices:
-                if notice.kind == "head-refused":
-                    click.echo(clean(notice.text))
-    closed_too = DamagedError(
-        f"{count(closed, 'version')} that other devices published cannot be opened, so nothing of it can be brought back "
-        "here: a part is at no provider. It comes with the next sync of the device that published it, and counts no more "
-        "when that device is removed"
-    )
-    if closed > 0 and not found.heads:
-        raise closed_too
-    if found.lost or found.unread:
-        parts = count(found.lost + len(found.unread), "part")
-        raise DamagedError(
-            f"at least {parts} of {count(len(found.heads), 'version')} cannot be read"
-            + (
-                f", and {count(closed, 'version more', 'versions more')} cannot be opened at all"
-                if closed > 0
-                else ""
-            ),
-            hint="Bring back what is listed with: ipfsmem salvage"
-            if done is None
-            else _MERGE_HINT
-            if done.crowded
-            else "A device that has everything sends what is missing with: ipfsmem sync",
-        )
-    if done is not None and done.crowded:
-        raise IncompleteError(
-            f"{count(len(done.crowded), 'text')} had no room beside the four that are there",
-            hint=_MERGE_HINT,
-        )
-    if closed > 0:
-        raise closed_too
+        _print(result)
+    result.raise_if_damaged()
+
+
+def _print(result: Salvage) -> None:
+    found, done = result.found, result.done
+    if found.heads or result.unopened <= 0:
+        _show(found, done)
+    if done is not None:
+        tell(result.report)
+    elif result.unopened > 0 and found.heads:
+        for notice in result.report.notices:
+            if notice.kind == "head-refused":
+                click.echo(clean(notice.text))
 
 
 def _picked(found: Salvageable, pick: tuple[str, ...]) -> set[str]:

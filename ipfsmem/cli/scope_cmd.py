@@ -9,9 +9,10 @@ import click
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.printing import clean, count, facts, table
+from ipfsmem.cli.printing import clean, facts, table
 from ipfsmem.cli.status_cmd import learnt
 from ipfsmem.errors import IncompleteError, UsageError
+from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.causal.cards import Kind

@@ -9,8 +9,9 @@ import click
 from ipfsmem.cli import public_address
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.printing import clean, count, facts, moment, style
+from ipfsmem.cli.printing import clean, facts, moment, style
 from ipfsmem.mode import Mode
+from ipfsmem.wording import count
 
 #: So many scopes are named.
 MOST = 5

@@ -15,9 +15,10 @@ from ipfsmem.cli.consent import agrees_to_publish, public_options
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import provider_option
-from ipfsmem.cli.printing import Meter, clean, count, moment, seconds, size, style
+from ipfsmem.cli.printing import Meter, clean, moment, seconds, size, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
-from ipfsmem.errors import IpfsmemError, ProviderUnavailable, UsageError
+from ipfsmem.errors import ProviderUnavailable, UsageError
+from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -207,7 +208,7 @@ class _Lines:
         self._notices, self._problem = list(report.notices), ""
 
     def _failed(self, error: Exception, attempt: Attempt) -> None:
-        found = _error(error)
+        found = _failure(error)
         what = "not reached" if isinstance(error, ProviderUnavailable) else "failed"
         text = f"{what}: {clean(found.message)}"
         new = text != self._problem
@@ -231,7 +232,7 @@ class _Lines:
         made = SyncAttempt(
             at=self._now(),
             report=UNSET if attempt.report is None else attempt.report,
-            error=UNSET if attempt.error is None else _error(attempt.error),
+            error=UNSET if attempt.error is None else _failure(attempt.error),
             again_in=attempt.again_in,
         )
         return encode(made).decode()
@@ -241,17 +242,14 @@ def _did_something(report: SyncReport) -> bool:
     return bool(report.entries_changed or report.published or report.new_identity or report.blocks_sent)
 
 
-def _error(error: Exception) -> Failure:
+def _failure(error: Exception) -> Failure:
     """As errors are printed everywhere."""
-    from ipfsmem.cli.app import kind_of
+    import msgspec
+
     from ipfsmem.results import Failure
 
-    if isinstance(error, IpfsmemError):
-        return Failure(
-            kind=kind_of(error), message=str(error), hint=advice(error.hint), exit_code=error.exit_code
-        )
-    text = f"unexpected {type(error).__name__}: {error}"
-    return Failure(kind="Unexpected", message=text, hint="", exit_code=70)
+    found = Failure.of(error)
+    return msgspec.structs.replace(found, hint=advice(found.hint))
 
 
 def tell(report: SyncReport) -> None:

@@ -11,7 +11,7 @@ from ipfsmem import config as configuration
 from ipfsmem.bundle.program_events import MAX_SPEC, MOVED, Move, moved_data
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import placed
-from ipfsmem.errors import ConfigError, NotFoundError, ProviderError, ProviderUnavailable
+from ipfsmem.errors import ConfigError, NotFoundError, ProviderError, ProviderUnavailable, UsageError
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.syncing import Syncing, specs_of
 from ipfsmem.provider.contract import Provider, lasting_spec
@@ -112,7 +112,10 @@ class MemoryProviders:
         progress: Progress = no_progress,
     ) -> Moved:
         """Bring everything that lives to `target`, check it there, and only then publish there instead of at `source`
-        (None: instead of everywhere else). Nothing is taken away from where it was; may be run again when cut off."""
+        (None: instead of everywhere else). Nothing is taken away from where it was; may be run again when cut off. Raises ConfigError for a `source` that is
+        no provider of this memory: then nothing would be left, and nothing said of it."""
+        if source is not None:
+            self._check_source(source, target)
         old = self._syncing.published_at()
         self._syncing.agree(public_ok)
         self._open.scan()
@@ -152,6 +155,16 @@ class MemoryProviders:
             told=[name for name in left_behind if name in told],
             untold=[name for name in left_behind if name not in told],
         )
+
+    def _check_source(self, source: str, target: str | Provider) -> None:
+        known = list_(self._replica.config.providers) or [one.name for one in self._syncing.places.open]
+        if source not in known and lasting_spec(source) not in known:
+            raise ConfigError(
+                f"{source} is not a provider of this memory",
+                hint=f"Its providers: {', '.join(known) or 'none'}. Or move without --from, to leave all of them (in Python: source=None).",
+            )
+        if isinstance(target, str) and lasting_spec(source) == lasting_spec(target):
+            raise UsageError("a move goes from one provider to another, not to the same")
 
     async def _leave_word(
         self,

@@ -286,7 +286,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("They do after: ipfsmem sync", "keys words KEY", (both_back, "sync"), "status", "sealed", prepare=second_provider_gone),
     Hint("Look again later: ipfsmem providers check", "providers check", (plug_in,), "providers check", "sealed", SAID, unplug),
     Hint("On a device that still publishes at the old place: ipfsmem providers add SPEC", "providers move USB", ("providers add USB",), "status", "sealed", prepare=old_place_gone),
-    Hint("Its providers: VALUE. Or move without --from, to leave all of them.", "providers move USB --from nowhere", (), "providers move USB", "sealed", SAID),
+    Hint("Its providers: VALUE. Or move without --from, to leave all of them (in Python: source=None).", "providers move USB --from nowhere", (), "providers move USB", "sealed", SAID),
     Hint("VALUE (it prints the line to use)", "resolve tone --keep", ("conflicts tone",), "resolve tone --keep --seen SEEN", "sealed", prepare=clash),
     Hint("See: ipfsmem history VALUE", "restore tone", ("history tone",), "restore tone --root ROOT", "sealed", (*SAID, "write tone --body y")),
     Hint("Look with: ipfsmem salvage --dry-run", "salvage --pick nothing", ("salvage --dry-run",), "salvage", "sealed", SAID),
