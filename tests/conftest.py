@@ -15,11 +15,15 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests import quick
 from tests.support import effort
+
+if TYPE_CHECKING:
+    from tests.support.device_lab import Lab
 
 effort.load()
 #: Nothing of what is collected goes again before the first test; to look for garbage in it took a quarter of the time.
@@ -103,6 +107,15 @@ def _control_c_is_heard() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    """Devices on one simulated provider, whose files are closed in the end."""
+    from tests.support.device_lab import lab_in
+
+    with lab_in(tmp_path) as made:
+        yield made
 
 
 def _is_roomy(folder: Path) -> bool:

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from ipfsmem.errors import StorageError
 from tests.support.cli_lab import Cli
-from tests.support.device_lab import Lab, lab_in
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
+from tests.support.device_lab import Lab
 
 
 def test_a_sound_memory(sealed: Cli) -> None:

@@ -24,6 +24,7 @@ from tests.faults.test_directory_collect import (  # noqa: F401 - the same laws,
     test_a_publish_does_it_when_it_is_time,
     test_after_the_mark_everything_is_sent_again,
     test_little_waste_is_left,
+    test_space_comes_back_a_day_later_and_not_before,
     test_what_is_needed_of_a_pack_moves_to_another_one,
     test_who_was_told_that_it_is_there_has_a_day_to_pin,
 )
@@ -59,24 +60,6 @@ class Cloud(Stick):
 def stick(tmp_path: Path) -> Iterator[Cloud]:
     with bucket() as at:
         yield Cloud(tmp_path, at)
-
-
-def test_space_comes_back_a_day_later_and_not_before(stick: Cloud) -> None:
-    old, new = stick.put(OLD), stick.put(NEW)
-    stick.pin(old), stick.pin(new)
-    stick.unpin(old)
-    before = stick.size
-    assert stick.collect() == 0, "younger than a day"
-    stick.later(1.1)
-    promised = stick.collect()
-    assert promised > 90_000 and stick.size == before and stick.whole(OLD)
-    stick.later(0.9)
-    assert stick.collect() == 0 and stick.size == before
-    stick.later(0.2)
-    assert stick.collect() == promised
-    assert stick.size == before - promised and stick.whole(NEW)
-    assert not asyncio.run(stick.open().get_blocks([cid for cid, _ in build_tree(OLD).blocks]))
-    assert not stick.packs(".going") and stick.packs(".car") == stick.packs(".idx")
 
 
 def test_what_is_put_again_after_its_mark_has_another_name(stick: Cloud) -> None:

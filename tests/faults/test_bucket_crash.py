@@ -3,7 +3,6 @@ moment. What is killed is a process; the server goes on."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import io
 import signal
@@ -14,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from ipfsmem.content.car import read_car
-from tests.faults.test_directory_crash import SCRIPT, nothing_lost, start, writer
+from tests.faults.test_directory_crash import SCRIPT, nothing_lost, read_while_they_publish, start
 from tests.servers import s3
 from tests.support.effort import THOROUGH
 from tests.unit.providers.bucket_lab import Bucket, bucket
@@ -84,18 +83,6 @@ def test_devices_at_once_lose_nothing(at: Bucket) -> None:
     """Three processes publish and merge in one bucket while this one reads everything that was acknowledged."""
     publishes = 24 if THOROUGH else 8
     processes = {name: start(spec(at), name, publishes, 3) for name in ("a", "b", "c")}
-    provider = at.open()
-    for number in range(publishes):
-        for name, process in processes.items():
-            assert process.stdout is not None
-            assert process.stdout.readline() == f"{number}\n"
-            if number % 4 == 0:
-                blocks = dict(writer.tree(name, number) + writer.tree(name, number // 2))
-                assert asyncio.run(provider.get_blocks(list(blocks))) == blocks
-                assert asyncio.run(provider.has(list(blocks))) == set(blocks)
-    for process in processes.values():
-        assert process.stdout is not None
-        process.stdout.close()
-        assert process.wait() == 0
+    read_while_they_publish(at.open(), processes, publishes)
     check(at, dict.fromkeys(processes, publishes))
     assert sum("/names/" in key for key in at.server.objects) == 1

@@ -88,6 +88,10 @@ class Stick:
         blocks = dict(build_tree(files).blocks)
         return asyncio.run(self.open().get_blocks(list(blocks))) == blocks
 
+    def packs(self, ending: str) -> set[str]:
+        """The names of files of one kind, without the ending."""
+        return {path.stem for path in self.folder.glob(f"packs/*{ending}")}
+
     @property
     def size(self) -> int:
         return sum(path.stat().st_size for path in (self.folder / "packs").glob("*.car"))
@@ -120,10 +124,7 @@ def test_space_comes_back_a_day_later_and_not_before(stick: Stick) -> None:
     assert stick.collect() == promised
     assert stick.size == before - promised and stick.whole(NEW)
     assert not asyncio.run(stick.open().get_blocks([cid for cid, _ in build_tree(OLD).blocks]))
-    assert not list(stick.folder.glob("packs/*.going"))
-    assert sorted(p.stem for p in stick.folder.glob("packs/*.car")) == sorted(
-        p.stem for p in stick.folder.glob("packs/*.idx")
-    )
+    assert not stick.packs(".going") and stick.packs(".car") == stick.packs(".idx") != set()
 
 
 def test_what_is_needed_of_a_pack_moves_to_another_one(stick: Stick) -> None:

@@ -127,11 +127,11 @@ runpy.run_path({str(SCRIPT)!r}, run_name="__main__")
     check(tmp_path, {"early": 4, "late": 6})
 
 
-def test_devices_at_once_lose_nothing(tmp_path: Path) -> None:
-    """Three processes publish and merge in one folder while this one reads everything that was acknowledged."""
-    processes = {name: start(tmp_path, name, 40, 4) for name in ("a", "b", "c")}
-    provider = DirectoryProvider(tmp_path)
-    for number in range(40):
+def read_while_they_publish(
+    provider: Provider, processes: dict[str, subprocess.Popen[str]], publishes: int
+) -> None:
+    """Everything that each of them says it has published is read at once, and each ends well."""
+    for number in range(publishes):
         for name, process in processes.items():
             assert process.stdout is not None
             assert process.stdout.readline() == f"{number}\n"
@@ -143,5 +143,11 @@ def test_devices_at_once_lose_nothing(tmp_path: Path) -> None:
         assert process.stdout is not None
         process.stdout.close()
         assert process.wait() == 0
+
+
+def test_devices_at_once_lose_nothing(tmp_path: Path) -> None:
+    """Three processes publish and merge in one folder while this one reads everything that was acknowledged."""
+    processes = {name: start(tmp_path, name, 40, 4) for name in ("a", "b", "c")}
+    read_while_they_publish(DirectoryProvider(tmp_path), processes, 40)
     check(tmp_path, dict.fromkeys(processes, 40))
     assert len(list(tmp_path.glob("names/*"))) == 1

@@ -7,7 +7,7 @@ import hashlib
 import platform
 import urllib.error
 import urllib.request
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
 from tests.interop import counterparts, trees
 from tests.servers.threaded import serve
+from tests.support.provider_lab import run
 
 pytestmark = pytest.mark.interop
 
@@ -46,16 +47,6 @@ UNTIL = datetime(2036, 1, 1, tzinfo=UTC)
 
 def record(sequence: int, seed: bytes = SEED) -> bytes:
     return ipns_record.make_record(seed, f"/ipfs/{TREE.cid}", sequence, UNTIL)
-
-
-def run(provider: Any, body: Coroutine[Any, Any, Any]) -> Any:
-    async def main() -> Any:
-        try:
-            return await body
-        finally:
-            await provider.close()
-
-    return asyncio.run(main())
 
 
 @pytest.fixture(scope="module")

@@ -40,6 +40,9 @@ from ipfsmem.sync.sending import new_blocks, send
 from ipfsmem.testing.clock import MockClock, SeededRandom
 from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
 from ipfsmem.vault.home import Home
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.recovery import NewWords
+from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
 
 NAMESPACE = "alex"
@@ -321,6 +324,42 @@ class FolderLab(Lab):
                         shutil.copy2(file, there)
 
 
+def restore(
+    home: Path,
+    name: str,
+    provider: Provider,
+    unlock: RootKeys,
+    mode: str = "encrypted-ipfs",
+    root: str | None = None,
+) -> Memory:
+    """The memory `m` brought back to a device of this name by a root key, from `root` where nothing else leads to it."""
+    return asyncio.run(
+        Memory.recover(
+            "m",
+            mode=mode,
+            provider=provider,
+            unlock=unlock,
+            passphrase=False,
+            root_cid=root,
+            public_ok=True,
+            home=home / name,
+        )
+    )
+
+
+def load(home: Path, name: str, provider: Provider | list[str | Provider], *, wallet: Unlock) -> Memory:
+    """The memory `m` of a wallet on a device of this name: opened, brought back or begun."""
+    return Memory.load(
+        "m",
+        "encrypted-ipfs",
+        provider=provider,
+        unlock=wallet,
+        passphrase=False,
+        home=Home(folder=home / name, label=name),
+        create=True,
+    )
+
+
 def same(*memories: Memory) -> None:
     """All show the same and stand on one root."""
     first = memories[0]
@@ -393,6 +432,14 @@ def delete(memory: Memory, key: str, scope: str = "", *, seen: tuple[str, ...] |
             return False
         change.remove(name, replaces)
         return True
+
+
+def new_words(memory: Memory) -> tuple[NewWords, RootKeys]:
+    """Recovery words, made with the wallet on this device, which is locked again; and their keys."""
+    memory.unlock(ROOT)
+    made = asyncio.run(memory.members.new_words())
+    memory.lock()
+    return made, RootKeys.from_recovery(from_words(" ".join(made.words)))
 
 
 def of_another(a: Memory, b: Memory) -> None:

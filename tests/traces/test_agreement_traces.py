@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from ipfsmem.bundle.keys import key_of_foreign_name
 from ipfsmem.causal.merge3 import merge_lines
@@ -36,12 +34,6 @@ from tests.support.device_lab import (
 )
 
 VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
 
 
 def test_trace_20_two_devices_enrol_at_once(lab: Lab) -> None:

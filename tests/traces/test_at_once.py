@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from ipfsmem.memory import Memory
-from tests.support.device_lab import Lab, all_texts, events, lab_in, same
+from tests.support.device_lab import Lab, all_texts, events, same
 
 YEAR = 366 * 86400
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
 
 
 def at_once(*memories: Memory) -> None:

@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from hashlib import sha256
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -28,18 +26,11 @@ from tests.support.device_lab import (
     delete,
     events,
     kinds,
-    lab_in,
     pair,
     same,
     says,
     texts,
 )
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
 
 
 def _publish_until(lab: Lab, memory: Memory, n: int) -> None:

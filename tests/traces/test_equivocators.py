@@ -8,9 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterator
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 
@@ -23,8 +21,6 @@ from ipfsmem.memory import Memory
 from ipfsmem.sync.fork import adopt_orphans
 from ipfsmem.sync.unjoined_heads import HELD_AT_ONCE, held_heads
 from ipfsmem.testing.simulator import Faults
-from ipfsmem.wallet.recovery_words import from_words
-from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.device_lab import (
     ROOT,
     Forger,
@@ -33,7 +29,7 @@ from tests.support.device_lab import (
     body,
     events,
     kinds,
-    lab_in,
+    new_words,
     of_another,
     same,
     says,
@@ -41,12 +37,6 @@ from tests.support.device_lab import (
 )
 
 KEY = "m/k"
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
 
 
 class Liar(Forger):
@@ -219,10 +209,7 @@ def test_one_entry_that_nobody_can_take_over_keeps_no_other(lab: Lab, crowd: boo
     """Attack A6. Words let in H and P; what P published nobody has. When the words end and nothing stands, H's texts go on:
     on the devices that have them and on a new one."""
     a, b, m = lab.three()
-    a.unlock(ROOT)
-    made = asyncio.run(a.members.new_words())
-    a.lock()
-    words = RootKeys.from_recovery(from_words(" ".join(made.words)))
+    made, words = new_words(a)
     lab.settle(a, b, m)
     h, p = lab.restore("h", unlock=words), lab.restore("p", unlock=words)
     h.write("of_h", "honest text of h")
@@ -251,10 +238,7 @@ def test_one_entry_that_nobody_can_take_over_keeps_no_other(lab: Lab, crowd: boo
 def test_what_is_not_at_hand_is_asked_for_and_waited_for_before_it_is_left_out(lab: Lab) -> None:
     """Attack A6, the other side: a piece of an honest device's timeline that is not here yet is no piece that never was."""
     a, b, m = lab.three()
-    a.unlock(ROOT)
-    made = asyncio.run(a.members.new_words())
-    a.lock()
-    words = RootKeys.from_recovery(from_words(" ".join(made.words)))
+    made, words = new_words(a)
     lab.settle(a, b, m)
     h = lab.restore("h", unlock=words)
     before = _segments(h)

@@ -8,21 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from ipfsmem.bundle.blob import read_blob, write_blob
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.errors import NotFoundError
-from tests.support.device_lab import Lab, all_texts, body, delete, events, kinds, lab_in, same, says, texts
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
+from tests.support.device_lab import Lab, all_texts, body, delete, events, kinds, same, says, texts
 
 
 def test_loss_01_two_devices_pin_and_the_later_pointer_wins(lab: Lab) -> None:

@@ -30,12 +30,6 @@ from tests.support.folder_lab import FolderLab
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
 def shared(tmp_path: Path) -> Iterator[FolderLab]:
     made = FolderLab(tmp_path)
     yield made

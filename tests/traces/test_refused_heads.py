@@ -6,9 +6,8 @@ Attack A4: each on real devices, with the true keyring.json and head.ipm beside 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 
@@ -19,15 +18,9 @@ from ipfsmem.content.unixfs import directory
 from ipfsmem.errors import DamagedError
 from ipfsmem.provider.contract import Pin
 from ipfsmem.sync.names import pin_name
-from tests.support.device_lab import ROOT, Lab, all_texts, body, kinds, lab_in
+from tests.support.device_lab import ROOT, Lab, all_texts, body, kinds
 
 _Links = dict[str, Link]
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
 
 
 def folder_of(lab: Lab, root: CID) -> _Links:

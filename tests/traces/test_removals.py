@@ -6,9 +6,8 @@ A removal by words, or another wallet, is theirs. Only a person who names the de
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 from nacl.bindings import crypto_scalarmult_base as curve
@@ -20,15 +19,8 @@ from ipfsmem.ring.statements import member_id
 from ipfsmem.seal.primitives import Signer25519
 from ipfsmem.sync.report import MOST_NAMED, SyncReport
 from ipfsmem.vault.recovery import NewWords
-from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
-from tests.support.device_lab import ROOT, Lab, all_texts, kinds, lab_in, says
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
+from tests.support.device_lab import ROOT, Lab, all_texts, kinds, new_words, says
 
 
 def unlocked(memory: Memory, work: Callable[[Memory], object]) -> SyncReport:
@@ -49,14 +41,6 @@ def three(lab: Lab) -> tuple[Memory, Memory, Memory]:
     a.write("k", "what all have")
     lab.settle(a, b, c)
     return a, b, c
-
-
-def new_words(memory: Memory) -> tuple[NewWords, RootKeys]:
-    """Recovery words, made with the wallet on this device."""
-    memory.unlock(ROOT)
-    made = asyncio.run(memory.members.new_words())
-    memory.lock()
-    return made, RootKeys.from_recovery(from_words(" ".join(made.words)))
 
 
 def removes(lab: Lab, name: str, words: RootKeys, *targets: Memory) -> Memory:

@@ -4,7 +4,6 @@ meanwhile, wherever the memory is kept, and however many devices hold the wallet
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -53,13 +52,6 @@ class ManyLab(Lab):
             for which, cloud in self.clouds.items()
             for name, records in cloud.names.items()
         }
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    lab = Lab(tmp_path)
-    yield lab
-    lab.close()
 
 
 def anchored(lab: Lab) -> tuple[int, CID]:

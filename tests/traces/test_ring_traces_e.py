@@ -10,8 +10,7 @@ import asyncio
 import hashlib
 import itertools
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -34,7 +33,7 @@ from ipfsmem.vault.home import Home
 from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.device_lab import ROOT as WALLET
-from tests.support.device_lab import Forger, Lab, all_texts, body, kinds, lab_in, same, says
+from tests.support.device_lab import Forger, Lab, all_texts, body, kinds, same, says
 from tests.support.ring_lab import (
     PLAIN,
     RECOVERY,
@@ -60,12 +59,6 @@ from tests.support.ring_lab import (
 
 LAPTOP, PHONE, TABLET = party("laptop"), party("phone"), party("tablet")
 WORDS = Party("later words", b"\x21" * 32, b"\x22" * 32, ROOT_KEYS.head_public, "words")
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
 
 
 def _ring(memory: Memory) -> Ring:

@@ -6,8 +6,6 @@ Findings L2 and L3, and the traces of salvage: each on real devices, with blocks
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -27,16 +25,9 @@ from tests.support.device_lab import (
     delete,
     events,
     kinds,
-    lab_in,
     same,
     says,
 )
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
 
 
 def root_of(memory: Memory) -> CID:

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from ipfsmem.bundle import secrets
+from tests.support.costs import cost
 
 RANDOM = base64.b64encode(hashlib.sha512(b"x").digest()).decode().rstrip("=")
 ALNUM = "".join(c for c in RANDOM if c.isalnum())
@@ -119,18 +120,6 @@ def test_hostile_text_takes_no_long_time(text):
     assert time.process_time() - start < 20
 
 
-def cost(text: str, enough: float = 0) -> float:
-    """Seconds of processor time of one look, the least of three; the first that is less than `enough` will do."""
-    best = float("inf")
-    for _ in range(3):
-        start = time.process_time()
-        secrets.find_secrets(text)
-        best = min(best, time.process_time() - start)
-        if best < enough:
-            break
-    return best
-
-
 @pytest.mark.parametrize(
     "part",
     [
@@ -159,5 +148,5 @@ def cost(text: str, enough: float = 0) -> float:
 def test_s10_the_cost_grows_with_the_length_and_no_faster(part):
     """Finding S10: a run of `-eyJaaaa` cost the square of its length. Growth is measured, not seconds."""
     small, large = (part * (size // len(part)) for size in (20_000, 160_000))
-    most = 8 * 3 * max(cost(small), 0.002)
-    assert cost(large, most) < most
+    most = 8 * 3 * max(cost(lambda: secrets.find_secrets(small)), 0.002)
+    assert cost(lambda: secrets.find_secrets(large), most) < most

@@ -13,13 +13,7 @@ import pytest
 
 from ipfsmem.errors import FormatError, IncompleteError
 from ipfsmem.memory import Memory
-from tests.support.device_lab import SHORT, TOO_LONG, Lab, all_texts, body, events, lab_in, texts
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
+from tests.support.device_lab import SHORT, TOO_LONG, Lab, all_texts, body, events, texts
 
 
 @pytest.fixture

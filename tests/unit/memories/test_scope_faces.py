@@ -26,14 +26,8 @@ from ipfsmem.memories.scopes import Scopes
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
 from ipfsmem.parts.scopes import MemoryScopes
-from tests.support.device_lab import Lab, delete, lab_in
+from tests.support.device_lab import Lab, delete
 from tests.support.scope_lab import blob, everything_in, said_in
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
 
 
 @pytest.fixture(params=["none", "local", "ipfs", "encrypted-ipfs"])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from ipfsmem.causal import cards
@@ -16,13 +13,6 @@ from ipfsmem.memories.scopes import Scopes
 from ipfsmem.memory import Memory
 from ipfsmem.published.history import find_root, open_past
 from tests.support.device_lab import SHORT, TOO_LONG, Forger, Lab
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    made = Lab(tmp_path)
-    yield made
-    made.close()
 
 
 def two(lab: Lab) -> tuple[Memory, Memory]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,7 @@ from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memory import Memory
 from ipfsmem.vault.home import Home
-from tests.support.device_lab import ROOT, Lab, all_texts, body, lab_in
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
+from tests.support.device_lab import ROOT, Lab, all_texts, body
 
 
 def _two(lab: Lab) -> tuple[Memory, Memory]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,13 +18,6 @@ from ipfsmem.sync.fork import adopt_orphans
 from tests.support.device_lab import ROOT, Lab, all_texts, body, delete, of_another, text_of, texts
 
 TEXT = b"---\nname: Role\n---\n\nlikes tea\n"
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    made = Lab(tmp_path)
-    yield made
-    made.close()
 
 
 def two(lab: Lab) -> tuple[Memory, Memory]:

@@ -21,6 +21,7 @@ from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
 from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
+from tests.support.device_lab import body, restore
 
 WALLET = RootKeys.from_random(b"\x03" * 64, "default", 1)
 STRANGER = RootKeys.from_random(b"\x04" * 64, "default", 1)
@@ -48,34 +49,6 @@ def make(home: Path, cloud: SimCloud, mode: str = "encrypted-ipfs") -> tuple[Mem
     return memory, RootKeys.from_recovery(from_words(" ".join(memory.recovery_words))), root
 
 
-def restore(
-    home: Path,
-    name: str,
-    provider: SimProvider,
-    key: RootKeys,
-    root: str | None,
-    mode: str = "encrypted-ipfs",
-) -> Memory:
-    return asyncio.run(
-        Memory.recover(
-            "m",
-            mode=mode,
-            provider=provider,
-            unlock=key,
-            passphrase=False,
-            root_cid=root,
-            public_ok=True,
-            home=home / name,
-        )
-    )
-
-
-def body(memory: Memory, key: str) -> str:
-    reading = memory.read(key)
-    assert reading is not None
-    return reading.file.body.rstrip("\n")
-
-
 @pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
 def test_s1_a_root_of_the_other_kind_is_not_taken(tmp_path: Path, mode: str) -> None:
     """Finding S1: who opens says the kind, whatever a root that was written down says of itself."""
@@ -84,7 +57,7 @@ def test_s1_a_root_of_the_other_kind_is_not_taken(tmp_path: Path, mode: str) -> 
     other = "ipfs" if mode == "encrypted-ipfs" else "encrypted-ipfs"
     for key in (WALLET, words):
         with pytest.raises(OtherKindError, match=f"is of mode {mode}"):
-            restore(tmp_path, "b", at(cloud), key, root, other)
+            restore(tmp_path, "b", at(cloud), key, other, root)
     assert not (tmp_path / "b" / "m" / "ipfsmem.json").exists()
 
 
@@ -97,8 +70,8 @@ def test_words_wallet_and_later_words(tmp_path: Path, mode: str) -> None:
     assert root is not None
     for name, key in (("words", words), ("wallet", WALLET), ("later", later)):
         with pytest.raises(NoVaultError):
-            restore(tmp_path, name, at(cloud), key, None, mode)
-        b = restore(tmp_path, name, at(cloud), key, root, mode)
+            restore(tmp_path, name, at(cloud), key, mode)
+        b = restore(tmp_path, name, at(cloud), key, mode, root)
         assert body(b, "tone") == "x" and b.replica.config.vault is not None
         assert b.replica.config.vault.tag == WALLET.tag(plain=b.mode == "ipfs").hex()
         b.write(name, "still goes on")
@@ -119,8 +92,8 @@ def test_it_counts_beside_names_that_show_older_heads(tmp_path: Path) -> None:
         lagging.names = {name: [*each] for name, each in names.items()}
         return SimProvider(lagging)
 
-    assert restore(tmp_path, "b", old(), words, None).read("role") is None
-    assert body(restore(tmp_path, "c", old(), words, root), "role") == "newer"
+    assert restore(tmp_path, "b", old(), words).read("role") is None
+    assert body(restore(tmp_path, "c", old(), words, root=root), "role") == "newer"
 
 
 def test_what_is_not_a_root_of_it(tmp_path: Path) -> None:
@@ -133,11 +106,11 @@ def test_what_is_not_a_root_of_it(tmp_path: Path) -> None:
     ]
     for key, text, error in wrong:
         with pytest.raises(error):
-            restore(tmp_path, "b", at(cloud), key, text)
+            restore(tmp_path, "b", at(cloud), key, root=text)
         assert not (tmp_path / "b" / "m" / "ipfsmem.json").exists()
     made = asyncio.run(a.members.new_words())
     asyncio.run(a.members.revoke(made.id))
     revoked = RootKeys.from_recovery(from_words(" ".join(made.words)))
     newest = asyncio.run(a.sync()).root
     with pytest.raises(WrongWalletError, match="these recovery words were revoked"):
-        restore(tmp_path, "b", at(cloud), revoked, newest)
+        restore(tmp_path, "b", at(cloud), revoked, root=newest)

@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -19,16 +18,7 @@ from yarl import URL
 
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.errors import ProviderRefused
-
-
-def cost(work: Callable[[], object]) -> float:
-    """Processor time, the least of three."""
-    best = float("inf")
-    for _ in range(3):
-        start = time.process_time()
-        work()
-        best = min(best, time.process_time() - start)
-    return best
+from tests.support.costs import cost
 
 
 @pytest.mark.parametrize(

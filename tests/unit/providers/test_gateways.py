@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Any
@@ -31,6 +31,7 @@ from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
 from tests.servers.clockwork import Clockwork
 from tests.servers.threaded import serve
+from tests.support.provider_lab import run
 
 TREE = build_tree({f"memory/{n}.md": f"text {n}".encode() * 50 for n in range(40)})
 BLOCKS: dict[CID, bytes] = dict(TREE.blocks)
@@ -107,16 +108,6 @@ def two() -> Iterator[tuple[Gateway, Gateway, Gateways, Clockwork]]:
 
 
 Two = tuple[Gateway, Gateway, Gateways, Clockwork]
-
-
-def run(provider: Provider, body: Coroutine[Any, Any, Any]) -> Any:
-    async def main() -> Any:
-        try:
-            return await body
-        finally:
-            await provider.close()
-
-    return asyncio.run(main())
 
 
 async def dag(provider: Gateways, root: CID = TREE.cid) -> list[Block]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import http.client
 import json
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,6 +26,7 @@ from ipfsmem.provider.contract import open_provider
 from ipfsmem.testing import SimCloud, SimProvider
 from tests.servers.clockwork import Clockwork
 from tests.servers.threaded import serve
+from tests.support.provider_lab import run
 
 TOKEN = "open sesame 12"
 TREE = build_tree({"a.md": b"one", "sub/b.md": b"two", "big.bin": bytes(3 << 20)})
@@ -257,16 +257,6 @@ def test_small_things() -> None:
 
 
 # -- the client ----------------------------------------------------------------------------------------------------
-
-
-def run(provider: PeerProvider, body: Coroutine[Any, Any, Any]) -> Any:
-    async def main() -> Any:
-        try:
-            return await body
-        finally:
-            await provider.close()
-
-    return asyncio.run(main())
 
 
 def lying(answers: dict[str, web.Response]) -> Any:

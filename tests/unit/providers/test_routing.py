@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from aiohttp import web
@@ -21,6 +20,7 @@ from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
 from tests.servers.clockwork import Clockwork
 from tests.servers.threaded import serve
+from tests.support.provider_lab import run
 
 SEED = b"\x07" * 32
 NAME = ipns_name(ed25519_public(SEED))
@@ -81,16 +81,6 @@ def two() -> Iterator[Two]:
         urls = [stack.enter_context(serve(operator.app)) for operator in operators]
         spec = f"{urls[0]},{urls[1]}/routing/v1"
         yield operators[0], operators[1], RoutingProvider(spec, {"timing": Clockwork().timing})
-
-
-def run(provider: RoutingProvider, body: Coroutine[Any, Any, Any]) -> Any:
-    async def main() -> Any:
-        try:
-            return await body
-        finally:
-            await provider.close()
-
-    return asyncio.run(main())
 
 
 def test_records_go_to_all_and_come_from_all(two: Two) -> None:

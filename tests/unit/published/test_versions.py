@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
-from tests.support.device_lab import Lab, all_texts, body, lab_in, texts
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
+from tests.support.device_lab import Lab, all_texts, body, texts
 
 
 def _root(memory: Memory) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,15 +15,9 @@ from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Provider
 from ipfsmem.sync import missing_texts
 from ipfsmem.testing.simulator import SimCloud, SimProvider
-from tests.support.device_lab import Forger, Lab, all_texts, lab_in
+from tests.support.device_lab import Forger, Lab, all_texts
 
 DAY = 86_400
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
 
 
 def name_what_never_was(member: Memory, count: int) -> set[CID]:

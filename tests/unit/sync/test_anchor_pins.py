@@ -37,6 +37,7 @@ from ipfsmem.testing.simulator import FULL
 from ipfsmem.vault.home import Home
 from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
+from tests.support.device_lab import body, restore
 
 WALLET = RootKeys.from_random(b"\x03" * 64, "default", 1)
 OTHER = RootKeys.from_random(b"\x04" * 64, "default", 1)
@@ -57,12 +58,6 @@ def make(home: Path, provider: SimProvider, *, unlock: RootKeys | None = WALLET)
     return memory, RootKeys.from_recovery(from_words(" ".join(memory.recovery_words)))
 
 
-def restore(home: Path, name: str, provider: SimProvider, unlock: RootKeys) -> Memory:
-    return asyncio.run(
-        Memory.recover("m", provider=provider, unlock=unlock, passphrase=False, home=home / name)
-    )
-
-
 def enrol_wallet(memory: Memory, wallet: RootKeys = OTHER, role: Role = "admin") -> None:
     """A second wallet, as format section 4 has it: an admin with an anchor, whose record it signs while it is at hand."""
     replica = memory.replica
@@ -80,12 +75,6 @@ def enrol_wallet(memory: Memory, wallet: RootKeys = OTHER, role: Role = "admin")
         leads = f"/ipns/{ipns_name(memory._syncing.root.head_public)}"
         names.sign(wallet.head_seed, wallet.head_public, leads, ANCHOR_LIFE_MS)
         names.keep()
-
-
-def body(memory: Memory, key: str) -> str:
-    reading = memory.read(key)
-    assert reading is not None
-    return reading.file.body.rstrip("\n")
 
 
 def test_the_words_alone_through_a_pin_list(tmp_path: Path) -> None:

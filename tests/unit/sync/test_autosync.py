@@ -83,12 +83,13 @@ def test_what_others_write_arrives_though_nothing_is_written_here(lab: Lab) -> N
 
 def test_a_write_is_published_by_itself(lab: Lab) -> None:
     a = lab.create("a")
+    heard = Heard()
 
     async def work() -> None:
-        async with a.autosync(idle=0.001, most=0.01, every=None):
+        async with a.autosync(idle=0.001, most=0.01, every=None, told=heard):
             a.write("tone", "direct")
             assert a.status().unpublished
-            await until(lambda: not a.status().unpublished)
+            await until(lambda: heard.worked() and not a.status().unpublished)
             count = len(lab.provider("a").calls)
             await asyncio.sleep(0.05)
             assert len(lab.provider("a").calls) == count  # every=None: nothing is asked without a write
@@ -286,12 +287,15 @@ def test_what_told_raises_is_raised_at_the_end_and_the_rest_is_published(lab: La
     class Mine(Exception):
         pass
 
+    attempts: list[Attempt] = []
+
     def told(attempt: Attempt) -> None:
+        attempts.append(attempt)
         raise Mine
 
     async def work() -> None:
         async with a.autosync(**FAST, told=told):  # type: ignore[arg-type]
-            await asyncio.sleep(0.02)
+            await until(lambda: attempts)
             a.write("tone", "x")
 
     with pytest.raises(Mine):

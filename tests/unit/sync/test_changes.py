@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import msgspec
 import pytest
 
@@ -13,13 +10,7 @@ from ipfsmem.cli.sync_cmd import paragraph
 from ipfsmem.memory import Memory
 from ipfsmem.sync.changes import MOST_CHANGES, Changes, Kind, as_report, followed_by, in_a_row
 from ipfsmem.sync.report import SyncReport
-from tests.support.device_lab import ROOT, Lab, delete, lab_in, texts
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
+from tests.support.device_lab import ROOT, Lab, delete, texts
 
 
 def _really(before: dict[str, set[str]], after: dict[str, set[str]]) -> Changes:

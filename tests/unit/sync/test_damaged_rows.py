@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,15 +16,9 @@ from ipfsmem.sync.collection import whole_at
 from ipfsmem.sync.damaged_notes import NOTES, forget_damaged_notes
 from ipfsmem.sync.report import Notices, no_progress
 from ipfsmem.sync.run import Run
-from tests.support.device_lab import Lab, all_texts, lab_in, says
+from tests.support.device_lab import Lab, all_texts, says
 
 DAY = 86_400
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
 
 
 def change(memory: Memory, sql: str, *values: object) -> None:

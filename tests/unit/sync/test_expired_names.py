@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.sync.names import DEVICE_LIFE_MS
-from tests.support.device_lab import Lab, kinds, lab_in, says, texts
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
+from tests.support.device_lab import Lab, kinds, says, texts
 
 
 def test_a_record_that_has_run_out_is_used_and_said_to_be_old(lab: Lab) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,13 +18,6 @@ from ipfsmem.testing import SimCloud, SimProvider
 from tests.support.device_lab import ROOT, Forger, Lab, delete, kinds, says
 
 DAY = 86_400
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    lab = Lab(tmp_path)
-    yield lab
-    lab.close()
 
 
 def guards(memory: Memory) -> list[str]:

@@ -5,9 +5,7 @@ Attack A3, on real devices. What one read may cost is bounded, a portion at a ti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 
@@ -17,13 +15,7 @@ from ipfsmem.content.reader import Reader
 from ipfsmem.published import reader
 from ipfsmem.seal.objects import MAX_OBJECT
 from ipfsmem.sync import fetch, join_head
-from tests.support.device_lab import Forger, Lab, all_texts, body, kinds, lab_in
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
+from tests.support.device_lab import Forger, Lab, all_texts, body, kinds
 
 
 def test_sizes_that_nobody_signed_bound_nothing(lab: Lab) -> None:

@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 from ipfsmem.memory import Memory
 from ipfsmem.ring import operations
 from ipfsmem.testing import SimProvider
-from ipfsmem.vault.home import Home
 from ipfsmem.vault.opening import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
+from tests.support.device_lab import load
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x07"))
-
-
-def device(home: Path, provider: SimProvider, name: str) -> Memory:
-    return Memory.load(
-        "m",
-        "encrypted-ipfs",
-        provider=provider,
-        unlock=WALLET,
-        passphrase=False,
-        home=Home(folder=home / name, label=name),
-        create=True,
-    )
+device = partial(load, wallet=WALLET)
 
 
 def test_writing_goes_on_without_a_key_and_is_sealed_before_it_is_published(tmp_path: Path) -> None:
     cloud = SimProvider()
-    a = device(tmp_path, cloud, "a")
+    a = device(tmp_path, "a", cloud)
     a.write("first", "under the first key")
     asyncio.run(a.sync())
     before = a.replica.ring
     assert before is not None
-    b = device(tmp_path, cloud, "b")
+    b = device(tmp_path, "b", cloud)
     # Somebody with the wallet rotates from a ring that does not know B yet, so that B is not given the key.
     root = WALLET.root(twice=False)
     rotated = operations.rotate(before, root.admin, bytes([9]) * 32)

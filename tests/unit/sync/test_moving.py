@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -11,28 +12,17 @@ import pytest
 
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable
-from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Capabilities
 from ipfsmem.provider.probe import ALTOGETHER, probe
 from ipfsmem.testing import SeededRandom, SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
 from ipfsmem.vault.opening import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
+from tests.support.device_lab import load
 from tests.support.hints import Refused, hinted
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x09"))
-
-
-def device(home: Path, name: str, provider: SimProvider) -> Memory:
-    return Memory.load(
-        "m",
-        "encrypted-ipfs",
-        provider=provider,
-        unlock=WALLET,
-        passphrase=False,
-        home=home / name,
-        create=True,
-    )
+device = partial(load, wallet=WALLET)
 
 
 def test_a_move_under_load_loses_nothing_and_may_be_cut_off(tmp_path: Path) -> None:

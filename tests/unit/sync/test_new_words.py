@@ -26,6 +26,7 @@ from ipfsmem.testing.simulator import FULL
 from ipfsmem.vault.recovery import NewWords, words_of
 from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
+from tests.support.device_lab import body, restore
 
 WALLET = RootKeys.from_random(b"\x03" * 64, "default", 1)
 CHANNELS = {
@@ -69,28 +70,6 @@ def more(memory: Memory) -> NewWords:
     made = asyncio.run(memory.members.new_words())
     assert made.problem == "" and len(made.words) == 24
     return made
-
-
-def restore(
-    home: Path, name: str, provider: SimProvider, unlock: RootKeys, mode: str = "encrypted-ipfs"
-) -> Memory:
-    return asyncio.run(
-        Memory.recover(
-            "m",
-            mode=mode,
-            provider=provider,
-            unlock=unlock,
-            passphrase=False,
-            public_ok=True,
-            home=home / name,
-        )
-    )
-
-
-def body(memory: Memory, key: str) -> str:
-    reading = memory.read(key)
-    assert reading is not None
-    return reading.file.body.rstrip("\n")
 
 
 @pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])

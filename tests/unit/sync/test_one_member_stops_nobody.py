@@ -29,16 +29,10 @@ from ipfsmem.testing.simulator import SimProvider
 from ipfsmem.vault.recovery import NewWords
 from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
-from tests.support.device_lab import ROOT, SHORT, Forger, Lab, all_texts, kinds, lab_in, says
+from tests.support.device_lab import ROOT, SHORT, Forger, Lab, all_texts, kinds, says
 
 #: What a name of the attacker leads to, and nobody has.
 NOWHERE = raw_cid(sha256(b"nobody has this").digest())
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
 
 
 def found_words(a: Memory) -> tuple[NewWords, RootKeys]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -23,25 +24,15 @@ from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
 from ipfsmem.vault.opening import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
+from tests.support.device_lab import load
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0a"))
+device = partial(load, wallet=WALLET)
 LISTS = msgspec.structs.replace(FULL, names=False, dag=False)
 
 
 def connection(cloud: SimCloud) -> SimProvider:
     return SimProvider(cloud, name="account", capabilities=LISTS)
-
-
-def device(home: Path, name: str, provider: SimProvider) -> Memory:
-    return Memory.load(
-        "m",
-        "encrypted-ipfs",
-        provider=provider,
-        unlock=WALLET,
-        passphrase=False,
-        home=home / name,
-        create=True,
-    )
 
 
 def publish(memory: Memory, name: str, times: int) -> None:

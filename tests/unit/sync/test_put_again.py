@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,13 +17,6 @@ from tests.support.device_lab import ROOT, Lab, kinds
 
 HOUR = 3_600_000
 DAY = 24 * 3600  # seconds, as clocks are advanced
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    made = Lab(tmp_path)
-    yield made
-    made.close()
 
 
 def puts(provider: SimProvider, name: str) -> int:

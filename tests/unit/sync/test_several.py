@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -10,26 +11,15 @@ import pytest
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import IpfsmemError, ProviderRefused, ProviderUnavailable
-from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Capabilities, Provider
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
 from ipfsmem.vault.opening import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
+from tests.support.device_lab import load
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x08"))
-
-
-def device(home: Path, name: str, providers: list[str | Provider]) -> Memory:
-    return Memory.load(
-        "m",
-        "encrypted-ipfs",
-        provider=providers,
-        unlock=WALLET,
-        passphrase=False,
-        home=home / name,
-        create=True,
-    )
+device = partial(load, wallet=WALLET)
 
 
 def test_publish_to_all_read_from_any(tmp_path: Path) -> None:

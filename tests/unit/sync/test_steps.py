@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -20,13 +18,7 @@ from ipfsmem.sync.join_step import join_found
 from ipfsmem.sync.report import Notices, no_progress
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Admitted, Found, Joined, Published
-from tests.support.device_lab import Lab, body, lab_in, texts
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
+from tests.support.device_lab import Lab, body, texts
 
 
 @pytest.fixture

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from ipfsmem.ring import operations
-from tests.support.device_lab import ROOT, Lab, lab_in
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with lab_in(tmp_path) as made:
-        yield made
+from tests.support.device_lab import ROOT, Lab
 
 
 def test_devices_of_one_wallet_are_of_one_person(lab: Lab) -> None:
