@@ -1,6 +1,6 @@
 """What a provider is good for, in words for people, and what follows from what it cannot do.
 
-It reads Capabilities and asks nobody. Whether a provider keeps what it says is tried out elsewhere (`probe`).
+It reads Capabilities and asks no provider. Whether a provider really does what it says, `probe` tries out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def good_for(can: Capabilities) -> str:
 
 
 def limits(can: Capabilities) -> list[str]:
-    """What it cannot do and what that means for a memory, the gravest first; empty when it can do everything."""
+    """What a provider cannot do, each with what that means for a memory, the gravest first; empty when it can do everything."""
     found = []
     if not can.put and can.pin:
         found.append("it takes no uploads: another provider must hold what it keeps")

@@ -1,7 +1,7 @@
 """What every provider is built on: a provider that can do nothing, and refuses each call in words.
 
 A provider overrides what it can do and says so in its capabilities; what it leaves out is refused here. Nothing else is
-shared: how a provider reaches its service is its own.
+shared: how a provider reaches its service is its own affair.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What stands somewhere and could not be read in this sync, because a provider was down: newer texts may be missing.
+"""Which published roots one sync could not read because a provider was down: newer texts may be missing.
 
-Format section 7, "An outage is no answer". It remembers and judges for one sync; it asks nobody and writes nothing.
+Format section 7, "An outage is no answer". It holds and judges what one sync noted; it asks no provider and writes nothing.
 """
 
 from __future__ import annotations
@@ -13,36 +13,37 @@ from ipfsmem.errors import ProviderError, UnreadError
 _HINT = "Try again when the provider answers. What can be read now comes back with: ipfsmem recover --damaged"
 
 
-class Unread:
-    """Roots that names and lists show and that nobody could give now, and places of which not even that is known."""
+class UnreadRoots:
+    """Roots that names and pin lists lead to and that no provider could give, and providers that did not say which roots they have."""
 
     def __init__(self) -> None:
         self._why: dict[CID, ProviderError] = {}
-        #: For each of them and each list that shows it, the roots that the list has before it.
+        #: For each unread root one set for each list that shows it: the roots that the list has before it, which are newer.
         self._newer: dict[CID, list[frozenset[CID]]] = {}
         #: Providers that did not say which roots they have, and why.
         self.silent: dict[str, ProviderError] = {}
-        #: Providers whose list could not be read, whatever else they answered: an empty name there proves nothing.
-        self.listless: dict[str, ProviderError] = {}
+        #: Providers whose pin list could not be read, though they may have answered otherwise: that a name is empty there proves
+        #: nothing.
+        self.unread_lists: dict[str, ProviderError] = {}
 
     def note(self, root: CID, why: ProviderError) -> None:
-        """A name leads to a root that could not be read."""
+        """Note a root that a name leads to and that could not be read."""
         self._why[root] = why
         self._newer.setdefault(root, []).append(frozenset())
 
     def note_listed(self, roots: Sequence[CID], failed: Mapping[CID, Exception]) -> None:
-        """A list, newest first, and what could not be read of it."""
+        """Of a pin list (`roots`, newest first) these could not be read; what `failed` otherwise than by an outage is not noted."""
         for at, root in enumerate(roots):
             why = failed.get(root)
             if isinstance(why, ProviderError):
                 self._why[root] = why
                 self._newer.setdefault(root, []).append(frozenset(roots[:at]))
 
-    def after(self, unread: Mapping[CID, ProviderError], known: Collection[CID]) -> Unread:
-        """The same with further roots that names lead to, and without what was read after all, by another way or in an
-        earlier sync."""
-        later = Unread()
-        later.silent, later.listless = {**self.silent}, {**self.listless}
+    def after(self, unread: Mapping[CID, ProviderError], known: Collection[CID]) -> UnreadRoots:
+        """A copy with more `unread` roots, which names lead to, and without those that are `known`: read by another way, or in
+        an earlier sync."""
+        later = UnreadRoots()
+        later.silent, later.unread_lists = {**self.silent}, {**self.unread_lists}
         later._why, later._newer = {**self._why}, {root: [*lists] for root, lists in self._newer.items()}
         for root, why in unread.items():
             later.note(root, why)
@@ -52,20 +53,20 @@ class Unread:
 
     @property
     def roots(self) -> list[CID]:
-        """What is still unread."""
+        """The unread roots."""
         return list(self._why)
 
     def newest(self, joined: Collection[CID]) -> list[CID]:
-        """Those of which there is no sign that they are the past: some list shows no joined root as newer, or a name leads
-        there. Devices join before they publish, so what stands behind a joined root is most likely in it."""
+        """The unread roots that may hold something newer than the `joined` ones: a name leads to them, or some list shows no joined
+        root before them. Devices join before they publish, so what a list shows after a joined root is most likely in that one."""
         there = set(joined)
         return [root for root in self._why if any(there.isdisjoint(newer) for newer in self._newer[root])]
 
     def refuse(self, joined: Collection[CID], where: str) -> None:
-        """Raises UnreadError when newer texts than those of the joined roots stand there and could not be read, and when
-        nothing was found while a list could not be read: that is no empty memory that is back."""
-        if not joined and self.listless:
-            name, why = next(iter(self.listless.items()))
+        """Raise UnreadError when newer texts than those of the `joined` roots may be missing, and when nothing was joined while a pin
+        list could not be read: else a person would take the memory for empty, or for whole. `where`: the providers' names."""
+        if not joined and self.unread_lists:
+            name, why = next(iter(self.unread_lists.items()))
             raise UnreadError(
                 f"no text of this memory was found at {where}, and what {name} has of it cannot be read now: {why}",
                 hint=_HINT,

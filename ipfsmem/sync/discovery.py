@@ -188,7 +188,7 @@ async def _listed(search: Search, provider: Provider) -> list[CID] | None:
     try:
         pins = await provider.pins(pin_name(search.run.anchor))
     except ProviderError as error:
-        search.outages.listless[provider.name] = error
+        search.outages.unread_lists[provider.name] = error
         if not provider.capabilities.names:
             search.outages.silent[provider.name] = error
         search.run.notices.say(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ipfsmem.content.cid import CID
-from ipfsmem.provider.outages import Unread
+from ipfsmem.provider.outages import UnreadRoots
 from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.changes import Kinds
@@ -34,7 +34,7 @@ class Found(msgspec.Struct, frozen=True):
     #: Roots that an earlier sync could not join whole, and that an outage hides in this one.
     later: frozenset[CID] = frozenset()
     #: What stands somewhere and could not be read, for a provider was down.
-    outages: Unread = msgspec.field(default_factory=Unread)
+    outages: UnreadRoots = msgspec.field(default_factory=UnreadRoots)
     #: Whether the pin lists were read, and roots that only a list beside names showed.
     lists_read: bool = False
     listed: frozenset[CID] = frozenset()
@@ -74,7 +74,7 @@ class Joined(msgspec.Struct, frozen=True):
     #: new, only they could say.
     lost: frozenset[CID] = frozenset()
     #: What stands somewhere and could not be read, for a provider was down; and providers that did not say what they have.
-    outages: Unread = msgspec.field(default_factory=Unread)
+    outages: UnreadRoots = msgspec.field(default_factory=UnreadRoots)
     silent: frozenset[str] = frozenset()
     #: Which memories were added, changed and removed, and how many entries of which scope.
     kinds: Kinds = {}

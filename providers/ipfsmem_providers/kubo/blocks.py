@@ -1,8 +1,8 @@
 """Single blocks at a Kubo node: which of them it holds, and their bytes, without waiting for the network.
 
-Kubo is told to stay offline. js-ipfs looks for what it lacks in the network whatever it is told, so it is given a
-moment for each block: what is on its disk comes at once. Its list of all blocks grows with the whole node, so it is read
-only for blocks that did not come. Nothing here knows trees, pins or names.
+Kubo is told to stay offline. js-ipfs looks in the network for what it lacks whatever it is told, so it gets a short
+time-out for each block: what is on its disk comes at once. Its list of all blocks grows with the whole node, so it is read
+only for blocks that did not come in time. Nothing here knows trees, pins or names.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ipfsmem_providers.http.concurrency import for_each
 from ipfsmem_providers.kubo.rpc import CommandFailed, KuboRpc
 
 _AT_ONCE: Final = 32
-#: So many of the first blocks are asked for before the rest, in one go; see `has`.
+#: How many blocks `has` asks for before the rest.
 _FIRST: Final = _AT_ONCE
-#: What a js-ipfs node gets to read a block of its own: when most likely it has none, and when most likely it has it.
-_GLANCE: Final = "500ms"
-_MOMENT: Final = "1s"
+#: Time-outs for a js-ipfs node to read a block from its own disk: when most likely it lacks it, and when most likely it has it.
+_HAS_TIMEOUT: Final = "500ms"
+_GET_TIMEOUT: Final = "1s"
 _REFS_MAX: Final = 1024 * 1024 * 1024
 
 
@@ -47,17 +47,17 @@ class Blocks:
         """Those that the node holds, asked one by one.
 
         Blocks are asked for in the order in which an import stores them, so when none of the first 32 is there, the
-        rest is taken as missing too: a first publish would else ask ten thousand times.
+        rest counts as missing too: else a first publish would ask ten thousand times.
         """
         wanted = list(dict.fromkeys(cids))
         if not wanted:
             return set()
-        found = await self._asked(wanted[:_FIRST])
+        found = await self._has_each(wanted[:_FIRST])
         if not found or len(found) == len(wanted):
             return found
         if not await self._rpc.is_js():
-            return found | await self._asked(wanted[_FIRST:])
-        there = await self._listed()  # what did not come may have come late
+            return found | await self._has_each(wanted[_FIRST:])
+        there = await self._multihashes()  # what did not come in time may be there
         return found | {cid for cid in wanted if cid.multihash in there}
 
     async def get(self, cids: Sequence[CID]) -> dict[CID, bytes]:
@@ -69,24 +69,24 @@ class Blocks:
         if not await self._rpc.is_js():
             await self._fetch(wanted, found, {"offline": "true"})
             return found
-        late = await self._fetch(wanted, found, {"timeout": _MOMENT}, all_or_stop=True)
+        late = await self._fetch(wanted, found, {"timeout": _GET_TIMEOUT}, all_or_stop=True)
         if late:
-            there = await self._listed()
-            await self._fetch([cid for cid in late if cid.multihash in there], found, self._patiently())
+            there = await self._multihashes()
+            await self._fetch([cid for cid in late if cid.multihash in there], found, self._network_timeout())
         return found
 
     async def find(self, cids: Sequence[CID], found: dict[CID, bytes]) -> None:
         """Add to `found` the checked blocks that the node finds in the network in time."""
-        await self._fetch(cids, found, self._patiently())
+        await self._fetch(cids, found, self._network_timeout())
 
-    def _patiently(self) -> dict[str, str]:
+    def _network_timeout(self) -> dict[str, str]:
         return {"timeout": f"{max(1, int(self._patience))}s"}
 
-    async def _asked(self, cids: Sequence[CID]) -> set[CID]:
+    async def _has_each(self, cids: Sequence[CID]) -> set[CID]:
         found: set[CID] = set()
         # js-ipfs goes on looking for a block after a `block/stat` has timed out.
         js = await self._rpc.is_js()
-        command, how = ("block/get", {"timeout": _GLANCE}) if js else ("block/stat", {"offline": "true"})
+        command, how = ("block/get", {"timeout": _HAS_TIMEOUT}) if js else ("block/stat", {"offline": "true"})
 
         async def look(cid: CID) -> None:
             try:
@@ -111,13 +111,13 @@ class Blocks:
         *,
         all_or_stop: bool = False,
     ) -> list[CID]:
-        """Get blocks into `found`; those for which the time was too short. `all_or_stop`: ask for no more after one."""
+        """Get blocks into `found`; answers those that timed out. `all_or_stop`: after the first of these ask for no more."""
         problems: list[ProviderError] = []
         late: list[CID] = []
 
         async def get(cid: CID) -> None:
             if problems and not found:
-                return  # nothing works: ten thousand more failures would not tell more
+                return  # nothing works: the other ten thousand would fail as well
             if late and all_or_stop:
                 late.append(cid)
                 return
@@ -140,17 +140,17 @@ class Blocks:
                 found[cid] = answer.body
 
         await for_each(wanted, get, _AT_ONCE)
-        # What the node itself says of a block holds for that block; when it is not to be had, it holds for all.
-        away = [
+        # What the node itself says of a block is about that block; that the node cannot be reached is about all.
+        unreachable = [
             problem
             for problem in problems
             if not problem.permanent and not isinstance(problem, CommandFailed)
         ]
-        if away or (problems and not found):
-            raise partly((away or problems)[0], found)
+        if unreachable or (problems and not found):
+            raise partly((unreachable or problems)[0], found)
         return late
 
-    async def _listed(self) -> set[bytes]:
+    async def _multihashes(self) -> set[bytes]:
         """Multihashes of all blocks of a js-ipfs node."""
         found = set()
         async for line in self._rpc.lines("refs/local", _Ref, what="list its blocks", max_bytes=_REFS_MAX):

@@ -3,8 +3,8 @@
 Keeping them works on any node and lasts longer than the 48 hours of the network; `name/put` and `name/get` are there
 since Kubo 0.40. Both ask the DHT first, which takes seconds to a minute, so a record counts as put when the node keeps
 it, and the network is told of it afterwards. It is asked for records only where the user wants the network asked for
-blocks too: within a bound, and about one name again after a while only. No key of ours ever reaches the node. The alias
-is another thing: a name of the node's own key that follows the newest root, for people who want an address to look at.
+blocks too: within a bound, and about one name again only after a while. No key of ours ever reaches the node. The alias
+is something else: a name of the node's own key that follows the newest root, for people who want an address to look at.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from ipfsmem_providers.kubo.pins import Pins
 from ipfsmem_providers.kubo.rpc import CommandFailed, KuboRpc
 from ipfsmem_providers.name_records import canonical_name, checked_record
 
-#: Seconds that the network may take for records, over all names that are asked for within a minute: those of one sync.
+#: Seconds that the network may take for all names that are asked for within a minute, which are those of one sync.
 LOOK: Final = 20.0
 _ONE_SYNC: Final = 60.0
 #: Seconds after which the network is asked about the same name again.
 _LOOK_AGAIN: Final = 600.0
 _NETWORK_VERSION: Final = (0, 40)
-_GREATER: Final = "existing ipns record has sequence"
+_NOT_NEWER: Final = "existing ipns record has sequence"
 #: Records kept of one name are few; more were put there by somebody else and are not read.
 _READ_MAX: Final = 16
 _REMEMBERED: Final = 1000
@@ -67,7 +67,7 @@ class Names:
     """Records at one node."""
 
     def __init__(
-        self, rpc: KuboRpc, pins: Pins, read: Read, write: Write, network: Network, afterwards: BackgroundWork
+        self, rpc: KuboRpc, pins: Pins, read: Read, write: Write, network: Network, background: BackgroundWork
     ) -> None:
         """`read` and `write` move blocks."""
         self._rpc = rpc
@@ -75,14 +75,14 @@ class Names:
         self._read = read
         self._write = write
         self._network = network
-        self._background = afterwards
-        #: Records of a name that were read: what a CID stands for never changes.
+        self._background = background
+        #: Records that were read and verified, by name and CID of their block, whose bytes never change.
         self._verified: dict[tuple[str, CID], ipns_record.Record] = {}
 
     async def put(self, name: str, record: bytes, now: int) -> None:
-        """Keep a record unless a greater one is kept. The network hears of it afterwards."""
+        """Keep a record unless a greater one is kept. The node puts it into the network afterwards."""
         name, offered = checked_record(name, record)
-        kept = await self._kept(name)
+        kept = await self._records(name)
         best = ipns_record.newest_record(kept.values())
         if best is not None and ipns_record.record_order(best) > ipns_record.record_order(offered):
             return
@@ -93,7 +93,7 @@ class Names:
                 await self._pins.replace(cid, _label(name), now, kept)
             except ProviderUnavailable:
                 # Another device may have put a greater one at the same moment, and taken ours away.
-                newest = ipns_record.newest_record((await self._kept(name)).values())
+                newest = ipns_record.newest_record((await self._records(name)).values())
                 if newest is None or ipns_record.record_order(newest) < ipns_record.record_order(offered):
                     raise
                 return
@@ -105,16 +105,16 @@ class Names:
             self._background.begin(f"the network and the name {name[:16]}…", self._network.put(name, record))
 
     async def get(self, name: str) -> bytes | None:
-        """The greatest record that the node has, or that is heard of in the network in time."""
+        """The newest record that the node has, or that the network gives in time."""
         name = canonical_name(name)
-        records = list((await self._kept(name)).values())
+        records = list((await self._records(name)).values())
         if await self._rpc.at_least(*_NETWORK_VERSION):
-            heard = (await self._network.kept(name), await self._network.look(name))
-            records += [record for record in heard if record is not None]
+            from_network = (await self._network.cached(name), await self._network.look_up(name))
+            records += [record for record in from_network if record is not None]
         best = ipns_record.newest_record(records)
         return best.encoded if best else None
 
-    async def _kept(self, name: str) -> dict[Pin, ipns_record.Record]:
+    async def _records(self, name: str) -> dict[Pin, ipns_record.Record]:
         pins = (await self._pins.named(_label(name)))[:_READ_MAX]
         found = {pin: self._verified[name, pin.cid] for pin in pins if (name, pin.cid) in self._verified}
         unread = [pin for pin in pins if pin not in found]
@@ -151,15 +151,15 @@ class Network:
             await self._rpc.call("name/put", params, body=form, what="put a name", stall=self._patience + 30)
         except CommandFailed as error:
             # It says so of an equal sequence too, whichever of the two is greater: what is kept here decides.
-            if _GREATER not in error.words:
+            if _NOT_NEWER not in error.words:
                 raise
 
-    async def kept(self, name: str) -> ipns_record.Record | None:
-        """What the node itself has of the network's records: it answers at once."""
+    async def cached(self, name: str) -> ipns_record.Record | None:
+        """The network's record as far as the node itself has it; answers at once."""
         return await self._get(name, {"offline": "true"})
 
-    async def look(self, name: str) -> ipns_record.Record | None:
-        """What is heard of a name in time. A look that takes longer goes on, and the next call has what it brought."""
+    async def look_up(self, name: str) -> ipns_record.Record | None:
+        """The record that the network gives in time. A question that takes longer goes on, and the next call has its answer."""
         if not self._ask:
             return None
         looking = self._looking()
@@ -182,7 +182,7 @@ class Network:
         return None if task.cancelled() else task.result()
 
     async def end(self) -> None:
-        """Look no further."""
+        """Cancel the questions that go on."""
         looking = self._looking()
         for task in looking.values():
             task.cancel()

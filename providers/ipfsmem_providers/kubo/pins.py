@@ -69,25 +69,24 @@ class Pins:
             if error.absent:
                 return None
             raise
-        told = "".join(map(_text, (answer.decode(_Line).keys or {}).values()))
-        if told or await self._rpc.is_js():
-            return told
-        return (await self._all()).get(
-            root
-        )  # before 0.37 a question for one pin was answered without its name
+        text = "".join(map(_text, (answer.decode(_Line).keys or {}).values()))
+        if text or await self._rpc.is_js():
+            return text
+        # Before 0.37 a question about one pin is answered without its name.
+        return (await self._all()).get(root)
 
     async def name_at_once(self, root: CID, name: str, now: int) -> None:
-        """Pin a root under one name more; `add` sees afterwards whether that came about."""
+        """Pin a root under one more name, without looking whether the node took it: `add` does, afterwards."""
         before = await self.text_of(root)
         if before is None or _time(before, name) is None:
             await self._set(root, _more(root, before, name, now))
 
     async def add(self, root: CID, name: str, now: int) -> Pin:
-        """The pin of a root under a name, made at `now` (milliseconds) if there is none."""
+        """The pin of a root under a name; `now` (milliseconds) is its time if it is made."""
         return (await self._add(root, name, now))[0]
 
     async def replace(self, root: CID, name: str, now: int, old: Iterable[Pin]) -> Pin:
-        """The same, and the name is taken off the `old` pins afterwards."""
+        """As `add`, and afterwards the name is taken off the `old` pins."""
         made, listed = await self._add(root, name, now)
         for pin in old:
             if pin.cid != root:

@@ -1,6 +1,6 @@
 """The `kubo` provider: the user's own IPFS node, through its RPC.
 
-    kubo:http://127.0.0.1:5001   the RPC's URL (or its multiaddr); this one when nothing is said
+    kubo:http://127.0.0.1:5001   the RPC's URL (or its multiaddr); the default is this one
     KUBO_RPC_AUTH    what the node's API.Authorizations asks for: bearer:<token> or basic:<user>:<password>;
                      of several nodes each its own (http/tokens.py)
     KUBO_NETWORK=on  let the node look in the network for blocks and names that it lacks; off by default, so that what
@@ -43,7 +43,7 @@ _CAPABILITIES: Final = Capabilities(
 )
 _IMPORT_MAX: Final = 1024 * 1024
 #: Seconds that a connection to another node may take.
-_CALL: Final = 10
+_CONNECT: Final = 10
 _log = logging.getLogger("ipfsmem.providers")
 
 
@@ -59,7 +59,7 @@ class KuboProvider(ProviderBase):
     """A node as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
-        """`rest` is the RPC's URL. No network is touched. ConfigError for settings that cannot do."""
+        """`rest` is the RPC's URL. No network is touched. ConfigError for settings that cannot be used."""
         settings = settings or {}
 
         def url_of(rest: str) -> str:
@@ -76,9 +76,9 @@ class KuboProvider(ProviderBase):
         self._name = f"kubo:{self._rpc.http.redact(self._rpc.url)}"
         self._blocks = Blocks(self._rpc, self._name, self._patience)
         self._background = BackgroundWork(min(BOUND, self._patience))
-        self._heard = Network(self._rpc, self._patience, ask=self._network)
+        self._network_records = Network(self._rpc, self._patience, ask=self._network)
         self._names = Names(
-            self._rpc, self._pins, self._blocks.get, self.put_car, self._heard, self._background
+            self._rpc, self._pins, self._blocks.get, self.put_car, self._network_records, self._background
         )
         alias = setting(settings, "KUBO_ALIAS")
         self._alias = Alias(self._rpc, alias, self._patience) if alias else None
@@ -170,9 +170,11 @@ class KuboProvider(ProviderBase):
         """Have the node call other nodes, side by side, ten seconds at most; how many answered."""
 
         async def call(address: str) -> bool:
-            params = {"arg": address, "timeout": f"{_CALL}s"}
+            params = {"arg": address, "timeout": f"{_CONNECT}s"}
             try:
-                await self._rpc.call("swarm/connect", params, what="connect", repeat=False, stall=_CALL + 5)
+                await self._rpc.call(
+                    "swarm/connect", params, what="connect", repeat=False, stall=_CONNECT + 5
+                )
             except ProviderError as error:
                 _log.debug("kubo: no connection to %s: %s", address, error)
                 return False
@@ -187,7 +189,7 @@ class KuboProvider(ProviderBase):
     async def close(self) -> None:
         """Close connections. The network gets nothing more."""
         await self._background.end()
-        await self._heard.end()
+        await self._network_records.end()
         await self._rpc.close()
 
     # -- parts -----------------------------------------------------------------------------------------------------

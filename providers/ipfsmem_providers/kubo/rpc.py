@@ -29,12 +29,12 @@ _JS_SIGNS: Final = ("ipfs-core", "interface-ipfs-core", "ipfs-http-client")
 _MULTIADDR: Final = re.compile(r"/(ip4|ip6|dns|dns4|dns6)/([^/]+)/tcp/(\d+)(?:/(http|https))?/?")
 _ABSENT: Final = ("not found", "could not find", "not pinned")
 _TIMED_OUT: Final = ("timed out", "deadline exceeded", "context canceled")
-#: Statuses that the node itself sends with a reason; 500 is how a command fails.
-_TOLD: Final = (400, 404, 500)
+#: Statuses that the node itself answers with a reason; a command that fails answers 500.
+_NODE_STATUSES: Final = (400, 404, 500)
 
 
 class CommandFailed(ProviderUnavailable):
-    """The node answered that a command failed, in its own words. May work later unless the words say otherwise."""
+    """The node answered that a command failed; `words` is its reason. It may work later unless the reason says otherwise."""
 
     def __init__(self, message: str, words: str) -> None:
         super().__init__(message)
@@ -85,10 +85,10 @@ class KuboRpc:
     ) -> Answer:
         """Run a command and read its whole answer. Raises CommandFailed when it fails."""
         answer = await self.http.request(
-            "POST", f"{self.url}/api/v0/{command}", params=_query(params), body=body, allow=_TOLD,
+            "POST", f"{self.url}/api/v0/{command}", params=_query(params), body=body, allow=_NODE_STATUSES,
             idempotent=repeat, max_bytes=max_bytes, stall=stall, what=what or command,
         )  # fmt: skip
-        if answer.status in _TOLD:
+        if answer.status in _NODE_STATUSES:
             raise self._failed(answer, what or command)
         return answer
 
@@ -104,10 +104,10 @@ class KuboRpc:
     ) -> AsyncIterator[Stream]:
         """Run a command and give its answer while it comes. Raises CommandFailed when it fails at once."""
         async with self.http.stream(
-            "POST", f"{self.url}/api/v0/{command}", params=_query(params), body=body, allow=_TOLD,
+            "POST", f"{self.url}/api/v0/{command}", params=_query(params), body=body, allow=_NODE_STATUSES,
             idempotent=True, max_bytes=max_bytes, what=what or command,
         ) as answer:  # fmt: skip
-            if answer.status in _TOLD:
+            if answer.status in _NODE_STATUSES:
                 raise self._failed(await answer.start(ANSWER_MAX), what or command)
             yield answer
 

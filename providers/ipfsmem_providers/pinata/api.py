@@ -26,8 +26,8 @@ PENDING: Final = "pending"
 _PAGE: Final = 100
 _PAGES_MAX: Final = 1_000
 _ANSWER_MAX: Final = 8 * 1024 * 1024
-#: Refusals of an upload that are looked at.
-NO: Final = (400, 402, 403, 413, 422)
+#: Statuses of a refused upload whose reason is read.
+REFUSALS: Final = (400, 402, 403, 413, 422)
 _PLAN_WORDS: Final = ("paid", "plan", "upgrade", "car upload", "car file", "invalid field: car")
 READ: Final = "org:files:read"
 WRITE: Final = "org:files:write"
@@ -143,9 +143,9 @@ class Api:
             form.file("file", file_name, body, body.content_type)
         # The same content again is the same file there, so it may be sent twice.
         answer = await self.call(
-            "POST", self.uploads, body=form, idempotent=True, ok=NO, what="upload", scope=WRITE
+            "POST", self.uploads, body=form, idempotent=True, ok=REFUSALS, what="upload", scope=WRITE
         )
-        if answer.status in NO:
+        if answer.status in REFUSALS:
             raise self.refused(answer, car=car)
         return answer.decode(_FileData).data
 

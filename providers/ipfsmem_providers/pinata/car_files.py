@@ -1,7 +1,7 @@
 """The files of a spooled CAR: for services that take a folder of files because they take no CAR.
 
-Blocks are read from the CAR's temporary file when they are needed, so a large tree is never in memory whole. The
-service lays the files out its own way; nothing here knows which.
+Blocks are read from the CAR's temporary file when they are needed, so a large tree is never in memory whole. How the
+service cuts the files into blocks is its own affair.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BINARY: Final = "application/octet-stream"
 
 
 class CarFiles:
-    """Where each block of a spooled CAR stands, and the files that they make. Valid as long as the CAR is open."""
+    """The offset of each block in a spooled CAR, and the files that the blocks make. Valid as long as the CAR is open."""
 
     def __init__(
         self, car: SpooledCar, root: CID, places: dict[CID, tuple[int, int]], limits: Limits
@@ -49,8 +49,8 @@ class CarFiles:
     async def files(self) -> list[tuple[str, CarFile]]:
         """Every file with its path, by path; a root that is a file itself has the path "".
 
-        A file of one block that is not in the CAR is left out: a device may publish before it could fetch every text,
-        and a CAR says no more of it. Raises ProviderRefused when more of the tree is missing.
+        A file of one block that is not in the CAR is left out: a device may publish before it could fetch every text, and then
+        the CAR lacks that block. Raises ProviderRefused when more of the tree is missing.
         """
         try:
             paths = await self._read(Reader(self._limits).walk(self.root))

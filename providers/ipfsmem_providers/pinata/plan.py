@@ -1,7 +1,7 @@
-"""Whether a plan at Pinata takes CARs, which it says only when one is sent: a small one is offered before a large one.
+"""Whether the account's plan at Pinata takes CARs.
 
-Each upload carries how it was made, so on the next publish the list of files answers that without a question. It knows
-nothing else about uploads.
+Pinata says so only when a CAR is sent, so a small one is sent before a large one. Each upload has a keyvalue that says how
+it was sent; at the next publish the list of files answers the question.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ CAR: Final = "car"
 #: A folder by the legacy API, the documented way, and one by v3, which works for many against its documents.
 LEGACY_FOLDER: Final = "legacy folder"
 FOLDER: Final = "folder"
-#: A CAR up to this many bytes is its own question; asking first would cost more than sending it in vain.
+#: A CAR of at most this many bytes is sent at once: asking first would cost more than sending it in vain.
 SMALL: Final = 256 * 1024
 _NAME: Final = "ipfsmem-probe"
 _TEXT: Final = b"ipfsmem asked with this whether the plan of this account takes CARs. It can be deleted.\n"
 _log = logging.getLogger("ipfsmem.providers")
 
 
-def said(file: File) -> bool | None:
-    """Whether this entry came as a CAR; None when we did not upload it."""
+def sent_as_car(file: File) -> bool | None:
+    """Whether an entry was uploaded as a CAR; None when we did not upload it."""
     how = (file.keyvalues or {}).get(HOW_KEY)
     return how == CAR if how in (CAR, FOLDER, LEGACY_FOLDER) else None
 
 
-def said_legacy(file: File) -> bool | None:
-    """Whether this entry came as a folder by the legacy API; None when it came otherwise, or not from us."""
+def sent_by_legacy_api(file: File) -> bool | None:
+    """Whether an entry was uploaded as a folder by the legacy API, not by v3; None for a CAR, and when we did not upload it."""
     how = (file.keyvalues or {}).get(HOW_KEY)
     return how == LEGACY_FOLDER if how in (FOLDER, LEGACY_FOLDER) else None
 
 
 async def takes_cars(api: Api) -> bool:
-    """Offer a CAR of a few hundred bytes, and take it away again when it is taken."""
+    """Upload a CAR of a few hundred bytes; when Pinata takes it, delete it again. Raises ProviderError."""
     tree = build_tree({"README.txt": _TEXT})
     with await SpooledCar.write(tree.cid, tree.blocks) as car:
         try:

@@ -17,8 +17,8 @@ Settings of the same names in lower case win over the environment.
 A CAR keeps our tree, so its root is ours and anything else is an error. A folder is laid out by Pinata, which does not
 say how: it answers a root of its own, names point at that, and readers take it (the format allows any layout). Every
 publish sends the whole tree, once: there is no way to ask which blocks are there, and whether the plan takes CARs is
-asked with a small one (plan.py). What a folder holds is compared with what was sent (proof.py). One root has one entry with one name; our
-root is kept beside it as keyvalue, so that an upload whose answer was lost is found again instead of repeated. Names
+asked with a small one (plan.py). What a folder holds is compared with what was sent (folder_check.py). One root has one entry with one name; our
+root is a keyvalue of it, so that an upload whose answer was lost is found again instead of repeated. Names
 (IPNS) are not kept here; pins are found by name on any device.
 """
 
@@ -40,8 +40,8 @@ from ipfsmem_providers.http.client import Http
 from ipfsmem_providers.http.polling import Polling
 from ipfsmem_providers.http.tokens import token_for
 from ipfsmem_providers.pinata import api as pinata_api
+from ipfsmem_providers.pinata import folder_check
 from ipfsmem_providers.pinata import plan as pinata_plan
-from ipfsmem_providers.pinata import proof as pinata_proof
 from ipfsmem_providers.pinata import tus as pinata_tus
 from ipfsmem_providers.pinata.api import ONE_REQUEST, Api, File, NoCars, NoScopes
 from ipfsmem_providers.pinata.car_files import CarFiles
@@ -64,7 +64,7 @@ class PinataProvider(ProviderBase):
     """An account at Pinata as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
-        """`rest` is the own gateway's host. No network is touched. ConfigError for settings that cannot do."""
+        """`rest` is the own gateway's host. No network is touched. ConfigError for settings that cannot be used."""
         settings = settings or {}
         jwt = needed(
             settings, "PINATA_JWT", "Make a key at app.pinata.cloud, API Keys, and set PINATA_JWT to its JWT."
@@ -103,11 +103,11 @@ class PinataProvider(ProviderBase):
             settings={key: value for key, value in settings.items() if key != "per_minute"},
             rooted=True,  # dedicated gateways are, unless an access control opens them
         )
-        #: Whether the plan takes CARs; None until something tells.
+        #: Whether the plan takes CARs; None until that is known.
         self._cars: bool | None = None if self._upload == "auto" else self._upload == "car"
         if self._legacy_mode:
             self._cars = False
-        #: Whether folders go by the legacy API; None until something tells.
+        #: Whether folders go by the legacy API; None until that is known.
         self._legacy_folders: bool | None = None
         #: What was uploaded a moment ago and may not be in the list yet: (root, name) -> pin.
         self._recent: dict[tuple[CID, str], Pin] = {}
@@ -214,9 +214,9 @@ class PinataProvider(ProviderBase):
                 if file.cid == str(root):  # also a root that Pinata made, taken over from another device
                     return file
                 if self._cars is None:  # the newest comes first
-                    self._cars = pinata_plan.said(file)
+                    self._cars = pinata_plan.sent_as_car(file)
                 if self._legacy_folders is None:
-                    self._legacy_folders = pinata_plan.said_legacy(file)
+                    self._legacy_folders = pinata_plan.sent_by_legacy_api(file)
                 if (file.keyvalues or {}).get(ROOT_KEY) != str(root):
                     continue
                 if self._upload != "car" or file.pending:
@@ -260,11 +260,11 @@ class PinataProvider(ProviderBase):
         answered = await self._settled(file, None, name)
         if answered is None:
             raise self._http.unavailable("pinata took the folder and dropped it without a word")
-        wrong = await pinata_proof.wrong(self._reader, answered, parts, file.number_of_files)
+        wrong = await folder_check.difference(self._reader, answered, parts, file.number_of_files)
         if wrong:
             await self._drop(file.id)
             raise ProviderRefused(
-                f"pinata answered root {answered}, {wrong}", hint=f"Nothing points at it. {pinata_proof.HINT}"
+                f"pinata answered root {answered}, {wrong}", hint=f"Nothing points at it. {folder_check.HINT}"
             )
         return answered
 
@@ -295,7 +295,7 @@ class PinataProvider(ProviderBase):
         try:
             return await self._api.upload(parts, name, keyvalues, car=False)
         except ProviderRefused as error:
-            error.hint = error.hint or pinata_proof.HINT
+            error.hint = error.hint or folder_check.HINT
             raise
 
     async def _is_ours(self, file: File, answered: CID, root: CID, car: SpooledCar, name: str) -> bool:
@@ -307,7 +307,7 @@ class PinataProvider(ProviderBase):
             wrong = f"a CAR whose root is {root}"
         else:
             parts = await _parts(root, car, name)
-            wrong = await pinata_proof.wrong(self._reader, answered, parts, file.number_of_files)
+            wrong = await folder_check.difference(self._reader, answered, parts, file.number_of_files)
         if wrong:
             _log.warning("pinata has an earlier upload %s, %s; it is sent again", answered, wrong)
             await self._drop(file.id)
@@ -388,7 +388,7 @@ class PinataProvider(ProviderBase):
                 there = _cid(row.ipfs_pin_hash)
                 if there != root:
                     parts = await _parts(root, car, name)
-                    if await pinata_proof.wrong(self._reader, there, parts, row.number_of_files):
+                    if await folder_check.difference(self._reader, there, parts, row.number_of_files):
                         await self._drop(str(there))
                         continue
                 self._remember_legacy(there, name, row.date_pinned)
@@ -396,7 +396,7 @@ class PinataProvider(ProviderBase):
         parts = await _parts(root, car, name)
         done = await self._legacy.upload(parts, name, {ROOT_KEY: str(root)})
         answered = _cid(done.ipfs_hash)
-        wrong = await pinata_proof.wrong(self._reader, answered, parts, done.number_of_files)
+        wrong = await folder_check.difference(self._reader, answered, parts, done.number_of_files)
         if wrong:
             await self._drop(str(answered))
             raise ProviderRefused(f"pinata answered root {answered}, {wrong}", hint="Nothing points at it.")

@@ -1,6 +1,6 @@
-"""Resumable uploads to Pinata by TUS 1.0: needed above 100 MB, and what survives a connection that breaks.
+"""Resumable uploads to Pinata by TUS 1.0, which uploads above 100 MB need.
 
-After a break the server is asked how far it got, and the rest is sent. Nothing but bytes is known here.
+When a connection breaks, the server is asked how many bytes it has, and the rest is sent.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from yarl import URL
 
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem_providers.http.body import SpooledCar
-from ipfsmem_providers.pinata.api import NO, WRITE, Api
+from ipfsmem_providers.pinata.api import REFUSALS, WRITE, Api
 
 #: Bytes of one PATCH; Pinata takes up to 50 MiB.
 CHUNK: Final = 32 * 1024 * 1024
 _OFFSET_TYPE: Final = "application/offset+octet-stream"
 _VERSION: Final = {"Tus-Resumable": "1.0.0"}
-#: Failures in a row, without a byte more on the other side, before it is given up.
+#: After so many failures in a row, without a byte more at the server, the upload is given up.
 _ATTEMPTS: Final = 5
 
 
@@ -49,9 +49,9 @@ async def send(api: Api, car: SpooledCar, metadata: Mapping[str, str], chunk: in
     start = await api.call(
         "POST", str(URL(api.uploads).update_query({"X-Upload-Option-Cid-Version": "v1"})),
         headers={"Upload-Length": str(car.size), "Upload-Metadata": encoded, **_VERSION},
-        body=b"", idempotent=True, ok=NO, what="begin a large upload", scope=WRITE,
+        body=b"", idempotent=True, ok=REFUSALS, what="begin a large upload", scope=WRITE,
     )  # fmt: skip
-    if start.status in NO:
+    if start.status in REFUSALS:
         raise api.refused(start, car=True)
     target = _location(api, start.headers.get("Location", ""), start.url)
     offset = failures = 0
@@ -80,7 +80,7 @@ async def send(api: Api, car: SpooledCar, metadata: Mapping[str, str], chunk: in
 
 
 async def _progress(api: Api, target: str, offset: int, error: ProviderUnavailable) -> tuple[int, str]:
-    """How much of the upload is there after a failure, and the CID when that is all of it."""
+    """The bytes that the server has after a failure, and the CID when that is all of the upload."""
     answer = await api.call(
         "HEAD", target, headers=_VERSION, ok=(404, 405, 410), what="resume an upload", scope=WRITE
     )
@@ -92,7 +92,7 @@ async def _progress(api: Api, target: str, offset: int, error: ProviderUnavailab
 
 
 def _location(api: Api, location: str, base: URL) -> str:
-    """Where the pieces go. It gets the token, so it must be one of the configured hosts."""
+    """The URL that the pieces are sent to. It gets the token, so it must be at one of the configured hosts."""
     try:
         target = str(base.join(URL(location, encoded=True))) if location else ""
     except ValueError:

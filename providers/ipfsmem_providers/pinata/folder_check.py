@@ -1,8 +1,8 @@
-"""Whether a folder that Pinata made holds what was sent: its documents promise no folders by v3, and a list proves nothing.
+"""Compares a folder that Pinata made with what was sent: by Pinata's documents v3 takes no folders, and a list proves nothing.
 
-The number of files that it counted, the names at the top, and a few files read back through the gateway, compared byte
-for byte. A sample is no proof that everything is there; it finds out the ways in which a folder upload goes wrong as a
-whole. Readers check every byte anyway. It uploads and removes nothing.
+Compared are the number of files that Pinata counted, the names at the top, and a few files, read back through the gateway. That does
+not prove that everything is there, but it finds a folder upload that went wrong as a whole. Readers check every byte anyway. Nothing
+here uploads or removes.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ HINT: Final = (
 _SAMPLE_MAX: Final = 8 * 1024 * 1024
 
 
-async def wrong(reader: OwnGateway, root: CID, parts: Sequence[tuple[str, Body]], counted: int | None) -> str:
-    """What speaks against `root` holding `parts` (paths below one folder, or one file); "" when nothing does.
+async def difference(
+    reader: OwnGateway, root: CID, parts: Sequence[tuple[str, Body]], counted: int | None
+) -> str:
+    """How `root` differs from `parts` (paths below one folder, or one file), as the end of a sentence; "" when no difference is found.
 
-    `counted` is the number of files that the service says it has, None when it says nothing. A gateway that cannot be
-    read says nothing either way. Raises ProviderUnavailable when the folder can be read there and a file of it cannot.
+    `counted`: the number of files by Pinata, None when it gives none. Where the gateway cannot be read, nothing more is
+    compared. Raises ProviderUnavailable when the folder can be read there and a file of it cannot.
     """
     if counted is not None and counted != len(parts):
         return f"which holds {counted} of {len(parts)} files that were sent"
@@ -66,7 +68,7 @@ async def wrong(reader: OwnGateway, root: CID, parts: Sequence[tuple[str, Body]]
 
 
 def _top(block: bytes, ours: set[str]) -> str:
-    """What is wrong with the names in a folder's first block; a sharded folder has other labels."""
+    """How the names in a folder's first block differ; a sharded folder has other labels and is not compared."""
     try:
         node = decode_node(block)
         kind = decode_unixfs(node.data or b"").type
