@@ -219,7 +219,7 @@ class PinataProvider(ProviderBase):
                     self._legacy_folders = pinata_plan.sent_by_legacy_api(file)
                 if (file.keyvalues or {}).get(ROOT_KEY) != str(root):
                     continue
-                if self._upload != "car" or file.pending:
+                if self._upload != "car" or file.pending or pinata_plan.sent_as_car(file):
                     return file
         return None
 

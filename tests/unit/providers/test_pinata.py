@@ -547,6 +547,16 @@ def test_tus_whose_last_answer_was_lost(tus: Account) -> None:
     assert put(tus) == tree().cid
 
 
+@pytest.mark.parametrize("pending", [0, 2])
+def test_a_large_car_that_gets_another_root_is_refused_at_once(tus: Account, pending: int) -> None:
+    """The answer names no entry, and in the list one with another root was passed over until patience ended, at each sync."""
+    tus.server.pending = pending
+    tus.server.wrong_root = other = tree(head_ipm=b"other").cid
+    error = refused(tus)
+    assert str(other) in str(error) and sum(tus.work.pauses) < 1
+    assert tus.server.files == {}
+
+
 def test_tus_gives_up_in_the_end(tus: Account) -> None:
     tus.server.faults.answer("PATCH", "/tus/", 503, times=-1)
     refused(tus, ProviderUnavailable)
