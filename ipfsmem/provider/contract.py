@@ -13,7 +13,7 @@ Rules for every implementation:
   else is raised on purpose. Methods are not repeated as a whole (`blocks` can be read once); a provider that speaks
   HTTP repeats single requests a few times and follows redirects, which takes a minute or two at most.
 - All calls are idempotent: after ProviderUnavailable the same call may simply be made again.
-- What a missing capability says cannot be done raises ProviderRefused when it is called all the same.
+- A call that a missing capability rules out raises ProviderRefused.
 - A cancelled call leaves nothing half-written that later calls could see.
 """
 
@@ -39,7 +39,8 @@ Block: TypeAlias = tuple[CID, bytes]
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider can do. Everything is off unless said; the engine takes another way around what is missing."""
+    """What a provider can do. Off by default but for `put`, `keeps_root` and `durable`. The sync goes another way where a
+    capability is missing."""
 
     #: `put_car` works. Off: a channel that is only read, or only keeps names.
     put: bool = True
@@ -185,7 +186,7 @@ class Provider(Protocol):
         """The blocks it can serve of `cids` (at most MAX_BATCH), unchecked by contract; missing ones are left out.
 
         Called in batches while a tree is walked. Every caller verifies each block. A block that is not there is no
-        error. When of one block nothing can be said, now, that is ProviderUnavailable, with what was read (`partly`):
+        error. When of one block nothing can be said, now, that is ProviderUnavailable, with the blocks that were read (`with_blocks`):
         what an outage hides is not thereby gone.
         """
 
@@ -240,19 +241,19 @@ def same_root(ours: CID, answered: CID, provider: Provider) -> CID:
     return answered
 
 
-def partly(error: ProviderError, found: Mapping[CID, bytes]) -> ProviderError:
-    """The error of a read that failed before its end, with the blocks that it brought until then."""
+def with_blocks(error: ProviderError, found: Mapping[CID, bytes]) -> ProviderError:
+    """`error`, of a read that failed before its end, with the blocks that were read until then."""
     error.blocks = dict(found)
     return error
 
 
 def lister(provider: Provider) -> Listing | None:
-    """The provider as one that lists what it stores; None when it cannot."""
+    """The provider with the type of one that lists what it stores; None when it does not."""
     return cast("Listing", provider) if provider.capabilities.listing else None
 
 
 def raw_reader(provider: Provider) -> Raw | None:
-    """The provider as one whose own store can be read; None when it cannot."""
+    """The provider with the type of one whose own store can be read; None when it cannot."""
     return cast("Raw", provider) if provider.capabilities.raw else None
 
 

@@ -26,7 +26,7 @@ from ipfsmem.errors import (
     ProviderUnavailable,
     SealError,
 )
-from ipfsmem.provider.contract import Block, Capabilities, Pin, partly, unsupported
+from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported, with_blocks
 from ipfsmem.published import ipns_record
 from ipfsmem.testing.clock import MockClock, SeededRandom
 
@@ -208,7 +208,7 @@ class SimProvider:
         sent, ends = self._cut_off(list(found.items()))
         self._leave(number, "get_blocks", [cid.encode() for cid in cids], [data for _, data in sent])
         if ends is not None:
-            raise partly(ends, dict(sent))
+            raise with_blocks(ends, dict(sent))
         return found
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
@@ -218,7 +218,7 @@ class SimProvider:
         sent, ends = self._cut_off(list(found.items()))
         self._leave(number, "read_stored", [cid.encode() for cid in cids], [data for _, data in sent])
         if ends is not None:
-            raise partly(ends, dict(sent))
+            raise with_blocks(ends, dict(sent))
         return found
 
     async def listing(self) -> dict[str, int]:

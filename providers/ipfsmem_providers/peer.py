@@ -28,7 +28,7 @@ from ipfsmem.errors import (
     ProviderUnavailable,
 )
 from ipfsmem.provider.base import ProviderBase
-from ipfsmem.provider.contract import Block, Capabilities, Pin, partly
+from ipfsmem.provider.contract import Block, Capabilities, Pin, with_blocks
 from ipfsmem_providers.gateways.client import GatewayClient
 from ipfsmem_providers.http.body import SpooledCar
 from ipfsmem_providers.http.client import Http, urls_of
@@ -161,7 +161,7 @@ class PeerProvider(ProviderBase):
                     found.update(block for block in parser.feed(piece) if block[0] in wanted)
             parser.close()
         except ProviderUnavailable as error:
-            raise partly(error, found) from None
+            raise with_blocks(error, found) from None
         except (BlockError, LimitError, FormatError) as error:
             raise ProviderRefused(f"{self._name} answered a bad CAR: {error}") from None
         return found

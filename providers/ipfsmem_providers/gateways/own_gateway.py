@@ -22,7 +22,7 @@ from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, decode_node, decode
 from ipfsmem.content.limits import BLOCK_MAX, OWN_LIMITS
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
-from ipfsmem.provider.contract import Block, partly
+from ipfsmem.provider.contract import Block, with_blocks
 from ipfsmem_providers.gateways.client import ABSENT, CAR_TYPE, RAW_TYPE, GatewayClient, base_of
 from ipfsmem_providers.gateways.foreign_layout import with_files
 from ipfsmem_providers.gateways.provider import Gateways, hides_some
@@ -112,7 +112,7 @@ class OwnGateway:
                 self._learn(cid, data)
             found.update(more)
         if hides_some(problems, found, cids):
-            raise partly(combined(problems), found)
+            raise with_blocks(combined(problems), found)
         return found
 
     @property

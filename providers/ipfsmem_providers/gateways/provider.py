@@ -21,7 +21,7 @@ from ipfsmem.errors import (
     SealError,
 )
 from ipfsmem.provider.base import ProviderBase
-from ipfsmem.provider.contract import Block, Capabilities, partly
+from ipfsmem.provider.contract import Block, Capabilities, with_blocks
 from ipfsmem.published import ipns_record
 from ipfsmem_providers.gateways.client import GatewayClient, base_of
 from ipfsmem_providers.gateways.foreign_layout import with_files
@@ -97,7 +97,7 @@ class Gateways(ProviderBase):
             again, unknown = await self._fetch(missing, more)
             found.update(again)
         if hides_some(unknown, found, wanted):
-            raise partly(combined(unknown), found)
+            raise with_blocks(combined(unknown), found)
         return found
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:

@@ -16,7 +16,7 @@ from ipfsmem.content.cid import CID, IDENTITY, parse_cid
 from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
-from ipfsmem.provider.contract import partly
+from ipfsmem.provider.contract import with_blocks
 from ipfsmem_providers.http.concurrency import for_each
 from ipfsmem_providers.kubo.rpc import CommandFailed, KuboRpc
 
@@ -147,7 +147,7 @@ class Blocks:
             if not problem.permanent and not isinstance(problem, CommandFailed)
         ]
         if unreachable or (problems and not found):
-            raise partly((unreachable or problems)[0], found)
+            raise with_blocks((unreachable or problems)[0], found)
         return late
 
     async def _multihashes(self) -> set[bytes]:

@@ -18,7 +18,7 @@ from ipfsmem.causal.value import Seen, dot, sign_seen, sign_value
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.errors import IncompleteError, LimitError, ProviderUnavailable, UnreadError
 from ipfsmem.memory import Memory
-from ipfsmem.provider.contract import partly
+from ipfsmem.provider.contract import with_blocks
 from ipfsmem.published.ipns_record import MAX_SEQUENCE, MAX_VALIDITY, make_record, parse_record
 from ipfsmem.ring import operations
 from ipfsmem.ring.statements import Revoke, Role, member_id, sign_statement
@@ -203,7 +203,7 @@ class Waits(SimProvider):
         wanted = list(cids)
         found = await super().get_blocks([cid for cid in wanted if cid != NOWHERE])
         if NOWHERE in wanted:
-            raise partly(ProviderUnavailable("no answer in time"), found)
+            raise with_blocks(ProviderUnavailable("no answer in time"), found)
         return found
 
 
