@@ -1,4 +1,4 @@
-"""This device's disk: the lock, atomic files, the database, the state on it, and the one way to write to it.
+"""This device's disk: the lock, atomic files, the database, the state in it, and the one way to write to it.
 
-Nothing here opens a socket. What a mode seals on disk is decided in `mode`.
+Nothing here opens a socket. Which mode seals what on the disk is decided in `ipfsmem.mode`.
 """

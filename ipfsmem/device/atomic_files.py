@@ -1,6 +1,7 @@
 """Files on this device, written so that a crash leaves the old bytes or the new ones, never a part.
 
-What differs between systems is answered in `ipfsmem/files`, here (what a descriptor can do) and in `lock`, and nowhere else. Every OSError leaves here as a StorageError that names the file. Nothing here knows what the bytes mean.
+Differences between operating systems are handled in `ipfsmem/files`, `device/lock.py`, `device/directory_handle.py` and
+here, and nowhere else. Each OSError leaves as a StorageError that names the file. Nothing here knows what the bytes mean.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _BINARY = getattr(os, "O_BINARY", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 #: Opening a pipe must not wait for somebody to write into it.
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
-_IN_ITS_PLACE = "Move it away: something else stands in its place."
+_IN_ITS_PLACE = "Move it away: something else is in its place."
 
 
 @contextlib.contextmanager
@@ -33,7 +34,7 @@ def storage_errors(path: Path | str, doing: str) -> Iterator[None]:
 
 
 def reason(error: OSError) -> str:
-    """The cause in the words a person uses."""
+    """The cause in everyday words."""
     words = {
         errno.ENOSPC: "the disk is full",
         errno.EROFS: "the disk is read-only",
@@ -46,19 +47,19 @@ def reason(error: OSError) -> str:
 
 
 def make_directory(path: Path) -> None:
-    """Create a directory and its parents, for their owner only; existing ones keep their permissions."""
+    """Create a directory and its parents for this user only; existing ones keep their permissions."""
     with storage_errors(path, "create"):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def new_name(path: Path | str) -> str:
-    """The path of a temporary file beside `path` that nobody could have put there before."""
+    """A random path for a temporary file beside `path`, so that nobody can have put a file or link there."""
     where = Path(path)
     return str(where.with_name(f".{where.name}.{secrets.token_hex(8)}.tmp"))
 
 
 def sync_directory(path: Path) -> None:
-    """Make renames inside a directory durable (where the system can)."""
+    """Make renames inside a directory durable, where the system can."""
     if os.name == "nt":
         return
     fd = os.open(path, os.O_RDONLY)
@@ -72,7 +73,7 @@ def sync_directory(path: Path) -> None:
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Replace `path` by `data`, for its owner only: a temporary file beside it, fsync, rename, fsync of the directory."""
+    """Replace the file `path` by `data`, readable by this user only: temporary file, fsync, rename, fsync of the directory."""
     temporary = Path(new_name(path))
     with storage_errors(path, "write"):
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW, 0o600)
@@ -90,9 +91,9 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 
 def open_regular(path: Path | str, flags: int, *, within: int | None = None) -> int:
-    """A descriptor of a regular file, made with mode 0600 where `flags` say so. No link is followed, no pipe waited for.
+    """A descriptor of a regular file; with O_CREAT in `flags` it is made with mode 0600. No link is followed, no pipe waited for.
 
-    `within`: the descriptor of the folder that `path` is a name in. Raises OSError, and StorageError for what is no file.
+    `within`: the descriptor of a folder in which `path` is a name. Raises OSError, and StorageError for anything but a file.
     """
     fd = os.open(path, flags | _BINARY | _NOFOLLOW | _NO_WAIT, 0o600, dir_fd=within)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -124,8 +125,8 @@ def read_file(path: Path | str, limit: int, *, within: int | None = None) -> byt
 
 
 def _read_all(fd: int, size: int, limit: int) -> bytes:
-    """A file of about `size` bytes; more than `limit` when it has more. Asking for `limit` bytes at once would make room
-    for as many, and a file object asks the system four times as often: both cost more than all the rest."""
+    """The bytes of a file of about `size` bytes; more than `limit` only shows that it is too long. One read of `limit` bytes
+    would allocate as many, and a file object makes four times as many system calls: both cost more than all the rest."""
     data = os.read(fd, size + 1)
     while len(data) <= limit and (more := os.read(fd, max(size, 4096))):
         data += more

@@ -1,5 +1,5 @@
 """Work on very many rows or values at once: few statements for many rows, several threads for many signatures, and no
-garbage collection in the middle of building a large structure. Decides nothing and keeps nothing.
+garbage collection while a large structure is built.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ _was_on = False
 
 
 def blocks_here(db: Database, digests: Iterable[bytes]) -> set[bytes]:
-    """Those of these blocks that this device keeps."""
+    """Those of `digests` whose blocks are on this device, as far as is known intact."""
     return {digest for digest in blocks.known_among(db.connection, digests) if not db.is_damaged(digest)}
 
 
 def not_here(db: Database, cids: Iterable[CID]) -> list[CID]:
-    """Those of these blocks that this device does not keep, in their order; one that was found damaged is not kept."""
+    """Those of `cids` whose blocks are missing on this device or were found damaged, in their order."""
     wanted = list(cids)
     here = blocks_here(db, [cid.digest for cid in wanted])
     return [cid for cid in wanted if cid.digest not in here]
 
 
 def read_blocks(db: Database, digests: Iterable[bytes]) -> dict[bytes, bytes]:
-    """The blocks that this device keeps of these; one that lost its bytes to the disk is not there."""
+    """Those of these blocks that are on this device and intact, by digest."""
     rows = blocks.get_many(db.connection, digests)
     return {digest: data for digest, data in rows if db.is_sound(digest, data)}
 
 
-def all_hold(test: Callable[[T], bool], items: Sequence[T]) -> T | None:
-    """The first item for which `test` does not hold, None when all do. `test` runs in several threads, see `mapped`."""
+def first_failing(test: Callable[[T], bool], items: Sequence[T]) -> T | None:
+    """The first item for which `test` is false, None when there is none. `test` runs in threads as in `parallel_map`."""
     found = _in_threads(lambda chunk: _first_failure(test, chunk), items)
     with contextlib.closing(found):
         return next((item for item in found if item is not None), None)
 
 
-def mapped(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """What `work` makes of each item, in their order. It runs in several threads when there are many items: libsodium
-    lets go of the interpreter while it computes, so signatures are made and checked on all cores.
+def parallel_map(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """The results of `work` on each item, in order. It runs in several threads when there are many items: libsodium releases
+    the interpreter lock while it computes, so signatures are made and checked on all cores.
     """
     found = _in_threads(lambda chunk: [work(item) for item in chunk], items)
     with contextlib.closing(found):
@@ -62,7 +62,7 @@ def mapped(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
 
 
 def _in_threads(work: Callable[[Sequence[T]], R], items: Sequence[T]) -> Generator[R, None, None]:
-    """What `work` makes of each chunk of items, in their order."""
+    """The results of `work` on each chunk of items, in order."""
     threads = min(4, os.cpu_count() or 1)
     if len(items) <= _FEW or threads < 2:
         yield work(items)
@@ -72,7 +72,7 @@ def _in_threads(work: Callable[[Sequence[T]], R], items: Sequence[T]) -> Generat
         try:
             yield from pool.map(work, chunks)
         finally:
-            # One failure drops the whole: what was not begun need not be looked at.
+            # The first failure ends it: chunks that were not begun are not needed.
             pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -82,8 +82,8 @@ def _first_failure(test: Callable[[T], bool], items: Iterable[T]) -> T | None:
 
 @contextlib.contextmanager
 def no_collection() -> Iterator[None]:
-    """No cyclic garbage collection inside, in any thread: for short work that makes hundreds of thousands of objects, all
-    of which stay, where it would look at each of them again and again. Never around anything that waits.
+    """While the block runs, no thread collects cyclic garbage. For short work that makes hundreds of thousands of objects that
+    all stay, which the collector would visit again and again. Never use it around anything that waits.
     """
     global _paused, _was_on
     with _collecting:

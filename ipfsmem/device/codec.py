@@ -1,8 +1,7 @@
-"""How bodies, state nodes and local rows are stored: the one gate that a mode has, and the two codecs behind it, plain and
-sealed under the epoch keys of a vault.
+"""How bodies, state nodes and local rows are stored, by mode: in the clear, or sealed under the epoch keys of a vault.
 
 A codec turns what is written into what may lie on a disk or at a provider. Memories are compressed before they are
-sealed, never segments, nodes or rows. It signs nothing, and it chooses no key: which one seals is what the ring says.
+sealed; segments, nodes and rows are not. It signs nothing, and the ring says which key seals.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Codec(Protocol):
 
     @property
     def ek(self) -> str:
-        """Id of the epoch key that seals now; "" in plain modes, and while none may seal."""
+        """Id of the epoch key that seals now; "" in plain modes, and while no key may seal."""
         ...
 
     def use_ring(self, ring: Ring) -> None:
@@ -41,7 +40,7 @@ class Codec(Protocol):
         ...
 
     def look_ahead(self, body: bytes) -> None:
-        """Do what takes long in sealing this text already now, so that no lock is held meanwhile; one text is remembered."""
+        """Do the slow part of sealing a text before the lock is taken. `seal_body` uses it for the same text; one is remembered."""
         ...
 
     def open_body(self, name: str, ek: str, stored: bytes) -> bytes:
@@ -73,7 +72,7 @@ def body_kind(name: str) -> tuple[int, str]:
 
 
 class PlainCodec:
-    """Modes `local` and `ipfs`: everything is what it is."""
+    """Modes `local` and `ipfs`: everything is stored as it is."""
 
     extension = ".json"
     ek = ""
@@ -86,10 +85,10 @@ class PlainCodec:
         return "", body
 
     def look_ahead(self, body: bytes) -> None:
-        """A plain text is neither compressed nor sealed."""
+        """Nothing to do: a plain text is neither compressed nor sealed."""
 
     def open_body(self, name: str, ek: str, stored: bytes) -> bytes:
-        """The body itself; one under a key is not ours to open."""
+        """The body itself. OpenError for one under a key."""
         if ek:
             raise OpenError
         return stored
@@ -114,8 +113,8 @@ class PlainCodec:
 class SealedCodec:
     """Mode `encrypted-ipfs`: bodies and nodes under epoch keys, local rows under a key of this device.
 
-    While no epoch key may seal (an admin must unlock first) writing goes on: new bodies and nodes are kept under the
-    device's own key, id "", and are sealed anew before they are published.
+    While no epoch key may seal (an admin must unlock first), writing goes on: new bodies and nodes are sealed under the
+    device's own key, id "", and are sealed again before they are published.
     """
 
     extension = ".ipm"
@@ -130,7 +129,7 @@ class SealedCodec:
         self._sealers: dict[EpochKey, Sealer] = {}
         self._by_id: dict[str, list[Sealer]] = {}
         self._sealing: Sealer | None = None
-        #: The text that was looked at ahead, with what came of it.
+        #: The text of `look_ahead`, and its compressed form if it has one.
         self._ahead: tuple[bytes, bytes | None] | None = None
 
     def use_ring(self, ring: Ring) -> None:
@@ -151,8 +150,8 @@ class SealedCodec:
         return self._sealing.epoch_key.id if self._sealing else ""
 
     def sealers(self, ek: str) -> list[Sealer]:
-        """The sealers under an epoch key's id, none when this device does not hold it. Two have one id after 2^64 tries:
-        then both are tried."""
+        """The sealers with an epoch key's id, none when this device does not hold the key. (An attacker who tries 2^64 keys can
+        make two with one id: then both are tried.)"""
         return self._by_id.get(ek, [])
 
     def _tried(self, ek: str, look: Callable[[Sealer], T]) -> T:
@@ -172,9 +171,9 @@ class SealedCodec:
         return sealer.epoch_key.id, stored
 
     def _shorter(self, body: bytes) -> bytes | None:
-        """Compressed, unless the setting, the sizes or what looks like a secret speak against it.
+        """The text compressed; None where that is off, saves nothing, or the text seems to hold a secret.
 
-        The size of a compressed text tells whoever can add to it how much of what they add stands there already.
+        The size of a compressed text reveals, to whoever can add to the text, whether it already contains what they add.
         """
         ahead = self._ahead
         if ahead is not None and ahead[0] == body:
@@ -184,7 +183,7 @@ class SealedCodec:
         return None if stream is None or find_secrets(body.decode("utf-8", "replace")) else stream
 
     def look_ahead(self, body: bytes) -> None:
-        """Compress a text and look for secrets in it: `seal_body` takes what came of that, where it gets the same text."""
+        """Compress a text and look for secrets in it, for a `seal_body` of the same text."""
         self._ahead = body, self._shorter(body)
 
     def open_body(self, name: str, ek: str, stored: bytes) -> bytes:
@@ -207,7 +206,7 @@ class SealedCodec:
         return self._tried(ek, lambda sealer: sealer.open(STATE_NODE, prefix, stored))
 
     def seal_row(self, row: bytes) -> bytes:
-        """A row under this device's own key: rows never leave the device."""
+        """A row under this device's own key, as rows never leave the device."""
         return seal_row(self._row_key, row, self._random(24))
 
     def open_row(self, stored: bytes) -> bytes:

@@ -1,6 +1,6 @@
-"""Letting go of blocks on this device that nothing needs any more: not the state, not a root that is kept.
+"""Garbage collection on this device: deletes blocks that neither the state nor a kept root needs.
 
-Mark and sweep inside one transaction. Which roots are kept is decided above; what the state needs is never in question.
+Mark and sweep inside one transaction. The caller decides which roots are kept; blocks of the state always are.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import msgspec
 from ipfsmem.content.cid import CID, PB_PREFIX
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.device.database import Database
-from ipfsmem.device.last_change import undo_blocks
-from ipfsmem.device.others_texts import kept_blocks
+from ipfsmem.device.last_change import blocks_for_undo
 from ipfsmem.device.state import Store
 from ipfsmem.device.tables import blocks, folders, nodes, objects, renders
+from ipfsmem.device.texts_of_others import blocks_of_kept_texts
 
 
 class Collected(msgspec.Struct, frozen=True):
-    """Blocks that went (or would), and their bytes."""
+    """How many blocks were deleted (or would be), and their bytes."""
 
     blocks: int
     bytes: int
 
 
 def reachable(db: Database, roots: Iterable[CID]) -> set[bytes]:
-    """Digests of every block below `roots` that is here. A block that is missing ends its branch."""
+    """Digests of every block of the trees `roots`. Below a block that is missing here nothing is known."""
     found: set[bytes] = set()
     stack = [cid.encode() for cid in roots]
     while stack:
@@ -42,15 +42,15 @@ def reachable(db: Database, roots: Iterable[CID]) -> set[bytes]:
 def collect(store: Store, roots: Iterable[CID], *, dry_run: bool, forgotten: str | None = None) -> Collected:
     """Delete blocks that neither the state nor a kept root nor an edit of a plain file needs (inside a transaction).
 
-    Texts that plain files stand for are what an edit of them is merged with; those of the key `forgotten` are not kept.
+    The texts of plain files stay, as edits are merged with them; those of the memory with the key `forgotten` do not.
     """
     db = store.db
     needed = reachable(db, roots)
     run = db.connection
     needed.update(nodes.files(run), objects.digests(run), folders.digests(run))
-    needed.update(store.located())
-    needed.update(kept_blocks(store))
-    needed.update(undo_blocks(store))
+    needed.update(store.object_digests())
+    needed.update(blocks_of_kept_texts(store))
+    needed.update(blocks_for_undo(store))
     needed.update(renders.texts_needed(run, forgotten or ""))
     gone = [(digest, size) for digest, size in blocks.sizes(run) if digest not in needed]
     if not dry_run:

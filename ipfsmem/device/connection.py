@@ -1,6 +1,6 @@
-"""A connection to the SQLite file of a memory: errors in our words, and what a damaged row may hold instead of a value.
+"""A connection to the SQLite file of a memory: its errors are ours, and values of damaged rows are recognised.
 
-Transactions are the business of `device.database`, statements that of `device.tables`.
+Transactions are in `device.database`, statements in `device.tables`.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _AT_ONCE = 500
 
 
 def explained(path: Path, error: Exception) -> IpfsmemError:
-    """SQLite's complaint as one of our errors."""
+    """An error of SQLite as ours."""
     text = str(error)
     if isinstance(error, sqlite3.OperationalError):
         if text.startswith("database is locked"):
             return LockedError(f"{path} is in use by another program")
         if text.startswith("Could not decode"):
-            return damaged(path, "a text in it is none")
+            return damaged(path, "a text in it is not UTF-8")
         return StorageError(f"cannot use {path}: {_WORDS.get(text, text)}")
     if isinstance(error, sqlite3.ProgrammingError):
         return StorageError(f"cannot use {path}: {text}")
-    return damaged(path, "SQLite cannot even say why" if isinstance(error, UnicodeError) else text)
+    return damaged(path, "SQLite gives no reason" if isinstance(error, UnicodeError) else text)
 
 
 _WORDS = {
@@ -101,7 +101,7 @@ class Connection(sqlite3.Connection):
         return rows
 
     def own_cursor(self) -> _Cursor:
-        """For several statements in a row."""
+        """A cursor for several statements in a row."""
         try:
             return self.cursor(_Cursor)
         except sqlite3.Error as error:
@@ -115,28 +115,28 @@ DAMAGED_HINT = (
 
 
 def damaged(path: Path, what: str) -> StorageError:
-    """The error for a database that does not hold what was put into it."""
+    """The error for a database that does not contain what was written to it."""
     return unusable(f"{path} is damaged: {what}")
 
 
 def unusable(what: str) -> StorageError:
-    """The error for a database that cannot be gone on with, and what to do then."""
+    """The error for a database that cannot be used, with what to do then."""
     return StorageError(what, hint=DAMAGED_HINT)
 
 
 def not_found_again(path: Path, what: str) -> StorageError:
-    """The error for something that was just put in; its transaction must not end well."""
-    return damaged(path, f"{what} is not found again where it was put")
+    """The error for something that was just written and cannot be read back; its transaction must fail."""
+    return damaged(path, f"{what} cannot be read back after it was written")
 
 
 def blob(value: object) -> bytes | None:
-    """A BLOB as it came from SQLite; None for anything that a damaged row may hold instead."""
+    """A value from SQLite when it is a BLOB; None for anything else, which only a damaged row holds."""
     return value if isinstance(value, bytes) else None
 
 
 def typed(db: Connection, row: object, form: type[T]) -> T:
-    """A row (or rows), each of its values what the table says. Raises StorageError: a damaged file may hold anything."""
+    """A row (or rows) as the type `form`. StorageError where a value has another type: a damaged file may hold anything."""
     try:
         return msgspec.convert(row, form, builtin_types=(bytes,))
     except msgspec.ValidationError as error:
-        raise damaged(db.path, f"a row is none: {error}") from None
+        raise damaged(db.path, f"a row has a value of the wrong type: {error}") from None

@@ -1,7 +1,7 @@
 """The SQLite file of one memory on this device: opening it, transactions, and blocks that are what their digests say.
 
-What the tables hold, and all SQL for it, is in `device.tables`. In encrypted mode what could tell anything is sealed before
-it gets there. Each transaction is one fsync (write-ahead log, synchronous FULL).
+The tables and all their SQL are in `device.tables`. In encrypted mode everything that could reveal something is sealed before it
+gets there. Each transaction is one fsync (write-ahead log, synchronous FULL).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ipfsmem.device.lock import file_lock
 from ipfsmem.device.tables import blocks, meta, schema
 from ipfsmem.errors import ConfigError, IpfsmemError
 
-#: Blocks that are put in together, and bytes of them.
+#: Blocks that are written in one statement, and their bytes.
 _TOGETHER = 250
 _BYTES_TOGETHER = 4 * 1024 * 1024
-#: Pages that are given back in one transaction: two megabytes.
+#: Pages that are freed in one transaction: two megabytes.
 _PAGES = 512
 
 
@@ -32,29 +32,29 @@ class Database:
     def __init__(self, folder: Path | None, *, wait: float = 10.0, make: bool = True) -> None:
         """Open the file `state.db` in `folder`, and make it where there is none; None keeps everything in this process's memory.
 
-        `make` False: one was made there. Raises StorageError when it is gone or empty: a new one in its place would say
-        that there is no memory.
+        `make` False: it must exist. Raises StorageError when it is missing or empty: a new one in its place would say that
+        there is no memory.
         """
         self._make = make
         self.path = Path(":memory:") if folder is None else folder / "state.db"
         self._lock_path = None if folder is None else folder / "lock"
         self._wait = wait
         self._depth = 0
-        #: Blocks found to be something else than their digest says: absent, and replaced when they come again.
+        #: Digests of damaged blocks: they count as missing, and are replaced when they come again.
         self._bad: set[bytes] = set()
-        self._looked_over = False
-        #: Whether the tables are those that this program knows.
+        self._order_is_checked = False
+        #: Whether the tables are up to date.
         self._ready = False
         if self._lock_path:
-            # Made here, so that neither it nor the files that SQLite puts beside it are ever open to others; and so
-            # that no link in its place leads SQLite elsewhere.
+            # Made here, so that neither it nor the files that SQLite puts beside it are ever readable by others, and so
+            # that SQLite follows no link in its place.
             with storage_errors(self.path, "open"):
                 try:
                     os.close(open_regular(self.path, os.O_RDWR | (os.O_CREAT if make else 0)))
                 except FileNotFoundError:
                     if make:
                         raise
-                    raise unusable(f"{self.path} is missing: what this memory held here is gone") from None
+                    raise unusable(f"{self.path} is missing, and with it the memory on this device") from None
         try:
             self.connection = sqlite3.connect(
                 self.path,
@@ -78,7 +78,7 @@ class Database:
         version = schema.check(self.connection)
         if version == 0 and not self._make:
             raise damaged(self.path, "it is empty")
-        run("PRAGMA auto_vacuum=INCREMENTAL")  # counts while there is no table yet; see give_back
+        run("PRAGMA auto_vacuum=INCREMENTAL")  # counts while there is no table yet; see shrink
         run("PRAGMA journal_mode=WAL")
         run("PRAGMA synchronous=FULL")
         # On macOS only this reaches the disk itself; elsewhere it says nothing.
@@ -130,19 +130,19 @@ class Database:
                 self._roll_back()
                 raise
 
-    def give_back(self) -> None:
-        """Give the room of deleted rows back to the disk, a little in each transaction: nobody waits long for one."""
+    def shrink(self) -> None:
+        """Give the space of deleted rows back to the disk, a little in each transaction, so that nobody waits long for one."""
         while self.connection.execute("PRAGMA freelist_count").fetchone()[0]:
             with self.transaction():
                 before = self.connection.execute("PRAGMA freelist_count").fetchone()[0]
                 self.connection.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
                 after = self.connection.execute("PRAGMA freelist_count").fetchone()[0]
-            if after >= before:  # a file that was made without it
+            if after >= before:  # the file was made without auto_vacuum
                 return
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _roll_back(self) -> None:
-        # SQLite has done so already when the disk is full or broken; the first error is the one to tell.
+        # SQLite has rolled back by itself when the disk is full or broken. The first error is the one to report.
         if self.connection.in_transaction:
             with contextlib.suppress(IpfsmemError):
                 self.connection.execute("ROLLBACK")
@@ -164,30 +164,31 @@ class Database:
             self.connection.execute("COMMIT")
 
     def version(self) -> int:
-        """Changes whenever another connection committed something."""
+        """A number that changes whenever another connection commits something."""
         return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
 
     def get_meta(self, name: str) -> bytes | None:
-        """One named value; `tables.meta` has the names. Raises StorageError when it is not what was set."""
+        """One named value; the names are in `tables.meta`. StorageError when it is not what was set."""
         return meta.get(self.connection, name)
 
     def set_meta(self, name: str, value: bytes) -> None:
-        """Set one named value (inside a transaction). Raises StorageError when it would not be found again."""
+        """Set one named value (inside a transaction). StorageError when it cannot be read back."""
         meta.put(self.connection, name, value)
 
     def block(self, digest: bytes) -> bytes | None:
-        """A block by its SHA-256; one that lost its bytes to the disk is not there."""
+        """A block by its SHA-256; None when it is missing or damaged."""
         data = blocks.get(self.connection, digest)
         return data if data is not None and self.is_sound(digest, data) else None
 
-    def look_over(self) -> None:
-        """For who misses a block that should be here: raises StorageError when damage may hide it. Looks once."""
-        if not self._looked_over:
+    def check_order(self) -> None:
+        """Raise StorageError when rows of blocks are out of order, so that blocks may be hidden. To call once a block is missed;
+        checks once."""
+        if not self._order_is_checked:
             blocks.check_order(self.connection)
-            self._looked_over = True
+            self._order_is_checked = True
 
     def is_sound(self, digest: bytes, data: object) -> bool:
-        """Whether what a row of `blocks` holds is what its digest says. If not, it counts as absent from now on."""
+        """Whether the content of a block's row has the block's digest. If not, the block counts as missing from now on."""
         if isinstance(data, bytes) and sha256(data).digest() == digest:
             self._bad.discard(digest)
             return True
@@ -195,18 +196,17 @@ class Database:
         return False
 
     def is_damaged(self, digest: bytes) -> bool:
-        """Whether the row of a block does not hold what its digest says, as it was found before: another process may have
-        put it right since, so that is looked at again."""
+        """Whether a block was found damaged. It is read again, as another process may have replaced it since."""
         return digest in self._bad and self.block(digest) is None
 
     def has_block(self, digest: bytes) -> bool:
-        """Whether a block is here (its bytes are looked at when it is read)."""
+        """Whether a block is on this device. Its bytes are checked only when it is read."""
         return not self.is_damaged(digest) and blocks.has(self.connection, digest)
 
     def add_blocks(self, new: Iterable[tuple[bytes, bytes]]) -> None:
-        """Keep (SHA-256, bytes) pairs (inside a transaction). Raises StorageError when one would not be found again.
+        """Store (SHA-256, bytes) pairs (inside a transaction). StorageError when one cannot be read back.
 
-        Each is looked for as a reader will: in a damaged file SQLite can put a row where it does not look for it.
+        Each is read back, as in a damaged file SQLite can put a row where it does not find it.
         """
         some: list[tuple[bytes, bytes]] = []
         size = 0
@@ -226,8 +226,8 @@ class Database:
         self._bad.difference_update(digest for digest, _ in new)
 
     def drop_damaged(self) -> list[bytes]:
-        """Take away the rows of objects that were found not to hold what their digests say (inside a transaction), so that
-        every process misses them; whose rows went."""
+        """Delete the rows of damaged objects (inside a transaction), so that every process misses them. Returns their
+        digests."""
         return [
             digest
             for digest in sorted(self._bad)
@@ -235,13 +235,13 @@ class Database:
         ]
 
     def verdict(self) -> str:
-        """SQLite's own word on the whole file: "ok", or the first thing that is wrong. Takes time with its size."""
+        """SQLite's check of the whole file: "ok", or the first fault. Takes longer for a larger file."""
         return str(self.connection.execute("PRAGMA quick_check(1)").fetchone()[0])
 
     def empty_log(self) -> None:
-        """Bring everything into the file itself, so that its log holds no text that has gone (outside a transaction).
+        """Move the log into the file, so that it contains no deleted text (outside a transaction).
 
-        As far as nobody else reads just now; what is left goes at the next time, or when the last one closes the file.
+        Pages that another process reads at this moment stay in the log until the next call, or until the last process closes the file.
         """
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

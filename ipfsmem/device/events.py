@@ -1,4 +1,4 @@
-"""The timeline of one replica: events appended to this device's own segments, all devices' events as one set.
+"""The timeline of one replica: this device appends events to its own segments, and reads those of all devices as one set.
 
 Format section 1.4. Only the last segment of a day grows; a new one starts when a line would pass 8,188 bytes.
 """
@@ -39,7 +39,7 @@ def timestamp(ms: int) -> str:
 
 
 class Timeline:
-    """Reads and appends the events of one scope of a replica, the nameless one unless said otherwise.
+    """Reads and appends the events of one scope of a replica, by default of the nameless one.
 
     A device counts its events once for all scopes; the same id in two scopes is two events (format section 1.4).
     """
@@ -47,7 +47,7 @@ class Timeline:
     def __init__(self, replica: Replica, scope: str = "") -> None:
         self.replica = replica
         self.scope = scope
-        #: Where the last segment of a (device, day) was seen; only where to begin to look.
+        #: The number of the last known segment of a (device, day), where the search for the last one begins.
         self._open: dict[tuple[str, str], int] = {}
 
     def note(self, kind: str, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Timeline:
             return self.note_in(change, kind, data)
 
     def note_in(self, change: Writing, kind: str, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """`note` inside a transaction that holds more."""
+        """`note` inside a transaction of the caller."""
         taken = {"ts", "type", "id"} & (data or {}).keys()
         if taken:
             raise UsageError(f"an event's {', '.join(sorted(taken))} cannot be given as data")
@@ -78,7 +78,7 @@ class Timeline:
         stored = self.replica.db.get_meta(meta.EVENTS)
         if stored is not None:
             return int(stored)
-        # No event yet. Should the row have been lost, a number would be used twice and hide an event.
+        # No event yet, or a lost row; then a number that is used twice would hide an event.
         mine = self.replica.device.id
         with self.replica.reading():
             names = [
@@ -100,11 +100,10 @@ class Timeline:
         by_content: bool = False,
         fresh: bool = False,
     ) -> int:
-        """Add events that others wrote and that are not here yet; returns how many. Their ids are made from them.
+        """Add events of others that are missing here, with ids made from their content. Returns how many were added.
 
-        An id says which event is meant only while it stands for the same one: a device that went back to a snapshot
-        uses its numbers again. `by_content`: an event that is here under any id is not added either. `fresh`: the scope
-        has no event yet.
+        An event with a known id is the same only when its content is too: a device that went back to a snapshot uses its
+        numbers again. `by_content`: do not add an event that is here under any id. `fresh`: the scope has no event yet.
         """
         new: dict[str, dict[str, Any]] = {}
         here = [] if fresh or not events else self.events()
@@ -122,11 +121,11 @@ class Timeline:
         return len(new)
 
     def add_lines(self, change: Writing, events: Iterable[Mapping[str, Any]]) -> None:
-        """Append events as they are, ids and all: lines that move here from another id of this device."""
+        """Append events with their ids, as lines are moved here from another id of this device."""
         self._append(change, events)
 
     def add_back(self, change: Writing, lines: Sequence[bytes]) -> int:
-        """Append lines of an older state that stand in no segment of this scope now, as they are; how many."""
+        """Append lines of an older state, unchanged, unless a segment of this scope has them. Returns how many."""
         here = {
             line
             for segment, entry in self.replica.store.segments(self.scope)
@@ -153,11 +152,11 @@ class Timeline:
             self._open[self.replica.device.id, day] = i
 
     def _last(self, change: Writing, day: str) -> tuple[int, bytes]:
-        """The segment to append to, and what it holds."""
+        """The number and content of the segment to append to."""
         device = self.replica.device.id
         i = self._open.get((device, day), 0)
         while i and not change.entry(segment_entry(day, device, i, self.scope)):
-            # It was remembered from a transaction that failed, or was trimmed since.
+            # It was noted in a transaction that failed, or was trimmed since.
             i -= 1
         while change.entry(segment_entry(day, device, i + 1, self.scope)):
             i += 1
@@ -170,11 +169,11 @@ class Timeline:
             text = change.body(name, value)
             if text is not None:
                 return i, text
-        # A segment of ours that is not at hand, or stands there twice, stays as it is: lines go to another one.
+        # Our segment is not on this device, or has several values: it is left as it is, and lines go to another one.
         return self._free(change, day, i + 1), b""
 
     def _free(self, change: Writing, day: str, i: int) -> int:
-        """The first number from `i` on that no segment has: where segments were trimmed there may be later ones."""
+        """The first number from `i` on without a segment. Where segments were trimmed, later ones may exist."""
         while change.entry(segment_entry(day, self.replica.device.id, i, self.scope)):
             i += 1
         return i
@@ -190,7 +189,7 @@ class Timeline:
         held: Iterable[tuple[SegmentName, Entry]] | None = None,
     ) -> list[dict[str, Any]]:
         """All events in the order (ts, id); with `days` only those of the UTC days from the first to the last. `held`: the
-        segments of this scope, where somebody looked for them already.
+        segments of this scope, when the caller has read them already.
         """
         with self.replica.reading():
             store = self.replica.store
@@ -207,7 +206,7 @@ class Timeline:
 
 
 def events_of(store: Store, segments: Iterable[tuple[SegmentName, Entry]]) -> list[dict[str, Any]]:
-    """The events in these segments of one scope, in the order (ts, id), as far as they are at hand (inside `reading`)."""
+    """The events in these segments of one scope that are on this device, in the order (ts, id) (inside `reading`)."""
     found: list[list[dict[str, Any]]] = []
     for segment, entry in segments:
         for value in entry.values():
@@ -218,7 +217,7 @@ def events_of(store: Store, segments: Iterable[tuple[SegmentName, Entry]]) -> li
 
 
 def _owned(device: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """An id of the form device-number counts only inside that device's segments (trace 16)."""
+    """Events of a device's segment: an id of another device's form is replaced, as it counts in that one's segments only."""
     checked = []
     for event in events:
         claimed = split_own_id(str(event.get("id", "")))
@@ -229,9 +228,9 @@ def _owned(device: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def append_moved(replica: Replica, lines: Iterable[tuple[str, bytes]]) -> None:
-    """Append timeline lines, each with its scope, to segments of this device as they are (inside a transaction).
+    """Append timeline lines, each with its scope, unchanged to segments of this device (inside a transaction).
 
-    Those of a scope that is forgotten go with it.
+    Lines of a forgotten scope are dropped.
     """
     by_scope: dict[str, list[bytes]] = {}
     for scope, line in lines:

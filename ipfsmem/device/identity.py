@@ -1,8 +1,8 @@
-"""Who this device is: its signing key, its box key, the key of its local rows, and the place its files lie in.
+"""The identity of this device: its signing key, its box key, the key of its local rows, and the place of its files.
 
-The secrets are one file, protected by a passphrase unless the user said otherwise. A device that finds its files in
-another place than it left them is a copy and must take a new id before it writes (format section 5); this module
-notices, and never decides what moves.
+The secrets are in one file, protected by a passphrase unless the user chose otherwise. A device whose files are in another
+place than it left them is a copy, and must take a new id before it writes (format section 5). This module tells the
+place; what follows from it is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ipfsmem.seal.primitives import Signer25519, x25519_public
 from ipfsmem.seal.secret_file import is_protected, protect, unprotect
 
 KEY_FILE = "device.key"
-#: Where a machine says what it is called, and the file in the home that says it where no machine does.
+#: Files with the id of a machine, and the file in the home that has one for machines without.
 MACHINE_IDS = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 MACHINE_FILE = ".machine"
 Random = Callable[[int], bytes]
@@ -65,11 +65,11 @@ class Device(msgspec.Struct, frozen=True, dict=True):
         return sha256(self.sign_public).hexdigest()[:16]
 
     def with_keys(self, keys: bytes) -> Device:
-        """The same device with this signing seed and, behind it, this box secret."""
+        """The same device with other keys: a signing seed (32 bytes) and, when more bytes follow it, a box secret."""
         return Device(keys[:32], keys[32:] or self.box_secret, self.row_key)
 
     def with_box(self, random: Random) -> Device:
-        """The same device under the same id with a box key of its own: the old one is in another chain of the ring."""
+        """The same device under the same id with a new box key, as the old one is used in another chain of the ring."""
         return Device(self.sign_seed, random(32), self.row_key)
 
     def successor(self, random: Random) -> Device:
@@ -113,7 +113,7 @@ def load_device(folder: Path, passphrase: str | None) -> Device:
 
 
 def change_passphrase(folder: Path, old: str | None, new: str | None, random: Random) -> None:
-    """The same secrets under another passphrase. Raises PassphraseError, FormatError, StorageError: then nothing changed."""
+    """Protect the same secrets with another passphrase. Raises PassphraseError, FormatError or StorageError, and changes nothing then."""
     with file_lock(folder / "lock"):
         save_device(folder, load_device(folder, old), new, random)
 
@@ -132,17 +132,17 @@ def open_row(row_key: bytes, stored: bytes) -> bytes:
 
 
 def place(database: Path) -> str:
-    """What names the place of this device's files: the machine and the file itself.
+    """A hash that identifies the place of this device's files: of the machine's id and the database's inode.
 
-    The machine is what it calls itself, else an id kept beside the folder of the memory. No network address: those of
-    containers change with every start.
+    A machine without an id gets one in the home. Network addresses are not used: those of containers change with each
+    start.
     """
     inode = database.stat().st_ino
     return sha256(f"{_machine(database.parent.parent)} {inode}".encode()).hexdigest()
 
 
 def forget_machine(home: Path) -> None:
-    """Remove the id of a home in which nothing else is (a try that was given up leaves nothing behind)."""
+    """Remove the machine id of a home in which nothing else is: an attempt that was given up leaves nothing."""
     with contextlib.suppress(OSError):
         if [path.name for path in home.iterdir()] == [MACHINE_FILE]:
             (home / MACHINE_FILE).unlink()
@@ -160,8 +160,8 @@ def _machine(home: Path) -> str:
 
 
 def _kept_id(home: Path) -> str:
-    """A random id of this home, with the inode of the file that holds it: a copy of the home has another one, and gets
-    another id. Empty where nothing can be kept; then the inode of the database alone tells copies apart."""
+    """A random id in the home, stored with the inode of its file: in a copy of the home the inode differs, and the copy gets
+    another id. "" where no file can be written; then only the database's inode tells copies apart."""
     path = home / MACHINE_FILE
     for _ in range(2):
         try:
@@ -176,7 +176,7 @@ def _kept_id(home: Path) -> str:
 
 
 def _keep_new_id(path: Path) -> None:
-    """Put a new id in the place of none, or of one that came with a copy."""
+    """Write a new id, in place of one that was copied from elsewhere."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="ascii") as file:

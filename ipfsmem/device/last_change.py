@@ -1,8 +1,8 @@
-"""What this device's last write or forget took away and put there: enough to undo it, and no more than that one.
+"""The last write or forget of this device, with what is needed to undo it.
 
-One sealed row beside the state, written in the transaction of the change itself. What a command changed that cannot be taken
-back (a whole scope, an import) takes its place: who then asks to undo means that, and not the write before it. Edits of plain
-files and what others wrote leave it alone. Undoing is done elsewhere; nothing here changes an entry.
+One sealed row beside the state, written in the transaction of the change itself. A change that cannot be undone (of a whole
+scope, an import) replaces the row: a user who then asks to undo means that change, and not the write before it. Edits of
+plain files and writes of others do not touch it. Undoing is in `memories.undo`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import msgspec
 
 from ipfsmem.causal.value import Entry, decode_entry, encode_entry
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.state import Store, located
+from ipfsmem.device.state import Store, locations
 from ipfsmem.device.tables import meta
 
 
 class LastChange(msgspec.Struct, frozen=True):
-    """`gone` are the values that went, `came` the dots that stand there instead; `at` is in ms since 1970 UTC. Without a name
-    it cannot be taken back, and `operation` says what was done."""
+    """`name`: the entry; "" for a change that cannot be undone, of which `operation` says what was done. `gone`: the values that
+    it replaced, `came`: the dots in their place, `at`: ms since 1970 UTC."""
 
     operation: str
     name: str
@@ -38,7 +38,7 @@ _decoder = msgspec.json.Decoder(_Row)
 
 
 def note_change(replica: Replica, operation: str, name: str, before: Entry, after: Entry) -> None:
-    """Remember a change of one entry as the last one (inside its transaction). None at all is not remembered."""
+    """Remember a change of one entry as the last one (inside its transaction), unless nothing was changed."""
     gone = {dot: value for dot, value in before.items() if dot not in after}
     came = tuple(dot for dot in after if dot not in before)
     if gone or came:
@@ -47,7 +47,7 @@ def note_change(replica: Replica, operation: str, name: str, before: Entry, afte
 
 
 def last_change(replica: Replica) -> LastChange | None:
-    """The last change, None when there was none."""
+    """The last change, None without one."""
     stored = replica.db.get_meta(meta.LAST_CHANGE)
     if stored is None:
         return None
@@ -56,14 +56,14 @@ def last_change(replica: Replica) -> LastChange | None:
     return LastChange(row.operation, row.name, row.at, gone, row.came)
 
 
-def note_for_good(replica: Replica, done: str) -> None:
-    """The last change cannot be taken back (inside its transaction). `done` says it, with whose it was: "the scope work was
+def note_irrevocable(replica: Replica, done: str) -> None:
+    """Remember that the last change cannot be undone (inside its transaction). `done` says what it was: "the scope work was
     forgotten"."""
     row = _Row(done, "", replica.world.now(), b"", ())
     replica.db.set_meta(meta.LAST_CHANGE, replica.codec.seal_row(msgspec.json.encode(row)))
 
 
-def undo_blocks(store: Store) -> set[bytes]:
+def blocks_for_undo(store: Store) -> set[bytes]:
     """The digests of the blocks that undoing needs."""
     stored = store.db.get_meta(meta.LAST_CHANGE)
     if stored is None:
@@ -71,4 +71,4 @@ def undo_blocks(store: Store) -> set[bytes]:
     row = _decoder.decode(store.codec.open_row(stored))
     if not row.name:
         return set()
-    return {bytes.fromhex(loc.sha) for loc in located(decode_entry(row.name, row.gone))}
+    return {bytes.fromhex(loc.sha) for loc in locations(decode_entry(row.name, row.gone))}

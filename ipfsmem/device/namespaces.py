@@ -1,7 +1,7 @@
-"""The memories on this device by name, and which vault each of them holds: one vault a namespace, never two of one.
+"""The memories on this device by name (namespace), and their vaults: no two namespaces may have the same vault.
 
-Format section 2.1 has the vault's label in the text that a wallet signs, so a name decides which keys come out. Reads the
-configurations beside each other; opens no memory and changes nothing.
+The label of a vault is part of the text that a wallet signs (format section 2.1), so it decides which keys come out. Only the
+configurations are read; no memory is opened and nothing changed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ipfsmem.device.replica import read_config
 from ipfsmem.errors import ConfigError, IpfsmemError, UsageError
 from ipfsmem.wallet.message import check_vault
 
-#: The vault of the first namespace, whatever its folder is called: one signature brings it back anywhere.
+#: The label of the first namespace's vault, whatever the namespace is called: one signature restores it anywhere.
 FIRST: Final = "default"
 
 
 def namespaces(home: Path) -> dict[str, NamespaceConfig]:
-    """Every memory under `home` that can be read, by its name. Raises StorageError when the folder cannot be listed."""
+    """The configuration of each memory under `home` that can be read, by name. StorageError when `home` cannot be listed."""
     found: dict[str, NamespaceConfig] = {}
     if not home.is_dir():
         return found
@@ -30,15 +30,15 @@ def namespaces(home: Path) -> dict[str, NamespaceConfig]:
         try:
             config = read_config(folder)
         except IpfsmemError:
-            continue  # whoever opens that one hears of it
+            continue  # reported when that memory is opened
         if config is not None:
             found[folder.name] = config
     return found
 
 
 def vault_label(home: Path, namespace: str, given: str | None) -> str:
-    """The label of the vault that a wallet is asked for: `given`, else `default` for the first namespace with a vault on
-    this device, and for a further one its own name. Raises UsageError when that cannot be a label."""
+    """The label of the vault for a new namespace: `given`; otherwise `default` for the first namespace with a vault on this
+    device, and the namespace's own name for a further one. UsageError when that cannot be a label."""
     if given is not None:
         return given
     others = [name for name, config in namespaces(home).items() if config.vault and name != namespace]
@@ -56,13 +56,13 @@ def vault_label(home: Path, namespace: str, given: str | None) -> str:
 
 
 def refuse_shared(home: Path, namespace: str, vault: VaultConfig) -> None:
-    """Refuse a vault that another namespace on this device holds, or whose anchor it would move. Raises ConfigError."""
+    """Refuse a vault that another namespace on this device has, or whose anchor it would move. Raises ConfigError."""
     for name, config in namespaces(home).items():
         other = config.vault
         if name == namespace or other is None or (vault.tag != other.tag and vault.anchor != other.anchor):
             continue
         raise ConfigError(
-            f"the memory {name} on this device is that vault already: two namespaces cannot share one",
+            f"the memory {name} on this device has that vault already: two namespaces cannot share one",
             hint=f"Use it: -n {name}. For memories that are kept apart give the new one a vault of its own: --vault NAME "
             f"(in Python: Unlock(vault=NAME)). "
             f"If {name} is a damaged copy, move its folder out of {home} first.",

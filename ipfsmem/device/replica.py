@@ -1,7 +1,6 @@
-"""One memory on this device, opened: its folder, configuration, secrets, database and state, in one place.
+"""One open memory on this device: its folder, configuration, secrets, database and state.
 
-It knows where things are and who this device is. What a write replaces, what is published and what the ring says is
-decided above; clocks and randomness come in from outside.
+What a write replaces, what is published and what a ring means is decided elsewhere. Clock and randomness are passed in.
 """
 
 from __future__ import annotations
@@ -63,15 +62,15 @@ class Replica:
         self.db = Database(folder, make=make)
         self.ring: Ring | None = None
         self._ring_dump = b""
-        #: Id of the root or admin key that is at hand, "" mostly: before this device is enrolled it says whose it will be.
+        #: Id of the root or admin key that is unlocked, otherwise "". Before this device is enrolled, it tells whose device it will be.
         self.enroller = ""
         self._mine: tuple[Ring, str, frozenset[str]] | None = None
-        #: What joins left out for want of room since this memory was opened, as a person is told.
+        #: Messages to the user about values that joins left out because a limit was reached, since this memory was opened.
         self.left_out: list[str] = []
-        #: What was opened only to be read, in words; empty for a memory that may be written.
+        #: Why this memory may only be read, in words; "" when it may be written.
         self.read_only = ""
         try:
-            # One committed state: another process may be writing just now.
+            # In one snapshot, as another process may be writing now.
             with self.db.snapshot():
                 self._load_secrets()
                 self.store = Store(self.db, codec)
@@ -85,7 +84,7 @@ class Replica:
         return bytes.fromhex(self.config.vault.tag) if self.config.vault else None
 
     def is_mine(self, device: str) -> bool:
-        """Whether an id is of the person whose device this is; all are, in a memory without a ring."""
+        """Whether a device id belongs to the person whose device this is. In a memory without a ring all do."""
         ring = self.ring
         if ring is None:
             return True
@@ -96,27 +95,27 @@ class Replica:
 
     def _ids_of_mine(self, ring: Ring) -> frozenset[str]:
         owners = ring.view.owners
-        # A device that is not enrolled yet will be of the person whose key is at hand.
+        # A device that is not enrolled yet will belong to the person whose key is unlocked.
         mine = owners.get(self.device.id) or owners.get(self.enrolled().id) or owners.get(self.enroller)
         same = (device for device, whose in owners.items() if whose == mine)
         return frozenset({self.device.id, *(same if mine else ())})
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Nobody else writes meanwhile; the store shows what is on disk when it begins, and when it fails."""
+        """A write transaction. The store is read again first when another process has written."""
         try:
             with self.db.transaction():
                 self._refresh()
                 yield
         except BaseException as error:
             # Also when it is the COMMIT that fails.
-            self.store.stale()
+            self.store.mark_outdated()
             self._note_damage(error)
             raise
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """One committed state to read from."""
+        """A snapshot to read from: the state of the last commit."""
         try:
             with self.db.snapshot():
                 self._refresh()
@@ -126,7 +125,7 @@ class Replica:
             raise
 
     def _note_damage(self, error: BaseException) -> None:
-        """The next sync of any process looks elsewhere for a part of the state that was found damaged here."""
+        """Note that a part of the state is damaged here, so that the next sync of any process restores it from elsewhere."""
         if isinstance(error, DamagedStateError) and not self.db.connection.in_transaction:
             with contextlib.suppress(IpfsmemError), self.db.transaction():
                 self.db.set_meta(meta.DAMAGED_STATE, b"1")
@@ -137,7 +136,7 @@ class Replica:
             self.store.refresh()
 
     def _load_secrets(self) -> None:
-        """The ring and, when this device has taken a new id, its signing key: rows under the device's own key."""
+        """Read the ring and, if this device has taken a new id, its keys: rows under the device's own key."""
         stored = self.db.get_meta(meta.RING)
         if stored is not None:
             data = open_row(self.device.row_key, stored)
@@ -146,40 +145,40 @@ class Replica:
                 self.ring = Ring.restore(data)
                 self.codec.use_ring(self.ring)
         elif self.ring is not None:
-            # It was set in a transaction that failed; what is not on disk must not be built upon.
+            # It was set in a transaction that failed, so it is not on disk.
             self.ring, self._ring_dump = None, b""
         seed = self.db.get_meta(meta.SIGN)
         first = self._first_device
         self.device = first if seed is None else first.with_keys(open_row(first.row_key, seed))
 
     def set_ring(self, ring: Ring) -> None:
-        """Keep a ring (inside a transaction). A ring only ever grows: join first."""
+        """Store a ring (inside a transaction). A ring only grows: join it with the one before first."""
         if ring is self.ring:
             return
         before, self.ring = self.ring, ring
         self._ring_dump = ring.dump()
         self.db.set_meta(meta.RING, seal_row(self.device.row_key, self._ring_dump, self.world.random(24)))
         if before is not None and not set(before.keys) <= set(ring.keys):
-            # Texts may lie under keys that the ring names no more.
+            # Texts may be sealed under keys that the ring does not name any more.
             self.db.set_meta(meta.STRAY, b"1")
         self.codec.use_ring(ring)
 
     def enrolled(self) -> Device:
-        """This device as it was enrolled: its own successors are signed with that key."""
+        """This device with the keys that were enrolled, which sign its successors."""
         seed = self.db.get_meta(meta.ENROLLED)
         return self.device.with_keys(open_row(self.device.row_key, seed)) if seed else self.device
 
     def set_enrolled(self, enrolled: Device) -> None:
-        """Remember the key that was enrolled (inside a transaction)."""
+        """Remember the keys that were enrolled (inside a transaction)."""
         keys = enrolled.sign_seed + enrolled.box_secret
         same = enrolled.id == self.device.id
         row = b"" if same else seal_row(self.device.row_key, keys, self.world.random(24))
         self.db.set_meta(meta.ENROLLED, row)
 
     def set_device(self, device: Device, *, former: Device | None = None) -> None:
-        """Go on under another id (inside a transaction): the keys are on disk with the values that they sign.
+        """Go on under another id (inside a transaction), so that its keys become durable with the values that they sign.
 
-        `former` is who this device was: its name is moved along until others know the new one.
+        `former`: this device under its old id, whose name is published on until others know the new one.
         """
         self.device = device
         keys = device.sign_seed + device.box_secret
@@ -187,33 +186,31 @@ class Replica:
         if former is not None:
             self.db.set_meta(meta.FORMER, seal_row(device.row_key, former.sign_seed, self.world.random(24)))
 
-    def former(self) -> Device | None:
-        """Who this device was before it took its id, as long as nobody else is known to know that."""
+    def former_device(self) -> Device | None:
+        """This device under its previous id, until others are known to know the new one; then None."""
         seed = self.db.get_meta(meta.FORMER)
         return self.device.with_keys(open_row(self.device.row_key, seed)) if seed else None
 
-    def forget_former(self) -> None:
-        """Others know the new id (inside a transaction)."""
+    def forget_former_device(self) -> None:
+        """Note that others know the new id (inside a transaction)."""
         if self.db.get_meta(meta.FORMER):
             self.db.set_meta(meta.FORMER, b"")
 
-    def told(self) -> set[str]:
-        """What a person was told once and need not be told again: hashes of revokes that ended with whoever made them,
-        roots that were joined in part."""
-        stored = self.db.get_meta(meta.TOLD)
+    def notices_shown(self) -> set[str]:
+        """Notices that were shown once and are not shown again: hashes of revokes that ended with whoever made them, roots that
+        were joined in part."""
+        stored = self.db.get_meta(meta.NOTICES_SHOWN)
         return set(msgspec.json.decode(stored, type=list[str])) if stored else set()
 
-    def tell(self, *more: str) -> None:
-        """Remember of what a person was told (inside a transaction)."""
-        self.db.set_meta(meta.TOLD, msgspec.json.encode(sorted(self.told().union(more))))
+    def note_shown(self, *more: str) -> None:
+        """Remember notices as shown (inside a transaction)."""
+        self.db.set_meta(meta.NOTICES_SHOWN, msgspec.json.encode(sorted(self.notices_shown().union(more))))
 
-    def moved(self) -> bool:
-        """Whether these files lie in another place than the device left them: a copy, or a restored backup."""
+    def was_moved(self) -> bool:
+        """Whether the files are in another place than this device left them: a copy, or a restored backup."""
         if self.folder is None:
             return False
-        if meta.is_changed(
-            self.db.connection, meta.PLACE
-        ):  # nobody knows any more, and a new id is all that it costs
+        if meta.is_changed(self.db.connection, meta.PLACE):  # unknown; the price of a wrong yes is a new id
             return True
         known = self.db.get_meta(meta.PLACE)
         return known is not None and known.decode() != place(self.db.path)
@@ -230,7 +227,7 @@ class Replica:
             write_config(self.folder, config)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self.db.close()
 
 

@@ -1,8 +1,8 @@
-"""The two folders of a published root, `s/` (state nodes) and `o/` (objects), kept up to date one path at a time.
+"""The two folders of a published root, `s/` (state nodes) and `o/` (objects), updated one path at a time.
 
-Both follow the prefix rule of format section 6.1. The rows say which file stands where; every folder block is
-put among the blocks as it is made. An object whose block is not here is counted and stands in no folder: a root names
-nothing that its maker could not send (format section 7). Nothing here seals, reads a body, or knows what a memory is.
+Both follow the prefix rule of format section 6.1. Rows tell which file is where; each folder block is stored as it is
+made. An object whose block is not on this device is counted but is in no folder: a root names nothing that its maker
+could not send (format section 7). Nothing here seals, reads a body, or knows what a memory is.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from ipfsmem.device.tables import blocks, folders, nodes, objects
 from ipfsmem.device.tables.folders import Folder
 from ipfsmem.device.tables.objects import ObjectRow
 
-#: So many digits of a digest are the name of an object (format section 6.1).
+#: Digits of its digest that are the name of an object (format section 6.1).
 _NAME = 40
 
 
 def add_folder(db: Database, links: list[RawLink]) -> Folder:
-    """Make a folder of links, keep its blocks, return it."""
+    """Make a folder of links and store its blocks."""
     made, size = raw_directory(links)
     db.add_blocks((cid[4:], data) for cid, data in made)
     return made[-1][0], size
 
 
 def add_file(db: Database, data: bytes) -> Folder:
-    """Keep a file of at most one chunk as a raw block."""
+    """Store a file of at most one chunk as a raw block."""
     digest = sha256(data).digest()
     db.add_blocks([(digest, data)])
     return RAW_PREFIX + digest, len(data)
@@ -45,7 +45,8 @@ def _keep(run: Connection, path: str, folder: Folder) -> Folder:
 
 
 def state_folder(db: Database, extension: str, touched: Iterable[str] | None) -> Folder:
-    """The folder `s/` for the rows in `nodes`; `touched` are the prefixes whose node changed or went (None: all)."""
+    """Update the folder `s/` by the rows in `nodes`, and return it. `touched`: prefixes of nodes that changed or were deleted; None
+    for all."""
     run = db.connection
     if touched is None:
         folders.forget_between(run, "s", "t")
@@ -74,11 +75,10 @@ def state_folder(db: Database, extension: str, touched: Iterable[str] | None) ->
 
 
 def change_objects(db: Database, deltas: Mapping[bytes, tuple[int, int]]) -> None:
-    """Count references to objects: digest -> (size in bytes, change); folders on changed paths are made anew.
+    """Change how often objects are referred to (digest -> size in bytes, change), and update the folders on changed paths.
 
-    Every digest that a value names has a row of its own, whatever it begins with: anybody who may write can make a location
-    up, and none of those may stand in the way of another. Of an object that is here the size is that of its bytes, not what
-    a location says, for nobody signs that.
+    Each digest has its own row: anybody who may write can invent locations, which must not affect others. The size of an
+    object that is here is that of its bytes, not the one in a location, which nobody signs.
     """
     run = db.connection
     wanted = {digest: delta for digest, (_, delta) in deltas.items() if delta}
@@ -101,10 +101,10 @@ def change_objects(db: Database, deltas: Mapping[bytes, tuple[int, int]]) -> Non
 
 
 def recount_objects(db: Database, named: Mapping[bytes, tuple[int, int]]) -> bool:
-    """Put right what the rows say of objects, where the disk changed it: `named` is what the whole state names, digest ->
-    (size in bytes, how often). Whether anything was wrong (inside a transaction).
+    """Correct rows of objects that the disk changed (inside a transaction). `named`: all objects that the state names, digest ->
+    (size in bytes, how often). Returns whether a row was wrong.
 
-    A count that is too low takes an object out of the root while somebody still names it, one too high keeps it for good.
+    A count that is too low would take an object out of the root that is still named; one that is too high would keep it for ever.
     """
     run = db.connection
     rows = objects.counts(run)
@@ -122,8 +122,8 @@ def recount_objects(db: Database, named: Mapping[bytes, tuple[int, int]]) -> boo
     return True
 
 
-def hold_what_came(db: Database) -> bool:
-    """Put into `o/` the objects whose blocks have come since they were first named (inside a transaction); whether any had."""
+def add_arrived_objects(db: Database) -> bool:
+    """Add to `o/` objects whose blocks arrived after they were named (inside a transaction). Returns whether there were any."""
     here = _sizes_here(db, objects.came(db.connection))
     objects.hold(db.connection, here.items())
     _make_folders(db, here)
@@ -131,28 +131,28 @@ def hold_what_came(db: Database) -> bool:
 
 
 def let_go(db: Database, digests: Iterable[bytes]) -> bool:
-    """Take objects out of `o/` whose blocks turned out to be lost here (inside a transaction); whether any stood there."""
+    """Remove objects from `o/` whose blocks are lost here (inside a transaction). Returns whether any were in it."""
     gone = objects.let_go(db.connection, digests)
     _make_folders(db, gone)
     return bool(gone)
 
 
 def _sizes_here(db: Database, digests: Collection[bytes]) -> dict[bytes, int]:
-    """Those of these objects whose blocks are here, and how long they are."""
+    """Those of these objects whose blocks are here, with their sizes in bytes."""
     rows = blocks.sizes_among(db.connection, digests)
     return {digest: size for digest, size in rows if not db.is_damaged(digest)}
 
 
 def objects_not_here(db: Database) -> set[bytes]:
-    """Digests of the objects that the state names and that stand in no root of ours."""
+    """Digests of the objects that the state names and that are not in `o/`."""
     return objects.not_held(db.connection)
 
 
 def objects_held(db: Database, prefix: str = "") -> Iterator[tuple[str, bytes, int]]:
-    """The objects that are referred to and here and whose names begin with `prefix`: name, digest, size, by name.
+    """The objects in `o/` whose names begin with `prefix`: name, digest and size, sorted.
 
-    A name is the first 40 digits of a digest. Two objects that are here and share one would be a collision of 160 bits; the
-    lesser digest has the name then, on every device alike.
+    A name is the first 40 digits of a digest. Should two objects have one name (a collision of 160 bits), the lesser digest
+    has it, on every device alike.
     """
     last = ""
     for digest, size in objects.held_between(db.connection, *_between(prefix)):
@@ -163,7 +163,7 @@ def objects_held(db: Database, prefix: str = "") -> Iterator[tuple[str, bytes, i
 
 
 def _between(prefix: str) -> tuple[bytes, bytes]:
-    """The least and the greatest digest whose digits begin with `prefix`."""
+    """The least and the greatest digest that begin with `prefix`."""
     return bytes.fromhex(prefix.ljust(64, "0")), bytes.fromhex(prefix.ljust(64, "f"))
 
 
@@ -173,7 +173,7 @@ def _make_folders(db: Database, changed: Iterable[bytes]) -> None:
 
 
 def objects_folder(db: Database) -> Folder | None:
-    """The folder `o/` of all objects that are referred to and here; None when there is none."""
+    """The folder `o/`; None when it is empty."""
     return folders.get(db.connection, "o")
 
 
@@ -196,7 +196,7 @@ def _objects_folder(db: Database, prefix: str, changed: list[str] | None) -> Fol
         )
     links: list[RawLink] = []
     for digit in DIGITS:
-        # A leaf that splits has no folders below yet: then all of it is made.
+        # A leaf that is split now has no folders below yet: all of them are made.
         inside = [n for n in changed if n[len(prefix)] == digit] if changed is not None and below else None
         child = (
             folders.get(run, path + digit)
@@ -210,10 +210,10 @@ def _objects_folder(db: Database, prefix: str, changed: list[str] | None) -> Fol
 
 __all__ = [
     "Folder",
+    "add_arrived_objects",
     "add_file",
     "add_folder",
     "change_objects",
-    "hold_what_came",
     "let_go",
     "objects_folder",
     "objects_held",

@@ -1,7 +1,7 @@
-"""Scopes in the state of one replica: which there are, which are forgotten, what a forgotten one takes along (format 5.1).
+"""Scopes in the state of one replica: which exist, which are forgotten, and what goes with a forgotten one (format 5.1).
 
-A scope comes to be with its first write, and with a card, so that forgetting has a place to stand. What people do with
-scopes is in `memories.scopes`.
+A scope begins with its first write and gets a card then, which is where forgetting it is recorded. The operations that users
+have on scopes are in `memories.scopes`.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 
 def scope_forgotten(store: Store, scope: str) -> bool:
-    """Whether a scope is forgotten; the nameless one never is."""
+    """Whether a scope is forgotten. The nameless scope never is."""
     return bool(scope) and is_forgotten(store.entry(card_entry(scope)))
 
 
 def read_card(store: Store, scope: str, entry: Entry) -> Card | None:
-    """The card that these siblings make; None when it is forgotten, or no sibling can be read."""
+    """The card of a scope, given its siblings; None when it is forgotten, or no sibling can be read."""
     name = card_entry(scope)
     bodies = {value.body: value for value in entry.values() if value.body is not None}
     return view_card(entry, lambda body: store.body(name, bodies[body]))
 
 
 def known_scopes(store: Store) -> dict[str, Entry]:
-    """Every scope that an entry names, with the siblings of its card (none: empty), by token."""
+    """Every scope that an entry names: token -> the siblings of its card, empty without a card."""
     found: dict[str, Entry] = {}
     for name in store.names():
         scope = scope_of(name)
@@ -43,19 +43,19 @@ def known_scopes(store: Store) -> dict[str, Entry]:
 
 
 def open_scope(change: Writing, scope: str) -> None:
-    """What must hold before something is written into a scope: it is not forgotten, and it has a card (made here).
+    """Prepare a scope for a write: it must not be forgotten, and it gets a card unless it has one.
 
     Raises NotFoundError for a forgotten scope, LimitError when it would be one too many.
     """
     name = card_entry(scope)
     check_writable(change, scope)
     if not change.entry(name):
-        # With clock zero: a card that a person made at the same time goes before it.
+        # With clock zero, so that a card that a person makes at the same time wins.
         change.keep_beside(name, write_card(Card(title=scope)))
 
 
 def check_writable(change: Writing, scope: str) -> None:
-    """Refuse a scope that is forgotten (NotFoundError), and one more than a device may make (format section 8, LimitError)."""
+    """Refuse a forgotten scope (NotFoundError), and a new one beyond those that a device may make (LimitError, format section 8)."""
     entry = change.entry(card_entry(scope))
     if is_forgotten(entry):
         raise NotFoundError(
@@ -67,11 +67,11 @@ def check_writable(change: Writing, scope: str) -> None:
 
 
 def check_room(change: Writing, scope: str) -> None:
-    """Refuse one scope more than this device may make, else count it. Raises LimitError."""
+    """Count a new scope, or refuse it when this device has made as many as it may. Raises LimitError."""
     own = change.own_scopes
     if scope not in own and len(own) >= MAX_SCOPES:
         raise LimitError(
-            f"there are {MAX_SCOPES:,} scopes of this device, so {scope} cannot be made",
+            f"this device has made {MAX_SCOPES:,} scopes, the most that one may, so {scope} cannot be made",
             hint="Forget one that is not needed any more: ipfsmem scope forget SCOPE",
         )
     own.add(scope)
@@ -79,8 +79,8 @@ def check_room(change: Writing, scope: str) -> None:
 
 
 def drop_own_segments(replica: Replica, names: Iterable[str]) -> None:
-    """After a join (inside its transaction): of the scopes whose card is among these entries and forgotten now, the
-    segments that this device wrote there go.
+    """Delete the segments that this device wrote in scopes which a join found to be forgotten (inside its transaction).
+    `names`: the entries that the join changed.
     """
     store = replica.store
     gone = {
@@ -100,8 +100,7 @@ def drop_own_segments(replica: Replica, names: Iterable[str]) -> None:
 
 
 def own_scopes(replica: Replica) -> set[str]:
-    """The scopes that are not forgotten and on whose card this device wrote, under any id that it has had: those of
-    others do not keep it from making one."""
+    """The live scopes on whose card this device wrote, under any id that it has had. Only these count against its limit."""
     ring = replica.ring
     family = ring.view.family_of if ring is not None else str
     mine = family(replica.device.id)
@@ -113,5 +112,5 @@ def own_scopes(replica: Replica) -> set[str]:
 
 
 def live_scopes(store: Store) -> Iterator[str]:
-    """The tokens of the scopes that are not forgotten, in order; the nameless one is not among them."""
+    """The tokens of the scopes that are not forgotten, sorted, without the nameless one."""
     return (scope for scope, entry in known_scopes(store).items() if not is_forgotten(entry))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from ipfsmem.device.held_folder import Directory, open_directory
+from ipfsmem.device.directory_handle import Directory, open_directory
 from ipfsmem.file_durability import flush_to_disk as flush_file
 
 TEMPORARY: Final = ".new-"
@@ -156,7 +156,7 @@ class Folder:
     def write(self, name: str, data: bytes, *, flush: bool = True) -> None:
         """Write a small file whole, in place of one of that name; the folder is made when it is missing.
 
-        It is durable on return, unless `flush_to_disk` is off: a cache need not wait for a slow medium.
+        It is durable on return, unless `flush` is off: a cache need not wait for a slow medium.
         """
         file = NewFile(self)
         try:

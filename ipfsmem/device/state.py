@@ -1,8 +1,8 @@
-"""The causal state of one memory as this device has it: a tree on disk, a journal of what changed since, bodies.
+"""The causal state of one memory on this device: a tree of entries, a journal of the changes since, and bodies.
 
 A change is one row in the journal and one fsync. A checkpoint moves the journal into the tree, one path for each
-changed entry. The store neither decides what a write replaces nor what a join keeps; it keeps what it is told,
-and only ever shows what is on disk. Its codec seals whatever must not be readable there.
+changed entry. The store does not decide what a write replaces or a join keeps: it stores what it is given, and shows
+only what is on disk. Its codec seals whatever must not be readable there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ipfsmem.errors import FormatError, IpfsmemError, OpenError, StorageError
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """What stands beside the entries: counters, clock, the pairs that devices signed."""
+    """The part of the state beside the entries: counters, clock, the pairs that devices signed."""
 
     #: How far the state has seen each device (own writes included).
     ctx: dict[str, int]
@@ -39,13 +39,13 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class _Row(msgspec.Struct):
-    #: The JSON of each changed entry, `null` for one that went. (`Raw | None` would only decode null.)
+    #: The JSON of each changed entry, `null` for a deleted one. (`Raw | None` would only decode null.)
     e: dict[str, msgspec.Raw]
     f: Frame
 
 
 class _Places(msgspec.Struct, gc=False):
-    """Of a value of our own state only what says where its objects lie."""
+    """The two fields of a value that locate its objects."""
 
     loc: Loc | None = None
     base: Loc | None = None
@@ -55,28 +55,28 @@ class _State(msgspec.Struct):
     top: str
     ek: str
     f: Frame
-    #: Names of the entries in the tree that hold more than one value: few, and asked for after every sync.
+    #: Names of the entries in the tree with more than one value: few, and read after every sync.
     many: list[str]
-    #: Names of the cards in the tree: asked for with each read in a scope.
+    #: Names of the cards in the tree: read with each read in a scope.
     cards: list[str]
 
 
 class DamagedStateError(StorageError):
-    """A part of the state on this device is not what was written; a sync brings back what a provider has of it."""
+    """A part of the state on this device is not what was written; a sync restores it from a provider that has it."""
 
     hint = (
-        "Run: ipfsmem sync, which brings back what a provider has of it. If that does not help: "
+        "Run: ipfsmem sync, which restores it from a provider that has it. If that does not help: "
         + DAMAGED_HINT
     )
 
 
-#: What the name of a card's entry begins with, and no other's.
+#: The prefix of the names of cards' entries.
 _CARD = "c/"
-#: Stands once in the canonical JSON of each value, and never inside a string: there a quote follows a backslash.
+#: Occurs once in the canonical JSON of each value, and in no string, where quotes are escaped.
 _KIND = b'"kind":'
 #: Entries in one row of the journal, so that no row needs much memory.
 _ROW = 1_000
-#: A journal of more rows or bytes is moved into the tree by the next write: opening a memory reads all of it.
+#: The next write moves a journal of more rows or bytes into the tree, as opening a memory reads the whole journal.
 _LONG_ROWS = 512
 _LONG_BYTES = 4 * 1024 * 1024
 _GONE = msgspec.Raw(b"null")
@@ -96,7 +96,7 @@ class Store:
         self._tree_ek = ""
         self._many: set[str] = set()
         self._cards: set[str] = set()
-        #: Those of them that the overlay has.
+        #: Names of the cards in the overlay.
         self._card_changes: set[str] = set()
         self._cards_version = 0
         self._overlay: dict[str, bytes | None] = {}
@@ -115,7 +115,7 @@ class Store:
         return self.db.version() != self._version
 
     def refresh(self) -> None:
-        """Take in what is on disk now."""
+        """Read the state that is on disk now."""
         version = self.db.version()
         self._reload()
         self._version = version
@@ -124,7 +124,7 @@ class Store:
         state = self.db.get_meta(meta.STATE)
         if state is None:
             if nodes.any_known(self.db.connection):
-                raise damaged(self.db.path, "the state is not where its nodes are")
+                raise damaged(self.db.path, "it has nodes of the state, but not the state itself")
             self._tree, self._tree_ek, self.frame = empty_tree(self._load_node), "", Frame({}, {})
             self._many, self._cards = set(), set()
         else:
@@ -134,7 +134,7 @@ class Store:
             self._many, self._cards = set(known.many), set(known.cards)
             if self._tree.digest.hex() != known.top:
                 self._tree = open_tree(bytes.fromhex(known.top), self._load_node)
-                # Now, while it is sure to be the one of this state; a damaged one is told of by who needs it.
+                # Read now, while it is surely the one of this state. When it is damaged, whoever needs it hears of that.
                 with contextlib.suppress(IpfsmemError):
                     _ = self._tree.top
         self._overlay.clear()
@@ -149,7 +149,7 @@ class Store:
             self._rows += 1
             self._bytes += len(row)
         if self._chain != (self.db.get_meta(meta.JOURNAL_CHAIN) or b""):
-            raise damaged(self.db.path, "the journal is not the one that was written")
+            raise damaged(self.db.path, "the journal is not as it was written")
         for seq, row in rows:
             try:
                 entry = _row_decoder.decode(self.codec.open_row(row))
@@ -176,26 +176,26 @@ class Store:
             raw = None
         if raw is None:
             raise DamagedStateError(
-                f"{self.db.path} is damaged: a part of the memory ({prefix or 'top'}) is not there as it was written"
+                f"{self.db.path} is damaged: a part of the memory ({prefix or 'top'}) is missing or not as it was written"
             )
         return raw
 
     def damaged_nodes(self) -> list[tuple[str, bytes]]:
-        """Prefix and digest of every part of the tree that cannot be read and below which nothing is known therefore."""
+        """Prefix and digest of every node of the tree that cannot be read."""
         unread: list[tuple[str, bytes]] = []
         for _ in self._tree.readable(unread):
             pass
         return unread
 
     def file_of_node(self, prefix: str) -> bytes | None:
-        """The SHA-256 under which a part of the tree was stored, as far as its row says one."""
+        """The SHA-256 of a stored node of the tree, None when its row is missing or damaged."""
         row = nodes.get(self.db.connection, prefix)
         file = None if row is None else blob(row.file)
         return file if file is not None and len(file) == 32 else None
 
-    def put_back(self, prefix: str, digest: bytes, stored: bytes) -> bool:
-        """Take what another place has of a part of the tree that is damaged here (inside a transaction); False, and nothing
-        is changed, when it is not that part."""
+    def restore_node(self, prefix: str, digest: bytes, stored: bytes) -> bool:
+        """Replace a damaged node of the tree by bytes from elsewhere (inside a transaction). False, and nothing is changed,
+        when these are not that node."""
         try:
             raw = self.codec.open_node(prefix, self._tree_ek, stored)
         except (FormatError, OpenError):
@@ -206,7 +206,7 @@ class Store:
         return True
 
     def raw(self, name: str) -> bytes | None:
-        """The canonical JSON of an entry."""
+        """The canonical JSON of an entry, None without one."""
         if name in self._overlay:
             return self._overlay[name]
         return self._tree.get(name)
@@ -217,31 +217,31 @@ class Store:
         return {} if text is None else decode_entry(name, text)
 
     def entries(self) -> Iterator[tuple[str, Entry]]:
-        """All entries by name, in no order that means anything."""
+        """All entries by name, unordered."""
         for name, text in self.texts():
             yield name, decode_entry(name, text)
 
     def readable_entries(self) -> Iterator[tuple[str, Entry]]:
-        """The same without those that stand in damaged parts."""
+        """The entries outside damaged nodes, by name, unordered."""
         for name, text in self.texts(readable=True):
             yield name, decode_entry(name, text)
 
     def memories(self, scope: str = "") -> Iterator[tuple[str, Entry]]:
-        """The entries of the memories of a scope by key, in no order that means anything."""
+        """The entries of the memories of a scope by key, unordered."""
         for name, text in self.texts():
             found = memory_name(name)
             if found is not None and found.scope == scope:
                 yield found.key, decode_entry(name, text)
 
     def segments(self, scope: str = "") -> Iterator[tuple[SegmentName, Entry]]:
-        """The timeline segments of a scope, in no order that means anything."""
+        """The timeline segments of a scope, unordered."""
         for name, text in self.texts():
             found = segment_name(name)
             if found is not None and found.scope == scope:
                 yield found, decode_entry(name, text)
 
     def memories_of(self, scopes: Collection[str]) -> dict[str, list[tuple[str, Entry]]]:
-        """The same of several scopes, those that have some, in one pass: thousands may lead into one."""
+        """The memories of several scopes in one pass, by scope; scopes without memories are left out."""
         wanted, held = set(scopes), dict[str, list[tuple[str, Entry]]]()
         for name, text in self.texts():
             found = memory_name(name)
@@ -250,7 +250,7 @@ class Store:
         return held
 
     def segments_of(self, scopes: Collection[str]) -> dict[str, list[tuple[SegmentName, Entry]]]:
-        """The timeline segments of several scopes, those that have some, in one pass."""
+        """The timeline segments of several scopes in one pass, by scope; scopes without segments are left out."""
         wanted, held = set(scopes), dict[str, list[tuple[SegmentName, Entry]]]()
         for name, text in self.texts():
             found = segment_name(name)
@@ -259,20 +259,19 @@ class Store:
         return held
 
     def holding(self, text: bytes) -> Iterator[tuple[str, Entry]]:
-        """The entries in whose JSON `text` stands."""
+        """The entries whose JSON contains `text`."""
         for name, known in self.texts():
             if text in known:
                 yield name, decode_entry(name, known)
 
     def unsigned(self) -> Iterator[tuple[str, Entry]]:
-        """The entries that hold a value without a signature: written while there was no vault."""
+        """The entries with an unsigned value, which was written before there was a vault."""
         for name, text in self.texts():
             if text.count(b'"s":"') < text.count(_KIND):
                 yield name, decode_entry(name, text)
 
     def texts(self, *, readable: bool = False) -> Iterator[tuple[str, bytes]]:
-        """The canonical JSON of all entries by name, in no order that means anything; `readable`: of those that do not stand
-        in damaged parts."""
+        """The canonical JSON of all entries by name, unordered; `readable`: only of those outside damaged nodes."""
         nodes = self._tree.readable([]) if readable else self._tree.nodes()
         for name, text in (item for node in nodes for item in (node.entries or {}).items()):
             if name not in self._overlay:
@@ -281,8 +280,8 @@ class Store:
             if changed is not None:
                 yield name, changed
 
-    def crowded(self) -> Iterator[tuple[str, Entry]]:
-        """The entries that hold more than one value; costs nothing for all the others."""
+    def entries_with_siblings(self) -> Iterator[tuple[str, Entry]]:
+        """The entries with more than one value; others cost nothing."""
         for name in [name for name in self._many if name not in self._overlay]:
             yield name, self.entry(name)
         for name, changed in list(self._overlay.items()):
@@ -291,21 +290,19 @@ class Store:
 
     @property
     def cards_version(self) -> int:
-        """A number that is another one whenever a card's entry may have changed."""
+        """A number that changes whenever a card may have changed."""
         return self._cards_version
 
     def cards(self) -> dict[str, bytes]:
-        """The canonical JSON of every card's entry by the token of its scope; costs nothing for all other entries."""
+        """The canonical JSON of every card's entry by the token of its scope; other entries cost nothing."""
         named = sorted(self._cards | self._card_changes)
         return {name[len(_CARD) :]: text for name in named if (text := self.raw(name)) is not None}
 
-    def located(self) -> Iterator[bytes]:
-        """The digest of every object that the state names: bodies and first bases."""
+    def object_digests(self) -> Iterator[bytes]:
+        """The digest of every object that the state names (bodies and first bases), some of them several times."""
         for _, text in self.texts():
-            for place in _places_decoder.decode(text).values():
-                for loc in (place.loc, place.base):
-                    if loc is not None:
-                        yield bytes.fromhex(loc.sha)
+            for loc in _locations_in(text):
+                yield bytes.fromhex(loc.sha)
 
     def names(self) -> Iterator[str]:
         """The names of all entries."""
@@ -315,22 +312,22 @@ class Store:
         yield from [name for name, changed in self._overlay.items() if changed is not None]
 
     def body(self, name: str, value: Value) -> bytes | None:
-        """The body of a value, checked against its hash; None when it is not at hand ("not fetched")."""
+        """The body of a value, checked against its hash; None when it is not on this device."""
         if value.body is None or value.loc is None:
             return None
         return self.open_located(name, value.loc, lambda body: sha256(body).hexdigest() == value.body)
 
     def base(self, name: str, value: Value) -> bytes | None:
-        """The first base of a value, checked; None when there is none or it is not at hand."""
+        """The first base of a value, checked against its hash; None when it has none, or it is not on this device."""
         if value.base is None or not value.b:
             return None
         return self.open_located(name, value.base, lambda body: sha256(body).hexdigest()[:32] == value.b[0])
 
     def open_located(self, name: str, loc: Loc, right: Callable[[bytes], bool]) -> bytes | None:
-        """What lies at a location, when it is here, intact, and `right` says that it is what was meant."""
+        """The object at a location, when it is here and intact, and `right` accepts it; otherwise None."""
         stored = self.db.block(bytes.fromhex(loc.sha))
         if stored is None or len(stored) != loc.size:
-            self.db.look_over()
+            self.db.check_order()
             return None
         try:
             body = self.codec.open_body(name, loc.ek, stored)
@@ -343,9 +340,9 @@ class Store:
     def apply(
         self, changes: Mapping[str, Entry], frame: Frame, blocks: Iterable[tuple[bytes, bytes]] = ()
     ) -> None:
-        """Make `changes` (an empty entry goes) and `frame` durable, with the blocks that they need.
+        """Write `changes` (an empty entry is deleted), `frame` and the blocks that they need.
 
-        Must stand inside a transaction of the database, after `refresh`; it is on disk when that one ends.
+        Call it inside a transaction of the database, after `refresh`; all is durable when the transaction ends.
         """
         self.db.add_blocks(blocks)
         names = list(changes)
@@ -369,16 +366,16 @@ class Store:
         self.frame = frame
 
     def _link_journal(self, chain: bytes) -> None:
-        # A row that a damaged disk loses, doubles or moves would show an old text as the new one.
+        # Without the chain, a row that a damaged disk loses, doubles or moves would show an old text as the new one.
         self._chain = chain
         self.db.set_meta(meta.JOURNAL_CHAIN, chain)
 
-    def stale(self) -> None:
-        """After a transaction that failed: what is in memory may not be on disk; read it again before use."""
+    def mark_outdated(self) -> None:
+        """Have the state read again before it is used: after a transaction failed, what is in memory may not be on disk."""
         self._version = -1
 
     def checkpoint(self, *, folders: bool) -> StateTree:
-        """Move the journal into the tree (inside a transaction); with `folders` also keep `s/` and `o/` up to date.
+        """Move the journal into the tree (inside a transaction); with `folders`, also update `s/` and `o/`. Returns the tree.
 
         Raises MembershipError when the mode seals and no key may seal now.
         """
@@ -424,7 +421,7 @@ class Store:
         )
 
     def _keep_nodes(self, written: Iterable[tuple[str, bytes, bytes]]) -> None:
-        """Keep nodes as they are stored: (prefix, digest of the JSON, stored bytes)."""
+        """Store nodes: (prefix, digest of the JSON, bytes as stored)."""
         rows = []
         blocks = []
         for prefix, digest, stored in written:
@@ -443,23 +440,20 @@ class Store:
             for source, sign in ((old, -1), (text, 1)):
                 if source is None:
                     continue
-                for place in _places_decoder.decode(source).values():
-                    for loc in (place.loc, place.base):
-                        if loc is not None:
-                            digest = bytes.fromhex(loc.sha)
-                            size, delta = deltas.get(digest, (loc.size, 0))
-                            deltas[digest] = (size, delta + sign)
+                for loc in _locations_in(source):
+                    digest = bytes.fromhex(loc.sha)
+                    size, delta = deltas.get(digest, (loc.size, 0))
+                    deltas[digest] = (size, delta + sign)
         change_objects(self.db, deltas)
 
     def recount(self) -> bool:
-        """Count the objects that the state names anew (inside a transaction, after a checkpoint); whether a count was wrong."""
+        """Count again how often the state names each object (inside a transaction, after a checkpoint). Returns whether a count
+        was wrong."""
         named: dict[bytes, tuple[int, int]] = {}
         for _, text in self.texts():
-            for place in _places_decoder.decode(text).values():
-                for loc in (place.loc, place.base):
-                    if loc is not None:
-                        digest = bytes.fromhex(loc.sha)
-                        named[digest] = (loc.size, named.get(digest, (0, 0))[1] + 1)
+            for loc in _locations_in(text):
+                digest = bytes.fromhex(loc.sha)
+                named[digest] = (loc.size, named.get(digest, (0, 0))[1] + 1)
         return recount_objects(self.db, named)
 
     @property
@@ -469,12 +463,12 @@ class Store:
 
     @property
     def pending(self) -> Mapping[str, bytes | None]:
-        """The entries that have changed since the last checkpoint, as canonical JSON; None for one that went."""
+        """The entries that changed since the last checkpoint, as canonical JSON; None for a deleted one."""
         return self._overlay
 
     @property
     def long(self) -> bool:
-        """Whether the journal has become so long that opening the memory takes notice."""
+        """Whether the journal is so long that opening the memory becomes slow."""
         return self._rows > _LONG_ROWS or self._bytes > _LONG_BYTES
 
 
@@ -483,12 +477,21 @@ def _holds_many(text: bytes) -> bool:
     return text.count(_KIND) > 1
 
 
+def _locations_in(text: bytes) -> Iterator[Loc]:
+    """`locations` of an entry's JSON, without decoding the rest of it."""
+    for place in _places_decoder.decode(text).values():
+        if place.loc is not None:
+            yield place.loc
+        if place.base is not None:
+            yield place.base
+
+
 def _link(chain: bytes, row: bytes) -> bytes:
     return sha256(chain + row).digest()[:16]
 
 
-def located(entry: Entry) -> Iterator[Loc]:
-    """Every place that an entry names: bodies and first bases."""
+def locations(entry: Entry) -> Iterator[Loc]:
+    """Every location in an entry: of bodies and first bases."""
     for value in entry.values():
         if value.loc is not None:
             yield value.loc

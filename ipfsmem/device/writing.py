@@ -1,7 +1,7 @@
-"""What one device writes in one transaction: new dots for new texts, each replacing only what its writer was shown.
+"""One transaction of writes by this device: each new text gets a new dot and replaces only what its writer was shown.
 
-Format section 5. The texts are sealed and signed here, and become durable together when the transaction ends.
-Which dots were shown is the caller's knowledge; joining other devices' writes is not done here.
+Format section 5. The texts are sealed and signed here, and become durable together when the transaction ends. The caller
+knows which dots were shown. Writes of other devices are joined elsewhere.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from ipfsmem.causal.entries import CardName, memory_name, parse_entry
 from ipfsmem.causal.state import delete, next_bases, write
 from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Loc, Value, dot, hash32, sign_value
 from ipfsmem.causal.view import in_view_order
-from ipfsmem.device.bulk import mapped
+from ipfsmem.device.bulk import parallel_map
 from ipfsmem.device.codec import Codec
-from ipfsmem.device.others_texts import any_others, keep_own, known_of, note_others, with_kept
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.scopes import check_writable, live_scopes, open_scope, own_scopes
 from ipfsmem.device.state import Frame
 from ipfsmem.device.tables import meta
 from ipfsmem.device.tables import unscanned as unscanned_rows
+from ipfsmem.device.texts_of_others import any_others, author_of_text, keep_own, note_others, with_kept
 from ipfsmem.errors import IpfsmemError, MembershipError, UsageError
 
-#: Changed entries that are held before they go to the store; the transaction makes all of them one step anyway.
+#: Changed entries that are kept in memory before they go to the store. (The transaction makes all of them durable in one step anyway.)
 _HELD = 1_000
-#: Longer texts are not sealed ahead: very many of them would be held twice.
+#: Longer texts are not sealed ahead: very many of them would be in memory twice.
 _SHORT = 64 * 1024
 
 
 class Writing:
-    """The changes of one transaction so far."""
+    """The writes of one transaction so far."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
@@ -46,18 +46,18 @@ class Writing:
         self._n = frame.ctx.get(replica.device.id, 0)
         self._hlc = frame.hlc
         self._changes: dict[str, Entry] = {}
-        #: What stood there before.
+        #: The changed entries as they were before.
         self._before: dict[str, Entry] = {}
         self._touched: set[str] = set()
-        #: Scopes that were found to take writes.
+        #: Scopes that are known to take writes.
         self._scopes: set[str] = set()
         self._live: set[str] | None = None
         self._own: set[str] | None = None
         self._blocks: list[tuple[bytes, bytes]] = []
         self._bodies: dict[str | None, bytes] = {}
-        #: Texts that were sealed before they are put, with what came of them.
+        #: Texts that were sealed ahead, by entry: the text, and its key id with the sealed bytes.
         self._sealed: dict[str, tuple[bytes | None, tuple[str, bytes]]] = {}
-        #: Whether a new text may be one of others that this device holds.
+        #: Whether this device may hold texts of other persons, so that a new text may be one of them.
         self._others = any_others(replica)
         mine = frame.seen.get(replica.device.id)
         self._published = mine.n if mine else 0
@@ -68,13 +68,13 @@ class Writing:
         return self._replica.config.mode.public
 
     def entry(self, name: str) -> Entry:
-        """An entry with the changes made so far."""
+        """An entry with the changes of this transaction so far."""
         if name in self._changes:
             return self._changes[name]
         return self._store.entry(name)
 
     def touched(self, name: str) -> bool:
-        """Whether this transaction has changed an entry."""
+        """Whether this transaction changed an entry."""
         return name in self._touched or name in self._changes
 
     def body(self, name: str, value: Value) -> bytes | None:
@@ -88,9 +88,9 @@ class Writing:
     ) -> str:
         """Write a text; `replaces` are the dots that its writer was shown. Returns the new dot.
 
-        It goes on as others' word when it replaces a text of theirs or has the bytes of one that this device holds,
-        unless a person `promoted` it (format section 5.2). `of` names whose it is in any case. Raises what
-        `replica.scopes.open_scope` raises.
+        The text counts as that of another person when it replaces a text of theirs or has the bytes of one that this device
+        holds, unless a person `promoted` it (format section 5.2); `of` names whose it is in any case. Raises NotFoundError
+        for a forgotten scope, LimitError for one too many.
         """
         self._open(name)
         entry = self.entry(name)
@@ -108,17 +108,19 @@ class Writing:
         return self._add(name, entry, body, replaces, bases, of, tick=True)
 
     def seal_ahead(self, texts: Iterable[tuple[str, bytes]]) -> None:
-        """Seal texts that are about to be put under these names, on all cores: short ones that are new here. Refuses none."""
+        """Seal texts, on all cores, that are about to be put under these names: only short ones under names without an entry."""
         codec = self._replica.codec
         if not codec.ek:  # plain, or under the device's own key with a random nonce
             return
         new = [item for item in texts if len(item[1]) <= _SHORT and not self.entry(item[0])]
-        self._sealed = dict(zip((name for name, _ in new), mapped(partial(_sealed, codec), new), strict=True))
+        self._sealed = dict(
+            zip((name for name, _ in new), parallel_map(partial(_sealed, codec), new), strict=True)
+        )
 
     def keep_beside(self, name: str, body: bytes, *, of: str | None = None) -> str:
-        """An imported text: a sibling of whatever is there, with clock zero and without bases (section 1.5).
+        """Write an imported text: a sibling of the values that are there, with clock zero and without bases (section 1.5).
 
-        `of` says whose word it is, "" the writer's own; None: what this device knows of these bytes says it.
+        `of`: whose text it is, "" for the writer's own; None: as this device knows by its bytes. Returns the new dot.
         """
         self._open(name)
         entry = self.entry(name)
@@ -128,13 +130,14 @@ class Writing:
         return self._add(name, entry, body, (), ((), None), of, tick=False)
 
     def keep_again(self, entry: Entry, body: bytes) -> None:
-        """A text that is here already: where a block is the text itself (plain modes), one that the disk lost is whole again."""
+        """Store the block of a text again that its entry has already, as the disk may have lost it. Only where a block is the text
+        itself (plain modes)."""
         digest = sha256(body)
         if any(value.loc is not None and value.loc.sha == digest.hexdigest() for value in entry.values()):
             self._replica.db.add_blocks([(digest.digest(), body)])
 
     def _open(self, name: str) -> None:
-        """See that the scope of an entry may be written to."""
+        """Check that the scope of an entry takes writes, and give it a card. Raises NotFoundError, LimitError."""
         parsed = parse_entry(name)
         if parsed.scope and parsed.scope not in self._scopes and not isinstance(parsed, CardName):
             open_scope(self, parsed.scope)
@@ -142,14 +145,14 @@ class Writing:
 
     @property
     def live_scopes(self) -> set[str]:
-        """The scopes that are not forgotten, those that this transaction made among them."""
+        """The scopes that are not forgotten, including those that this transaction made."""
         if self._live is None:
             self._live = set(live_scopes(self._store))
         return self._live
 
     @property
     def own_scopes(self) -> set[str]:
-        """Those of them on whose card this device wrote."""
+        """The live scopes on whose card this device wrote."""
         if self._own is None:
             self._own = own_scopes(self._replica)
         return self._own
@@ -159,29 +162,29 @@ class Writing:
         check_writable(self, scope)
 
     def _of(self, entry: Entry, body: bytes, replaces: Sequence[str]) -> str:
-        """Whose word a new text is, as far as this device can know."""
+        """Whose text it is, as far as this device knows; "" for the writer's own."""
         if not entry and not self._others:
             return ""
         mine, digest = self._replica.is_mine, sha256(body).hexdigest()
         return of_when_replacing(entry, replaces, digest, mine) or (
-            known_of(self._replica, entry, digest) if self._others else ""
+            author_of_text(self._replica, entry, digest) if self._others else ""
         )
 
-    def again(self, name: str, value: Value) -> str:
-        """Write a text of the past beside what is there, with its clock and bases; its body must be at hand.
+    def write_again(self, name: str, value: Value) -> str:
+        """Write an earlier value again beside what is there, with its clock and bases. Its body must be at hand. Returns the dot.
 
-        Raises what `replica.scopes.open_scope` raises.
+        Raises NotFoundError for a forgotten scope, LimitError for one too many.
         """
         self._open(name)
         return self._set(name, self.entry(name), (), msgspec.structs.replace(value, s=""))
 
     def forget(self, name: str, replaces: Sequence[str]) -> str:
-        """The user's wish to forget: hides what others edit at the same time."""
+        """Write that the user forgot the entry, which hides concurrent edits too. Returns the new dot."""
         value = Value(b=(), body=None, h=self._tick(), kind=FORGOTTEN)
         return self._set(name, self.entry(name), replaces, value)
 
     def remove(self, name: str, replaces: Sequence[str]) -> None:
-        """Delete what was shown; nothing stays of it, and other siblings do."""
+        """Delete the values with these dots without a trace; other siblings stay."""
         self._before.setdefault(name, self.entry(name))
         self._changes[name] = delete(self.entry(name), replaces)
 
@@ -222,7 +225,7 @@ class Writing:
         body: bytes = b"",
     ) -> str:
         new = dot(self._replica.device.id, self._n + 1)
-        changed = write(entry, replaces, new, value)  # what is refused leaves no trace
+        changed = write(entry, replaces, new, value)  # raises before anything is changed
         self._n += 1
         self._before.setdefault(name, entry)
         self._changes[name] = changed
@@ -243,14 +246,14 @@ class Writing:
         return device != self._replica.device.id or n <= self._published
 
     def commit(self) -> None:
-        """Hand what there is to the store; more may follow."""
+        """Hand the changes so far to the store; more may follow."""
         if not self._changes:
             return
         if self._n:
             self._ctx[self._replica.device.id] = self._n
         frame = Frame(dict(self._ctx), self._store.frame.seen, self._hlc)
         if self._replica.vault_tag is not None:
-            signed = mapped(lambda item: sign_entry(self._replica, *item), list(self._changes.items()))
+            signed = parallel_map(lambda item: sign_entry(self._replica, *item), list(self._changes.items()))
             self._changes = dict(zip(self._changes, signed, strict=True))
             note_unscanned(self._replica, [name for name, entry in self._changes.items() if entry])
         note_others(self._replica, self._changes)

@@ -22,7 +22,7 @@ from ipfsmem.causal.value import FOREIGN, FORGOTTEN, Entry
 from ipfsmem.device.atomic_files import read_file, storage_errors
 from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.events import Timeline
-from ipfsmem.device.last_change import note_for_good
+from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.scopes import read_card
 from ipfsmem.device.state import Store
 from ipfsmem.device.writing import Writing, writing
@@ -106,7 +106,7 @@ def import_files(
             done[there.scope] = taking.take(part.blob, problems, prune=prune, fresh=fresh)
         total = sum(done.values(), Counter[str]())
         if any(total[what] for what in ("added", "replaced", "kept_beside", "forgotten")):
-            note_for_good(memories.replica, "an import")
+            note_irrevocable(memories.replica, "an import")
     scopes = {scope: dict(counts) for scope, counts in done.items()} if len(parts) > 1 else {}
     taken = sum(total.values()) - total["events"] - total["forgotten"]
     keys = {key for part in parts.values() for key in part.blob.files} if taken == 1 else set()

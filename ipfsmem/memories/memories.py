@@ -32,9 +32,9 @@ from ipfsmem.causal.view import (
 )
 from ipfsmem.device.bulk import blocks_here
 from ipfsmem.device.last_change import note_change
-from ipfsmem.device.others_texts import entries_of_others, with_kept
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.scopes import scope_forgotten
+from ipfsmem.device.texts_of_others import entries_of_others, with_kept
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import ChangedError, FormatError, IpfsmemError, LimitError, NotFoundError, UsageError
 from ipfsmem.memories.readings import (
@@ -363,7 +363,7 @@ class Memories:
         return sorted(found, key=lambda item: (item.scope, item.key))
 
     def _contested_everywhere(self) -> Iterator[tuple[Memories, str, Entry]]:
-        known = dict([*self.replica.store.crowded(), *entries_of_others(self.replica)])
+        known = dict([*self.replica.store.entries_with_siblings(), *entries_of_others(self.replica)])
         for name, entry in known.items():
             parsed = memory_name(name)
             if parsed is not None:
@@ -379,7 +379,7 @@ class Memories:
                 if view.hidden:
                     yield view, entry
             return
-        found = dict([*self.replica.store.crowded(), *entries_of_others(self.replica)])
+        found = dict([*self.replica.store.entries_with_siblings(), *entries_of_others(self.replica)])
         for name, known in found.items():
             parsed = memory_name(name)
             if parsed is not None and parsed.scope == self.scope:

@@ -7,7 +7,7 @@ have them what was published is let go of by `gc`, by its own rules.
 from __future__ import annotations
 
 from ipfsmem.device.collection import collect
-from ipfsmem.device.last_change import note_for_good
+from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.replica import Replica
 from ipfsmem.memories.memories import Memories
 
@@ -22,6 +22,6 @@ def erase(replica: Replica, memories: Memories, key: str) -> None:
         replica.store.checkpoint(folders=False)
         memories.overview.look(keep=True)
         if key:  # of a scope it is noted already
-            note_for_good(replica, f"{key} was forgotten, and its text left the disk")
+            note_irrevocable(replica, f"{key} was forgotten, and its text left the disk")
         collect(replica.store, (), dry_run=False, forgotten=key)
     replica.db.empty_log()

@@ -18,8 +18,8 @@ from ipfsmem.causal.entries import MemoryName, memory_entry, parse_entry
 from ipfsmem.causal.tree import Node, StateTree
 from ipfsmem.causal.value import Entry, Value, decode_entry
 from ipfsmem.content import hamt
-from ipfsmem.device.derived import code_mark
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.source_hash import source_hash
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import FormatError, IpfsmemError
 
@@ -223,4 +223,4 @@ def head_of(data: bytes) -> MemoryFile:
 
 def _code() -> bytes:
     """Changes with the code that makes a line of a text."""
-    return code_mark(header, hamt, index, memory_file)
+    return source_hash(header, hamt, index, memory_file)

@@ -28,7 +28,7 @@ from ipfsmem.causal.entries import MemoryName, SegmentName, card_entry, memory_e
 from ipfsmem.causal.value import FORGOTTEN, Entry, decode_entry
 from ipfsmem.causal.view import siblings
 from ipfsmem.device.events import Timeline
-from ipfsmem.device.last_change import note_for_good
+from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.scopes import check_room, known_scopes, read_card
 from ipfsmem.device.writing import Writing, writing
@@ -223,7 +223,7 @@ class Scopes:
             change.forget(name, tuple(entry))
             said = {"scope": token, **({"reason": reason} if reason else {})}
             Timeline(self.replica).note_in(change, "forgot", said)
-            note_for_good(self.replica, f"the scope {token} was forgotten (ipfsmem scope restore {token})")
+            note_irrevocable(self.replica, f"the scope {token} was forgotten (ipfsmem scope restore {token})")
         if self.replica.config.mode.only_here:
             erase(self.replica, Memories(self.replica), "")
         return gone
@@ -264,7 +264,7 @@ class Scopes:
                 raise NotFoundError(
                     f"that version has nothing of the scope {token}", hint="See: ipfsmem log."
                 )
-            note_for_good(self.replica, f"the scope {token} was brought back")
+            note_irrevocable(self.replica, f"the scope {token} was brought back")
         return Restored(texts, events, missing)
 
     def _write_back(self, change: Writing, name: str, held: Entry) -> tuple[int, int]:

@@ -18,8 +18,8 @@ from ipfsmem.bundle import secrets
 from ipfsmem.canonical import read_json
 from ipfsmem.causal.entries import entry_place, segment_name
 from ipfsmem.causal.value import LIVE, Entry, Value
-from ipfsmem.device.derived import code_mark
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.source_hash import source_hash
 from ipfsmem.device.tables import meta
 from ipfsmem.device.writing import take_unscanned, unscanned
 from ipfsmem.errors import SecretsError
@@ -138,7 +138,7 @@ class SecretCheck:
 
 
 def _rules() -> bytes:
-    return code_mark(secrets, wordlist)
+    return source_hash(secrets, wordlist)
 
 
 def _has_own(replica: Replica, entry: Entry) -> bool:

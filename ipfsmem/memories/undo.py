@@ -77,7 +77,7 @@ def _put_back(
         return
     # Several texts stand beside each other as before, with what they were made from: what was merged is merged again.
     for dot, value in texts.items():
-        change.again(name, msgspec.structs.replace(value, of=of_when_copied(dot, value, mine)))
+        change.write_again(name, msgspec.structs.replace(value, of=of_when_copied(dot, value, mine)))
     if forgotten:
         change.forget(name, came)
     else:

@@ -110,7 +110,7 @@ class MemoryMembers:
             self._replica.set_ring(grown)
             # It is in this command's own report; other devices say it at their next sync.
             target = grown.view.family_of(member)
-            self._replica.tell(told_as(target, member_id(root.admin_public)))
+            self._replica.note_shown(told_as(target, member_id(root.admin_public)))
         enrolled = operations.members_let_in_by(ring, member)
         report = await self._brought_out("the revoke", progress, before)
         if failed is not None:

@@ -15,8 +15,8 @@ from ipfsmem.content.dagpb import RawLink
 from ipfsmem.content.hamt import Hashed
 from ipfsmem.content.unixfs import SHARD_ABOVE
 from ipfsmem.device.database import Database
-from ipfsmem.device.derived import code_mark
 from ipfsmem.device.root_folders import Folder, add_folder
+from ipfsmem.device.source_hash import source_hash
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import IpfsmemError
 
@@ -91,4 +91,4 @@ def _slot(db: Database, row: str) -> _Slot | None:
 
 
 def _code() -> bytes:
-    return code_mark(hamt, dagpb)
+    return source_hash(hamt, dagpb)

@@ -25,11 +25,11 @@ from ipfsmem.content.hamt import Hashed, name_hash
 from ipfsmem.content.unixfs import SHARD_ABOVE, file_bytes
 from ipfsmem.device.bulk import blocks_here
 from ipfsmem.device.database import Database
-from ipfsmem.device.derived import code_mark
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.root_folders import Folder, add_file, add_folder
-from ipfsmem.device.state import located
+from ipfsmem.device.source_hash import source_hash
+from ipfsmem.device.state import locations
 from ipfsmem.device.tables import folders, meta
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.rendered import Looked, file_name
@@ -214,7 +214,7 @@ def _made_from(replica: Replica, looked: Looked, lost: Collection[bytes]) -> byt
             for one in seen
         ]
     )
-    places = {name: [bytes.fromhex(loc.sha) for loc in located(entry)] for name, entry in others.items()}
+    places = {name: [bytes.fromhex(loc.sha) for loc in locations(entry)] for name, entry in others.items()}
     here = blocks_here(replica.db, {digest for digests in places.values() for digest in digests})
     for name, entry in sorted(others.items()):
         absent = [str(i) for i, digest in enumerate(places[name]) if digest not in here]
@@ -239,4 +239,4 @@ def _any_file(db: Database, data: bytes) -> Folder:
 
 
 def _code() -> bytes:
-    return code_mark(header, index, memory_file, merge3, timeline, view)
+    return source_hash(header, index, memory_file, merge3, timeline, view)

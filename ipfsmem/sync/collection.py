@@ -236,7 +236,7 @@ async def collect_roots(run: Run, rings: Set[CID], rules: Rules) -> Collection:
             forget_guards(run.replica, dropped)
     freed: dict[str, int] = {}
     if not rules.dry_run:
-        run.replica.db.give_back()
+        run.replica.db.shrink()
         for provider in run.providers:
             if isinstance(provider, Collecting) and provider.name not in problems:
                 try:

@@ -16,8 +16,8 @@ import msgspec
 from ipfsmem.causal.value import Seen, sign_seen
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.root_folders import hold_what_came
-from ipfsmem.device.state import Frame, located
+from ipfsmem.device.root_folders import add_arrived_objects
+from ipfsmem.device.state import Frame, locations
 from ipfsmem.device.tables import heads, marks, meta, pairs
 from ipfsmem.device.writing import seal_entry, sign_entry
 from ipfsmem.published.commit import Commit, SignedCommit, make_commit, plain_commit, seal_commit
@@ -89,7 +89,7 @@ def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Itera
         state=tree.digest.hex(),
         vault=replica.vault_tag.hex(),
     )
-    came = hold_what_came(replica.db)
+    came = add_arrived_objects(replica.db)
     whole = replica.db.get_meta(meta.WHOLE)
     equal = [head for head in heads if head.commit.says_the_same(commit.commit)]
     if equal:
@@ -159,12 +159,12 @@ def _seal_pending(replica: Replica) -> None:
     changes, blocks = {}, []
     left: set[str] = set()
     for name, entry in store.entries():
-        if any(loc.ek not in names for loc in located(entry)):
+        if any(loc.ek not in names for loc in locations(entry)):
             sealed, new = seal_entry(replica, name, entry)
             blocks += new
             if sealed != entry:
                 changes[name] = sealed
-            left.update(loc.ek for loc in located(sealed))
+            left.update(loc.ek for loc in locations(sealed))
     store.apply(changes, store.frame, blocks)
     db.set_meta(meta.LOCAL_BODIES, b"0")
     if stray:

@@ -29,7 +29,7 @@ NOTES: Final[dict[str, bytes | None]] = {
         )
     ),
     **dict.fromkeys((meta.MOVED_ANSWERED, meta.NAMES, meta.PUT, meta.ROOT, meta.SECRET_RULES, meta.SIGNED)),
-    **dict.fromkeys((meta.TOLD, meta.WHOLE)),
+    **dict.fromkeys((meta.NOTICES_SHOWN, meta.WHOLE)),
     **dict.fromkeys((meta.LACKING, meta.SENDING), b"1"),
     meta.COUNTED: b"0",
 }

@@ -453,7 +453,7 @@ def _keep_ring(search: Search, opened: VerifiedRoot) -> None:
     said = (*opened.shown.statements, *(before.statements if before is not None else ()))
     lost = {st.hash: st.body for st in said if isinstance(st.body, Revoke) and st.hash not in kept}
     back = {one: body for one, body in lost.items() if body.id in after.view.members}
-    told = replica.told() if back else set()
+    told = replica.notices_shown() if back else set()
     for one, body in back.items():
         if one not in told:
             person = after.view.members[body.id]
@@ -463,7 +463,7 @@ def _keep_ring(search: Search, opened: VerifiedRoot) -> None:
                 f"know of that. If it should be out: ipfsmem keys revoke {person.id}",
             )
     if not back.keys() <= told:
-        replica.tell(*back)
+        replica.note_shown(*back)
 
 
 def _is_anchored(search: Search, ring: Ring) -> bool:

@@ -19,9 +19,9 @@ from ipfsmem.causal.own_copies import adopt_fork, equivocating_devices
 from ipfsmem.causal.state import EntryDifference, State, clashes_of, counts_of
 from ipfsmem.causal.value import MAX_DOTS, Entry, Value, same_identity
 from ipfsmem.device.events import append_moved
-from ipfsmem.device.others_texts import note_others
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import Frame
+from ipfsmem.device.texts_of_others import note_others
 from ipfsmem.device.writing import Writing, sign_entry
 from ipfsmem.errors import LimitError, NotFoundError
 from ipfsmem.published.root_verification import Head

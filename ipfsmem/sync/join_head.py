@@ -35,11 +35,11 @@ from ipfsmem.causal.value import (
     verify_value,
 )
 from ipfsmem.content.cid import raw_cid
-from ipfsmem.device.bulk import all_hold, blocks_here, no_collection
-from ipfsmem.device.others_texts import keep_own, note_others
+from ipfsmem.device.bulk import blocks_here, first_failing, no_collection
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.state import Frame, located
+from ipfsmem.device.state import Frame, locations
 from ipfsmem.device.tables import meta
+from ipfsmem.device.texts_of_others import keep_own, note_others
 from ipfsmem.errors import FormatError, SignatureError
 from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.labels import label_and_id
@@ -98,7 +98,7 @@ def _checked(
 
     for start in range(0, len(unseen), _TELL):
         progress("checking signatures", start, len(unseen))
-        wrong = all_hold(signed, unseen[start : start + _TELL])
+        wrong = first_failing(signed, unseen[start : start + _TELL])
         if wrong is not None:
             raise SignatureError(f"value {wrong[1]} of {wrong[0]} is not signed by device {wrong[1][:16]}")
     return changes
@@ -116,7 +116,7 @@ async def fetch_objects(
     for change in changes:
         for dot, value in change.theirs.items():
             mine = change.mine.get(dot)
-            for loc in located({dot: value}):
+            for loc in locations({dot: value}):
                 if mine is None or loc not in (mine.loc, mine.base):
                     wanted[bytes.fromhex(loc.sha)] = loc.size
     here = blocks_here(replica.db, wanted)
@@ -226,7 +226,7 @@ def _note_stray(replica: Replica, entries: Iterable[Entry]) -> None:
     if ring is None or ring.plain or replica.db.get_meta(meta.STRAY) == b"1":
         return
     names = ring.view.names
-    if any(loc.ek and loc.ek not in names for entry in entries for loc in located(entry)):
+    if any(loc.ek and loc.ek not in names for entry in entries for loc in locations(entry)):
         replica.db.set_meta(meta.STRAY, b"1")
 
 

@@ -187,14 +187,14 @@ def note_head(work: JoinWork, head: Head, made: int | None = None) -> bool:
     commit = head.commit.commit
     if head.lacking:
         # Joined in part: it is looked at again when the ring has grown, with the heads that it was made upon.
-        if str(head.root) not in work.run.replica.told():
+        if str(head.root) not in work.run.replica.notices_shown():
             work.run.notices.say(
                 "in-part",
                 f"what {work.called(head.lacking)} wrote was left out: the list of members does not know that device, so "
                 "nobody can tell whether it did. Its texts come when it is added again, or from a device that has them",
                 f"head {head.root} was joined but for what {', '.join(sorted(head.lacking))} wrote: the key ring has no key of it",
             )
-            work.run.replica.tell(str(head.root))
+            work.run.replica.note_shown(str(head.root))
         return False
     db, now = work.run.replica.db.connection, work.run.replica.world.now()
     if heads.get(db, str(head.root)) is not None:

@@ -14,9 +14,9 @@ import msgspec
 
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import entry_place
-from ipfsmem.device.others_texts import settle_persons
 from ipfsmem.device.tables import heads, reports
 from ipfsmem.device.tables.reports import ReportRow
+from ipfsmem.device.texts_of_others import settle_persons
 from ipfsmem.published.root_verification import Head, maximal_heads
 from ipfsmem.sync.changes import between, followed_by
 from ipfsmem.sync.discovery import discover_older

@@ -26,7 +26,7 @@ async def keep_own_id(work: JoinWork) -> None:
     """See to it that nobody else uses the id of this device, or take a new one."""
     run, stranger = work.run, work.admitted.stranger
     mine = ipns_name(run.replica.device.sign_public)
-    if stranger is not None or run.replica.moved() or next_number(run.replica) > MAX_INT:
+    if stranger is not None or run.replica.was_moved() or next_number(run.replica) > MAX_INT:
         await _become_another(work, stranger)
         return
     await _check_own_name(work)

@@ -188,12 +188,12 @@ async def _still_there(provider: Provider, root: CID) -> bool:
 
 def move_former(run: Run, joined: Joined, root: CID) -> list[str]:
     """After a change of id nobody follows the new name yet: the old one leads to it until somebody does."""
-    former = run.replica.former()
+    former = run.replica.former_device()
     if former is None:
         return []
     if joined.known_elsewhere:
         with run.replica.transaction():
-            run.replica.forget_former()
+            run.replica.forget_former_device()
         return []
     value = f"/ipfs/{root}"
     known = run.names.known(ipns_name(former.sign_public))

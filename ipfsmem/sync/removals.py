@@ -78,7 +78,7 @@ def tell_of_removals(replica: Replica, before: Ring | None, notices: Notices) ->
 
     One that had none was not there when the others were told: it says what can be undone, and nothing of what roots did.
     """
-    told = replica.told()
+    told = replica.notices_shown()
     mine = replica.ring.view.family_of(replica.device.id) if replica.ring is not None else ""
     news: defaultdict[tuple[str, bool], list[Removal]] = defaultdict(list)
     for one in removals(replica.ring, before):
@@ -89,7 +89,7 @@ def tell_of_removals(replica: Replica, before: Ring | None, notices: Notices) ->
         if not lasting or before is not None:
             notices.say("removed", words_of_removals(replica.ring, by, found, lasting=lasting))
     if news:
-        replica.tell(*(told_as(one.id, by) for (by, _), found in news.items() for one in found))
+        replica.note_shown(*(told_as(one.id, by) for (by, _), found in news.items() for one in found))
 
 
 def removed_by_admins(ring: Ring | None) -> list[str]:

@@ -50,7 +50,7 @@ async def bring_state_back(replica: Replica, providers: Sequence[Provider]) -> b
 
 
 def _damaged(replica: Replica) -> list[tuple[str, bytes]]:
-    replica.store.stale()
+    replica.store.mark_outdated()
     with replica.reading():
         return replica.store.damaged_nodes()
 
@@ -84,4 +84,4 @@ def _file_in(reader: Reader, root: CID, prefix: str, extension: str) -> Fetch[by
 
 def _put_back(replica: Replica, prefix: str, digest: bytes, stored: bytes) -> bool:
     with replica.transaction():
-        return replica.store.put_back(prefix, digest, stored)
+        return replica.store.restore_node(prefix, digest, stored)

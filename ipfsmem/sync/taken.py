@@ -20,9 +20,9 @@ from ipfsmem.canonical import read_json
 from ipfsmem.causal.entries import segment_name
 from ipfsmem.causal.state import EntryDifference
 from ipfsmem.causal.value import FORGOTTEN, Entry
-from ipfsmem.device.others_texts import mark
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import authors, meta
+from ipfsmem.device.texts_of_others import mark
 from ipfsmem.sync.times import DAY_MS, HOUR_MS
 
 #: So few texts are never a mass delete.

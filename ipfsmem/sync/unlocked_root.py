@@ -6,7 +6,7 @@ nothing else.
 
 from __future__ import annotations
 
-from ipfsmem.device.others_texts import settle_persons
+from ipfsmem.device.texts_of_others import settle_persons
 from ipfsmem.errors import LimitError, MembershipError, NoVaultError
 from ipfsmem.ring import operations
 from ipfsmem.ring.keyring import Ring

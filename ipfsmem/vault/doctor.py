@@ -20,7 +20,7 @@ from ipfsmem.causal.value import check_entry, verify_value
 from ipfsmem.device.connection import DAMAGED_HINT
 from ipfsmem.device.identity import KEY_FILE
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.state import DamagedStateError, located
+from ipfsmem.device.state import DamagedStateError, locations
 from ipfsmem.device.tables import blocks, reports
 from ipfsmem.errors import IpfsmemError, StorageError
 from ipfsmem.memories.memories import Memories, from_plain_files
@@ -87,7 +87,7 @@ def _files(replica: Replica, protected: bool) -> Iterator[Finding]:
             "this device's keys lie on the disk without a passphrase: whoever copies this folder can read the memory",
             "Put them under one: ipfsmem keys passphrase",
         )
-    if replica.moved():
+    if replica.was_moved():
         yield Finding(
             "warn",
             "moved",
@@ -202,7 +202,7 @@ def _state(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
         check_entry(name, entry, published=False)
         for dot, value in entry.items():
             clocks[dot[:16]] = max(clocks.get(dot[:16], ""), value.h)
-        missing += sum(not replica.db.has_block(bytes.fromhex(loc.sha)) for loc in located(entry))
+        missing += sum(not replica.db.has_block(bytes.fromhex(loc.sha)) for loc in locations(entry))
         if ring is not None and vault is not None:
             for dot, value in entry.items():
                 keys = ring.view.keys_of.get(dot[:16], ())

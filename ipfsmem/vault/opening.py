@@ -136,7 +136,7 @@ def open_replica(folder: Path, passphrase: str | None, world: World) -> Replica:
     replica = Replica(folder, config, device, codec_for(config, device, world), world, make=False)
     try:
         note_finished_in_database(replica)
-        if replica.moved() and config.vault is None:
+        if replica.was_moved() and config.vault is None:
             # No vault, so nobody has seen this id: the copy just goes on under another one.
             with replica.transaction():
                 replica.set_device(device.successor(world.random))

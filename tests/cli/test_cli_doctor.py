@@ -79,7 +79,7 @@ def test_parts_below_parts_come_back_whoever_made_them(lab: Lab) -> None:
     assert b.replica.db.get_meta("root") == a.replica.db.get_meta("root")
     run = b.replica.db.connection
     run.execute("UPDATE blocks SET data=x'00' WHERE digest IN (SELECT file FROM nodes)")
-    b.replica.store.stale()
+    b.replica.store.mark_outdated()
     b = lab.open("b")
     found = b.maintenance.doctor()
     assert any(finding.code == "state-damaged" for finding in found)

@@ -395,7 +395,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Check them: every word counts.", f"keys words --words < {WORDS}", (), "keys words KEY", "sealed"),
     Hint("Check the words, every one counts; or give the wallet that made the memory.", f"keys unlock --words < {WORDS}", ("keys unlock KEY",), "status", "sealed"),
     Hint("Use that version, or move the folder away and sync anew.", "read tone", (move_home_away, "init --unprotected-keys KEY"), "read tone", "sealed", SAID, newer_version),
-    Hint("Move it away: something else stands in its place.", "read tone", (lambda p: (p.cli.home / "default/device.key").rename(p.base / "it"), move_home_away, "init --unprotected-keys KEY"), "read tone", "sealed", SAID, a_folder_in_its_place),
+    Hint("Move it away: something else is in its place.", "read tone", (lambda p: (p.cli.home / "default/device.key").rename(p.base / "it"), move_home_away, "init --unprotected-keys KEY"), "read tone", "sealed", SAID, a_folder_in_its_place),
     Hint("Rename it; IPFS folders hold Unicode names only.", "cid PLAIN", (lambda p: os.rename(odd(p), p.folder / "even.txt"),), "cid PLAIN", "none", prepare=lambda p: odd(p).write_text("x")),
     Hint("Rename the folder.", "providers add BASE/st\udcff", (lambda p: os.rename(p.base / "st\udcff", p.base / "even"),), "providers add BASE/even", "sealed", prepare=lambda p: (p.base / "st\udcff").mkdir()),
     Hint("VALUE If it has another name here: ipfsmem providers follow SPEC.", "providers follow", ("providers follow BASE/usb2",), "status", "sealed", prepare=mounted_elsewhere),

@@ -286,10 +286,10 @@ def assert_folders(memory: Memory) -> None:
     run.execute("DELETE FROM objects")
     run.execute("DELETE FROM folders")
     deltas: dict[bytes, tuple[int, int]] = {}
-    from ipfsmem.device.state import located
+    from ipfsmem.device.state import locations
 
     for _, entry in replica.store.entries():
-        for loc in located(entry):
+        for loc in locations(entry):
             digest = bytes.fromhex(loc.sha)
             deltas[digest] = (loc.size, deltas.get(digest, (0, 0))[1] + 1)
     root_folders.change_objects(replica.db, deltas)

@@ -18,7 +18,7 @@ from ipfsmem_providers.directory.files import FolderShelf
 from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.content.tree import build_tree
 from ipfsmem.device import shared_folder
-from ipfsmem.device.held_folder import Directory
+from ipfsmem.device.directory_handle import Directory
 from ipfsmem.device.replica import World
 from ipfsmem.errors import ProviderRefused
 from ipfsmem.memory import Memory

@@ -23,7 +23,7 @@ from ipfsmem_providers.packs import store as pack_store
 from ipfsmem import file_durability
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
-from ipfsmem.device import atomic_files, held_folder, shared_folder
+from ipfsmem.device import atomic_files, directory_handle, shared_folder
 from ipfsmem.errors import ProviderError, ProviderUnavailable
 from ipfsmem.provider.contract import Block
 from ipfsmem.published import ipns_record
@@ -386,7 +386,7 @@ def test_the_disk_says_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call:
         patch.setattr(shared_folder, "os", Broken())
         patch.setattr(atomic_files, "os", Broken())
         patch.setattr(file_durability, "os", Broken())
-        patch.setattr(held_folder, "os", Broken())
+        patch.setattr(directory_handle, "os", Broken())
         for work in (
             provider.put_car(CIDS[0], BLOCKS, name="n"),
             provider.pin(CIDS[0], "n"),

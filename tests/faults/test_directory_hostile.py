@@ -19,7 +19,7 @@ from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.content.tree import build_tree
-from ipfsmem.device import held_folder
+from ipfsmem.device import directory_handle
 from ipfsmem.device.shared_folder import NewFile
 from ipfsmem.errors import ProviderError
 from ipfsmem.published import ipns_record
@@ -86,7 +86,7 @@ def picture(where: Path) -> dict[str, tuple[bytes, int]]:
 @pytest.fixture(params=[True, False], ids=["descriptors", "paths"])
 def systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where folders are held by descriptor, and as on Windows."""
-    monkeypatch.setattr(held_folder, "_BY_DESCRIPTOR", request.param)
+    monkeypatch.setattr(directory_handle, "_BY_DESCRIPTOR", request.param)
 
 
 @pytest.mark.usefixtures("systems")

@@ -477,7 +477,7 @@ def test_a_block_is_found_again_or_refused(tmp_path: Path) -> None:
                     for digest, data in map(pair, (100, 101, 7)):
                         found = one.block(digest)
                         if found is None:
-                            one.look_over()  # as the store does
+                            one.check_order()  # as the store does
                         assert found == data, at
                 assert other.get_meta("name") == b"new", at
             except StorageError:
@@ -705,9 +705,9 @@ def test_what_is_put_in_and_not_found_again_is_refused(tmp_path: Path) -> None:
                 f"CREATE TRIGGER no_{table} BEFORE INSERT ON {table} BEGIN SELECT RAISE(IGNORE); END"
             )
         data = b"a text"
-        with pytest.raises(StorageError, match="is not found again"), db.transaction():
+        with pytest.raises(StorageError, match="cannot be read back"), db.transaction():
             db.add_blocks([(sha256(data).digest(), data)])
-        with pytest.raises(StorageError, match="is not found again"), db.transaction():
+        with pytest.raises(StorageError, match="cannot be read back"), db.transaction():
             db.set_meta("name", b"new")
         assert db.get_meta("name") == b"old"
 
@@ -722,7 +722,7 @@ def test_blocks_that_stand_out_of_order_are_damage(tmp_path: Path) -> None:
             "SELECT rootpage FROM sqlite_master WHERE name='sqlite_autoindex_blocks_1'"
         ).fetchone()
         (size,) = db.connection.execute("PRAGMA page_size").fetchone()
-        db.look_over()
+        db.check_order()
     state = tmp_path / "state.db"
     bad = bytearray(state.read_bytes())
     cells = (page - 1) * size + 8  # behind the head of a leaf: where each of its entries begins
@@ -731,4 +731,4 @@ def test_blocks_that_stand_out_of_order_are_damage(tmp_path: Path) -> None:
     with contextlib.closing(Database(tmp_path)) as db:
         assert None in [db.block(sha256(text).digest()) for text in texts]
         with pytest.raises(StorageError, match="not in the order"):
-            db.look_over()
+            db.check_order()

@@ -20,7 +20,7 @@ from ipfsmem.causal.value import Loc
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.content.tree import build_tree
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.state import located
+from ipfsmem.device.state import locations
 from ipfsmem.errors import IpfsmemError, LimitError, MembershipError, OtherKindError, SignatureError
 from ipfsmem.memory import Memory
 from ipfsmem.ring import operations, statements
@@ -285,7 +285,7 @@ def test_trace_e07_a_text_under_a_key_that_went(lab: Lab, order: tuple[str, ...]
 
 def _eks(replica: Replica) -> set[str]:
     with replica.reading():
-        return {loc.ek for _, entry in replica.store.entries() for loc in located(entry)}
+        return {loc.ek for _, entry in replica.store.entries() for loc in locations(entry)}
 
 
 def test_trace_e08_somebody_elses_successor() -> None:

@@ -120,7 +120,7 @@ def test_providers_know_the_contract_only(path: Path) -> None:
                 "ipfsmem.canonical",
                 "ipfsmem.content",
                 "ipfsmem.errors",
-                "ipfsmem.device.held_folder",  # a folder held open: one way through links, not two
+                "ipfsmem.device.directory_handle",  # a folder held open: one way through links, not two
                 "ipfsmem.device.shared_folder",
                 "ipfsmem.provider.base",
                 "ipfsmem.provider.contract",

@@ -1,7 +1,7 @@
-"""The table `authors`: of texts that others wrote over, who had written them and who wrote over them.
+"""The table `authors`: the authors of texts that several members wrote over.
 
-A row is found by a keyed hash of the text's name, so that the disk alone says nothing of names. `by` are ids of families
-(a device and its successors), sorted.
+A row is found by a keyed hash of the text's name, so that the disk alone reveals no names. `by` are ids of families (a
+device and its successors), sorted.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from ipfsmem.device.connection import Connection
 
 
 def any_known(db: Connection) -> bool:
-    """Whether there is any row: there is none in most memories."""
+    """Whether there is any row; in most memories there is none."""
     return db.execute("SELECT 1 FROM authors LIMIT 1").fetchone() is not None
 
 
 def get(db: Connection, mark: bytes) -> list[str] | None:
-    """Who wrote the text; None when nobody else wrote over it."""
+    """The authors of the text; None when nobody wrote over another's."""
     row = db.execute("SELECT by FROM authors WHERE mark=?", (mark,)).fetchone()
     return row[0].split() if row is not None else None
 
@@ -28,10 +28,10 @@ def everyone(db: Connection) -> dict[bytes, list[str]]:
 
 
 def put(db: Connection, rows: Iterable[tuple[bytes, str]]) -> None:
-    """Remember who wrote texts: (mark, ids with a space between them) (inside a transaction)."""
+    """Set the authors of texts: (keyed hash, ids with a space between them) (inside a transaction)."""
     db.executemany("INSERT OR REPLACE INTO authors (mark, by) VALUES (?,?)", rows)
 
 
 def forget(db: Connection, marks: Iterable[bytes]) -> None:
-    """These texts are gone (inside a transaction)."""
+    """Delete the rows of these texts (inside a transaction)."""
     db.executemany("DELETE FROM authors WHERE mark=?", [(mark,) for mark in marks])

@@ -1,6 +1,6 @@
-"""The table `blocks`: every block that this device keeps, by SHA-256.
+"""The table `blocks`: every block on this device, by SHA-256.
 
-What stands in a row of a damaged file may be something else: `device.database` checks each block that it gives out.
+The rows of a damaged file may contain anything: `device.database` checks each block that it returns.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ _DATA = "SELECT data FROM blocks WHERE digest=?"
 
 
 def get(db: Connection, digest: bytes) -> Any:
-    """What stands in the row of a block, unchecked; None where there is no row."""
+    """The content of a block's row, unchecked; None without a row."""
     row = db.execute(_DATA, (digest,)).fetchone()
     return row[0] if row is not None else None
 
 
 def get_many(db: Connection, digests: Iterable[bytes]) -> list[tuple[bytes, Any]]:
-    """Digest and what stands there, unchecked, of those of these blocks that have a row."""
+    """Digest and content, unchecked, of those of these blocks that have a row."""
     return db.rows_where("SELECT digest, data FROM blocks WHERE digest IN ({})", digests)
 
 
@@ -51,16 +51,16 @@ def sizes(db: Connection) -> Iterator[tuple[bytes, int]]:
 
 
 def put(db: Connection, blocks: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Put blocks in where there is no row of theirs (inside a transaction). Those that are not found again with these bytes:
-    their row lost its bytes, or the file is damaged, and SQLite put it where it does not look for it."""
+    """Add blocks that have no row (inside a transaction). Returns those that cannot be read back with these bytes: their row
+    was damaged before, or SQLite put it where it does not find it, as happens in a damaged file."""
     db.executemany("INSERT OR IGNORE INTO blocks (digest, data) VALUES (?,?)", blocks)
     found = dict(get_many(db, [digest for digest, _ in blocks]))
     return [(digest, data) for digest, data in blocks if found.get(digest) != data]
 
 
 def replace(db: Connection, digest: bytes, data: bytes) -> bool:
-    """Put a block in the place of a row that lost its bytes (inside a transaction); whether it is found there now. Where the
-    index leads to another block's row, that one stays."""
+    """Replace the damaged row of a block (inside a transaction). Returns whether it can be read back. Where the index leads to
+    another block's row, that one is left as it is."""
     run = db.own_cursor()
     known = run.execute(
         "SELECT digest FROM blocks NOT INDEXED WHERE rowid=(SELECT rowid FROM blocks WHERE digest=?)",
@@ -75,8 +75,8 @@ def replace(db: Connection, digest: bytes, data: bytes) -> bool:
 
 
 def forget_object(db: Connection, digest: bytes) -> bool:
-    """Take away the row of a block that is an object (inside a transaction); whether there was one. Where the index leads to
-    another block's row, that one stays."""
+    """Delete the row of a block that is an object (inside a transaction). Returns whether there was one. Where the index leads
+    to another block's row, that one is left as it is."""
     run = db.own_cursor()
     row = run.execute(
         "SELECT digest FROM blocks NOT INDEXED WHERE rowid=(SELECT rowid FROM blocks WHERE digest=?) "
@@ -95,9 +95,9 @@ def forget(db: Connection, digests: Iterable[bytes]) -> None:
 
 
 def check_order(db: Connection) -> None:
-    """Raises StorageError where rows do not stand in the order in which they are looked for. Reads no block.
+    """Raise StorageError when the rows or their index are out of order. Reads no block.
 
-    Rows out of order are found or not by chance: one that was there can be hidden by the next that is put in.
+    Whether a row that is out of order is found depends on chance: a row that is added can hide another one.
     """
     for query in (
         "SELECT digest FROM blocks INDEXED BY sqlite_autoindex_blocks_1 ORDER BY digest",

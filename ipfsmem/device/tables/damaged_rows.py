@@ -1,6 +1,7 @@
-"""Rows that the disk changed into something else than rows of their kind, in the tables of what was seen, sent or counted.
+"""Rows with values that no program wrote, as a damaged disk makes them, in the tables of what was seen, sent or counted.
 
-Nothing of what a person wrote stands there: without such a row more is read, sent or counted again, and with it a sync fails.
+These tables contain no text of the user: without such a row something is read, sent or counted again, but with it a sync
+fails.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def tables(db: Connection) -> set[str]:
 
 
 def forget(db: Connection, tables: Iterable[str]) -> None:
-    """Forget such rows of these tables (inside a transaction). A part of the state keeps its row, and gets its size back."""
+    """Delete such rows of these tables (inside a transaction). A row of `nodes` is kept, and its size corrected."""
     _define(db)
     for table in tables:
         do = (

@@ -23,7 +23,7 @@ class HeadRow(msgspec.Struct, frozen=True):
 
 
 def put(db: Connection, row: HeadRow, prev: Iterable[str]) -> None:
-    """Know a head from now on (inside a transaction). `prev`: digests (hex) of the commits that its commit names as its past."""
+    """Add a head (inside a transaction). `prev`: digests (hex) of the commits that its commit names as its past."""
     db.execute(
         f"INSERT OR REPLACE INTO heads ({_COLUMNS}, prev) VALUES (?,?,?,?,?,?)",  # noqa: S608
         (row.root, row.device, row.number, row.digest, row.seen, bytes.fromhex("".join(prev))),
@@ -37,7 +37,7 @@ def get(db: Connection, root: str) -> HeadRow | None:
 
 
 def newest_first(db: Connection) -> list[HeadRow]:
-    """All known heads, those first that were seen last."""
+    """All known heads, the last seen first."""
     rows = db.execute(f"SELECT {_COLUMNS} FROM heads ORDER BY seen DESC, c DESC").fetchall()  # noqa: S608
     return [HeadRow(*row) for row in rows]
 
@@ -58,7 +58,7 @@ def last_number(db: Connection, device: str) -> int:
 
 
 def any_known(db: Connection) -> bool:
-    """Whether anything was joined or published yet."""
+    """Whether any head was joined or published yet."""
     return db.execute("SELECT 1 FROM heads LIMIT 1").fetchone() is not None
 
 
@@ -69,5 +69,5 @@ def past(db: Connection) -> set[str]:
 
 
 def forget(db: Connection, roots: Iterable[str]) -> None:
-    """Know these heads no more (inside a transaction)."""
+    """Forget these heads (inside a transaction)."""
     db.executemany("DELETE FROM heads WHERE root=?", [(root,) for root in roots])

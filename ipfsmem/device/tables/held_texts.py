@@ -1,6 +1,6 @@
 """The tables `others` and `kept`: texts of others that were here, and own texts that others replaced (format section 5.2).
 
-Rows are found by keyed hashes (`device.others_texts`), so the disk alone says nothing of texts or names.
+Rows are found by keyed hashes (`device.texts_of_others`), so the disk alone reveals no texts or names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ipfsmem.device.connection import Connection
 
 
 def note_others(db: Connection, rows: Iterable[tuple[bytes, str]]) -> None:
-    """Remember texts of others: (mark of the text's hash, whose it is); the first word counts (inside a transaction)."""
+    """Remember texts of others: (keyed hash of the text, whose it is). The first row of a text stays (inside a transaction)."""
     db.executemany("INSERT OR IGNORE INTO others (mark, of) VALUES (?,?)", rows)
 
 
@@ -21,18 +21,18 @@ def forget_others(db: Connection) -> None:
 
 
 def whose(db: Connection, mark: bytes) -> str | None:
-    """Whose text this was; None for one that nobody else's was."""
+    """Whose text this is; None for one that others never wrote."""
     row = db.execute("SELECT of FROM others WHERE mark=?", (mark,)).fetchone()
     return str(row[0]) if row is not None else None
 
 
 def any_others(db: Connection) -> bool:
-    """Whether texts of others were here: none were in the memory of one person."""
+    """Whether texts of others were ever here; not in the memory of one person."""
     return db.execute("SELECT 1 FROM others LIMIT 1").fetchone() is not None
 
 
 def keep(db: Connection, mark: bytes, row: bytes) -> None:
-    """Keep an own text of a memory, sealed, by the mark of the memory's name (inside a transaction)."""
+    """Keep an own text of a memory, sealed, by the keyed hash of the memory's name (inside a transaction)."""
     db.execute("INSERT OR REPLACE INTO kept (mark, row) VALUES (?,?)", (mark, row))
 
 
@@ -43,15 +43,15 @@ def kept(db: Connection, mark: bytes) -> bytes | None:
 
 
 def all_kept(db: Connection) -> list[bytes]:
-    """All of them."""
+    """All kept texts, sealed."""
     return [bytes(row) for (row,) in db.execute("SELECT row FROM kept")]
 
 
 def any_kept(db: Connection) -> bool:
-    """Whether there is any."""
+    """Whether any text is kept."""
     return db.execute("SELECT 1 FROM kept LIMIT 1").fetchone() is not None
 
 
-def let_go(db: Connection, mark: bytes) -> None:
-    """An own text stands there again, or the memory is gone (inside a transaction)."""
+def forget_kept(db: Connection, mark: bytes) -> None:
+    """Delete the kept text of a memory (inside a transaction)."""
     db.execute("DELETE FROM kept WHERE mark=?", (mark,))

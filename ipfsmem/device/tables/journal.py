@@ -1,6 +1,6 @@
-"""The table `journal`: what was written since the tree was, in the order of writing.
+"""The table `journal`: the changes since the last checkpoint, in the order of writing.
 
-A row is a value of `device.state`, sealed as the mode seals; what proves that none is missing stands in `meta`.
+`device.state` encodes the rows, and the mode's codec seals them; `meta` has the hash that proves that none is missing.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from ipfsmem.device.connection import Connection, blob, damaged, not_found_again
 
 
 def append(db: Connection, row: bytes, after: int) -> int:
-    """Add a row (inside a transaction); its number, greater than `after`, which was the last one.
+    """Add a row (inside a transaction). Returns its number, which is greater than `after`, that of the last row.
 
-    Raises StorageError when it is not found again, which happens in a damaged file.
+    StorageError when it cannot be read back, which happens in a damaged file.
     """
     seq = int(db.execute("INSERT INTO journal (row) VALUES (?)", (row,)).lastrowid or 0)
     found = db.execute("SELECT row FROM journal WHERE seq=?", (seq,)).fetchone()
@@ -23,11 +23,11 @@ def append(db: Connection, row: bytes, after: int) -> int:
 
 
 def rows(db: Connection) -> Iterator[tuple[int, bytes]]:
-    """Number and content of each row, in order. Raises StorageError at one that holds no bytes any more."""
+    """Number and content of each row, in order. StorageError at a damaged one."""
     for seq, stored in db.execute("SELECT seq, row FROM journal ORDER BY seq"):
         row = blob(stored)
         if row is None:
-            raise damaged(db.path, f"journal row {seq} is no longer one")
+            raise damaged(db.path, f"journal row {seq} has a value of the wrong type")
         yield seq, row
 
 
@@ -38,5 +38,5 @@ def last_number(db: Connection) -> int:
 
 
 def clear(db: Connection) -> None:
-    """All of it is in the tree now (inside a transaction)."""
+    """Delete all rows (inside a transaction)."""
     db.execute("DELETE FROM journal")

@@ -1,4 +1,4 @@
-"""The table `marks`: of each device the newest commit that was seen, its high-water mark (format section 5)."""
+"""The table `marks`: the newest commit of each device that was seen, its high-water mark (format section 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table `nodes`: the parts of the state's tree as it was written last, by the prefix of the names below each."""
+"""The table `nodes`: the nodes of the state's tree at the last checkpoint, by the prefix of the names below each."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _COLUMNS = "prefix, hash, file, size"
 
 
 class NodeRow(msgspec.Struct, frozen=True):
-    """A part of the tree. `hash`: SHA-256 of its JSON, which the part above it names; `file`: SHA-256 of what is stored, sealed
-    or not, which is a block; `size`: its bytes."""
+    """A node of the tree. `hash`: SHA-256 of its JSON, by which its parent names it; `file`: SHA-256 of the block in which it is
+    stored, sealed or not; `size`: bytes of that block."""
 
     prefix: str
     hash: bytes
@@ -22,46 +22,46 @@ class NodeRow(msgspec.Struct, frozen=True):
 
 
 def get(db: Connection, prefix: str) -> NodeRow | None:
-    """The part at a prefix ("" for the top). In a damaged file its values may be of any type: check before use."""
+    """The node at a prefix ("" for the top), None without one. In a damaged file its values may have any type."""
     row = db.execute(f"SELECT {_COLUMNS} FROM nodes WHERE prefix=?", (prefix,)).fetchone()  # noqa: S608
     return NodeRow(*row) if row is not None else None
 
 
 def get_many(db: Connection, prefixes: Iterable[str]) -> list[NodeRow]:
-    """The parts at these prefixes, as far as there are any. Raises StorageError for a row that is none any more."""
+    """The nodes at those of these prefixes that have one. StorageError for a damaged row."""
     found = [
         NodeRow(*row)
         for row in db.rows_where(f"SELECT {_COLUMNS} FROM nodes WHERE prefix IN ({{}})", prefixes)  # noqa: S608
     ]
     for row in found:
         if not isinstance(row.file, bytes) or len(row.file) != 32 or not isinstance(row.size, int):
-            raise damaged(db.path, f"the row of the part {row.prefix or 'top'} is none")
+            raise damaged(db.path, f"the row of the node {row.prefix or 'top'} has a value of the wrong type")
     return found
 
 
 def prefixes(db: Connection) -> set[str]:
-    """The prefixes of all parts."""
+    """The prefixes of all nodes."""
     return {prefix for (prefix,) in db.execute("SELECT prefix FROM nodes")}
 
 
 def files(db: Connection) -> list[bytes]:
-    """The blocks in which all parts are stored."""
+    """SHA-256 of the block of each node."""
     return [bytes(file) for (file,) in db.execute("SELECT file FROM nodes")]
 
 
 def any_known(db: Connection) -> bool:
-    """Whether a tree was written yet."""
+    """Whether there is any node."""
     return db.execute("SELECT 1 FROM nodes LIMIT 1").fetchone() is not None
 
 
 def count(db: Connection) -> int:
-    """How many parts there are."""
+    """How many nodes there are."""
     return int(db.execute("SELECT count(*) FROM nodes").fetchone()[0])
 
 
 def put(db: Connection, rows: Iterable[NodeRow]) -> NodeRow | None:
-    """Keep these parts (inside a transaction). The first that is not found again as it was put, which a damaged file does,
-    or None: then the transaction must not end well."""
+    """Set these nodes (inside a transaction). Returns None, or in a damaged file the first that cannot be read back: then the
+    transaction must fail."""
     kept = [msgspec.structs.astuple(row) for row in rows]
     db.executemany(f"INSERT OR REPLACE INTO nodes ({_COLUMNS}) VALUES (?,?,?,?)", kept)  # noqa: S608
     find = db.own_cursor()
@@ -73,5 +73,5 @@ def put(db: Connection, rows: Iterable[NodeRow]) -> NodeRow | None:
 
 
 def forget(db: Connection, prefixes: Iterable[str]) -> None:
-    """There are no parts at these prefixes any more (inside a transaction)."""
+    """Delete the nodes at these prefixes (inside a transaction)."""
     db.executemany("DELETE FROM nodes WHERE prefix=?", [(prefix,) for prefix in prefixes])

@@ -1,6 +1,6 @@
-"""The table `objects`: the sealed (or plain) texts and segments that the state names, by SHA-256.
+"""The table `objects`: the texts and segments, sealed or plain, that the state names, by SHA-256.
 
-Derived from the state: `device.root_folders` counts, and once a day a publish counts anew.
+Derived from the state: `device.root_folders` counts them, and once a day a publish counts them again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _COLUMNS = "digest, size, refs, held"
 
 
 class ObjectRow(msgspec.Struct, frozen=True):
-    """An object: its size in bytes, how many values name it, and whether it stands in `o/` (then its block was here)."""
+    """An object: its size in bytes, how many values name it, and whether it is in `o/` (then its block was here)."""
 
     digest: bytes
     size: int
@@ -32,7 +32,7 @@ def get_many(db: Connection, digests: Iterable[bytes]) -> dict[bytes, ObjectRow]
 
 
 def known_among(db: Connection, digests: Iterable[bytes]) -> set[bytes]:
-    """Those of these digests that are objects; a damaged row may add one that was not asked for."""
+    """Those of these digests that are objects; a damaged row may add another one."""
     return {digest for (digest,) in db.rows_where("SELECT digest FROM objects WHERE digest IN ({})", digests)}
 
 
@@ -42,12 +42,12 @@ def digests(db: Connection) -> list[bytes]:
 
 
 def counts(db: Connection) -> dict[bytes, int]:
-    """How often each is named, as the rows say; what a damaged row holds instead of a digest is among them."""
+    """How often each is named, by the rows. In a damaged file a key may be no digest."""
     return dict(db.execute("SELECT digest, refs FROM objects").fetchall())
 
 
 def put(db: Connection, rows: Iterable[ObjectRow]) -> None:
-    """Keep these rows in the place of those before (inside a transaction)."""
+    """Set these rows (inside a transaction)."""
     db.executemany(
         f"INSERT OR REPLACE INTO objects ({_COLUMNS}) VALUES (?,?,?,?)",  # noqa: S608
         [(row.digest, row.size, row.refs, int(row.held)) for row in rows],
@@ -55,19 +55,19 @@ def put(db: Connection, rows: Iterable[ObjectRow]) -> None:
 
 
 def forget(db: Connection, digests: Iterable[bytes]) -> None:
-    """The state names these no more (inside a transaction)."""
+    """Delete the rows of these objects (inside a transaction)."""
     db.executemany("DELETE FROM objects WHERE digest=?", [(digest,) for digest in digests])
 
 
 def hold(db: Connection, sizes: Iterable[tuple[bytes, int]]) -> None:
-    """These stand in `o/` from now on: digest, and the size of the block (inside a transaction)."""
+    """Note that these objects are in `o/`: digest, and the size of the block (inside a transaction)."""
     db.executemany(
         "UPDATE objects SET held=1, size=? WHERE digest=?", [(size, digest) for digest, size in sizes]
     )
 
 
 def let_go(db: Connection, digests: Iterable[bytes]) -> list[bytes]:
-    """Take these out of `o/` (inside a transaction); those that stood there."""
+    """Note that these are not in `o/` (inside a transaction). Returns those that were."""
     rows = db.rows_where("SELECT digest FROM objects WHERE held = 1 AND digest IN ({})", digests)
     gone = [bytes(digest) for (digest,) in rows]
     db.executemany("UPDATE objects SET held=0 WHERE digest=?", [(digest,) for digest in gone])
@@ -75,7 +75,7 @@ def let_go(db: Connection, digests: Iterable[bytes]) -> list[bytes]:
 
 
 def held_between(db: Connection, first: bytes, last: bytes) -> Iterator[tuple[bytes, int]]:
-    """Digest and size of what stands in `o/` from `first` to `last`, by digest."""
+    """Digest and size of the objects in `o/` from `first` to `last`, sorted."""
     rows = db.execute(
         "SELECT digest, size FROM objects WHERE digest BETWEEN ? AND ? AND held=1 ORDER BY digest",
         (first, last),
@@ -85,12 +85,12 @@ def held_between(db: Connection, first: bytes, last: bytes) -> Iterator[tuple[by
 
 
 def not_held(db: Connection) -> set[bytes]:
-    """Digests of the objects that stand in no root of ours."""
+    """Digests of the objects that are not in `o/`."""
     return {bytes(digest) for (digest,) in db.execute("SELECT digest FROM objects WHERE held=0")}
 
 
 def came(db: Connection) -> list[bytes]:
-    """Objects that stand in no root of ours, of which a block has come since."""
+    """Objects that are not in `o/` and whose block is here by now."""
     rows = db.execute(
         "SELECT digest FROM objects WHERE held = 0 AND EXISTS (SELECT 1 FROM blocks WHERE blocks.digest = objects.digest)"
     )
@@ -98,7 +98,7 @@ def came(db: Connection) -> list[bytes]:
 
 
 def without_block(db: Connection) -> list[bytes]:
-    """Objects of which no block is here, sorted."""
+    """Objects whose block is not here, sorted."""
     rows = db.execute("SELECT digest FROM objects WHERE digest NOT IN (SELECT digest FROM blocks)")
     return sorted(bytes(digest) for (digest,) in rows)
 

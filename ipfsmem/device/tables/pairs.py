@@ -1,6 +1,6 @@
 """The table `pairs`: every pair (n, r) that this device drew for a commit, by the id under which it drew it.
 
-A head that shows a pair of this device which stands in no row comes from another copy of it (format section 5).
+A head with a pair of this device that is in no row comes from a copy of this device (format section 5).
 """
 
 from __future__ import annotations

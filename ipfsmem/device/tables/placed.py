@@ -10,8 +10,8 @@ _COLUMNS = "provider, root, answered, handle, at"
 
 
 class PlacedRow(msgspec.Struct, frozen=True):
-    """A root at a provider. `answered` is the root as the provider calls it (another one, where it lays files out in its own
-    way), `handle` what it gave to unpin by ("" for none), `at` when it was placed (milliseconds since 1970 UTC)."""
+    """A root at a provider. `answered`: the root by which the provider knows it, which differs where the provider makes its own
+    layout; `handle`: what unpins it, "" for none; `at`: when it was placed (milliseconds since 1970 UTC)."""
 
     provider: str
     root: str
@@ -29,7 +29,7 @@ def put(db: Connection, row: PlacedRow) -> None:
 
 
 def get(db: Connection, provider: str, root: str) -> PlacedRow | None:
-    """Where this root was placed at a provider."""
+    """The row of a root at a provider, None without one."""
     row = db.execute(
         f"SELECT {_COLUMNS} FROM placed WHERE provider=? AND root=?",  # noqa: S608
         (provider, root),
@@ -38,7 +38,7 @@ def get(db: Connection, provider: str, root: str) -> PlacedRow | None:
 
 
 def under_either_name(db: Connection, provider: str, root: str) -> PlacedRow | None:
-    """The same, where the root may also be the one that the provider answered."""
+    """As `get`, where `root` may also be the one that the provider answered."""
     row = db.execute(
         f"SELECT {_COLUMNS} FROM placed WHERE provider=? AND (root=? OR answered=?)",  # noqa: S608
         (provider, root, root),
@@ -53,7 +53,7 @@ def at_provider(db: Connection, provider: str) -> list[PlacedRow]:
 
 
 def newest_at(db: Connection, provider: str, most: int) -> list[PlacedRow]:
-    """What was placed at a provider last, the newest first, at most so many."""
+    """The `most` newest rows of a provider, newest first."""
     rows = db.execute(
         f"SELECT {_COLUMNS} FROM placed WHERE provider=? ORDER BY at DESC LIMIT ?",  # noqa: S608
         (provider, most),
@@ -77,5 +77,5 @@ def all_answered(db: Connection) -> set[str]:
 
 
 def forget(db: Connection, provider: str, answered: str) -> None:
-    """It stands there no more (inside a transaction)."""
+    """Forget a root at a provider (inside a transaction)."""
     db.execute("DELETE FROM placed WHERE provider=? AND answered=?", (provider, answered))

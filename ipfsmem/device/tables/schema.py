@@ -1,8 +1,8 @@
 """The tables themselves, the version of a file that has them, and the steps that bring an older one up to date.
 
-The version stands in SQLite's own header (`PRAGMA user_version`); 0 is a file without tables. A new file is made as the
-first version was and goes the same steps as an old one, so there is no second description of the tables that could differ.
-All steps that a file lacks are one transaction: a process that is killed in it leaves the file as it was.
+The version is in SQLite's own header (`PRAGMA user_version`); 0 is a file without tables. A new file is made as one of the first
+version, and then takes the same steps as an old one, so there is no second description of the tables that could differ.
+All missing steps are one transaction: a process that is killed in it leaves the file as it was.
 
 To change a table: add a step at the end of `STEPS`, make a fixture of the version before it with
 `python -m tests.support.schema_fixture` (before the change), and never change an earlier step.
@@ -16,7 +16,7 @@ from typing import Final
 from ipfsmem.device.connection import Connection
 from ipfsmem.errors import ConfigError
 
-#: Changes the tables of one version to those of the next (inside a transaction). It keeps every row that means anything.
+#: Changes the tables of one version to those of the next (inside a transaction), without losing information.
 Step = Callable[[Connection], None]
 
 #: The oldest version that is brought up to date; no release wrote an older one.
@@ -92,8 +92,7 @@ def check(db: Connection, known: int = VERSION) -> int:
 def bring_up_to_date(db: Connection, steps: Sequence[Step] = STEPS) -> None:
     """Make the tables, or change those of an older version to today's (inside a transaction).
 
-    Another process may have done so while this one waited for the lock; then nothing is left to do. Raises ConfigError when
-    that was a newer program.
+    Does nothing when another process did it while this one waited for the lock. ConfigError when that was a newer program.
     """
     found = check(db, FIRST + len(steps))
     if not found:

@@ -1,4 +1,4 @@
-"""The table `unscanned`: which entries this device wrote that nobody looked at for secrets yet.
+"""The table `unscanned`: entries that this device wrote and that were not searched for secrets yet.
 
 A row is a sealed list of names: see `device.writing`.
 """
@@ -11,7 +11,7 @@ from ipfsmem.device.connection import Connection
 
 
 def add(db: Connection, names: bytes) -> None:
-    """Note entries (inside a transaction)."""
+    """Add a sealed list of names (inside a transaction)."""
     db.execute("INSERT INTO unscanned (names) VALUES (?)", (names,))
 
 
@@ -21,5 +21,5 @@ def rows(db: Connection) -> Iterator[tuple[int, bytes]]:
 
 
 def forget(db: Connection, numbers: Iterable[int]) -> None:
-    """These were looked at (inside a transaction)."""
+    """Delete these rows (inside a transaction)."""
     db.executemany("DELETE FROM unscanned WHERE seq=?", [(number,) for number in numbers])

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from ipfsmem.device.held_folder import LinkError
+from ipfsmem.device.directory_handle import LinkError
 from ipfsmem.device.shared_folder import Folder, NewFile
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem_providers.packs.blocking_work import heartbeat

@@ -16,7 +16,7 @@ def _scanned(memory: Memory) -> set[str]:
 
 
 def _crowded(memory: Memory) -> set[str]:
-    found = dict(memory.replica.store.crowded())
+    found = dict(memory.replica.store.entries_with_siblings())
     assert all(len(entry) > 1 for entry in found.values())
     return set(found)
 

@@ -15,7 +15,7 @@ import pytest
 from ipfsmem import file_durability
 from ipfsmem.device import atomic_files, lock
 from ipfsmem.device.database import Database
-from ipfsmem.device.held_folder import open_directory
+from ipfsmem.device.directory_handle import open_directory
 from ipfsmem.device.lock import file_lock, file_lock_async
 from ipfsmem.device.tables import reports
 from ipfsmem.device.tables.reports import ReportRow

@@ -18,14 +18,14 @@ from ipfsmem.content.tree import Known, build_tree
 from ipfsmem.device.database import Database
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.root_folders import (
+    add_arrived_objects,
     change_objects,
-    hold_what_came,
     let_go,
     objects_folder,
     objects_not_here,
     state_folder,
 )
-from ipfsmem.device.state import located
+from ipfsmem.device.state import locations
 from ipfsmem.device.writing import writing
 from tests.unit.device.replica_lab import make, reopen
 
@@ -157,7 +157,9 @@ def test_folders_of_a_memory(mode: str, seed: int) -> None:
                 assert (made[0], made[1]) == (wanted.cid.encode(), wanted.tsize)
                 for cid, data in wanted.blocks:
                     assert replica.db.block(cid.digest) == data
-                found = {loc.sha: loc.size for _, entry in replica.store.entries() for loc in located(entry)}
+                found = {
+                    loc.sha: loc.size for _, entry in replica.store.entries() for loc in locations(entry)
+                }
                 objects = objects_folder(replica.db)
                 if not found:
                     assert objects is None
@@ -196,7 +198,7 @@ def test_a_made_up_location_neither_pushes_an_object_out_of_its_name_nor_hides_i
             assert objects_not_here(db) == {lie, good}
             assert objects_folder(db) is None
             db.add_blocks([(good, b"real")])
-            assert hold_what_came(db) and not hold_what_came(db)
+            assert add_arrived_objects(db) and not add_arrived_objects(db)
             assert objects_not_here(db) == {lie}
             assert objects_folder(db) == wanted, "with the size of what is here, whatever a location says"
             change_objects(db, {lie: (4, -1)})

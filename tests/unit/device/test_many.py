@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.device.bulk import all_hold, blocks_here, no_collection, read_blocks
+from ipfsmem.device.bulk import blocks_here, first_failing, no_collection, read_blocks
 from ipfsmem.device.database import Database
 from ipfsmem.device.root_folders import change_objects, objects_folder
 
@@ -35,13 +35,13 @@ def test_every_item_is_tested_whatever_their_number(count: int) -> None:
             seen.append(item)
         return True
 
-    assert all_hold(test, range(count)) is None
+    assert first_failing(test, range(count)) is None
     assert sorted(seen) == list(range(count))
 
 
 @pytest.mark.parametrize("wrong", [0, 255, 256, 4_999])
 def test_one_failure_among_many_is_found(wrong: int) -> None:
-    assert all_hold(lambda item: item != wrong, range(5_000)) == wrong
+    assert first_failing(lambda item: item != wrong, range(5_000)) == wrong
 
 
 def test_an_error_in_a_thread_comes_out() -> None:
@@ -51,7 +51,7 @@ def test_an_error_in_a_thread_comes_out() -> None:
         return True
 
     with pytest.raises(ValueError, match="broken"):
-        all_hold(test, range(5_000))
+        first_failing(test, range(5_000))
 
 
 def test_collection_comes_back_also_after_an_error_and_nested() -> None:

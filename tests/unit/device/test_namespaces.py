@@ -76,10 +76,10 @@ def test_u4_two_namespaces_never_share_a_vault(tmp_path: Path) -> None:
     asyncio.run(first.sync())
     words = RootKeys.from_recovery(from_words(" ".join(first.recovery_words or ())))
     label = Unlock(WALLET.signer, "default")
-    with pytest.raises(ConfigError, match="alex on this device is that vault already"):
+    with pytest.raises(ConfigError, match="alex on this device has that vault already"):
         make(tmp_path / "a", "bob", stick, unlock=label)
     for key in (label, words):
-        with pytest.raises(ConfigError, match="alex on this device is that vault already"):
+        with pytest.raises(ConfigError, match="alex on this device has that vault already"):
             asyncio.run(
                 Memory.recover("bob", provider=str(stick), unlock=key, passphrase=False, home=tmp_path / "a")
             )

@@ -85,7 +85,7 @@ def test_a_copied_local_memory_goes_on_under_another_id(tmp_path: Path) -> None:
     """Without a vault nobody has seen the id, so the copy takes a new one at once and says nothing."""
     replica = make(tmp_path / "n")
     old = replica.device.id
-    assert not replica.moved()
+    assert not replica.was_moved()
     replica = reopen(replica)
     assert replica.device.id == old
     replica.close()

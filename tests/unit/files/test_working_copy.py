@@ -586,7 +586,7 @@ def test_a_disk_that_is_full_delays_files_and_loses_nothing(
 ) -> None:
     import errno
 
-    from ipfsmem.device.held_folder import Directory
+    from ipfsmem.device.directory_handle import Directory
 
     lab.memory.write_text("a", b"a\n")
 
@@ -606,9 +606,9 @@ def test_a_disk_that_is_full_delays_files_and_loses_nothing(
 
 
 def test_systems_that_cannot_exchange_names(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ipfsmem.device import held_folder
+    from ipfsmem.device import directory_handle
 
-    monkeypatch.setattr(held_folder, "_renamer", lambda: None)
+    monkeypatch.setattr(directory_handle, "_renamer", lambda: None)
     test_a_whole_file_written_over_a_text_that_its_writer_had_not_read(lab)
     test_lines_written_through_a_handle_that_was_open_are_kept(lab)
 
@@ -651,10 +651,10 @@ def test_two_processes_on_one_memory(lab: Lab) -> None:
 def test_files_that_appear_while_very_many_are_written_are_taken_in(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, exchanges: bool
 ) -> None:
-    from ipfsmem.device import held_folder
+    from ipfsmem.device import directory_handle
 
     if not exchanges:
-        monkeypatch.setattr(held_folder, "_renamer", lambda: None)
+        monkeypatch.setattr(directory_handle, "_renamer", lambda: None)
     folder: Any = lab.copy.folder
     real = folder.stage
     struck: list[str] = []
@@ -680,7 +680,7 @@ def test_files_that_appear_while_very_many_are_written_are_taken_in(
 
 
 def test_a_rename_never_overwrites(tmp_path: Path) -> None:
-    from ipfsmem.device.held_folder import open_directory
+    from ipfsmem.device.directory_handle import open_directory
 
     one, other = tmp_path / "one", tmp_path / "other"
     one.write_bytes(b"one")

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.device import held_folder
-from ipfsmem.device.held_folder import Directory
+from ipfsmem.device import directory_handle
+from ipfsmem.device.directory_handle import Directory
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import KeyNameError, NotFoundError, StorageError, UsageError
 from ipfsmem.files.surroundings import git_head, remarks
@@ -336,7 +336,7 @@ def test_s7_a_folder_swapped_for_a_link_between_look_and_write(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, descriptors: bool
 ) -> None:
     """Finding S7: what is done is done in the folder that was looked at. Windows has no descriptors of folders."""
-    monkeypatch.setattr(held_folder, "_BY_DESCRIPTOR", descriptors)
+    monkeypatch.setattr(directory_handle, "_BY_DESCRIPTOR", descriptors)
     victim = tmp_path / "victim"
     victim.mkdir()
     (victim / "role.md").write_bytes(b"somebody's\n")
@@ -363,8 +363,8 @@ def test_u17_where_folders_have_no_descriptors_everything_works_by_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Finding U17: Windows has neither descriptors of folders nor renames that exchange."""
-    monkeypatch.setattr(held_folder, "_BY_DESCRIPTOR", False)
-    monkeypatch.setattr(held_folder, "_RENAME_KEEPS", True)
+    monkeypatch.setattr(directory_handle, "_BY_DESCRIPTOR", False)
+    monkeypatch.setattr(directory_handle, "_RENAME_KEEPS", True)
     real = os.rename
 
     def rename(old: str, new: str) -> None:

@@ -230,7 +230,7 @@ def test_in_plain_mode_other_rules_look_at_everything_again(
         sync(memory)
         assert looked == ["some text"]
         # What has the name of a rule's source is another one now.
-        monkeypatch.setattr("ipfsmem.memories.secret_check.code_mark", lambda *modules: b"other rules")
+        monkeypatch.setattr("ipfsmem.memories.secret_check.source_hash", lambda *modules: b"other rules")
         found.append(secrets.SecretFinding(1, 0, 3, "something new"))
         looked.clear()
         memory.write("newer", "more text")
@@ -248,12 +248,12 @@ def test_in_plain_mode_other_rules_look_at_everything_again(
 
 def test_the_mark_of_code_is_that_of_its_source() -> None:
     from ipfsmem import wordlist
-    from ipfsmem.device.derived import code_mark
+    from ipfsmem.device.source_hash import source_hash
 
-    assert code_mark(secrets) == code_mark(secrets) != code_mark(wordlist)
-    assert code_mark(secrets, wordlist) != code_mark(wordlist, secrets)
+    assert source_hash(secrets) == source_hash(secrets) != source_hash(wordlist)
+    assert source_hash(secrets, wordlist) != source_hash(wordlist, secrets)
     module = ModuleType("no_source")
-    assert len(code_mark(module)) == 16
+    assert len(source_hash(module)) == 16
 
 
 @pytest.mark.parametrize("mode", ["ipfs", "encrypted-ipfs"])

@@ -13,7 +13,7 @@ from ipfsmem_providers.directory.files import FolderShelf
 from ipfsmem_providers.packs.pins import MAX_FILES, PIN_LIST, Pins
 
 from ipfsmem.content.cid import CID, raw_cid
-from ipfsmem.device.held_folder import Directory
+from ipfsmem.device.directory_handle import Directory
 from ipfsmem.errors import ProviderRefused
 
 NAME = "ipfsmem-0123456789abcdef"

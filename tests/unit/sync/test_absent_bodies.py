@@ -76,7 +76,7 @@ def test_what_comes_back_is_taken_at_once_however_much_it_is(
         a.write(f"memory{n}", f"text {n}")
     lab.sync(a)
     with a.replica.reading():
-        texts = [raw_cid(digest) for digest in a.replica.store.located()]
+        texts = [raw_cid(digest) for digest in a.replica.store.object_digests()]
     away = {cid: lab.cloud.blocks.pop(cid) for cid in texts}
     assert len(away) == 40
     for _ in range(3):
@@ -95,7 +95,7 @@ def test_who_names_what_begins_with_the_same_digits_hides_no_text(lab: Lab, befo
     a.write("k", "the honest text")
     lab.sync(a)
     with a.replica.reading():
-        texts = [raw_cid(digest) for digest in a.replica.store.located()]
+        texts = [raw_cid(digest) for digest in a.replica.store.object_digests()]
     lies = [cid.digest[:20] + bytes([n]) * 12 for cid in texts for n in (0, 255)]
     away = {cid: lab.cloud.blocks.pop(cid) for cid in texts}
     if not before:
@@ -140,7 +140,7 @@ def test_a_provider_that_is_down_keeps_no_text_from_being_asked_for(
         a.write("lost", "the honest text")
         lab.sync(a)
         with a.replica.reading():
-            texts = [raw_cid(digest) for digest in a.replica.store.located()]
+            texts = [raw_cid(digest) for digest in a.replica.store.object_digests()]
         away = {cid: lab.cloud.blocks.pop(cid) for cid in texts}
         lab.sync(b)
         name_what_never_was(m, 40)

@@ -86,7 +86,7 @@ def test_a_row_that_is_none_of_its_kind_ends_no_sync(lab: Lab, sql: str) -> None
     b.write("k1", "after it")
     assert lab.sync(b).published and not asyncio.run(b.maintenance.gc()).problems
     lab.settle(a, b)
-    counts = Counter(b.replica.store.located())
+    counts = Counter(b.replica.store.object_digests())
     assert dict(b.replica.db.connection.execute("SELECT digest, refs FROM objects")) == counts
     assert [digest for _, digest, _ in objects_held(b.replica.db)] == sorted(counts)
     assert all_texts(a) == all_texts(b) == all_texts(lab.restore("c")) == {*texts, "after it"} - {"text 1"}
@@ -160,7 +160,7 @@ def test_where_the_files_lay_may_be_changed(lab: Lab) -> None:
     b.close()
     b = lab.open("b")
     assert "not published yet" in all_texts(b)
-    assert lab.sync(b).new_identity and not b.replica.moved()
+    assert lab.sync(b).new_identity and not b.replica.was_moved()
     lab.settle(a, b)
     assert "not published yet" in all_texts(a) == all_texts(b)
 
@@ -189,7 +189,7 @@ def test_counts_of_objects_are_put_right_within_a_day(lab: Lab, refs: int) -> No
     lab.clock.advance(DAY)
     a.write("often", "at last")
     lab.settle(a, b)
-    counts = Counter(a.replica.store.located())
+    counts = Counter(a.replica.store.object_digests())
     assert dict(a.replica.db.connection.execute("SELECT digest, refs FROM objects")) == counts
     assert [digest for _, digest, _ in objects_held(a.replica.db)] == sorted(counts)
     assert a.status().root == b.status().root

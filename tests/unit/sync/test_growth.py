@@ -108,7 +108,7 @@ def test_l17_the_database_gives_room_back_a_little_at_a_time(tmp_path: Path) -> 
         last[0] = began
 
     db.transaction = transaction  # type: ignore[method-assign]
-    db.give_back()
+    db.shrink()
     assert (tmp_path / "state.db").stat().st_size < before / 10
     assert longest < 2.0
     assert db.connection.execute("PRAGMA freelist_count").fetchone() == (0,)

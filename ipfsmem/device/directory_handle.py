@@ -1,8 +1,8 @@
-"""A folder held open: what is done in it is done in that folder, wherever its path and links lead meanwhile.
+"""A folder that is held open: each operation is done in that folder, even when its path comes to lead elsewhere.
 
-Where the system can, a descriptor names the folder and every file in it is reached through that; elsewhere (Windows) it
-is the path, looked at for links just before. Names are single ones, never paths, and links are never followed. What
-renames can do on which system is answered here. OSErrors come out as they are; what files mean is not known here.
+Where the system can, the folder is a descriptor and each file is reached through it; elsewhere (Windows) it is its path,
+checked for links just before each operation. Names are single names, never paths, and links are never followed. The kinds of
+renames that each system offers are here too. OSErrors come out as they are; nothing here knows what files mean.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RENAME_KEEPS = os.name == "nt"
 _REPARSE = 0x400  # FILE_ATTRIBUTE_REPARSE_POINT: a link or junction of Windows
 
 
-#: Of the number of a file as many bits as a database holds; some systems have 128.
+#: The bits of an inode number that fit into a database; some systems have 128.
 INODE = (1 << 63) - 1
 
 
@@ -65,7 +65,7 @@ class Directory:
         return Directory(path, None, known)
 
     def make(self, name: str, mode: int = 0o700) -> Directory:
-        """`sub`, made when there is none."""
+        """A folder in this one, made when it is missing. Raises LinkError."""
         try:
             return self.sub(name)
         except FileNotFoundError:
@@ -74,29 +74,29 @@ class Directory:
             return self.sub(name)
 
     def again(self) -> Directory:
-        """The same folder, open once more."""
+        """The same folder, opened once more."""
         fd = None if self._fd is None else os.dup(self._fd)
         return Directory(self.path, fd, os.stat(self.path) if fd is None else os.fstat(fd))  # noqa: PTH116
 
     @contextlib.contextmanager
     def scan(self) -> Iterator[Iterator[os.DirEntry[str]]]:
-        """What stands in it."""
+        """Its entries."""
         if self._fd is None:
             self._check()
         with os.scandir(self.path if self._fd is None else self._fd) as entries:
             yield entries
 
     def names(self) -> set[str]:
-        """The names of all that stands in it."""
+        """The names of its entries."""
         with self.scan() as entries:
             return {entry.name for entry in entries}
 
     def lstat(self, name: str) -> os.stat_result:
-        """What stands under a name; of a link the link."""
+        """The status of a name, of a link that of the link itself."""
         return os.stat(self._name(name), dir_fd=self._fd, follow_symlinks=False)
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:
-        """A descriptor of a file; a link is refused, a pipe does not wait."""
+        """A descriptor of a file. A link is refused (LinkError or ELOOP), and opening a pipe does not wait."""
         where = self._name(name)
         if not _NOFOLLOW and not flags & os.O_EXCL:
             with contextlib.suppress(FileNotFoundError):
@@ -123,13 +123,13 @@ class Directory:
         )
 
     def replace(self, name: str, other: Directory, new: str) -> None:
-        """Rename a file, over whatever has the new name."""
+        """Rename a file, in place of whatever has the new name."""
         retry_while_held_open(
             lambda: os.replace(self._name(name), other._name(new), src_dir_fd=self._fd, dst_dir_fd=other._fd)
         )
 
     def rename_new(self, name: str, other: Directory, new: str) -> bool | None:
-        """Rename a file where nothing stands; False when something does. None where the system or disk cannot."""
+        """Rename a file to a free name; False when the name is taken, None where the system or disk cannot do this in one step."""
         if _RENAME_KEEPS:
             try:
                 os.rename(self._name(name), other._name(new))  # noqa: PTH104 - on Windows it never overwrites
@@ -144,14 +144,14 @@ class Directory:
         return None if error is None else True
 
     def exchange(self, name: str, other: Directory, new: str) -> bool:
-        """Exchange two files. False where the system or the disk cannot."""
+        """Exchange two files in one step. False where the system or disk cannot."""
         error = self._rename(name, other, new, _SWAP)
         if error:
             raise OSError(error, os.strerror(error), other._path(new))
         return error == 0
 
     def _rename(self, name: str, other: Directory, new: str, how: tuple[int, int]) -> int | None:
-        """The error number of such a rename, 0 when it was done, None where it cannot be done."""
+        """Rename with the flags `how`. Returns the error number, 0 for success, None where the system or disk cannot."""
         call = _renamer()
         if call is None or self._fd is None or other._fd is None:
             return None
@@ -161,7 +161,7 @@ class Directory:
         return None if error in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM) else error
 
     def sync(self) -> None:
-        """Make renames in it durable, where the system can."""
+        """Make renames in the folder durable, where the system can."""
         if self._fd is None:
             return
         try:
@@ -171,7 +171,7 @@ class Directory:
                 raise
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         fd, self._fd = self._fd, None
         if fd is not None:
             os.close(fd)
@@ -183,7 +183,7 @@ class Directory:
         return self._path(name)
 
     def _check(self) -> None:
-        """Without a descriptor: the path must still lead to the folder that was opened."""
+        """Raise LinkError when the path no longer leads to the folder that was opened (where there is no descriptor)."""
         known = os.stat(self.path)  # noqa: PTH116
         if (known.st_ino & INODE, known.st_dev) != (self.inode, self.device):
             raise LinkError(errno.ELOOP, "it is another folder now", self.path)
@@ -193,7 +193,7 @@ class Directory:
 
 
 def open_directory(path: str) -> Directory:
-    """The folder at a path that the user named: links on the way to it are followed. Raises OSError."""
+    """Open the folder at a path that the user chose; links on that path are followed. Raises OSError."""
     if _BY_DESCRIPTOR:
         fd = os.open(path, os.O_RDONLY | _DIRECTORY)
         return Directory(path, fd, os.fstat(fd))
@@ -207,13 +207,13 @@ def _is_link(known: os.stat_result) -> bool:
     return stat.S_ISLNK(known.st_mode) or bool(getattr(known, "st_file_attributes", 0) & _REPARSE)
 
 
-#: What the system's call for two names is asked to do: never to overwrite, or to exchange them. Linux, macOS.
+#: Flags of the system's rename call on (Linux, macOS): never overwrite, or exchange two files.
 _NEW, _SWAP = (1, 4), (2, 2)
 
 
 @lru_cache(maxsize=1)
 def _renamer() -> Callable[[int, bytes, int, bytes, tuple[int, int]], int] | None:
-    """The system's call that renames in ways that POSIX does not have, in one step."""
+    """The system's rename call with flags, None where it has none."""
     try:
         library = ctypes.CDLL(None, use_errno=True)
         if hasattr(library, "renameat2"):  # Linux

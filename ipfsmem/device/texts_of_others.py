@@ -1,8 +1,8 @@
-"""What this device must remember of texts of others, beside the state (format section 5.2).
+"""What this device remembers, beside the state, of texts that other persons wrote (format section 5.2).
 
-*Held*: each text of others, by a keyed hash of its hash, so that one that is written again stays theirs. A row stays when
-the text goes: an agent that was shown it may write it later. *Kept*: of a memory whose last own text others replaced, that
-own text; it goes on standing where agents look until there is an own one again. Nothing here says who is of which person.
+*Held*: a keyed hash of each text of others, so that a text which is written again still counts as theirs. The row stays when the
+text is deleted, as an agent that was shown it may write it later. *Kept*: when others replace the last own text of a memory,
+that own text; agents still see it until there is an own one again. Nothing here decides who belongs to which person.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import Entry, decode_entry, encode_entry
 from ipfsmem.causal.view import siblings
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.state import Store, located
+from ipfsmem.device.state import Store, locations
 from ipfsmem.device.tables import held_texts, meta
 
 
@@ -34,8 +34,8 @@ def note_others(replica: Replica, entries: Mapping[str, Entry]) -> None:
 
 
 def settle_persons(replica: Replica) -> None:
-    """After a ring was joined: where somebody whose values are here turned out to be of another person than was thought,
-    what is remembered is made anew (inside a transaction). Usually a look at a few ids.
+    """After a ring was joined: when a device turns out to belong to another person than before, make the rows anew (inside a
+    transaction). Usually this compares a few ids.
     """
     strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))
     stored = replica.db.get_meta(meta.STRANGERS)
@@ -49,8 +49,8 @@ def settle_persons(replica: Replica) -> None:
 
 
 def keep_own(replica: Replica, before: Mapping[str, Entry], after: Mapping[str, Entry]) -> None:
-    """Keep the last own text of each memory where only others' are left, and let it go where an own one stands again, or
-    the memory is gone (inside a transaction, beside the change itself).
+    """Keep the last own text of each memory that has only texts of others left, and drop it where there is an own text again
+    or the memory is deleted (inside the transaction of the change). `before`, `after`: the changed entries.
     """
     run, mine = replica.db.connection, replica.is_mine
     some = held_texts.any_kept(run)
@@ -60,7 +60,7 @@ def keep_own(replica: Replica, before: Mapping[str, Entry], after: Mapping[str, 
             continue
         known = mark(replica, hashlib.sha256(name.encode()).hexdigest())
         if any(own) or not entry or any(value.body is None for value in entry.values()):
-            held_texts.let_go(run, known)
+            held_texts.forget_kept(run, known)
             continue
         held = {dot: v for dot, v in before.get(name, {}).items() if is_own(dot, v.of, mine)}
         if last := siblings(held):
@@ -70,7 +70,7 @@ def keep_own(replica: Replica, before: Mapping[str, Entry], after: Mapping[str, 
 
 
 def with_kept(replica: Replica, name: str, entry: Entry) -> Entry:
-    """The entry, and where others replaced every own text in it the last own one, under its old dot."""
+    """The entry, with the kept own text under its old dot where others replaced every own one."""
     if not entry or any(is_own(dot, value.of, replica.is_mine) for dot, value in entry.items()):
         return entry
     known = mark(replica, hashlib.sha256(name.encode()).hexdigest())
@@ -78,26 +78,26 @@ def with_kept(replica: Replica, name: str, entry: Entry) -> Entry:
     return entry if row is None else entry | decode_entry(name, replica.codec.open_row(row))
 
 
-def kept_blocks(store: Store) -> set[bytes]:
+def blocks_of_kept_texts(store: Store) -> set[bytes]:
     """The digests of the blocks that hold kept texts."""
     return {
         bytes.fromhex(loc.sha)
         for row in held_texts.all_kept(store.db.connection)
-        for loc in located(decode_entry("kept", store.codec.open_row(row)))
+        for loc in locations(decode_entry("kept", store.codec.open_row(row)))
     }
 
 
-def known_of(replica: Replica, entry: Entry, body: str) -> str:
-    """Whose word a text with the hash `body` is, by what this device has held; "" when nobody else's.
+def author_of_text(replica: Replica, entry: Entry, body: str) -> str:
+    """Whose text it is that has the hash `body`, as far as this device has seen it; "" when it is nobody else's.
 
-    `entry` is where it will stand, with what this transaction has written there. Of equal bodies own wins.
+    `entry`: the entry that it is written to. When an own value has the same body too, it counts as own.
     """
     whose = held_texts.whose(replica.db.connection, mark(replica, body))
     return "" if whose is None or _own_has(replica, entry, body) else whose
 
 
 def any_others(replica: Replica) -> bool:
-    """Whether this device may hold texts of others: false in the usual memory, of one person."""
+    """Whether this device has held texts of others; not so in the usual memory, which belongs to one person."""
     return held_texts.any_others(replica.db.connection)
 
 
@@ -112,7 +112,7 @@ def entries_of_others(replica: Replica) -> Iterator[tuple[str, Entry]]:
 
 
 def _own_has(replica: Replica, entry: Entry, body: str) -> bool:
-    """Whether an own value somewhere has this body: looked for only where a text of others has it too."""
+    """Whether an own value has this body. Searches all entries, so it is called only when a text of others has it."""
     found = replica.store.holding(body.encode())
     return any(
         value.body == body and is_own(dot, value.of, replica.is_mine)
@@ -122,5 +122,5 @@ def _own_has(replica: Replica, entry: Entry, body: str) -> bool:
 
 
 def mark(replica: Replica, body: str) -> bytes:
-    """What stands in a row for a hash of 64 digits, so that the row tells nothing to who has this device's disk alone."""
+    """A keyed hash of a hash (64 hex digits), so that a row reveals nothing to a thief of this device's disk."""
     return hashlib.blake2b(bytes.fromhex(body), digest_size=16, key=replica.device.row_key).digest()

@@ -1,7 +1,7 @@
-"""A hash of the source of modules, to be kept beside what they made: other code, other mark.
+"""A hash of the source code of modules, to be stored beside cached results of theirs.
 
-So whatever is remembered is made again after an update that changes how it is made, without anybody's remembering to
-say so. It reads the modules' own files and nothing else.
+When an update changes that code, the hash differs and the results are made again, without a version number that somebody
+would have to raise. Reads the modules' own files and nothing else.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import ipfsmem
 
 
 @lru_cache(maxsize=16)
-def code_mark(*modules: ModuleType) -> bytes:
-    """The mark of these modules, 16 bytes. Where sources are not shipped it is the version's."""
+def source_hash(*modules: ModuleType) -> bytes:
+    """16 bytes that follow from the source of these modules; where sources are not shipped, from the package's version."""
     found = sha256()
     for module in modules:
         try:
