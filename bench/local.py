@@ -145,7 +145,6 @@ def writes(ctx: Context) -> None:
 def join(ctx: Context) -> None:
     """The pure join of two states of which each has changed one memory in a hundred; half of them are the same."""
     from ipfsmem.causal.state import (
-        BY_ROOT,
         EntryDifference,
         JoinResult,
         State,
@@ -154,6 +153,7 @@ def join(ctx: Context) -> None:
         location_chooser,
     )
     from ipfsmem.causal.value import LIVE, MAX_VALUES, Loc, Value
+    from ipfsmem.ring.authority import BY_ROOT
 
     def value(i: int) -> Value:
         return Value(

@@ -71,7 +71,7 @@ def _line(item: IndexItem) -> str:
         file = check_key(item.key) + ".md"
     else:
         split = split_conflict_name(item.file)
-        if split is None or split[0] != item.key:
+        if split is None or split.key != item.key:
             raise FormatError(f"not the name of a conflict copy of {item.key!a}: {item.file[:120]!a}")
         file = item.file
     name = _text(item.name) or item.key

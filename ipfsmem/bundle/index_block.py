@@ -18,7 +18,7 @@ from ipfsmem.bundle.index import SECTIONS, IndexItem, index_line
 from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name
 
 #: The key under which other programs' lines of MEMORY.md are a memory.
-INDEX_KEY = key_of_foreign_name(INDEX_FILE)[0]
+INDEX_KEY = key_of_foreign_name(INDEX_FILE).key
 
 _START = b"<!-- ipfsmem index %b%b: made anew at each change; write above or below -->\n"
 _END = b"<!-- ipfsmem index end -->\n"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from typing import NamedTuple
 
 from ipfsmem.errors import FormatError, KeyNameError
 
@@ -73,29 +74,43 @@ def conflict_file_name(key: str, body_hash: str) -> str:
     return name
 
 
-def split_conflict_name(name: str) -> tuple[str, str] | None:
-    """(key, first 8 hex digits of the body's hash) when `name` is that of a conflict copy."""
+class ConflictName(NamedTuple):
+    """The parts of a conflict copy's name: the key, and the first 8 hex digits of the body's SHA-256."""
+
+    key: str
+    digits: str
+
+
+class ForeignName(NamedTuple):
+    """The key that a file name from outside gets, and that name itself; None where it is `<key>.md`."""
+
+    key: str
+    origin: str | None
+
+
+def split_conflict_name(name: str) -> ConflictName | None:
+    """The parts of the name of a conflict copy, None for any other name."""
     match = _CONFLICT.fullmatch(name)
     if match is None or match[1] in RESERVED:
         return None
-    return match[1], match[2]
+    return ConflictName(match[1], match[2])
 
 
-def key_of_foreign_name(name: str) -> tuple[str, str | None]:
-    """Key for a file name found outside, and that name when the key's own file name differs from it.
+def key_of_foreign_name(name: str) -> ForeignName:
+    """The key for a file name found outside.
 
     The outcome depends on the name alone, never on what other names were met before it (format section 1.1).
     Raises FormatError when the name is not Unicode text.
     """
     if name.endswith(".md") and is_key(name[:-3]):
-        return name[:-3], None
+        return ForeignName(name[:-3], None)
     try:
         digest = hashlib.sha256(name.encode()).hexdigest()
     except UnicodeEncodeError:
         raise FormatError(f"a file name is not Unicode text: {_shown(name)}") from None
     stem = unicodedata.normalize("NFKC", name.removesuffix(".md")).lower()
     stem = _OTHER.sub("_", stem).lstrip("_-").rstrip("_")[:_CUT] or "x"
-    return f"{stem}-{digest[:8]}", name
+    return ForeignName(f"{stem}-{digest[:8]}", name)
 
 
 def _shown(s: str) -> str:

@@ -1,13 +1,13 @@
-"""How a device notices that its own state was restored or copied, and what it then takes along (format section 5,
-"A counter is never used twice"); how others notice that somebody's was.
+"""Copies of one device: how a device notices that its own state was restored or copied, what it then moves to a new id, and
+how other devices notice it (format section 5, "A counter is never used twice").
 
-Pure rules over counters, values and lines. Making the new key, signing the moved values anew and publishing are done
-elsewhere, and nothing is moved here that the other copy holds identically.
+Pure rules over counters, values and lines. The new key is made, and moved values are signed and published, elsewhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -42,11 +42,6 @@ def drew_pair(drawn: Mapping[int, str], seen_n: int, seen_r: str) -> bool:
     `drawn` holds every pair that it ever drew. False means that its state was restored or cloned.
     """
     return drawn.get(seen_n) == seen_r
-
-
-def last_common(drawn: Mapping[int, str], seen: Iterable[tuple[int, str]]) -> int:
-    """The n of the last pair that this device drew and the other copy is known to have had; 0 when none is known."""
-    return max((n for n, r in seen if drawn.get(n) == r), default=0)
 
 
 def equivocating_devices(mine: Mapping[str, Seen], theirs: Mapping[str, Seen]) -> list[str]:
@@ -112,17 +107,23 @@ def step_back(state: State, old: str, common: int, moves: ValuesToMove, new: str
     return State(ctx, entries)
 
 
-def adopt_fork(
-    mine: State, theirs: State, forked: Iterable[str], dev: str, my_person: IsMine
-) -> tuple[State, State, dict[str, list[Value]]]:
-    """Both states made joinable after copies of one device wrote under the same dots: (ours, theirs, beside).
+class AdoptedFork(NamedTuple):
+    """Our state and theirs as they can be joined, and by entry the values for which there was no room in ours."""
+
+    ours: State
+    theirs: State
+    without_room: dict[str, list[Value]]
+
+
+def adopt_fork(mine: State, theirs: State, forked: Iterable[str], dev: str, my_person: IsMine) -> AdoptedFork:
+    """Both states made joinable after copies of one device wrote different values under the same dots.
 
     Every value of a `forked` device that only one side holds leaves its dot, and stands in ours under a new dot of `dev`,
     the device that does this, unsigned; of whom it is not, by `my_person`, is said in `of`. Joined then, nothing of either
     copy is lost; a text may come twice, or come back once deleted. Without this a head that was held stays held for ever.
 
-    One that `dev` has under its own dots already is not written again. `beside` are those, by entry, for which there is no
-    room: `dev` is left with one dot that is free, for its person must be able to write there. They stand in neither state.
+    A value that `dev` has under its own dots already is not written again. One dot of `dev` in each entry stays free, for
+    its person must be able to write there: values beyond that are `without_room`, and stand in neither state.
     """
     devices = frozenset(forked)
     entries, others = dict(mine.entries), dict(theirs.entries)
@@ -154,7 +155,8 @@ def adopt_fork(
             name,
             {d: v for d, v in there.items() if d[:16] not in devices or _on_both_sides(d, ours, there)},
         )
-    return State({**mine.ctx, dev: n} if n else mine.ctx, entries), State(theirs.ctx, others), beside
+    ctx = {**mine.ctx, dev: n} if n else mine.ctx
+    return AdoptedFork(State(ctx, entries), State(theirs.ctx, others), beside)
 
 
 def _newest_first(value: Value) -> tuple[bool, str, str]:
@@ -174,7 +176,8 @@ def _on_one_side_only(entry: Entry, other: Entry, devices: frozenset[str]) -> li
 
 
 def unsigned_copies(name: str, values: list[tuple[str, Value]], my_person: IsMine) -> Iterable[Value]:
-    """These values as another device signs them: each body once, and of equal bodies the own one (format section 5.2)."""
+    """Copies of these values for another device to sign: each body once, and of equal bodies the one that is the reader's own
+    word (format section 5.2)."""
     made: dict[str | None, Value] = {}
     for dot, value in values:
         text = memory_name(name) is not None and value.body is not None

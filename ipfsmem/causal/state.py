@@ -8,7 +8,6 @@ which of two locations is right is asked of the caller.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -23,12 +22,10 @@ from ipfsmem.causal.value import (
     same_identity,
 )
 from ipfsmem.errors import FormatError, LimitError
+from ipfsmem.ring.authority import BY_ROOT, LetIn
 
 #: How far each device has counted, as far as we know: device id -> n.
 Ctx = dict[str, int]
-#: Who let a device in: how near to a root that is (`Authority.rank_of`), and the admins who did, where no root did.
-LetIn = tuple[int, str]
-BY_ROOT: Final[LetIn] = (0, "")
 #: Settles two values that are one write but differ in `loc` or `base`: (dot, mine, theirs) -> the one to keep.
 ChooseLocation = Callable[[str, Value, Value], Value]
 

@@ -2,14 +2,14 @@
 
 A small, fast codec for what this project meets (SHA-256 and identity; raw, dag-pb, dag-cbor, libp2p-key, CAR). It
 never hashes content to be checked (reader.py does) and never fetches. `multiformats` is asked only for bases that we do
-not speak, and for conversion at the edge.
+not speak.
 """
 
 from __future__ import annotations
 
 import base64
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ipfsmem.content.limits import IDENTITY_MAX
 from ipfsmem.errors import FormatError, LimitError
@@ -89,17 +89,6 @@ class CID(NamedTuple):
             return self.multihash[2:]
         _, offset = read_varint(self.multihash, 0)
         return self.multihash[read_varint(self.multihash, offset)[1] :]
-
-    def to_multiformats(self) -> Any:
-        """The same identifier as a `multiformats.CID`, for callers who work with that library."""
-        import multiformats
-
-        return multiformats.CID.decode(str(self))
-
-    @classmethod
-    def from_multiformats(cls, foreign: Any) -> CID:
-        """From a `multiformats.CID`. Raises FormatError when it is none of the kinds that we take."""
-        return decode_cid(bytes(foreign))
 
 
 def varint(value: int) -> bytes:

@@ -610,8 +610,8 @@ def name_of(file: str) -> tuple[str, str | None]:
         file.encode()
     except UnicodeEncodeError:
         raise FormatError("its name is not Unicode text") from None
-    split_index_file = split_conflict_name(file)
-    return (split_index_file[0], None) if split_index_file is not None else key_of_foreign_name(file)
+    copy = split_conflict_name(file)
+    return (copy.key, None) if copy is not None else key_of_foreign_name(file)
 
 
 def _key_in(row: FileRow | None, key: str) -> str:

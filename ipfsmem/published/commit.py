@@ -27,8 +27,14 @@ _is_tag = re.compile(r"[0-9a-f]{32}").fullmatch
 
 
 # Fields in the order of canonical JSON.
-class Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The JSON of a commit. `c` counts the device's commits; `ctx` holds a signed pair for each device seen."""
+class Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The JSON of a commit (format section 6).
+
+    `c` is its number among the commits of device `dev`, from 1; `ctx` holds a signed pair for each device whose writes
+    the state knows; `ek` is the id of the epoch key that seals it, "" in plain mode; `h` the device's clock value;
+    `prev` the digests of the commits that it was made upon, sorted; `ring` and `state` the SHA-256 of keyring.json and
+    of the state's top node, in hex; `vault` the vault tag in hex.
+    """
 
     c: int
     ctx: dict[str, Seen]
@@ -38,7 +44,7 @@ class Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prev: list[str]
     ring: str
     state: str
-    v: int
+    v: int = 1
     vault: str
 
 
@@ -64,43 +70,30 @@ class SignedCommit(msgspec.Struct, frozen=True):
         return (mine.state, mine.ctx, mine.ring, mine.ek) == (other.state, other.ctx, other.ring, other.ek)
 
 
-class _Plain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _PlainFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     k: str
     s: str
 
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _decoder = msgspec.json.Decoder(Commit)
-_plain_decoder = msgspec.json.Decoder(_Plain)
+_plain_decoder = msgspec.json.Decoder(_PlainFile)
 
 
-def make_commit(
-    signer: Signer25519,
-    *,
-    c: int,
-    ctx: dict[str, Seen],
-    dev: str,
-    ek: str,
-    h: str,
-    prev: Iterable[str],
-    ring: str,
-    state: str,
-    vault: str,
-) -> SignedCommit:
-    """Sign a commit. `prev` is sorted here."""
-    commit = Commit(c, ctx, dev, ek, h, sorted(prev), ring, state, 1, vault)
+def sign_commit(signer: Signer25519, commit: Commit) -> SignedCommit:
+    """The commit with its JSON, signed by the device that it names in `dev`, which is not checked here."""
     text = _encoder.encode(commit)
     return SignedCommit(commit, text, signer.sign(_DOMAIN + text))
 
 
 def seal_commit(signed: SignedCommit, sealer: Sealer) -> bytes:
     """The file `head.ipm`. Raises LimitError."""
-    return _small(sealer.seal(COMMIT, b"", signed.signature + signed.json))
+    return _within_limit(sealer.seal(COMMIT, b"", signed.signature + signed.json))
 
 
 def open_commit(data: bytes, sealers: Iterable[Sealer]) -> SignedCommit:
     """Open `head.ipm` by trial, newest epoch key first. Raises OpenError, FormatError, LimitError."""
-    _small(data)
+    _within_limit(data)
     for sealer in sealers:
         try:
             payload = sealer.open(COMMIT, b"", data)
@@ -117,12 +110,14 @@ def open_commit(data: bytes, sealers: Iterable[Sealer]) -> SignedCommit:
 
 def plain_commit(signed: SignedCommit) -> bytes:
     """The file `commit.json` of plain mode. Raises LimitError."""
-    return _small(_encoder.encode(_Plain(canonical.b64(signed.json), canonical.b64(signed.signature))))
+    return _within_limit(
+        _encoder.encode(_PlainFile(canonical.b64(signed.json), canonical.b64(signed.signature)))
+    )
 
 
 def open_plain_commit(data: bytes) -> SignedCommit:
     """Read `commit.json`. Raises FormatError, LimitError."""
-    _small(data)
+    _within_limit(data)
     try:
         plain = _plain_decoder.decode(data)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
@@ -136,7 +131,7 @@ def open_plain_commit(data: bytes) -> SignedCommit:
     return signed
 
 
-def _small(data: bytes) -> bytes:
+def _within_limit(data: bytes) -> bytes:
     if len(data) > MAX_COMMIT:
         raise LimitError(f"a commit has {len(data)} bytes, at most {MAX_COMMIT} are allowed")
     return data

@@ -1,7 +1,8 @@
-"""Opening a published root: is its ring ours, its commit signed by a member who may write, its counters honest?
+"""Verifying a published root: whether its ring is of our vault, its commit signed by a member that may write, and each
+counter in it signed by its device (format section 7).
 
-Format section 7. A ring is joined in a scratch copy and kept only when the commit (or the anchor) that names its bytes
-holds. What a commit says of ids whose keys nobody knows (any more) is left out: the head is joined in part. Nothing is
+The ring is joined in a copy, which the caller keeps only when the commit (or the anchor) that names the ring's bytes
+holds. What a commit says of ids whose keys the ring does not have is left out: such a head is joined in part. Nothing is
 joined into the state here, and nothing is written.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from hashlib import sha256
+from typing import NamedTuple
 
 import msgspec
 
@@ -36,13 +38,14 @@ class Head(msgspec.Struct, frozen=True):
 
 
 def maximal_heads(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
-    """Those of `heads` that no other one holds, by clock, each with some of those that it holds: every head comes once.
+    """The heads that no other one holds, each with heads that it holds: every head comes once.
 
-    One whose counters another one covers comes last: it brings nothing, but where its maker wrote something else under the
-    numbers that others know, it would be joined first by a new device, and all others held back.
+    A head holds another one when it was made with that one joined, so that joining the other after it would add nothing:
+    its commit (or that of a head which it holds) names the other in `prev`, and knows every write that the other knows,
+    as the same write.
 
-    A head holds another when joining that one after it brings nothing, as it was made with it joined: its commit, or that
-    of one that it holds, names the other, and knows of every write that the other knows of, as the same write.
+    They are ordered by clock, but a head whose counters another one covers comes last. It should add nothing; where its
+    maker wrote something else under numbers that others know, a new device would join it first and hold all others back.
     """
     by_digest = {head.commit.digest: head for head in heads}
     below: dict[str, list[str]] = {digest: [] for digest in by_digest}
@@ -74,8 +77,15 @@ def _covers(head: Head, other: Head) -> bool:
     )
 
 
+class VerifiedCounters(NamedTuple):
+    """The pairs of a commit's `ctx` that their devices signed, and the ids to which the ring gives no key."""
+
+    signed: dict[str, Seen]
+    lacking: frozenset[str]
+
+
 class VerifiedRoot(msgspec.Struct, frozen=True):
-    """What a root came to: the ring with its statements, and the head when it has one."""
+    """A root whose ring, and whose head if it has one, were verified."""
 
     #: What we knew and what this root adds.
     ring: Ring
@@ -113,8 +123,9 @@ def open_root(
             others = [*joined.spare, *slots]
             commit = open_commit(files.head, _sealers(others, vault))
     needed = tuple({key for key in others if key.id == commit.commit.ek})
-    known, lacking = check_commit(commit, joined, vault, files.keyring, needed, held=held)
-    return VerifiedRoot(joined, Head(files.root, commit, files.state, known, lacking), shown, needed)
+    counters = check_commit(commit, joined, vault, files.keyring, needed, held=held)
+    head = Head(files.root, commit, files.state, counters.signed, counters.lacking)
+    return VerifiedRoot(joined, head, shown, needed)
 
 
 def _sealers(keys: Iterable[EpochKey], vault: bytes) -> list[Sealer]:
@@ -129,11 +140,11 @@ def check_commit(
     spare: Collection[EpochKey] = (),
     *,
     held: bool = False,
-) -> tuple[dict[str, Seen], frozenset[str]]:
+) -> VerifiedCounters:
     """Refuse a commit of another vault or ring, of somebody who may not write, or with a pair that its device did not sign.
 
     `held`: it was verified while its device might write, so a revoke since then takes nothing from it.
-    Returns the pairs that hold, and the ids of which the ring has no key.
+    Raises FormatError, MembershipError, SignatureError, OpenError.
     """
     commit = signed.commit
     if commit.vault != vault.hex():
@@ -152,4 +163,4 @@ def check_commit(
     for device, seen in known.items():
         if not any(verify_seen(key, vault, device, seen) for key in view.keys_of[device]):
             raise SignatureError(f"the commit claims a counter that device {device} did not sign")
-    return known, frozenset(commit.ctx.keys() - known.keys())
+    return VerifiedCounters(known, frozenset(commit.ctx.keys() - known.keys()))

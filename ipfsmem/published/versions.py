@@ -7,7 +7,7 @@ is written here; bringing a text back is a write like any other.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -20,8 +20,8 @@ from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.readings import Reading
 from ipfsmem.published.history import find_root, open_past, published_log
 
-#: Digits of a text's SHA-256 that at least name it.
-LEAST = 8
+#: A text is named by at least so many digits of its SHA-256.
+MIN_DIGITS = 8
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -91,8 +91,15 @@ def read_past(memories: Memories, key: str, root: str) -> Reading:
     return found
 
 
-def find_text(memories: Memories, key: str, root: str | None, text: str | None) -> tuple[bytes, str]:
-    """A text of the past and its `of` (format section 5.2): what `root` shows, or the text with the SHA-256 `text`.
+class PastText(NamedTuple):
+    """A text of the past, and the `of` under which it is written anew (format section 5.2)."""
+
+    data: bytes
+    of: str
+
+
+def find_text(memories: Memories, key: str, root: str | None, text: str | None) -> PastText:
+    """A text of the past: what `root` shows, or the text whose SHA-256 begins with `text`.
 
     Raises UsageError when neither is given or several texts begin so, NotFoundError.
     """
@@ -104,11 +111,11 @@ def find_text(memories: Memories, key: str, root: str | None, text: str | None) 
                 hint=f"See: ipfsmem history {key}",
             )
         reading = read_past(memories, key, root)
-        return reading.data, "" if reading.own else _of_shown(memories, key, root)
-    if len(text) < LEAST:
-        raise UsageError(f"a text is named by at least {LEAST} digits of its SHA-256")
+        return PastText(reading.data, "" if reading.own else _of_shown(memories, key, root))
+    if len(text) < MIN_DIGITS:
+        raise UsageError(f"a text is named by at least {MIN_DIGITS} digits of its SHA-256")
     with replica.reading():
-        found: dict[str, tuple[bytes, str]] = {}
+        found: dict[str, PastText] = {}
         wanted = str(find_root(replica, root)) if root is not None else None
         for at, entry in _states(replica, name, memories.entry(key)):
             if entry is None or (wanted is not None and at != wanted):
@@ -117,7 +124,7 @@ def find_text(memories: Memories, key: str, root: str | None, text: str | None) 
                 if value.body is not None and value.body.startswith(text.lower()) and value.body not in found:
                     data = replica.store.body(name, value)
                     if data is not None:
-                        found[value.body] = data, of_when_copied(dot, value, replica.is_mine)
+                        found[value.body] = PastText(data, of_when_copied(dot, value, replica.is_mine))
     if len(found) > 1:
         raise UsageError(f"{len(found)} texts of {key} begin with {text}", hint="Give more of the SHA-256.")
     for one in found.values():

@@ -1,16 +1,16 @@
-"""Who may do what in a vault: the pure evaluation of a set of ring statements.
+"""Who may do what in a vault: the pure evaluation of a set of ring statements (format section 4).
 
-Format section 4. Roots first, then the admins whom a root ever enrolled, then everybody else; so every set of
-statements has one reading, whatever the order in which it came. Signatures were verified before (`statements`), and
-what can never count was left out (`ring_keep`); nothing here opens a box, knows a secret other than the epoch keys
-that it is handed, or changes a statement.
+Rights come from the roots first, then from the admins whom a root enrolled, then from everybody else, so a set of
+statements has one reading, in whatever order it came. Signatures were verified before (`statements`), and what can never
+count was dropped (`drop_rules`). Nothing here opens a box, changes a statement, or knows another secret than the epoch
+keys that it is given.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -24,17 +24,31 @@ RANK_ROOT: Final = 0
 RANK_ADMIN: Final = 1
 RANK_SUCCESSOR: Final = 2
 
-#: How far an admin's epoch may be numbered beyond all of the roots'; a ring has no room for so many of theirs.
+#: An admin's epoch counts when its number is at most this far beyond the greatest of the roots' epochs. A ring has no room for
+#: so many epochs of roots.
 MAX_LEAP: Final = 1 << 16
 
 _ROLES: Final[dict[Role, int]] = {"reader": 0, "writer": 1, "admin": 2}
 
 
-class RingMember(msgspec.Struct, frozen=True):
-    """One id of the ring as the statements that count describe it: keys as 32 bytes, rank 0 root, 1 admin, 2 successor.
+class LetIn(NamedTuple):
+    """Who let a family in: `rank` as `Authority.rank_of` gives it; `admins` the ids of the admins who did, sorted, with a
+    space between them, where no root did, else "".
+    """
 
-    `family` is the enrolled id that signed it as its successor, its own id where it is enrolled itself. `owner` says whose
-    it is, None when that is claimed by somebody who may not say so. `hash` names the member statement.
+    rank: int
+    admins: str
+
+
+BY_ROOT: Final = LetIn(RANK_ROOT, "")
+
+
+class RingMember(msgspec.Struct, frozen=True):
+    """One id of the ring, as the statements that count describe it. Keys have 32 bytes.
+
+    `family` is the id that was enrolled: of a successor that of the key which signed it, else this id itself. `by` is the
+    id that signed its member statement, which `hash` names. `rank` says who let it in: a root, an admin, or (a successor)
+    its own family. `owner` is the person whose it is, None where the signer may not say so.
     """
 
     id: str
@@ -53,7 +67,7 @@ class RingMember(msgspec.Struct, frozen=True):
 
 
 class Authority(msgspec.Struct, frozen=True):
-    """The reading of a ring. `members` are those in force."""
+    """What the statements of a ring mean. `members` are those in force, by id; the other words are those of the format."""
 
     rights: Rights
     members: Mapping[str, RingMember]
@@ -101,26 +115,27 @@ class Authority(msgspec.Struct, frozen=True):
 
     def may_write(self, member: str) -> bool:
         """Whether a commit of this id is to be joined: a member, not a reader."""
-        person = self.members.get(member)
-        return person.role != "reader" if person else member in self.rights.root_ids
+        known = self.members.get(member)
+        return known.role != "reader" if known else member in self.rights.root_ids
 
     def may_administer(self, member: str) -> bool:
         """Whether this id may enrol and revoke others now: a root, or an admin that nobody revoked."""
-        person = self.members.get(member)
-        return member in self.rights.root_ids or (person is not None and person.role == "admin")
+        known = self.members.get(member)
+        return member in self.rights.root_ids or (known is not None and known.role == "admin")
 
     def rank_of(self, member: str) -> int:
-        """How near to a root somebody's family stands: 0 where a root let it in, 1 where an admin did, else 2. Who is out counts as
-        before: what it wrote while it was a member is as good as then, and no better for being revoked by a root."""
+        """How near to a root the family of an id stands: 0 where a root let it in, 1 where an admin did, else 2.
+
+        A family that is out keeps the rank that it had: what it wrote while it was a member is worth what it was then.
+        """
         return self.ranks.get(self.family_of(member), 2)
 
-    def let_in(self, member: str) -> tuple[int, str]:
-        """The rank of somebody's family, and which admins let it in where no root did: whoever else is let in by one of them
-        does not share its room (format section 5). What stands for somebody new is no admin's to say, so nobody is drawn
-        into a crowd by one who enrols again whom another admin let in.
+    def let_in(self, member: str) -> LetIn:
+        """Who let the family of this id in. Families of one such value share one part of the room in an entry (format section
+        5). All admins who enrolled it are named, so nobody is drawn into the crowd of an admin who enrols it again.
         """
         rank = self.rank_of(member)
-        return rank, self.let_in_by.get(self.family_of(member), "") if rank == RANK_ADMIN else ""
+        return LetIn(rank, self.let_in_by.get(self.family_of(member), "") if rank == RANK_ADMIN else "")
 
     def sign_key(self, member: str) -> bytes | None:
         """The signing key of an id, also of a revoked one: values joined long ago must still verify."""
@@ -136,7 +151,7 @@ class Authority(msgspec.Struct, frozen=True):
         return tuple(sorted({family, *(one for one, its in self.families.items() if its == family)}))
 
     def is_out(self, member: str) -> bool:
-        """Whether this id was revoked, as far as the ring says: also one that has only the public part of it learns that."""
+        """Whether this id was revoked, as far as the ring says. The public part of a ring is enough to tell."""
         return member in self.revoked or self.family_of(member) in self.asked
 
     def given_up(self, member: str) -> bool:
@@ -144,12 +159,10 @@ class Authority(msgspec.Struct, frozen=True):
         return member in self.left or member not in self.keys_of or self.is_out(member)
 
     def anchors(self) -> tuple[bytes, ...]:
-        """The anchor keys of roots and of whom they let in, sorted: where a new device looks for newer rings (format
-        section 7). Nobody whom an admin lets in needs one."""
-        people = self.members.values()
-        return tuple(
-            sorted({person.anchor for person in people if person.anchor and person.rank == RANK_ROOT})
-        )
+        """The anchor keys of roots and of members that roots let in, sorted: their names lead to newer rings (format section 7).
+        A member that an admin let in needs none."""
+        trusted = (member for member in self.members.values() if member.rank == RANK_ROOT)
+        return tuple(sorted({member.anchor for member in trusted if member.anchor}))
 
 
 def names_of(statements: Iterable[Statement]) -> frozenset[str]:
@@ -163,7 +176,10 @@ def names_of(statements: Iterable[Statement]) -> frozenset[str]:
 
 
 def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain: bool = False) -> Authority:
-    """Read statements that `keep` returned, with the epoch keys of theirs that this device has."""
+    """What statements mean that `kept_statements` returned. `eks`: the epoch keys named by them that this device has.
+
+    Raises FormatError without a genesis statement.
+    """
     rights = rights_of(statements)
     revokes = _counting_revokes(statements, rights)
     out = frozenset(revokes)
@@ -173,14 +189,14 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
     members = _with_successors(heads, enrolled, claims, out)
     families = _families(members, enrolled, claims, revokes, rights)
     epochs = [st.body for st in statements if isinstance(st.body, Epoch)]
-    # An epoch is public and may come without the revoke that it knew of: what it says of others' absence is believed,
-    # or a key learned from its slot could be passed on to those whom it was made against.
-    # Not about roots: an admin would lock out the only ones that can end what it does. Nor from an admin about admins, whom
-    # it cannot revoke: every later epoch repeats what is believed, also a root's, and then it would last. A root's
-    # revoke of an admin brings a root's epoch that says the same.
+    # An epoch is public and may arrive without the revoke that it knew of. It is believed when it says that somebody is out:
+    # else a key from one of its slots could be given to those whom it was made to exclude. It is not believed about roots,
+    # for an admin could lock out the only ones that can end what it does; nor an admin about admins, whom it cannot revoke:
+    # each later epoch, also a root's, repeats what is believed, and then it would last. A root's revoke of an admin comes
+    # with a root's epoch that says the same.
     for_good, put_out_by = _asked(revokes, epochs, rights)
     asked = for_good | put_out_by.keys()
-    # Else an admin could use up the numbers, and a root that gives on its key would make that last.
+    # Without a bound an admin could use up all numbers, and the next epoch of a root would make that last.
     reach = MAX_LEAP + max((body.epoch for body in epochs if body.by in rights.roots), default=0)
     seals, holders = _sealing(epochs, asked, rights, reach)
     by_id = _by_id(eks)
@@ -325,7 +341,7 @@ def _families(
     # An id that is enrolled is nobody's successor, whatever others say of it.
     families |= {as_member(st).id: as_member(st).id for st in enrolled}
     families |= {target: target for target in revokes}
-    families |= {member: person.family for member, person in members.items()}
+    families |= {one: member.family for one, member in members.items()}
     return dict(sorted(families.items()))
 
 
@@ -356,10 +372,10 @@ def _keys_of(
             for key in (body.sign, *body.heirs) if body.by in rights.roots else ():
                 keys[id_of_hex(key)].add(key)
     found: dict[str, tuple[bytes, ...]] = {}
-    for member, texts in keys.items():
-        person = members.get(member)
-        first = person.sign.hex() if person else min(texts)
-        found[member] = tuple(bytes.fromhex(text) for text in (first, *sorted(texts - {first})))
+    for one, texts in keys.items():
+        member = members.get(one)
+        first = member.sign.hex() if member else min(texts)
+        found[one] = tuple(bytes.fromhex(text) for text in (first, *sorted(texts - {first})))
     return found
 
 
@@ -379,11 +395,11 @@ def _owners(
         if by_roots:
             heads[target] = min(by_roots)
     owners = {one: heads[family] for one, family in families.items() if family in heads}
-    for member, person in members.items():
-        if person.owner is None:
-            owners.pop(member, None)
+    for one, member in members.items():
+        if member.owner is None:
+            owners.pop(one, None)
         else:
-            owners[member] = person.owner
+            owners[one] = member.owner
     return owners
 
 

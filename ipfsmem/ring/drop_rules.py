@@ -1,9 +1,10 @@
-"""What a key ring holds on to: the statements that count or may count one day, and who may say what.
+"""Which statements a key ring keeps and which it drops, and who has the right to say what (format section 4, "What a ring
+drops").
 
-Format section 4. A ring forgets nothing that was verified, but a stranger's noise, what a root's revoke ended and what a
-later epoch replaces for everybody must not fill it. Whatever is dropped here stays dropped whatever is learned later, and
-nothing is dropped to make room, so that rings may be joined in any order. What the kept statements mean is decided in
-`authority`, whether they fit in `ring`.
+A ring keeps every statement that counts or may count one day. It drops what a stranger said, what a root's revoke ended
+and what a later epoch replaces for everybody: that must not fill it. What is dropped stays dropped whatever is learned
+later, and nothing is dropped to make room, so rings may be joined in any order. What the kept statements mean is decided
+in `authority`, whether they fit into a ring in `keyring`.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ MAX_HEIRS: Final = 8
 
 
 class Rights(msgspec.Struct, frozen=True):
-    """Who may say what, from a set of statements: the root keys, the keys that a root enrolled as admin (hex), and of
-    the ids that roots revoked what all of those revokes let stand (statement hashes)."""
+    """Who may say what: the root keys and the keys that a root enrolled as admin (hex), the ids of both, and for each id that
+    roots revoked the statements of it (hashes) that all of these revokes let stand."""
 
     roots: tuple[str, ...]
     root_ids: frozenset[str]
@@ -40,12 +41,15 @@ class Rights(msgspec.Struct, frozen=True):
         return by in self.admins if listed is None else st.hash in listed
 
     def nothing_stands_of_one(self, admins: Iterable[str]) -> bool:
-        """Whether of one of these ids the roots' revokes let nothing stand: that stays so whatever is learned later."""
+        """Whether roots revoked one of these ids and let nothing of it stand. That stays so whatever is learned later."""
         return any(one in self.let_stand and not self.let_stand[one] for one in admins)
 
 
 def rights_of(statements: Iterable[Statement]) -> Rights:
-    """The rights in a set. Raises FormatError without a genesis; several of one vault unite their roots."""
+    """The rights that a set of statements gives. Several genesis statements of one vault unite their roots.
+
+    Raises FormatError without a genesis statement, and for those of two vaults.
+    """
     pool = list(statements)
     genesis = [st.body for st in pool if isinstance(st.body, Genesis)]
     if not genesis:
@@ -69,12 +73,9 @@ def rights_of(statements: Iterable[Statement]) -> Rights:
 
 
 def kept_statements(statements: Iterable[Statement]) -> tuple[Statement, ...]:
-    """The statements that a ring keeps, sorted by hash; the rest can never count again, whatever is learned later.
+    """The statements that a ring keeps, sorted by hash, by the rules (a) to (h) of the format.
 
-    Dropped are: what its signer had no right to say; of whom a root revoked its enrolments, its successors, and what it
-    said but for what every root's revoke of it lets stand; a root's revoke beside another one that lets less stand and says
-    the rest as well; all but the least successors under one enrolment; an epoch for somebody whom it calls revoked, one for
-    those whom an admin let in of whom nothing stands, and one that a root's outdoes. What merely does not count now is kept.
+    Raises FormatError without a genesis statement. What merely does not count now is kept.
     """
     pool = {st.hash: st for st in statements}
     rights = rights_of(pool.values())
@@ -133,7 +134,7 @@ def _successors(
 
 
 def _without_repeated_revokes(said: list[Statement]) -> list[Statement]:
-    """Of roots' revokes of one key those without which something would be missing."""
+    """Roots' revokes of one key, without those that say no more than another one of them (rule h)."""
     bodies = [as_revoke(st) for st in said]
     return [
         st
@@ -143,7 +144,7 @@ def _without_repeated_revokes(said: list[Statement]) -> list[Statement]:
 
 
 def _makes_needless(body: Revoke, other: Revoke) -> bool:
-    """Whether a revoke lets less stand than another one and says all else that it says: the other adds nothing then."""
+    """Whether `body` lets less stand than `other` and says everything else that `other` says (rule h)."""
     return (
         set(body.keep) < set(other.keep)
         and all(count <= other.n.get(one, 0) for one, count in body.n.items())

@@ -1,9 +1,9 @@
 """The key ring as a value: keyring.json in and out, opening it, and joining two of them.
 
 Format section 4. A ring is a set of verified statements and the epoch keys that they name; two rings of one vault
-join by union, so nothing that was verified is forgotten and an older ring adds nothing. What others show is never reduced
-by itself, always together with what we have. This module never decides what a statement means (`authority`), never makes
-one (`ring_ops`), and never writes or fetches a byte.
+join by union, so nothing that was verified is forgotten and an older ring adds nothing. What somebody else's ring holds is
+reduced only together with ours, never by itself. This module decides neither what a statement means (`authority`) nor
+which are kept (`drop_rules`), makes none (`operations`), and writes or fetches no byte.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ class Ring:
     """
 
     __slots__ = (
+        "_adds_nothing",
         "_bytes",
         "_hashes",
-        "_nothing",
         "filled",
         "keys",
         "plain",
@@ -104,8 +104,8 @@ class Ring:
         spare: Iterable[EpochKey] = (),
         bounded: bool = True,
     ) -> None:
-        """Reduce to what a ring keeps and evaluate it. Of `keys` those stay that it names, of `spare` all; `bounded` False
-        for what is only looked at.
+        """A ring of the statements that are kept of these. Of `keys` those stay that they name, of `spare` all. With `bounded`
+        False it may pass the limits: for a ring that is only looked at.
 
         Raises LimitError beyond the limits of format section 8, FormatError when the genesis is of another vault.
         """
@@ -118,7 +118,7 @@ class Ring:
         self.spare = _sorted(ek for ek in spare if ek.id not in names)
         self._hashes = frozenset((st.hash, st.signature) for st in self.statements)
         #: Statements of others that add nothing to this very ring.
-        self._nothing: set[tuple[str, bytes]] = set()
+        self._adds_nothing: set[tuple[str, bytes]] = set()
         self._bytes: bytes | None = None
         _check_vault(vault, self.statements, plain)
         self.view: Authority = evaluate(self.statements, self.keys, plain=plain)
@@ -163,13 +163,13 @@ class Ring:
         known = {*self.keys, *self.spare}
         new = any(ek not in known and ek.id in self.view.names for ek in other.keys) or not spare <= known
         theirs = {(st.hash, st.signature) for st in other.statements} - self._hashes
-        if not new and theirs <= self._nothing:
+        if not new and theirs <= self._adds_nothing:
             return self
         both = self._with(_union(self.statements, other.statements), other.keys, spare)
         if both != self or both.spare != self.spare:
             return both
         # An older ring may still hold statements that this one has dropped.
-        self._nothing |= theirs
+        self._adds_nothing |= theirs
         return self
 
     def add(self, statements: Iterable[Statement], keys: Iterable[EpochKey] = ()) -> Ring:
@@ -192,13 +192,6 @@ class Ring:
         if len(kept) == len(self.spare):
             return self
         return Ring(self.vault, self.statements, self.keys, plain=self.plain, spare=kept)
-
-    def open_slots(self, box_secrets: Iterable[bytes]) -> Ring:
-        """This ring with every epoch key that a slot gives to one of these box keys (after a join)."""
-        known = {(ek.epoch, ek.id) for ek in self.keys}
-        wanted = [body for body in _newest_first(self.statements) if (body.epoch, body.ek) not in known]
-        found = list(_try_slots(wanted, _pairs(box_secrets), self.vault))
-        return self.add((), found) if found else self
 
     def join_open_part(self, keyring: Keyring) -> Ring:
         """This ring with the open part of one that this device cannot open: it stops this device from sealing under a

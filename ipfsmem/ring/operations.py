@@ -1,9 +1,9 @@
-"""What people do to a key ring: make it, enrol, rotate, revoke, succeed, and answer a device that asks to come in.
+"""What is done to a key ring: making it, enrolling, rotating keys, revoking, naming a successor, and the request by which
+a device asks to be enrolled (format section 4).
 
-Format section 4. Each function takes a ring and returns a greater one; the caller joins first and publishes after, in
-the same step. Epoch keys and times are arguments, and so is the function that makes slots, so nothing here draws
-randomness or reads a clock. Nobody is given more than the evaluation in `authority` would grant: what would not count
-is refused with the reason.
+Each function takes a ring and returns one with more statements. The caller joins all heads before it, and publishes after
+it, in one step. Epoch keys, times and the function that makes slots are arguments, so nothing here draws randomness or
+reads a clock. A statement that would not count by `authority` is refused with the reason.
 """
 
 from __future__ import annotations
@@ -466,21 +466,28 @@ def _is_heir(st: Statement) -> bool:
 
 
 def _give_sealing_key(
-    ring: Ring, signer: Signer25519, people: Iterable[RingMember], box: BoxSeal, *, whole: bool
+    ring: Ring, signer: Signer25519, members: Iterable[RingMember], box: BoxSeal, *, whole: bool
 ) -> Ring:
     key = ring.view.sealing
     if key is None:
         raise MembershipError(f"there is no key to give: {ring.view.reason}")
-    return _add_epochs(ring, signer, key, people, box, whole=whole)
+    return _add_epochs(ring, signer, key, members, box, whole=whole)
 
 
 def _add_epochs(
-    ring: Ring, signer: Signer25519, key: EpochKey, people: Iterable[RingMember], box: BoxSeal, *, whole: bool
+    ring: Ring,
+    signer: Signer25519,
+    key: EpochKey,
+    members: Iterable[RingMember],
+    box: BoxSeal,
+    *,
+    whole: bool,
 ) -> Ring:
-    """The ring in which these people and the roots are given `key`: one statement for whom roots let in, and one for those of each
-    admin. Or what somebody who found words had it give to a crowd would stay when nothing else of these words does.
+    """The ring with epoch statements that give `key` to the roots and to these members.
 
-    Raises LimitError where there is no room; unless it must be the `whole`, only where there is none for whom roots let in.
+    One statement is for the members that roots let in, and one for those of each set of admins: it ends with what these
+    admins said, so what is given to a crowd that found words let in does not outlast these words. `whole`: all of them
+    must find room. Else only the first must, and the others are added as far as there is room. Raises LimitError.
     """
     view = ring.view
     roots: dict[str, RingMember] = {}
@@ -494,15 +501,15 @@ def _add_epochs(
             said[admin].append(one)
     # The roots' own statement comes with every other one: it keeps the names of the keys.
     given: dict[tuple[str, ...], dict[str, RingMember]] = {(): dict(roots)}
-    for person in people:
-        of = tuple(view.let_in(person.id)[1].split())
-        given.setdefault(of, dict(roots))[person.id] = person
+    for member in members:
+        of = tuple(view.let_in(member.id).admins.split())
+        given.setdefault(of, dict(roots))[member.id] = member
     text = slot_text(key, ring.vault)
     old = _older_names(ring, signer.public.hex()) - {key.id}
     made: list[Statement] = []
     for of, served in given.items():
         slots = [
-            canonical.b64(box(text, public)) for public in sorted({person.box for person in served.values()})
+            canonical.b64(box(text, public)) for public in sorted({member.box for member in served.values()})
         ]
         body = Epoch(
             by=signer.public.hex(),

@@ -65,16 +65,6 @@ class Signer25519:
         raise TypeError("a signing key is not pickled")
 
 
-def ed25519_public(seed: bytes) -> bytes:
-    """The 32-byte Ed25519 public key of a 32-byte seed."""
-    return Signer25519(seed).public
-
-
-def sign(seed: bytes, message: bytes) -> bytes:
-    """Sign once. Who signs more than once with a key makes a Signer25519: this derives the public key anew."""
-    return Signer25519(seed).sign(message)
-
-
 def verify(public: bytes, message: bytes, signature: bytes) -> bool:
     """Whether `signature` is an Ed25519 signature of `message` by `public`; libsodium's verdict (format 2.4).
 

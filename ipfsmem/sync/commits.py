@@ -20,7 +20,7 @@ from ipfsmem.device.root_folders import add_arrived_objects
 from ipfsmem.device.state import Frame, locations
 from ipfsmem.device.tables import heads, marks, meta, pairs
 from ipfsmem.device.writing import seal_entry, sign_entry
-from ipfsmem.published.commit import Commit, SignedCommit, make_commit, plain_commit, seal_commit
+from ipfsmem.published.commit import Commit, SignedCommit, plain_commit, seal_commit, sign_commit
 from ipfsmem.published.root_verification import Head
 from ipfsmem.seal.objects import Sealer
 from ipfsmem.sync.lost_objects import note_whole, recount_when_due
@@ -77,17 +77,19 @@ def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Itera
     seen = _draw_pair(replica)
     last = _last_commit(replica)
     sealing = ring.view.sealing
-    commit = make_commit(
+    commit = sign_commit(
         replica.device.signer,
-        c=next_number(replica),
-        ctx=seen,
-        dev=replica.device.id,
-        ek="" if ring.plain or sealing is None else sealing.id,
-        h=replica.store.frame.hlc,
-        prev={*prev, *([sha256(last.json).hexdigest()] if last else [])},
-        ring=sha256(keyring).hexdigest(),
-        state=tree.digest.hex(),
-        vault=replica.vault_tag.hex(),
+        Commit(
+            c=next_number(replica),
+            ctx=seen,
+            dev=replica.device.id,
+            ek="" if ring.plain or sealing is None else sealing.id,
+            h=replica.store.frame.hlc,
+            prev=sorted({*prev, *([sha256(last.json).hexdigest()] if last else [])}),
+            ring=sha256(keyring).hexdigest(),
+            state=tree.digest.hex(),
+            vault=replica.vault_tag.hex(),
+        ),
     )
     came = add_arrived_objects(replica.db)
     whole = replica.db.get_meta(meta.WHOLE)

@@ -16,13 +16,13 @@ from typing import Final
 import msgspec
 
 from ipfsmem.canonical import read_json
-from ipfsmem.causal.state import BY_ROOT
 from ipfsmem.content.cid import CID, is_cid, parse_cid
 from ipfsmem.device.database import Database
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import heads, meta, placed
 from ipfsmem.errors import NotFoundError, ProviderError, UsageError
 from ipfsmem.provider.contract import Pin, Provider
+from ipfsmem.ring.authority import BY_ROOT
 from ipfsmem.ring.labels import families_named, label_and_id, label_of
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.taken import Mass
@@ -91,7 +91,7 @@ def guard(replica: Replica, found: Mass) -> None:
 
 def _share(replica: Replica, family: str) -> str:
     let_in = replica.ring.view.let_in(family) if replica.ring is not None else BY_ROOT
-    return f"{let_in[0]} {family if let_in == BY_ROOT else let_in[1]}"
+    return f"{let_in.rank} {family if let_in == BY_ROOT else let_in.admins}"
 
 
 def guarded(db: Database) -> dict[str, Guard]:

@@ -19,10 +19,10 @@ from ipfsmem_providers.packs.store import Packs
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.provider.contract import open_provider
 from ipfsmem.published import ipns_record
-from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.seal.primitives import Signer25519
 
 SHARED_SEED = b"\x0c" * 32
-SHARED_NAME = ipns_name(ed25519_public(SHARED_SEED))
+SHARED_NAME = ipns_name(Signer25519(SHARED_SEED).public)
 
 
 def tree(device: str, number: int) -> list[tuple[CID, bytes]]:

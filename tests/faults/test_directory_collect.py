@@ -24,14 +24,14 @@ from ipfsmem.errors import ProviderRefused
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Pin
 from ipfsmem.published.ipns_record import make_record
-from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.seal.primitives import Signer25519
 from ipfsmem.testing import MockClock, SeededRandom
 from ipfsmem.vault.home import Home
 from tests.unit.published.test_plain_layout import WALLET
 
 DAY = 86_400
 SEED = b"\x41" * 32
-NAME = ipns_name(ed25519_public(SEED))
+NAME = ipns_name(Signer25519(SEED).public)
 
 
 class Stick:

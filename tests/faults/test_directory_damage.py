@@ -27,11 +27,11 @@ from ipfsmem.device import atomic_files, directory_handle, shared_folder
 from ipfsmem.errors import ProviderError, ProviderUnavailable
 from ipfsmem.provider.contract import Block
 from ipfsmem.published import ipns_record
-from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.seal.primitives import Signer25519
 
 T = TypeVar("T")
 SEED = b"\x07" * 32
-NAME = ipns_name(ed25519_public(SEED))
+NAME = ipns_name(Signer25519(SEED).public)
 
 
 def block(text: str) -> Block:

@@ -23,12 +23,12 @@ from ipfsmem.device import directory_handle
 from ipfsmem.device.shared_folder import NewFile
 from ipfsmem.errors import ProviderError
 from ipfsmem.published import ipns_record
-from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.seal.primitives import Signer25519
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links and pipes")
 
 SEED = b"\x07" * 32
-NAME = ipns_name(ed25519_public(SEED))
+NAME = ipns_name(Signer25519(SEED).public)
 RECORD = ipns_record.make_record(SEED, "/ipfs/bafkqaaa", 2, datetime(2036, 1, 1, tzinfo=UTC))
 OLDER = ipns_record.make_record(SEED, "/ipfs/bafkqaaa", 1, datetime(2036, 1, 1, tzinfo=UTC))
 TREE = build_tree({"a": b"a" * 5000, "b": b"b" * 9000})

@@ -25,7 +25,7 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ProviderRefused
 from ipfsmem.http import blocks as serving
 from ipfsmem.published import ipns_record
-from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.seal.primitives import Signer25519
 from tests.interop import counterparts, trees
 from tests.servers.threaded import serve
 from tests.support.provider_lab import run
@@ -41,7 +41,7 @@ FILES = {
 TREE = build_tree(FILES)
 BLOCKS = dict(TREE.blocks)
 SEED = b"\x07" * 32
-NAME = ipns_name(ed25519_public(SEED))
+NAME = ipns_name(Signer25519(SEED).public)
 UNTIL = datetime(2036, 1, 1, tzinfo=UTC)
 
 
@@ -99,7 +99,7 @@ def test_a_car_with_a_wrong_block_is_refused_by_go(go: str) -> None:
 
 def test_go_takes_and_gives_our_records(go: str) -> None:
     provider = RoutingProvider(go)
-    assert run(provider, provider.get_name(ipns_name(ed25519_public(b"\x0a" * 32)))) is None
+    assert run(provider, provider.get_name(ipns_name(Signer25519(b"\x0a" * 32).public))) is None
     for sequence, expected in ((3, 3), (2, 3), (8, 8)):
         run(provider, provider.put_name(NAME, record(sequence)))
         assert run(provider, provider.get_name(NAME)) == record(expected)
@@ -109,7 +109,7 @@ def test_go_takes_and_gives_our_records(go: str) -> None:
 
 def test_helia_takes_and_gives_our_records(helia: str) -> None:
     provider = RoutingProvider(helia)
-    assert run(provider, provider.get_name(ipns_name(ed25519_public(b"\x0a" * 32)))) is None
+    assert run(provider, provider.get_name(ipns_name(Signer25519(b"\x0a" * 32).public))) is None
     run(provider, provider.put_name(NAME, record(4)))
     assert run(provider, provider.get_name(NAME)) == record(4)
 
@@ -131,7 +131,7 @@ def test_both_refuse_what_is_no_record_of_the_name(go: str, helia: str) -> None:
 
 def test_two_operators_one_of_them_gone(go: str, helia: str) -> None:
     seed = b"\x0b" * 32
-    name = ipns_name(ed25519_public(seed))
+    name = ipns_name(Signer25519(seed).public)
     both = RoutingProvider(f"{go},{helia}")
     run(both, both.put_name(name, record(1, seed)))
     one = RoutingProvider(helia)

@@ -22,6 +22,7 @@ from hashlib import sha256
 from pathlib import Path
 from random import Random
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nacl import bindings
@@ -38,6 +39,7 @@ from ipfsmem.errors import IpfsmemError
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Pin, Provider
 from ipfsmem.published import ipns_record
+from ipfsmem.published.commit import Commit
 from ipfsmem.ring import operations
 from ipfsmem.ring.keyring import Ring, parse_keyring
 from ipfsmem.ring.statements import Role, member_id
@@ -255,19 +257,19 @@ class Town:
         if random.random() < 0.3:
             known = self.m.replica.db.connection.execute("SELECT digest FROM heads").fetchall()
             others = [bytes(row[0]).hex() if isinstance(row[0], bytes) else str(row[0]) for row in known]
-            lies["prev"] = {*random.sample(others, min(2, len(others))), random.randbytes(32).hex()}
+            lies["prev"] = sorted({*random.sample(others, min(2, len(others))), random.randbytes(32).hex()})
         if random.random() < 0.1:
             lies["dev"] = self.memories[random.choice(HONEST)].device
-        made = commits.make_commit
+        sign = commits.sign_commit
 
-        def lying(signer: Signer25519, **fields: object) -> object:
-            return made(signer, **{**fields, **lies})  # type: ignore[arg-type]
+        def lying(signer: Signer25519, commit: Commit) -> object:
+            return sign(signer, msgspec.structs.replace(commit, **lies))
 
-        commits.make_commit = lying  # type: ignore[assignment]
+        commits.sign_commit = lying  # type: ignore[assignment]
         try:
             yield
         finally:
-            commits.make_commit = made
+            commits.sign_commit = sign
 
     def state(self, random: Random) -> None:
         """A ring of before or of now, with what the liar's admin key signs, if it has one, in its next root."""

@@ -12,7 +12,6 @@ from ipfsmem.causal.own_copies import (
     adopt_fork,
     drew_pair,
     equivocating_devices,
-    last_common,
     step_back,
     values_to_move,
 )
@@ -107,7 +106,8 @@ class World:
         if pair is None or drew_pair(device.drawn, pair.n, pair.r):
             return
         # Only what that copy itself published tells what it knows; a third device's head tells nothing.
-        common = last_common(device.drawn, head.published if head.owner == device.id else [])
+        published = head.published if head.owner == device.id else ()
+        common = max((n for n, r in published if device.drawn.get(n) == r), default=0)
         moves = values_to_move(
             device.state.entries, device.id, common, lambda n: head.state.entries.get(n, {})
         )

@@ -9,10 +9,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.causal.clock import ZERO, next_hlc
-from ipfsmem.causal.state import BY_ROOT, LetIn, State, delete, limit_values, next_bases, write
+from ipfsmem.causal.state import State, delete, limit_values, next_bases, write
 from ipfsmem.causal.value import FORGOTTEN, LIVE, MAX_DOTS, Entry, Loc, Value, dot
 from ipfsmem.causal.view import KeyView, in_view_order, view_entry
 from ipfsmem.errors import LimitError
+from ipfsmem.ring.authority import BY_ROOT, LetIn
 from tests.support.causal_lab import covered, deleted, join, written
 from tests.support.effort import cases
 
@@ -201,7 +202,13 @@ def test_a_write_keeps_siblings_that_were_not_shown() -> None:
 
 #: Who let the devices of a crowded entry in: three by roots, the rest by two admins, one of them with most of them, or nobody.
 CROWD: dict[str, LetIn] = {
-    f"{n:016x}": BY_ROOT if n < 3 else (1, "1" * 16) if n < 5 else (2, "") if n == 5 else (1, "2" * 16)
+    f"{n:016x}": BY_ROOT
+    if n < 3
+    else LetIn(1, "1" * 16)
+    if n < 5
+    else LetIn(2, "")
+    if n == 5
+    else LetIn(1, "2" * 16)
     for n in range(12)
 }
 #: (device, its clock): one write under the one key, which replaces nothing.

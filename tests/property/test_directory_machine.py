@@ -22,13 +22,13 @@ from ipfsmem_providers.packs import store as pack_store
 
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.published import ipns_record
-from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.seal.primitives import Signer25519
 from ipfsmem.testing import MockClock
 from tests.support.effort import cases
 
 T = TypeVar("T")
 SEEDS = [bytes([n]) * 32 for n in (1, 2)]
-NAMES = [ipns_name(ed25519_public(seed)) for seed in SEEDS]
+NAMES = [ipns_name(Signer25519(seed).public) for seed in SEEDS]
 DATA = [f"block {n} ".encode() * (1 + n * n) for n in range(24)]
 CIDS = [raw_cid(hashlib.sha256(data).digest()) for data in DATA]
 

@@ -35,6 +35,7 @@ from tests.support.ring_lab import (
     fixed_box,
     hlc,
     new_ring,
+    open_slots,
     party,
     says_epoch,
     says_genesis,
@@ -398,7 +399,7 @@ class Vale:
         shown: list[Ring | UnlockedKeyring] = [*self.rings, *self.sent]
         forwards, backwards = _fold(shown), _fold([self.rings[0], *shown[::-1]])
         assert forwards == backwards and forwards.view == backwards.view
-        ring = forwards.open_slots([ROOT.box_secret])
+        ring = open_slots(forwards, ROOT.box_secret)
         self.check(ring)
         self.nothing_stands(ring)
         roots = [one for one in self.held if one.id in ring.view.rights.admin_ids]

@@ -28,6 +28,7 @@ from tests.support.ring_lab import (
     fixed_box,
     hlc,
     new_ring,
+    open_slots,
     party,
 )
 
@@ -271,7 +272,7 @@ def test_no_key_that_a_revoked_member_holds_ever_seals(plan: list[tuple[int, str
     rings = [village.rings[n] for n in (0, 2, 4, 5)]
     joined = [_fold(order) for order in list(permutations(rings))[::5]]
     assert all(one == joined[0] for one in joined)
-    final = joined[0].open_slots([ROOT.box_secret])
+    final = open_slots(joined[0], ROOT.box_secret)
     village.check(final)
     unlocked = give_key(final, ROOT.signer, ek(village.fresh()), box=fixed_box)
     village.published.append(unlocked.serialise())
@@ -285,7 +286,7 @@ def test_no_key_that_a_revoked_member_holds_ever_seals(plan: list[tuple[int, str
     # Who is out only because nothing stands of the admin that let it in has no key either, and nobody loses the name of one
     # that a root still names.
     whole = give_key(
-        _fold([unlocked, *village.rings]).open_slots([ROOT.box_secret]),
+        open_slots(_fold([unlocked, *village.rings]), ROOT.box_secret),
         ROOT.signer,
         ek(village.fresh()),
         box=fixed_box,

@@ -363,3 +363,9 @@ class Attacker:
         statements = [self.heap[n] for n in chosen]
         statements += [st for n, st in enumerate(self.genesis) if births >> n & 1]
         return Ring(VAULT, statements, [self.keys[n] for n in keys])
+
+
+def open_slots(ring: Ring, box_secret: bytes) -> Ring:
+    """The ring with the epoch keys that slots in its open part give to this box key."""
+    shown = tuple(statement for statement in ring.statements if statement.public)
+    return ring.add((), Keyring(ring.vault, shown, "").slot_keys([box_secret]))

@@ -24,6 +24,7 @@ from tests.support.ring_lab import (
     fixed_box,
     hlc,
     new_ring,
+    open_slots,
     party,
     says_heir,
     says_member,
@@ -141,7 +142,7 @@ def test_trace_36_a_device_that_cannot_open_the_new_epoch_stops() -> None:
     keyring = parse_keyring(rotated.serialise(), VAULT)
     with pytest.raises(OpenError):
         keyring.unlock(TABLET.box_secret, tablet.keys)
-    warned = tablet.join_open_part(keyring).open_slots([TABLET.box_secret])
+    warned = open_slots(tablet.join_open_part(keyring), TABLET.box_secret)
     assert warned.view.sealing is None
     assert "admin must unlock" in warned.view.reason
     with pytest.raises(MembershipError):

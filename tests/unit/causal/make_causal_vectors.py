@@ -17,7 +17,7 @@ from ipfsmem.causal.authorship import is_own, of_when_copied, of_when_replacing
 from ipfsmem.causal.clock import FAR_AHEAD_MS, corrected_hlc, hlc_after_seeing, next_hlc
 from ipfsmem.causal.merge3 import merge_fields, merge_memory
 from ipfsmem.causal.own_copies import step_back, values_to_move
-from ipfsmem.causal.state import BY_ROOT, Ctx, LetIn, State, limit_values, next_bases
+from ipfsmem.causal.state import Ctx, State, limit_values, next_bases
 from ipfsmem.causal.tree import build_tree
 from ipfsmem.causal.value import (
     FOREIGN,
@@ -35,6 +35,7 @@ from ipfsmem.causal.value import (
     sign_value,
 )
 from ipfsmem.causal.view import own_view, view_entry
+from ipfsmem.ring.authority import BY_ROOT, LetIn
 from ipfsmem.seal.primitives import Signer25519
 from tests.support.causal_lab import join
 

@@ -11,7 +11,6 @@ from ipfsmem.causal.own_copies import (
     adopt_fork,
     drew_pair,
     equivocating_devices,
-    last_common,
     lines_to_move,
     step_back,
     values_to_move,
@@ -178,8 +177,6 @@ def test_own_pairs() -> None:
     assert drew_pair(drawn, 4, "4" * 16)
     assert not drew_pair(drawn, 4, "5" * 16)  # trace 2: same counter, another draw
     assert not drew_pair(drawn, 9, "9" * 16)  # trace 1: a counter that we never reached
-    assert last_common(drawn, [(9, "9" * 16), (4, "5" * 16), (1, "1" * 16)]) == 1
-    assert last_common(drawn, [(9, "9" * 16)]) == 0
 
 
 def test_restore_vectors() -> None:

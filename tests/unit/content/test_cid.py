@@ -25,7 +25,6 @@ from ipfsmem.content.cid import (
     varint,
 )
 from ipfsmem.errors import FormatError, LimitError
-from tests.support.content_lab import pb_cid
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parents[3] / "fixtures" / "vectors" / "cids.json").read_text("utf-8")
@@ -76,15 +75,6 @@ def test_every_last_character_but_one_is_refused() -> None:
 def test_large_identity_is_a_limit() -> None:
     with pytest.raises(LimitError, match="65 bytes"):
         decode_cid(b"\x01\x55\x00\x41" + bytes(65))
-
-
-@pytest.mark.parametrize("cid", [raw_cid(EMPTY), pb_cid(EMPTY), CID(0, 0x70, b"\x12\x20" + EMPTY)])
-def test_conversion_to_multiformats(cid: CID) -> None:
-    foreign = cid.to_multiformats()
-    assert isinstance(foreign, multiformats.CID)
-    assert bytes(foreign) == bytes(cid)
-    assert foreign.digest == multiformats.multihash.digest(b"", "sha2-256")
-    assert CID.from_multiformats(foreign) == cid
 
 
 def test_hash_and_digest() -> None:

@@ -19,14 +19,14 @@ from ipfsmem.errors import ConfigError, ProviderRefused
 from ipfsmem.http import blocks as blocks_app
 from ipfsmem.provider.contract import Block, Capabilities, Pin, Provider, open_provider, same_root
 from ipfsmem.published import ipns_record
-from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.seal.primitives import Signer25519
 from ipfsmem.testing import MockClock, SimCloud, SimProvider
 from tests.servers.threaded import serve
 from tests.support.content_lab import pb_cid
 from tests.unit.providers.bucket_lab import bucket
 
 SEED = b"\x07" * 32
-NAME = ipns_name(ed25519_public(SEED))
+NAME = ipns_name(Signer25519(SEED).public)
 UNTIL = datetime(2036, 1, 1, tzinfo=UTC)
 
 Open = Callable[[], Provider]
@@ -218,8 +218,8 @@ def test_the_greatest_record_of_a_name_stays(connect: Open) -> None:
         await one.put_name(NAME, record(9))
         assert await one.get_name(NAME) == await two.get_name(NAME) == record(10)
         other = b"\x08" * 32
-        await one.put_name(ipns_name(ed25519_public(other)), record(1, other))
-        assert await two.get_name(ipns_name(ed25519_public(other))) == record(1, other)
+        await one.put_name(ipns_name(Signer25519(other).public), record(1, other))
+        assert await two.get_name(ipns_name(Signer25519(other).public)) == record(1, other)
         assert await two.get_name(NAME) == record(10)
 
     run(body())

@@ -24,7 +24,7 @@ from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import ProviderRefused
 from ipfsmem.provider.contract import Block, Capabilities, Pin, Provider, lister, raw_reader, same_root
 from ipfsmem.published import ipns_record
-from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.seal.primitives import Signer25519
 from tests.unit.providers.sick_lab import KINDS, Bench, bench
 
 FILES = {
@@ -35,7 +35,7 @@ FILES = {
 }
 TREE = build_tree(FILES)
 SEED = b"\x07" * 32
-NAME = ipns_name(ed25519_public(SEED))
+NAME = ipns_name(Signer25519(SEED).public)
 NOWHERE = raw_cid(bytes(32))
 OWN_LAYOUT = ("pinata-free", "pinata-legacy")
 

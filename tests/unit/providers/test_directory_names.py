@@ -11,10 +11,10 @@ from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem.content.cid import ipns_name, raw_cid
 from ipfsmem.errors import ConfigError
 from ipfsmem.published import ipns_record
-from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.seal.primitives import Signer25519
 
 SEED = b"\x07" * 32
-NAME = ipns_name(ed25519_public(SEED))
+NAME = ipns_name(Signer25519(SEED).public)
 RECORD = ipns_record.make_record(SEED, f"/ipfs/{raw_cid(bytes(32))}", 1, 2_500_000_000_000_000_000)
 
 

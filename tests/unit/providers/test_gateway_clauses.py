@@ -42,14 +42,14 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import directory
 from ipfsmem.http import blocks as serving
 from ipfsmem.published import ipns_record
-from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.seal.primitives import Signer25519
 from ipfsmem.testing import SimCloud, SimProvider
 from tests.servers.threaded import serve
 from tests.support.content_lab import encode_node, pb_cid
 from tests.unit.providers.test_peer import MANY, Answer, ask
 
 SEED = b"\x07" * 32
-NAME = ipns_name(ed25519_public(SEED))
+NAME = ipns_name(Signer25519(SEED).public)
 DAY = 86_400_000_000_000
 
 
@@ -440,7 +440,7 @@ def test_records(tmp_path: Path) -> None:
         assert ask(url, f"/ipns/{NAME}?format=raw", **accept).status == 406
         named = ask(url, f"/ipns/{NAME}?format=ipns-record&filename=test%D1%82.ipns-record")
         assert "filename*=UTF-8''test%D1%82.ipns-record" in named.headers["Content-Disposition"]
-        other = ipns_name(ed25519_public(b"\x08" * 32))
+        other = ipns_name(Signer25519(b"\x08" * 32).public)
         assert ask(url, f"/ipns/{other}?format=ipns-record").status == 404
 
 

@@ -28,7 +28,7 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import Block, Pin, Provider, open_provider
 from ipfsmem.published import ipns_record
-from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.seal.primitives import Signer25519
 from tests.servers.clockwork import Clockwork
 from tests.servers.threaded import serve
 from tests.support.provider_lab import run
@@ -37,7 +37,7 @@ TREE = build_tree({f"memory/{n}.md": f"text {n}".encode() * 50 for n in range(40
 BLOCKS: dict[CID, bytes] = dict(TREE.blocks)
 ORDER: list[Block] = list(reversed(TREE.blocks))  # parents first
 SEED = b"\x07" * 32
-NAME = ipns_name(ed25519_public(SEED))
+NAME = ipns_name(Signer25519(SEED).public)
 UNTIL = datetime(2036, 1, 1, tzinfo=UTC)
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]

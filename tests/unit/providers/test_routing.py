@@ -17,13 +17,13 @@ from ipfsmem.content.cid import ipns_name, parse_cid
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import Pin, Provider, open_provider
 from ipfsmem.published import ipns_record
-from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.seal.primitives import Signer25519
 from tests.servers.clockwork import Clockwork
 from tests.servers.threaded import serve
 from tests.support.provider_lab import run
 
 SEED = b"\x07" * 32
-NAME = ipns_name(ed25519_public(SEED))
+NAME = ipns_name(Signer25519(SEED).public)
 UNTIL = datetime(2036, 1, 1, tzinfo=UTC)
 CID = parse_cid("bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy")
 

@@ -25,7 +25,7 @@ from ipfsmem.errors import ProviderError, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Block, Provider
 from ipfsmem.published import ipns_record
-from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.seal.primitives import Signer25519
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.vault.opening import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
@@ -34,7 +34,7 @@ from tests.unit.providers.sick_lab import BOUND, PAIRS, bench, late
 
 TREE = build_tree({"a.md": b"one", "sub/b.md": b"two" * 300})
 SEED = b"\x07" * 32
-NAME = ipns_name(ed25519_public(SEED))
+NAME = ipns_name(Signer25519(SEED).public)
 RECORD = ipns_record.make_record(SEED, f"/ipfs/{TREE.cid}", 3, 2_500_000_000_000_000_000)
 UNLOCK = Unlock(RawKeySigner(bytes(31) + b"\x23"))
 

@@ -23,7 +23,7 @@ from ipfsmem.content.car import car_bytes, header, section
 from ipfsmem.content.cid import ipns_name, raw_cid
 from ipfsmem.errors import ProviderRefused
 from ipfsmem.published import ipns_record
-from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.seal.primitives import Signer25519
 from tests.servers import pinata
 from tests.servers.kubo import FakeKubo
 from tests.servers.threaded import serve
@@ -204,7 +204,7 @@ def test_pinning_requests_that_are_none(wish: Any) -> None:
 
 # -- Kubo ------------------------------------------------------------------------------------------------------------
 
-NAME = ipns_name(ed25519_public(b"\x07" * 32))
+NAME = ipns_name(Signer25519(b"\x07" * 32).public)
 
 
 @pytest.fixture

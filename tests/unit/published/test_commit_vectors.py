@@ -19,7 +19,14 @@ from ipfsmem.errors import (
     OpenError,
     SignatureError,
 )
-from ipfsmem.published.commit import make_commit, open_commit, open_plain_commit, plain_commit, seal_commit
+from ipfsmem.published.commit import (
+    Commit,
+    open_commit,
+    open_plain_commit,
+    plain_commit,
+    seal_commit,
+    sign_commit,
+)
 from ipfsmem.published.root_reader import RootFiles
 from ipfsmem.published.root_verification import VerifiedRoot, open_root
 from ipfsmem.ring.keyring import MAX_IDS, parse_keyring
@@ -93,17 +100,19 @@ def test_a_commit_has_room_for_every_id_that_a_ring_may_have(plain: bool) -> Non
     """More devices than its commit has room for, and nobody of that memory could publish any more."""
     signer = Signer25519(bytes(32))
     seen = Seen(MAX_INT, "f" * 16, "_" * 85 + "w")
-    made = make_commit(
+    made = sign_commit(
         signer,
-        c=MAX_INT,
-        ctx={f"{n:016x}": seen for n in range(MAX_IDS)},
-        dev=member_id(signer.public),
-        ek="" if plain else "f" * 16,
-        h="f" * 16,
-        prev=[f"{n:064x}" for n in range(MAX_PREV)],
-        ring="f" * 64,
-        state="f" * 64,
-        vault="f" * 32,
+        Commit(
+            c=MAX_INT,
+            ctx={f"{n:016x}": seen for n in range(MAX_IDS)},
+            dev=member_id(signer.public),
+            ek="" if plain else "f" * 16,
+            h="f" * 16,
+            prev=[f"{n:064x}" for n in range(MAX_PREV)],
+            ring="f" * 64,
+            state="f" * 64,
+            vault="f" * 32,
+        ),
     )
     if plain:
         assert open_plain_commit(plain_commit(made)).commit.ctx == made.commit.ctx

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from ipfsmem.content.cid import ipns_name, parse_cid
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError, SignatureError, UsageError
 from ipfsmem.published import ipns_data, ipns_record
-from ipfsmem.seal.primitives import ed25519_public, sign
+from ipfsmem.seal.primitives import Signer25519
 
 VECTORS: dict[str, Any] = json.loads(Path("fixtures/vectors/ipns.json").read_text())
 SEED = b"\x01" * 32
-NAME = ipns_name(ed25519_public(SEED))
+NAME = ipns_name(Signer25519(SEED).public)
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 LATER = NOW + timedelta(days=365)
 ERRORS = {
@@ -120,7 +120,7 @@ def test_a_time_before_all_years_is_refused() -> None:
         text = until.encode()
         value = b"/ipfs/bafkqaaa"
         data = ipns_data.encode(value, text, 1, 1)
-        signature = sign(SEED, b"ipns-signature:" + data)
+        signature = Signer25519(SEED).sign(b"ipns-signature:" + data)
         record = b"\x42\x40" + signature + b"\x4a" + bytes((len(data),)) + data
         with pytest.raises(SignatureError if fits else FormatError):
             accepted(NAME, record, NOW)

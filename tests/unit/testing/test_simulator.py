@@ -15,13 +15,13 @@ from ipfsmem.content.dagpb import Link
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import Block, Capabilities, Pin
 from ipfsmem.published import ipns_record
-from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.seal.primitives import Signer25519
 from ipfsmem.testing import Faults, MockClock, SeededRandom, SimCloud, SimProvider
 from tests.support.content_lab import encode_node, pb_cid
 
 T = TypeVar("T")
 SEED = b"\x07" * 32
-NAME = ipns_name(ed25519_public(SEED))
+NAME = ipns_name(Signer25519(SEED).public)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -30,7 +30,7 @@ from ipfsmem.errors import (
 )
 from ipfsmem.memory import Memory
 from ipfsmem.published.ipns_record import make_record
-from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.seal.primitives import Signer25519
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
 from ipfsmem.vault import others_bundles
@@ -48,7 +48,7 @@ OWN = (
     "Addresses of this machine and its network, and unusual ports, are only used when you configure them yourself, for"
     " instance with --provider gateway:URL (in Python: provider=)."
 )
-NAME = ipns_name(ed25519_public(SEED))
+NAME = ipns_name(Signer25519(SEED).public)
 
 
 @pytest.fixture
@@ -135,17 +135,19 @@ def test_a_name_is_followed_and_said_to_be_old(cloud: SimCloud) -> None:
     provider = SimProvider(cloud)
     other = b"\x32" * 32
     asyncio.run(
-        provider.put_name(NAME, make_record(SEED, f"/ipns/{ipns_name(ed25519_public(other))}", 1, 10**18))
+        provider.put_name(NAME, make_record(SEED, f"/ipns/{ipns_name(Signer25519(other).public)}", 1, 10**18))
     )
     asyncio.run(
-        provider.put_name(ipns_name(ed25519_public(other)), make_record(other, f"/ipfs/{root}", 1, 10**19))
+        provider.put_name(
+            ipns_name(Signer25519(other).public), make_record(other, f"/ipfs/{root}", 1, 10**19)
+        )
     )
     with opened(cloud, f"ipns://{NAME}") as memory:
         assert set(memory.files()) == KEYS
         assert memory.opened is not None
         assert memory.opened.problems == [f"the record of {NAME} has run out: this may be an old state"]
     with pytest.raises(NotFoundError, match="nobody knows the name"):
-        opened(cloud, ipns_name(ed25519_public(b"\x33" * 32)))
+        opened(cloud, ipns_name(Signer25519(b"\x33" * 32).public))
 
 
 def test_u12_a_name_that_another_provider_knows(cloud: SimCloud) -> None:
