@@ -147,7 +147,7 @@ def _texts(found: Any, what: str, problems: list[str]) -> Iterator[tuple[str, by
     read; `problems` grows. Raises FormatError when it is no object.
     """
     if found is not None and not isinstance(found, dict):
-        raise FormatError(f"the {what} of a blob are not an object of names and texts")
+        raise FormatError(f"the {what} of an export are not an object of names and texts")
     for name, text in (found or {}).items():
         if name == INDEX_FILE:
             continue
@@ -203,18 +203,18 @@ def _decoded(data: bytes) -> _Wire:
     try:
         value = json.loads(str(data, "utf-8"), parse_constant=_refuse, object_pairs_hook=_Object)
     except (ValueError, RecursionError):
-        raise FormatError(f"blob is not valid JSON: {fault}") from None
+        raise FormatError(f"the export is not valid JSON: {fault}") from None
     if not isinstance(value, _Object):
-        raise FormatError("blob is not a JSON object")
+        raise FormatError("the export is not a JSON object")
     for found in (value, value.get("files"), value.get("others")):
         if isinstance(found, _Object) and found.twice is not None:
-            raise FormatError(f"the name {ascii(found.twice)[:120]} stands twice in the blob")
+            raise FormatError(f"the name {ascii(found.twice)[:120]} stands twice in the export")
     if wire is not None:
         return wire
     # Browsers write lone surrogates, which the strict decoder refuses for the whole text because of one file.
     events = value.get("timeline")
     if events is not None and not isinstance(events, list):
-        raise FormatError("the timeline of a blob is not a list")
+        raise FormatError("the timeline of an export is not a list")
     raws = [msgspec.Raw(json.dumps(e, separators=(",", ":")).encode()) for e in events or ()]
     return _Wire(
         value.get("version", VERSION), value.get("index", ""), value.get("files"), value.get("others"), raws

@@ -258,6 +258,8 @@ def as_owner(context: CommandContext, given: dict[str, Any]) -> Iterator[Memory]
     if named:
         root = owner(given["wallet"], given["words"], given["words_fd"], context.passphrase_given())
     with context.memory(provider=given["provider"], unlock=root) as memory:
+        if memory.replica.config.vault is None:
+            raise UsageError(f"a memory in mode {memory.mode} has no vault, so it has no members and no keys")
         if root is None:
             if kept_root(memory.replica) is None:
                 raise UsageError(_NOBODY, hint=_WHO)

@@ -84,6 +84,7 @@ class MemoryScopes:
         """Make a forgotten scope writable again, with its texts and events as `root` has them, a published root that is kept
         here; without one it starts empty. Raises NotFoundError.
         """
+        self.known(token)
         past = None
         if root is not None:
             with self._replica.reading():

@@ -130,8 +130,9 @@ def _content(space: str, value: str, path: str, gateway: str | None = None) -> S
             return Source("cid", str(parse_cid(value)), tuple(parts), gateway)
         return Source("name", canonical_name(value), tuple(parts), gateway)
     except IpfsmemError:
+        shown = f"{value}/{path}" if path else value
         raise UsageError(
-            f"{value[:80]!r} is no address of IPFS, and nothing of that name is on this disk", hint=_SOURCES
+            f"{shown[:80]!r} is no address of IPFS, and nothing of that name is on this disk", hint=_SOURCES
         ) from None
 
 

@@ -194,3 +194,24 @@ def test_a_version_without_the_scope_brings_nothing_back_and_says_so(clash: tupl
         assert "nothing of the scope work" in first.fails(4, "scope", "restore", "work", "--root", root).err
     assert "is forgotten" in first.fails(4, "write", "k", "--scope", "work", "--body", "x").err
     assert "1 text" in first.ok("scope", "restore", "work", "--root", after[1]["root"]).out
+
+
+def test_what_opens_nothing_is_named_as_it_was_given(cli: Cli) -> None:
+    """A path that is not there was called ''."""
+    assert "'/no/such/place' is no address of IPFS" in cli.fails(2, "open", "/no/such/place").err
+
+
+def test_a_scope_that_is_none_is_not_called_one_that_is_not_forgotten(cli: Cli) -> None:
+    assert "there is no scope nope" in cli.fails(4, "scope", "restore", "nope").err
+
+
+@pytest.mark.parametrize("what", [("unlock",), ("revoke", "x"), ("label", "x", "y"), ("words",), ("rotate",)])
+def test_a_memory_without_a_vault_asks_for_no_wallet(cli: Cli, what: tuple[str, ...]) -> None:
+    """It asked for a wallet, which would not have helped."""
+    said = cli.fails(2, "keys", *what).err
+    assert "mode local has no vault" in said and "--wallet" not in said
+
+
+def test_a_person_is_told_of_an_export_and_of_no_blob(cli: Cli) -> None:
+    said = cli.fails(10, "import", "-", stdin=b"").err
+    assert "the export is not valid JSON" in said and "blob" not in said
