@@ -26,7 +26,7 @@ TEMPORARY: Final = ".new-"
 _NO_FILE: Final = frozenset((errno.ELOOP, errno.EMLINK, errno.EISDIR, errno.ENXIO, errno.ENODEV))
 
 
-class Folder:
+class SharedFolder:
     """A folder inside a shared folder, such as `packs`. Raises OSErrors; to read, a missing folder is an empty one.
 
     It is opened for each operation and not held open in between, so that a stick can be unmounted."""
@@ -43,9 +43,9 @@ class Folder:
     def __str__(self) -> str:
         return str(self.path)
 
-    def beside(self, name: str) -> Folder:
+    def beside(self, name: str) -> SharedFolder:
         """Another folder in the same shared folder."""
-        return Folder(self.parent, name)
+        return SharedFolder(self.parent, name)
 
     @contextlib.contextmanager
     def held_open(self) -> Iterator[None]:
@@ -199,7 +199,7 @@ class Folder:
 class NewFile:
     """A file under a temporary name: `write` its bytes, then `place` it under its own name, or `drop` it."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: SharedFolder) -> None:
         """In `folder`, which is made when it is missing. It stays open, so that the file appears where it was begun."""
         with folder.opened(make=True) as inside:
             self._folder: Directory | None = inside.again()

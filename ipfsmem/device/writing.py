@@ -48,7 +48,6 @@ class Writing:
         self._changes: dict[str, Entry] = {}
         #: The changed entries as they were before.
         self._before: dict[str, Entry] = {}
-        self._touched: set[str] = set()
         #: Scopes that are known to take writes.
         self._scopes: set[str] = set()
         self._live: set[str] | None = None
@@ -72,10 +71,6 @@ class Writing:
         if name in self._changes:
             return self._changes[name]
         return self._store.entry(name)
-
-    def touched(self, name: str) -> bool:
-        """Whether this transaction changed an entry."""
-        return name in self._touched or name in self._changes
 
     def body(self, name: str, value: Value) -> bytes | None:
         """The body of a value, written in this transaction or before."""
@@ -233,7 +228,6 @@ class Writing:
             self._blocks.append(block)
             self._bodies[value.body] = body
         if len(self._changes) >= _HELD:
-            self._touched.update(self._changes)
             self.commit()
         return new
 

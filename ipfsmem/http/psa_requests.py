@@ -18,7 +18,7 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.atomic_files import reason, storage_errors
-from ipfsmem.device.shared_folder import Folder
+from ipfsmem.device.shared_folder import SharedFolder
 from ipfsmem.errors import FormatError, StorageError
 
 QUEUED: Final = "queued"
@@ -79,7 +79,7 @@ class PinRequests:
 
     def __init__(self, folder: Path | None = None) -> None:
         """`folder` holds a file for each, made with the first; None keeps them in memory. The disk is not touched."""
-        self._folder = None if folder is None else Folder(folder.parent, folder.name, private=True)
+        self._folder = None if folder is None else SharedFolder(folder.parent, folder.name, private=True)
         self._known: dict[str, PinRequest] = {}
         self._stamps: dict[str, _Stamp] = {}
         self._newest: int | None = None  #: time of the newest request; None before the first look

@@ -25,7 +25,7 @@ from ipfsmem.content.fetch import drive, from_mapping
 from ipfsmem.content.reader import Reader
 from ipfsmem.device.atomic_files import read_file, storage_errors
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.shared_folder import Folder
+from ipfsmem.device.shared_folder import SharedFolder
 from ipfsmem.errors import FormatError, IpfsmemError, NotFoundError, OpenError, SignatureError, UsageError
 from ipfsmem.published.commit import SignedCommit, open_commit, open_plain_commit
 from ipfsmem.published.ipns_record import parse_record, verify_record
@@ -414,7 +414,7 @@ def _name(data: bytes, file_name: str) -> Facts:
 
 
 def _provider_folder(folder: Path, keys: Keys) -> Facts:
-    packs, pins, names = (Folder(folder, part) for part in ("packs", "pins", "names"))
+    packs, pins, names = (SharedFolder(folder, part) for part in ("packs", "pins", "names"))
     if not packs.is_there() and not names.is_there():
         raise UsageError(
             f"{folder} is a folder, and not one of a provider",
@@ -454,7 +454,7 @@ def _brief(text: str, blocks: Mapping[CID, bytes], keys: Keys) -> Facts:
     return {"kind": facts["kind"], **{k: commit[k] for k in ("device", "number", "written") if k in commit}}
 
 
-def _files(folder: Folder, suffix: str) -> list[tuple[str, int]]:
+def _files(folder: SharedFolder, suffix: str) -> list[tuple[str, int]]:
     """The regular files whose names end so, and their sizes; what else stands in a strangers' folder is passed over."""
     return sorted(folder.sizes(lambda name: name.endswith(suffix)).items())
 

@@ -43,7 +43,7 @@ from ipfsmem_providers.psa_client import (
     QUEUED,
     STATUSES,
     PinningClient,
-    Request,
+    PinRequest,
 )
 from ipfsmem_providers.settings import seconds, setting
 
@@ -162,7 +162,7 @@ class PinningServiceProvider(ProviderBase):
         if pin.handle:
             await self._client.delete(pin.handle)
 
-    async def status(self, pin: Pin) -> Request | None:
+    async def status(self, pin: Pin) -> PinRequest | None:
         """The state of a pin at the service now; None when the service does not know it."""
         return await self._client.status(pin.handle)
 
@@ -172,14 +172,14 @@ class PinningServiceProvider(ProviderBase):
         if self._gateway is not None:
             await self._gateway.close()
 
-    async def _ask(self, root: CID, name: str, failed: list[Request]) -> Request:
+    async def _ask(self, root: CID, name: str, failed: list[PinRequest]) -> PinRequest:
         if failed:
             request = await self._client.replace(min(failed, key=_age).id, root, name, origins=self._origins)
             if request is not None:
                 return request
         return await self._client.add(root, name, origins=self._origins)
 
-    async def _wait(self, request: Request) -> Request:
+    async def _wait(self, request: PinRequest) -> PinRequest:
         """Look until the request is pinned or failed, or patience ends."""
         polling = Polling(self._http.timing, self._patience)
         while request.status not in (PINNED, FAILED) and await polling.pause():
@@ -187,7 +187,7 @@ class PinningServiceProvider(ProviderBase):
         return request
 
 
-def _age(request: Request) -> tuple[int, int, str]:
+def _age(request: PinRequest) -> tuple[int, int, str]:
     """Sorts the request that is furthest first, then the oldest: devices that ask at the same time choose the same one."""
     return -STATUSES.index(request.status), request.created, request.id
 

@@ -36,7 +36,7 @@ _PAGES_MAX: Final = 1_000
 _LIST_MAX: Final = 16 * 1024 * 1024
 
 
-class Request(msgspec.Struct, frozen=True):
+class PinRequest(msgspec.Struct, frozen=True):
     """A pin request as the service describes it (PinStatus)."""
 
     id: str
@@ -75,16 +75,14 @@ class PinningClient:
         self._http = http
         self._url = f"{endpoint.rstrip('/').removesuffix('/pins')}/pins"
 
-    async def add(
-        self, cid: CID, name: str, *, origins: Iterable[str] = (), meta: Mapping[str, str] | None = None
-    ) -> Request:
+    async def add(self, cid: CID, name: str, *, origins: Iterable[str] = ()) -> PinRequest:
         """Ask for a pin. This is never repeated by itself: see whether it is listed before asking again."""
         answer = await self._http.request(
-            "POST", self._url, json=_wish(cid, name, origins, meta), what="ask for a pin"
+            "POST", self._url, json=_pin_object(cid, name, origins), what="ask for a pin"
         )
         return self._one(answer)
 
-    async def status(self, request_id: str) -> Request | None:
+    async def status(self, request_id: str) -> PinRequest | None:
         """The state of a request; None when the service does not know it."""
         answer = await self._http.request("GET", self._at(request_id), allow={404}, what="look at a pin")
         return None if answer.status == 404 else self._one(answer)
@@ -96,13 +94,12 @@ class PinningClient:
         name: str,
         *,
         origins: Iterable[str] = (),
-        meta: Mapping[str, str] | None = None,
-    ) -> Request | None:
+    ) -> PinRequest | None:
         """Replace a request by another one; None when the service does not know the old one."""
         answer = await self._http.request(
             "POST",
             self._at(request_id),
-            json=_wish(cid, name, origins, meta),
+            json=_pin_object(cid, name, origins),
             allow={404},
             what="replace a pin",
         )
@@ -114,7 +111,7 @@ class PinningClient:
 
     async def list(
         self, *, name: str = "", cid: CID | None = None, statuses: Iterable[str] = STATUSES
-    ) -> list[Request]:
+    ) -> list[PinRequest]:
         """All requests that match, the newest page first. All filters are applied here too, as some services ignore them."""
         wanted = list(statuses)
         params = {"status": ",".join(wanted), "limit": str(_PAGE)}
@@ -122,7 +119,7 @@ class PinningClient:
             params |= {"name": name, "match": "exact"}
         if cid is not None:
             params["cid"] = str(cid)
-        seen: dict[str, Request | None] = {}
+        seen: dict[str, PinRequest | None] = {}
         step = 1
         for _ in range(_PAGES_MAX):
             answer = await self._http.request(
@@ -149,7 +146,7 @@ class PinningClient:
             and (cid is None or found.cid.multihash == cid.multihash)
         ]
 
-    def _one(self, answer: Answer) -> Request:
+    def _one(self, answer: Answer) -> PinRequest:
         found = _request(answer.decode(_Status), self._http.redact)
         if found is None:
             raise ProviderRefused(f"{self._http.service} answered a pin without a CID")
@@ -161,14 +158,11 @@ class PinningClient:
         return f"{self._url}/{quote(request_id, safe='')}"
 
 
-def _wish(cid: CID, name: str, origins: Iterable[str], meta: Mapping[str, str] | None) -> dict[str, Any]:
-    wish: dict[str, Any] = {"cid": str(cid), "name": name[:NAME_MAX]}
-    places = list(origins)[:ORIGINS_MAX]
-    if places:
-        wish["origins"] = places
-    if meta:
-        wish["meta"] = dict(meta)
-    return wish
+def _pin_object(cid: CID, name: str, origins: Iterable[str]) -> dict[str, Any]:
+    pin: dict[str, Any] = {"cid": str(cid), "name": name[:NAME_MAX]}
+    if some := list(origins)[:ORIGINS_MAX]:
+        pin["origins"] = some
+    return pin
 
 
 def _row(raw: msgspec.Raw) -> _Status | None:
@@ -178,13 +172,13 @@ def _row(raw: msgspec.Raw) -> _Status | None:
         return None
 
 
-def _request(row: _Status, redact: Callable[[str], str] = str) -> Request | None:
+def _request(row: _Status, redact: Callable[[str], str] = str) -> PinRequest | None:
     try:
         cid = parse_cid(row.pin.cid)
     except FormatError:
         return None
     given = row.delegates if isinstance(row.delegates, list) else []
-    return Request(
+    return PinRequest(
         row.requestid, row.status.lower(), cid, row.pin.name or "", milliseconds(row.created), _why(row.info, redact),
         tuple(one for one in given[:DELEGATES_MAX] if isinstance(one, str)),
     )  # fmt: skip

@@ -16,11 +16,12 @@ import pytest
 from ipfsmem_providers.web3storage import ucan
 from ipfsmem_providers.web3storage.ucan import Ability, Signer
 
+from tests.support import ucan_lab
 from tests.support.cli_lab import KEY, Cli
 from tests.support.hints import hinted
 
 SPACE, DEVICE = Signer(b"\x07" * 32), Signer(b"\x08" * 32)
-W3UP = {"W3UP_PRINCIPAL": ucan.format_signer(DEVICE, b"\x08" * 32)}
+W3UP = {"W3UP_PRINCIPAL": ucan_lab.format_signer(DEVICE, b"\x08" * 32)}
 PINATA = {"PINATA_JWT": "eyJ"}
 FILEBASE = {"FILEBASE_KEY": "k", "FILEBASE_SECRET": "s"}
 PSA = {"PINNING_SERVICE_TOKEN": "t"}
@@ -29,7 +30,7 @@ PSA = {"PINNING_SERVICE_TOKEN": "t"}
 def proof(audience: str) -> str:
     """A delegation of the space's, as its tools make one."""
     made = ucan.issue(SPACE, audience, [Ability("*", SPACE.did)], expires=int(time.time() + 86400))
-    return ucan.proof_text(ucan.archive(made))
+    return ucan_lab.proof_text(ucan_lab.archive(made))
 
 
 class Told(NamedTuple):

@@ -230,10 +230,10 @@ def test_a_pin_that_comes_in_the_last_moment_keeps_what_it_needs(
     stick.collect()
     assert list((stick.folder / "packs").glob("*.going"))
     stick.later(1.1)
-    real = shared_folder.Folder.replace
+    real = shared_folder.SharedFolder.replace
     pinned: list[bool] = []
 
-    def replaced(folder: shared_folder.Folder, name: str, new: str) -> None:
+    def replaced(folder: shared_folder.SharedFolder, name: str, new: str) -> None:
         if not pinned and name.endswith(".car") and ".new-" in new:
             pinned.append(True)
             if moment == "after":
@@ -243,7 +243,7 @@ def test_a_pin_that_comes_in_the_last_moment_keeps_what_it_needs(
             stick.pin(old)
         real(folder, name, new)
 
-    monkeypatch.setattr(shared_folder.Folder, "replace", replaced)
+    monkeypatch.setattr(shared_folder.SharedFolder, "replace", replaced)
     stick.collect()
     assert pinned and stick.whole(OLD) and stick.whole(NEW)
     stick.unpin(old)

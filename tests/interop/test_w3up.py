@@ -32,6 +32,7 @@ from ipfsmem.vault.opening import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.interop import w3up_lab
 from tests.interop.w3up_lab import Server, Space
+from tests.support import ucan_lab
 from tests.support.cli_lab import KEY, Cli
 from tests.support.hints import hinted
 from tests.unit.provider import test_contract as contract
@@ -248,8 +249,8 @@ def test_the_official_client_reads_what_we_published(server: Server, space: Spac
 def test_delegations_of_the_official_tools(server: Server, space: Space) -> None:
     seed = os.urandom(32)
     device = Signer(seed)
-    proof = w3up_lab.official("proof", ucan.format_signer(space.key, space.seed), device.did)
-    settings = space.settings(w3up_principal=ucan.format_signer(device, seed), w3up_proof=proof)
+    proof = w3up_lab.official("proof", ucan_lab.format_signer(space.key, space.seed), device.did)
+    settings = space.settings(w3up_principal=ucan_lab.format_signer(device, seed), w3up_proof=proof)
     parsed = w3up_lab.official("parse", space.delegate(device.did))
     assert parsed["issuer"] == space.key.did and parsed["audience"] == device.did
     assert {row["can"] for row in parsed["capabilities"]} == set(w3up_lab.ALL)
@@ -284,7 +285,7 @@ def test_uploads_of_others_in_the_same_space_are_left_alone(server: Server, spac
 
 def test_the_key_of_the_space_itself(server: Server, space: Space) -> None:
     async def body() -> None:
-        key = ucan.format_signer(space.key, space.seed)
+        key = ucan_lab.format_signer(space.key, space.seed)
         provider = Web3Storage(server.url, {"w3up_principal": key, "w3up_service_did": server.did})
         await provider.put_car(block("x")[0], [block("x")], name="n")
         assert [pin.cid for pin in await provider.pins("n")] == [block("x")[0]]

@@ -16,6 +16,7 @@ from ipfsmem_providers.web3storage import Web3Storage, ucan
 from ipfsmem_providers.web3storage.ucan import Ability, Signer
 
 from tests.interop.counterparts import need_program, npm_folder, run
+from tests.support import ucan_lab
 
 ALL = ("space/*", "upload/*")
 
@@ -42,7 +43,7 @@ class Space:
         proof = self.delegate(device.did, abilities, lifetime)
         return {
             "w3up_service_did": self.server.did,
-            "w3up_principal": ucan.format_signer(device, seed),
+            "w3up_principal": ucan_lab.format_signer(device, seed),
             "w3up_proof": proof,
             "retry": Retry(attempts=3, first=0.01, most=0.02),
             **more,
@@ -55,7 +56,7 @@ class Space:
             [Ability(can, self.key.did) for can in abilities],
             expires=int(time.time() + lifetime),
         )
-        return ucan.proof_text(ucan.archive(token))
+        return ucan_lab.proof_text(ucan_lab.archive(token))
 
     def open(self, **more: Any) -> Web3Storage:
         """The space as a device of its own sees it."""

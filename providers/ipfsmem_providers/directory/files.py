@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from ipfsmem.device.directory_handle import LinkError
-from ipfsmem.device.shared_folder import Folder, NewFile
+from ipfsmem.device.shared_folder import NewFile, SharedFolder
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem_providers.packs.blocking_work import heartbeat
 from ipfsmem_providers.packs.index import read_at
@@ -25,7 +25,7 @@ _FULL: Final = frozenset((errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)))
 _DENIED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
 
 
-class FolderShelf(Folder):
+class FolderShelf(SharedFolder):
     """`packs`, `pins` or `names` in a shared folder, as a shelf (packs/shelf.py)."""
 
     cheap_read_bytes = 1 << 20
@@ -66,7 +66,7 @@ class FolderShelf(Folder):
     def sweep(self, oldest: float) -> None:
         """Remove unfinished files from all shelves of the shared folder."""
         for kind in SHELVES:
-            Folder(self.parent, kind).sweep(oldest)
+            SharedFolder(self.parent, kind).sweep(oldest)
 
 
 @contextlib.contextmanager

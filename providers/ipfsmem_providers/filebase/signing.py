@@ -13,6 +13,8 @@ from typing import Any, Final
 from ipfsmem.errors import ConfigError
 
 EMPTY: Final = hashlib.sha256(b"").hexdigest()
+#: Filebase has one region, called so.
+_REGION: Final = "us-east-1"
 
 
 def check_installed() -> None:
@@ -27,11 +29,10 @@ def check_installed() -> None:
 class Signer:
     """Signs requests with one access key."""
 
-    def __init__(self, key: str, secret: str, region: str = "us-east-1") -> None:
+    def __init__(self, key: str, secret: str) -> None:
         """`key`, `secret`: an access key of the account. Imports nothing yet."""
         self._key = key
         self._secret = secret
-        self._region = region
         self._parts: Any = None
 
     def headers(
@@ -40,7 +41,7 @@ class Signer:
         """`headers` with the signature added. `url` must be encoded; `payload`: SHA-256 of the body in hex."""
         credentials, auth, request_of = self._load()
         request = request_of(method=method, url=url, headers=dict(headers or {}))
-        auth(credentials, payload, self._region).add_auth(request)
+        auth(credentials, payload, _REGION).add_auth(request)
         return {name: str(value) for name, value in request.headers.items()}
 
     def _load(self) -> Any:

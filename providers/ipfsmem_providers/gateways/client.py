@@ -7,7 +7,7 @@ Which gateway is asked next is decided in provider.py.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Final, Literal
+from typing import Final
 
 from ipfsmem.content.car import CarParser
 from ipfsmem.content.cid import CID, DAG_PB, IDENTITY
@@ -22,7 +22,6 @@ from ipfsmem_providers.routing.answers import RECORD_TYPE, STATUSES, record_in
 
 RAW_TYPE: Final = "application/vnd.ipld.raw"
 CAR_TYPE: Final = "application/vnd.ipld.car"
-Scope = Literal["block", "entity", "all"]
 #: Statuses by which a gateway says that it does not have a block or will not show it. 504 is "not found in time".
 ABSENT: Final = frozenset((404, 410, 412, 451, 504))
 _REDIRECTS: Final = 3
@@ -43,7 +42,6 @@ class GatewayClient:
         self._http = http
         self.trouble = 0.0  #: failures, halved by each success
         self.lacking = 0  #: missing blocks since the last success
-        self.last = ""  #: the last failure in words
 
     @property
     def is_shaky(self) -> bool:
@@ -71,7 +69,7 @@ class GatewayClient:
         return answer.body
 
     async def dag(
-        self, root: CID, scope: Scope = "all", *, limits: Limits = OWN_LIMITS, known: set[CID] | None = None
+        self, root: CID, *, limits: Limits = OWN_LIMITS, known: set[CID] | None = None
     ) -> AsyncIterator[Block]:
         """The checked blocks of a tree, parents before children, each once; none when the gateway lacks the tree.
 
@@ -82,7 +80,7 @@ class GatewayClient:
         parser = CarParser(limits)
         try:
             async with self._http.stream(
-                "GET", f"{self.url}/ipfs/{root}?format=car&dag-scope={scope}&car-order=dfs&car-dups=n",
+                "GET", f"{self.url}/ipfs/{root}?format=car&dag-scope=all&car-order=dfs&car-dups=n",
                 headers={"Accept": f"{CAR_TYPE}; version=1; order=dfs; dups=n"}, allow=ABSENT,
                 max_bytes=2 * limits.total_bytes + 128 * limits.blocks, redirects=_REDIRECTS, what="get a tree",
             ) as answer:  # fmt: skip
@@ -119,7 +117,6 @@ class GatewayClient:
 
     def _bad(self, error: ProviderError) -> ProviderError:
         self.trouble += 1.0
-        self.last = str(error)
         return error
 
 

@@ -42,7 +42,7 @@ _GIVE_UP: Final = 4
 _RETRY: Final = Retry(attempts=3)
 
 
-class Place(NamedTuple):
+class BlockPlace(NamedTuple):
     """Where a block is: the root, the path below it, and whether it is only a part of the folder or file at that path."""
 
     root: CID
@@ -86,7 +86,7 @@ class OwnGateway:
         ):  # the token's default owner is the first gateway of a `gateway:` spec
             about.pop("gateway_token", None)
         self._others = Gateways(rest, about) if rest else None
-        self._places: dict[CID, Place] = {}
+        self._places: dict[CID, BlockPlace] = {}
         #: Roots that were read, the newest last; ordered like a set.
         self._roots: dict[CID, None] = {}
         self._pinned: list[CID] = []
@@ -195,7 +195,7 @@ class OwnGateway:
         """Fill `found`; returns what went wrong."""
         problems: list[ProviderError] = []
         everything = set(wanted)
-        asked: dict[Place, asyncio.Lock] = {}  # one CAR of a file serves all its chunks
+        asked: dict[BlockPlace, asyncio.Lock] = {}  # one CAR of a file serves all its chunks
 
         async def fetch(cid: CID) -> None:
             if cid in found or (len(problems) >= _GIVE_UP and not found):
@@ -214,7 +214,7 @@ class OwnGateway:
         cid: CID,
         wanted: set[CID],
         found: dict[CID, bytes],
-        asked: dict[Place, asyncio.Lock],
+        asked: dict[BlockPlace, asyncio.Lock],
     ) -> None:
         place = self._places.get(cid)
         by_path = place is not None and self._rooted
@@ -234,12 +234,12 @@ class OwnGateway:
             self._learn(cid, data)
             found[cid] = data
 
-    def _standing(self, place: Place) -> list[Place]:
+    def _standing(self, place: BlockPlace) -> list[BlockPlace]:
         """The places to look for a block: its own, and the same path below newer roots, as its root may be unpinned by now."""
         roots = dict.fromkeys([place.root, *list(self._roots)[::-1]])
         return [place._replace(root=root) for root in roots if root in self._roots][:_PLACES_ASKED]
 
-    async def _by_path(self, cid: CID, place: Place) -> bytes | None:
+    async def _by_path(self, cid: CID, place: BlockPlace) -> bytes | None:
         for one in self._standing(place):
             data = await self._path(one.root, one.path, True)
             if data is None:
@@ -270,7 +270,7 @@ class OwnGateway:
     ) -> bytes | None:
         """What is at a path, unchecked: its first block (`raw`), or the whole file."""
         answer = await self._http.request(
-            "GET", f"{self._url}/ipfs/{_address(Place(root, path))}{'?format=raw' if raw else ''}",
+            "GET", f"{self._url}/ipfs/{_address(BlockPlace(root, path))}{'?format=raw' if raw else ''}",
             headers={"Accept": RAW_TYPE} if raw else None, allow=_CLOSED, max_bytes=max_bytes, redirects=3,
             what="get a file",
         )  # fmt: skip
@@ -278,14 +278,14 @@ class OwnGateway:
             self._roots.pop(root, None)  # it is not pinned any more
         return answer.body if answer.status == 200 else None
 
-    async def _parts(self, cid: CID, place: Place, wanted: set[CID], found: dict[CID, bytes]) -> None:
+    async def _parts(self, cid: CID, place: BlockPlace, wanted: set[CID], found: dict[CID, bytes]) -> None:
         """Fetch the blocks of a folder or file in one CAR, and keep all that are wanted, until `cid` is among them."""
         for one in self._standing(place):
             await self._some_parts(one, wanted, found)
             if cid in found:
                 return
 
-    async def _some_parts(self, place: Place, wanted: set[CID], found: dict[CID, bytes]) -> None:
+    async def _some_parts(self, place: BlockPlace, wanted: set[CID], found: dict[CID, bytes]) -> None:
         try:
             async with self._http.stream(
                 "GET", f"{self._url}/ipfs/{_address(place)}?format=car&dag-scope=entity",
@@ -310,7 +310,7 @@ class OwnGateway:
             return
         if len(self._places) > _PLACES_MAX:
             self._places.clear()
-        here = self._places.get(cid) or Place(cid, ())
+        here = self._places.get(cid) or BlockPlace(cid, ())
         if not here.path and not here.part:
             self._roots.pop(cid, None)
             self._roots[cid] = None
@@ -321,13 +321,13 @@ class OwnGateway:
             kind = decode_unixfs(node.data or b"").type
             for link in node.links:
                 if kind == TYPE_DIRECTORY:
-                    place = Place(here.root, (*here.path, link.name))
+                    place = BlockPlace(here.root, (*here.path, link.name))
                 elif kind == TYPE_HAMT and len(link.name) > 2:
-                    place = Place(here.root, (*here.path, link.name[2:]))
+                    place = BlockPlace(here.root, (*here.path, link.name[2:]))
                 else:
-                    place = Place(here.root, here.path, True)
+                    place = BlockPlace(here.root, here.path, True)
                 self._places[link.cid] = place
 
 
-def _address(place: Place) -> str:
+def _address(place: BlockPlace) -> str:
     return "/".join((str(place.root), *(quote(name, safe="") for name in place.path)))

@@ -99,17 +99,13 @@ class SpooledFile:
 
 
 class SpooledCar(SpooledFile):
-    """A CAR and the `count` of its blocks:
+    """A CAR of blocks, each once:
 
     with await SpooledCar.write(root, blocks) as car:
         await http.request("POST", url, body=car)
     """
 
     content_type = CAR_TYPE
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
 
     @classmethod
     async def write(cls, root: CID, blocks: Iterable[Block]) -> SpooledCar:
@@ -126,7 +122,6 @@ class SpooledCar(SpooledFile):
                 except (BlockError, LimitError) as error:
                     raise ProviderRefused(f"block {cid} was not sent: {error}") from error
                 seen.add(cid)
-                car.count += 1
                 before = car.size // _PIECE
                 car.append(section(cid, data))
                 if car.size // _PIECE != before:

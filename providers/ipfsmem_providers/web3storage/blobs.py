@@ -22,7 +22,7 @@ from ipfsmem_providers.http.client import Http
 from ipfsmem_providers.http.concurrency import together
 from ipfsmem_providers.http.per_loop import PerLoop
 from ipfsmem_providers.web3storage import ucan
-from ipfsmem_providers.web3storage.rpc import Answer, Service
+from ipfsmem_providers.web3storage.rpc import InvocationResult, Service
 from ipfsmem_providers.web3storage.shards import Blob, Slice, group_slices
 from ipfsmem_providers.web3storage.ucan import Message, Receipt, Signer
 
@@ -76,7 +76,7 @@ class Blobs:
             await self._service.conclude(done, what)
         await together(self._confirm(task, what) for task in tasks)
 
-    async def _task(self, blob: Blob, answer: Answer, what: str) -> _Task:
+    async def _task(self, blob: Blob, answer: InvocationResult, what: str) -> _Task:
         tokens: dict[str, ucan.Token] = {}
         for cid in answer.receipt.forks:
             token = answer.message.token(cid)

@@ -60,7 +60,7 @@ _HINTS: Final = {
 }
 
 
-class Answer(msgspec.Struct, frozen=True):
+class InvocationResult(msgspec.Struct, frozen=True):
     """The result of one invocation, and the message that it came in."""
 
     cid: CID
@@ -90,7 +90,7 @@ class Service:
 
     async def invoke(
         self, calls: Sequence[tuple[str, Mapping[str, Any]]], *, what: str, allow: Collection[str] = ()
-    ) -> list[Answer]:
+    ) -> list[InvocationResult]:
         """Run actions on the space; `calls` are pairs of (ability, details). Returns the result of each, in order.
 
         Those with a passing failure are run again. Raises the first failure whose name is not in `allow`; "gone" in `allow`
@@ -110,8 +110,8 @@ class Service:
                 raise self.failure(can, answer.receipt.error, what)
         return answers
 
-    async def _run(self, calls: Sequence[tuple[str, Mapping[str, Any]]], what: str) -> list[Answer]:
-        answers: list[Answer] = []
+    async def _run(self, calls: Sequence[tuple[str, Mapping[str, Any]]], what: str) -> list[InvocationResult]:
+        answers: list[InvocationResult] = []
         for start in range(0, len(calls), BATCH):
             tokens = [
                 self._issue(Ability(can, self.space, details))
@@ -131,7 +131,7 @@ class Service:
             if answer.receipt.error is not None:
                 raise self.failure("ucan/conclude", answer.receipt.error, what)
 
-    async def receipt(self, task: CID, *, what: str, wait: bool) -> Answer | None:
+    async def receipt(self, task: CID, *, what: str, wait: bool) -> InvocationResult | None:
         """The result of a task. `wait`: until it is done, or ProviderUnavailable; otherwise None when there is no receipt yet."""
         for pause in (*_POLLS, None) if wait else (None,):
             got = await self._http.request(
@@ -141,7 +141,7 @@ class Service:
                 message = self._read(got.body)
                 known = message.receipts.get(task)
                 if known is not None:
-                    return Answer(task, known, message)
+                    return InvocationResult(task, known, message)
             if pause is not None:
                 await self._http.timing.sleep(pause)
         if wait:
@@ -180,7 +180,9 @@ class Service:
             facts=facts,
         )
 
-    async def _send(self, tokens: Sequence[Block], blocks: Sequence[Block], what: str) -> list[Answer]:
+    async def _send(
+        self, tokens: Sequence[Block], blocks: Sequence[Block], what: str
+    ) -> list[InvocationResult]:
         cids = [cid for cid, _ in tokens]
         # Idempotent: the service answers an invocation that it knows with the same receipt again.
         answer = await self._http.request(
@@ -198,7 +200,7 @@ class Service:
             receipt = message.receipts.get(cid)
             if receipt is None:
                 raise self._http.unavailable(f"{self._http.service} gave no receipt to {what}")
-            answers.append(Answer(cid, receipt, message))
+            answers.append(InvocationResult(cid, receipt, message))
         return answers
 
     def _read(self, body: bytes) -> Message:

@@ -130,14 +130,14 @@ def shard_cid(digest: bytes) -> CID:
 # -- indexes -------------------------------------------------------------------------------------------------------
 
 
-class Index(msgspec.Struct, frozen=True):
+class ShardIndex(msgspec.Struct, frozen=True):
     """An index as it is sent: the CID of its first block, and the CAR."""
 
     root: CID
     car: bytes
 
 
-def make_index(content: CID, slices: Mapping[bytes, Mapping[bytes, tuple[int, int]]]) -> Index:
+def make_index(content: CID, slices: Mapping[bytes, Mapping[bytes, tuple[int, int]]]) -> ShardIndex:
     """The index of shards (digest -> multihash -> offset and length) that hold blocks of the tree `content`.
 
     Format: w3-index, `index/sharded/dag@0.1`; shards and blocks in the order of their digests.
@@ -146,7 +146,7 @@ def make_index(content: CID, slices: Mapping[bytes, Mapping[bytes, tuple[int, in
     root = dag_cbor.block_of(
         dag_cbor.encode({INDEX: {"content": content, "shards": [cid for cid, _ in parts]}})
     )
-    return Index(root[0], car_bytes([root[0]], [*parts, root]))
+    return ShardIndex(root[0], car_bytes([root[0]], [*parts, root]))
 
 
 def read_index(data: bytes) -> dict[bytes, list[tuple[bytes, int, int]]]:

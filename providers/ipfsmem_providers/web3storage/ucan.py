@@ -79,12 +79,6 @@ def parse_signer(text: str) -> Signer:
     return read_signer(_multibase(text))
 
 
-def format_signer(signer: Signer, seed: bytes) -> str:
-    """The text that `parse_signer` reads."""
-    data = _ED25519_PRIVATE + seed + _ED25519_PUBLIC + signer.public
-    return "M" + base64.b64encode(data).decode()
-
-
 def did_bytes(did: str) -> bytes:
     """The form of a DID in tokens: the key of a `did:key`, for other methods the text behind `did:`."""
     if did.startswith("did:key:z"):
@@ -233,18 +227,6 @@ def _proof_bytes(text: str) -> bytes:
     if len(data) - start != size:
         raise FormatError("a delegation is cut short")
     return data[start:]
-
-
-def archive(token: Block, others: Iterable[Block] = ()) -> bytes:
-    """A delegation and the blocks that it builds on, as one CAR."""
-    root, data = _block({ARCHIVE: token[0]})
-    return car_bytes([root], [(root, data), token, *others])
-
-
-def proof_text(data: bytes) -> str:
-    """An archive as text, `m...`."""
-    whole = b"\x01" + varint(CAR) + varint(IDENTITY) + varint(len(data)) + data
-    return "m" + base64.b64encode(whole).decode().rstrip("=")
 
 
 def check_proof(proof: Proof, signer: Signer, space: str, needed: Collection[str], now: float) -> list[str]:

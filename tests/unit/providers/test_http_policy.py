@@ -174,7 +174,7 @@ def test_a_spooled_car_is_the_car() -> None:
         root = BLOCKS[0][0]
         with await SpooledCar.write(root, [*BLOCKS, BLOCKS[0]]) as car:
             expected = car_bytes([root], BLOCKS)
-            assert isinstance(car, Body) and (car.size, car.count) == (len(expected), 5)
+            assert isinstance(car, Body) and car.size == len(expected)
             assert car.sha256 == hashlib.sha256(expected).digest()
             for _ in range(2):
                 assert b"".join([piece async for piece in car.pieces()]) == expected

@@ -21,6 +21,7 @@ from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import Block, Pin
 from tests.servers.threaded import serve
+from tests.support import ucan_lab
 from tests.support.hints import Refused
 
 SPACE, SEED = Signer(b"\x07" * 32), b"\x07" * 32
@@ -107,7 +108,7 @@ def liar() -> Iterator[Liar]:
 
 def provider(liar: Liar, **more: Any) -> Web3Storage:
     settings = {
-        "w3up_principal": ucan.format_signer(SPACE, SEED), "w3up_service_did": DID,
+        "w3up_principal": ucan_lab.format_signer(SPACE, SEED), "w3up_service_did": DID,
         "retry": Retry(attempts=2, first=0.001, most=0.002),
     }  # fmt: skip
     return Web3Storage(liar.url, settings | more)

@@ -15,11 +15,12 @@ from ipfsmem_providers.web3storage.uploads import tag_of
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.errors import ConfigError, ProviderRefused
 from ipfsmem.provider.contract import Pin, open_provider
+from tests.support import ucan_lab
 
 URL = "https://up.example.org"
 SPACE, SPACE_SEED = Signer(b"\x07" * 32), b"\x07" * 32
 DEVICE, DEVICE_SEED = Signer(b"\x08" * 32), b"\x08" * 32
-KEY = ucan.format_signer(DEVICE, DEVICE_SEED)
+KEY = ucan_lab.format_signer(DEVICE, DEVICE_SEED)
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +47,7 @@ def proof(*cans: str, audience: str = DEVICE.did, expires: float = 86400, resour
         [Ability(can, resource) for can in cans or ("*",)],
         expires=int(time.time() + expires),
     )
-    return ucan.proof_text(ucan.archive(token))
+    return ucan_lab.proof_text(ucan_lab.archive(token))
 
 
 def given(**more: Any) -> dict[str, Any]:
@@ -65,7 +66,7 @@ def test_settings_come_from_the_environment_and_from_a_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("W3UP_PRINCIPAL", KEY)
-    for content in (proof().encode(), proof().encode() + b"\n", ucan.archive(_token())):
+    for content in (proof().encode(), proof().encode() + b"\n", ucan_lab.archive(_token())):
         (tmp_path / "proof").write_bytes(content)
         monkeypatch.setenv("W3UP_PROOF", str(tmp_path / "proof"))
         assert open_provider(f"web3storage:{URL}").name.endswith(SPACE.did[-8:])
@@ -76,7 +77,7 @@ def _token() -> tuple[Any, bytes]:
 
 
 def test_the_key_of_the_space_needs_no_delegation() -> None:
-    provider = Web3Storage(URL, {"w3up_principal": ucan.format_signer(SPACE, SPACE_SEED)})
+    provider = Web3Storage(URL, {"w3up_principal": ucan_lab.format_signer(SPACE, SPACE_SEED)})
     assert provider.name.endswith(SPACE.did[-8:])
     assert provider.capabilities.unpin and provider.capabilities.has
 

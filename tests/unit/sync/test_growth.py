@@ -13,7 +13,7 @@ from ipfsmem_providers.packs import pins as pin_files
 
 from ipfsmem.config import RetentionRule
 from ipfsmem.device.database import Database
-from ipfsmem.device.shared_folder import Folder
+from ipfsmem.device.shared_folder import SharedFolder
 from tests.support import effort
 from tests.support.device_lab import kinds
 from tests.support.folder_lab import FolderLab
@@ -33,14 +33,14 @@ def test_l17_a_sync_reads_and_sends_as_much_after_hundreds_of_commits(
         a.write(f"k{n}", f"text {n}")
     lab.sync(a)
     reads: list[str] = []
-    real = Folder.open_file
+    real = SharedFolder.open_file
 
-    def read_file(folder: Folder, name: str, *, buffered: bool = False) -> BinaryIO:
+    def read_file(folder: SharedFolder, name: str, *, buffered: bool = False) -> BinaryIO:
         if folder.path.name == "pins":
             reads.append(name)
         return real(folder, name, buffered=buffered)
 
-    monkeypatch.setattr(Folder, "open_file", read_file)
+    monkeypatch.setattr(SharedFolder, "open_file", read_file)
     sent, read = [], []
     for n in range(COMMITS):
         lab.clock.advance(60)
