@@ -105,7 +105,7 @@ def test_a_sealed_memory_of_each_version_is_read_and_written(tmp_path: Path, ver
         assert a.read("note_02").file.body == TEXTS["note_02"]
         assert a.read("of_b").file.body == "b alone wrote this."
         assert [conflict.key for conflict in a.conflicts()] == ["note_00"]
-        assert [event["type"] for event in a.timeline()] == ["remark", "forgot"]
+        assert [event["type"] for event in a.timeline.read()] == ["remark", "forgot"]
         a.write("new", "Written by a later version.")
         a.close()
         again = lab.open("a")
