@@ -69,6 +69,12 @@ class UsageError(IpfsmemError):
     exit_code = 2
 
 
+class ClosedError(UsageError):
+    """The memory was closed"""
+
+    hint = "Open it again (in Python: Memory.load)."
+
+
 class ConfigError(IpfsmemError):
     """Settings, home directory or storage mode are wrong"""
 

@@ -10,14 +10,14 @@ import asyncio
 import contextlib
 import functools
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import msgspec
 
 from ipfsmem import config as configuration
-from ipfsmem.bundle.keys import check_scope
+from ipfsmem.bundle.keys import check_scope, is_key
 from ipfsmem.config import NamespaceConfig, VaultConfig
 from ipfsmem.content.cid import parse_cid
 from ipfsmem.device.creation import folder_claimed, mark_as_memory, remove_unfinished_memory
@@ -28,6 +28,7 @@ from ipfsmem.errors import ConfigError, NoVaultError, UsageError
 from ipfsmem.files.attaching import examine_place
 from ipfsmem.memories.bundle_tree import Part
 from ipfsmem.memories.importing import import_files
+from ipfsmem.memories.memories import NotHereError
 from ipfsmem.memories.stacks import Stack
 from ipfsmem.mode import Mode, ModeName, mode_named
 from ipfsmem.parts.bundles import MemoryBundles
@@ -35,6 +36,7 @@ from ipfsmem.parts.folders import MemoryFolders
 from ipfsmem.parts.maintenance import MemoryMaintenance
 from ipfsmem.parts.members import MemoryMembers
 from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import refuse_wrong_calls
 from ipfsmem.parts.providers import MemoryProviders
 from ipfsmem.parts.scopes import MemoryScopes
 from ipfsmem.parts.status import MemoryStatus
@@ -82,6 +84,9 @@ class Origin(msgspec.Struct):
     #: empty when it does, or when there is nothing to list.
     unlisted: str = ""
 
+    def __repr__(self) -> str:
+        return "Origin()"
+
 
 def _of_texts(method: Callable[Concatenate[MemoryTexts, P], T]) -> Callable[Concatenate[Memory, P], T]:
     """A method of the texts, as one of the memory."""
@@ -90,6 +95,7 @@ def _of_texts(method: Callable[Concatenate[MemoryTexts, P], T]) -> Callable[Conc
     def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return method(self._texts, *args, **kwargs)
 
+    vars(call)["handed_on"] = True
     return call
 
 
@@ -100,6 +106,7 @@ def _of_syncing(method: Callable[Concatenate[Syncing, P], T]) -> Callable[Concat
     def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return method(self._syncing, *args, **kwargs)
 
+    vars(call)["handed_on"] = True
     return call
 
 
@@ -114,6 +121,9 @@ class _Wish(msgspec.Struct, frozen=True):
     home: Home
     create: bool
     public_ok: bool
+
+    def __repr__(self) -> str:
+        return f"_Wish({self.namespace!r}, {self.mode!r})"
 
     @property
     def known_mode(self) -> Mode | None:
@@ -237,6 +247,30 @@ class Memory:
     def unlocked(self) -> bool:
         """Whether the wallet or recovery root is held."""
         return self._syncing.root is not None
+
+    def __contains__(self, key: object) -> bool:
+        """Whether a memory of this key is shown here, or would be if its text were not missing on this device."""
+        try:
+            return isinstance(key, str) and is_key(key) and self.read(key) is not None
+        except NotHereError:
+            return True
+
+    def __len__(self) -> int:
+        """How many memories `list` has."""
+        return len(self.list())
+
+    def __iter__(self) -> Iterator[str]:
+        """The keys of what `list` has."""
+        return iter([one.key for one in self.list()])
+
+    def __bool__(self) -> bool:
+        """An empty memory is one too."""
+        return True
+
+    def __repr__(self) -> str:
+        scope = f", scope {self._texts.scope}" if self._texts.scope else ""
+        closed = ", closed" if self._open.closed else ""
+        return f"<Memory {self.namespace}, {self.mode}{scope}{closed}>"
 
     def note(self, kind: str, /, **data: Any) -> dict[str, Any]:
         """Append an event to the timeline, durable when this returns: `timeline.add`."""
@@ -653,6 +687,9 @@ class Memory:
         lineage = {"from": self.namespace, **({"root": root.decode()} if root else {})}
         other.note("forked", **lineage)
         return other
+
+
+refuse_wrong_calls(Memory, {"close", "aclose"})
 
 
 def has_memory(folder: Path) -> bool:

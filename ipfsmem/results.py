@@ -11,7 +11,7 @@ a provider's presence, a working copy's facts) is passed on and not repeated her
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -52,6 +52,16 @@ from ipfsmem.wording import count
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What one operation of a memory answers."""
+
+    #: Fields that are said once and never shown by `repr`, which lands in logs.
+    SAID_ONCE: ClassVar[tuple[str, ...]] = ()
+
+    def __repr__(self) -> str:
+        fields = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        shown = (
+            f"{name}={'...' if name in self.SAID_ONCE and value else repr(value)}" for name, value in fields
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 def shown_text(data: bytes | None) -> str | None:
@@ -587,6 +597,8 @@ FIRST_WORDS_STAY = (
 class NewRecoveryWords(Answer, frozen=True, kw_only=True):
     """New recovery words, said this once. `older` worked before them; `revoking` are the ids of those that go now."""
 
+    SAID_ONCE = ("recovery_words",)
+
     recovery_words: list[str]
     id: str
     label: str
@@ -849,6 +861,8 @@ class Begun(Answer, frozen=True, kw_only=True):
     `recovery_words` are said this once; `keystore` is the wallet's file when a wallet was made.
     """
 
+    SAID_ONCE = ("recovery_words",)
+
     namespace: str
     mode: str
     restored: bool
@@ -951,6 +965,8 @@ class SyncAttempt(Answer, frozen=True, kw_only=True):
 
 class Serving(Answer, frozen=True, kw_only=True):
     """Where a folder is served, whether it may be written with the token, and where the pinning service is."""
+
+    SAID_ONCE = ("token",)
 
     url: str
     writes: bool

@@ -27,18 +27,18 @@ from ipfsmem.memories.bundle_tree import Part
 from ipfsmem.memories.import_scopes import assign
 from ipfsmem.memories.importing import Imported, Strategy, import_files, read_path
 from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.versions import published_root
 from ipfsmem.published.history import export_car
 from ipfsmem.results import Exported
 
 
-class MemoryBundles:
+class MemoryBundles(MemoryPart):
     """What goes out of a memory and comes into it as files, of all scopes or of the one that was chosen."""
 
     def __init__(self, opened: OpenMemory, chosen: str | None) -> None:
         """`chosen`: the scope that this is about, None for all of them."""
-        self._open = opened
-        self._replica = opened.replica
+        super().__init__(opened)
         self._chosen = chosen
         self._memories = opened.memories.in_scope(chosen or "")
 

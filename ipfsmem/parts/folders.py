@@ -7,14 +7,11 @@ from pathlib import Path
 
 from ipfsmem.errors import UsageError
 from ipfsmem.files.working_copies import FolderFacts, WorkingCopies
-from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import MemoryPart
 
 
-class MemoryFolders:
+class MemoryFolders(MemoryPart):
     """The working copies of an open memory, of all its scopes. A mode that keeps no plain files has none."""
-
-    def __init__(self, opened: OpenMemory) -> None:
-        self._open = opened
 
     def scan(self) -> None:
         """Take in what people and programs edited in the plain files.

@@ -15,6 +15,7 @@ from ipfsmem.device.tables import meta
 from ipfsmem.errors import UsageError
 from ipfsmem.mode import Mode
 from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.syncing import Syncing
 from ipfsmem.results import Salvage
 from ipfsmem.sync.collection import Collection, Rules
@@ -26,13 +27,12 @@ from ipfsmem.vault.doctor import STATE_DAMAGED, Finding, examine
 from ipfsmem.vault.opening import check_protection
 
 
-class MemoryMaintenance:
+class MemoryMaintenance(MemoryPart):
     """What an open memory needs now and then."""
 
     def __init__(self, opened: OpenMemory, syncing: Syncing) -> None:
-        self._open = opened
+        super().__init__(opened)
         self._syncing = syncing
-        self._replica = opened.replica
         self._memories = opened.memories
 
     async def salvage(
@@ -77,7 +77,7 @@ class MemoryMaintenance:
         dry_run: bool = False,
         keep_roots: int = KEEP_ROOTS,
         keep_days: int = KEEP_DAYS,
-        drop_guarded: Iterable[str] = (),
+        drop_guarded: str | Iterable[str] = (),
         progress: Progress = no_progress,
     ) -> Collection:
         """Unpin superseded roots and drop blocks that only they needed; says for each root why it stays or goes.

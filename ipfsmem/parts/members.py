@@ -17,6 +17,7 @@ from ipfsmem.errors import (
 )
 from ipfsmem.memories.after_revoke import late_values
 from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.providers import providers_in_use
 from ipfsmem.parts.syncing import Syncing
 from ipfsmem.results import Late
@@ -36,13 +37,12 @@ list_ = list  # `MemoryMembers.list` hides the builtin inside the class
 _PUBLISHED = (FormatError, NotFoundError, OpenError, SignatureError)
 
 
-class MemoryMembers:
+class MemoryMembers(MemoryPart):
     """Who belongs to an open memory. Its changes need `memory.unlock`."""
 
     def __init__(self, opened: OpenMemory, syncing: Syncing) -> None:
-        self._open = opened
+        super().__init__(opened)
         self._syncing = syncing
-        self._replica = opened.replica
 
     def is_revoked(self) -> bool:
         """Whether this device was revoked, as far as it knows."""

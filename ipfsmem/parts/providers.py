@@ -13,6 +13,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import placed
 from ipfsmem.errors import ConfigError, NotFoundError, ProviderError, ProviderUnavailable, UsageError
 from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.syncing import Syncing, specs_of
 from ipfsmem.provider.contract import Provider, lasting_spec
 from ipfsmem.provider.opening import NotOpened, ProviderPool, Providers
@@ -30,13 +31,12 @@ from ipfsmem.vault.sheet import shown_spec
 list_ = list  # `MemoryProviders.list` hides the builtin inside the class
 
 
-class MemoryProviders:
+class MemoryProviders(MemoryPart):
     """The providers of an open memory."""
 
     def __init__(self, opened: OpenMemory, syncing: Syncing) -> None:
-        self._open = opened
+        super().__init__(opened)
         self._syncing = syncing
-        self._replica = opened.replica
 
     @property
     def in_use(self) -> list_[Provider]:

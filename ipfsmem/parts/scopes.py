@@ -13,16 +13,16 @@ from ipfsmem.device.scopes import live_scopes
 from ipfsmem.errors import NotFoundError
 from ipfsmem.memories.scopes import Restored, Scope
 from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import MemoryPart
 from ipfsmem.published.history import find_root, open_past
 from ipfsmem.results import ScopeCounts
 
 
-class MemoryScopes:
+class MemoryScopes(MemoryPart):
     """The scopes of an open memory. What is in one is read and written through `memory.scope(token)`."""
 
     def __init__(self, opened: OpenMemory) -> None:
-        self._open = opened
-        self._replica = opened.replica
+        super().__init__(opened)
         self._scopes = opened.scopes
 
     def list(self, *, forgotten: bool = False) -> builtins.list[Scope]:

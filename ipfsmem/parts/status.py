@@ -6,6 +6,7 @@ from ipfsmem.device.tables import meta
 from ipfsmem.parts.folders import MemoryFolders
 from ipfsmem.parts.members import MemoryMembers
 from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.scopes import MemoryScopes
 from ipfsmem.parts.syncing import Syncing
 from ipfsmem.results import Status
@@ -20,7 +21,7 @@ from ipfsmem.sync.revoke_notices import words_of_revoked
 TELL_SUPERSEDED = 50
 
 
-class MemoryStatus:
+class MemoryStatus(MemoryPart):
     """Puts together what the parts of an open memory know of it."""
 
     def __init__(
@@ -31,9 +32,8 @@ class MemoryStatus:
         members: MemoryMembers,
         folders: MemoryFolders,
     ) -> None:
-        self._open = opened
+        super().__init__(opened)
         self._syncing = syncing
-        self._replica = opened.replica
         self._scopes = scopes
         self._members = members
         self._folders = folders

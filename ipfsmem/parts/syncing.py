@@ -17,6 +17,7 @@ from ipfsmem.device.tables import meta
 from ipfsmem.errors import ConfigError, IpfsmemError, MembershipError, PublicError, StorageError, UsageError
 from ipfsmem.memories.secret_check import SecretCheck
 from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import MemoryPart
 from ipfsmem.provider.contract import Provider, lasting_spec
 from ipfsmem.provider.opening import ProviderPool, Providers
 from ipfsmem.published.layout import PlainLayout, SealedLayout
@@ -45,12 +46,13 @@ def specs_of(provider: ProviderChoice) -> tuple[str, ...]:
     return tuple(dict.fromkeys(lasting_spec(one) for one in each_of(provider) if isinstance(one, str)))
 
 
-class Syncing:
+class Syncing(MemoryPart):
     """The providers and the root key of one open memory, and its syncs."""
 
+    WHEN_CLOSED = frozenset({"close", "aclose"})
+
     def __init__(self, opened: OpenMemory) -> None:
-        self._open = opened
-        self._replica = opened.replica
+        super().__init__(opened)
         self.background: Background | None = None
         #: Opens providers from their specs, and closes those again.
         self.pool = ProviderPool(opened.replica.folder.parent if opened.replica.folder else None)

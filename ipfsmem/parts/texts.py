@@ -18,6 +18,7 @@ from ipfsmem.memories.readings import Reading, Seen, Unsettled, place_of
 from ipfsmem.memories.stacks import Stack
 from ipfsmem.memories.undo import Undone, undo
 from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.timeline import MemoryTimeline
 from ipfsmem.published.versions import read_past
 from ipfsmem.sync.lost_objects import miss
@@ -52,13 +53,12 @@ def _from_below(
     return data(found.data), ""
 
 
-class MemoryTexts:
+class MemoryTexts(MemoryPart):
     """The memories of one scope; "" is the nameless one."""
 
     def __init__(self, opened: OpenMemory, scope: str) -> None:
         """Raises KeyNameError."""
-        self._open = opened
-        self._replica = opened.replica
+        super().__init__(opened)
         #: The same texts without the plain files and without the scopes that turned out to be this one.
         self.memories = opened.memories.in_scope(scope)
 

@@ -8,13 +8,14 @@ from typing import Any
 from ipfsmem.bundle.program_events import check_kind
 from ipfsmem.memories.stacks import Stack
 from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import MemoryPart
 
 
-class MemoryTimeline:
+class MemoryTimeline(MemoryPart):
     """The events of one scope. What turned out to be this scope is read with it."""
 
     def __init__(self, opened: OpenMemory, scope: str) -> None:
-        self._open = opened
+        super().__init__(opened)
         self._scope = scope
 
     def add(self, kind: str, /, **data: Any) -> dict[str, Any]:

@@ -6,16 +6,13 @@ import builtins
 
 from ipfsmem.bundle.program_events import FurtherVault
 from ipfsmem.errors import UsageError
-from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import MemoryPart
 from ipfsmem.vault.vaults import further_vaults, keep_name
 from ipfsmem.wallet.message import check_key_number, check_vault
 
 
-class MemoryVaults:
+class MemoryVaults(MemoryPart):
     """The further vaults that an open memory knows of. Each is a memory of its own and takes one more signature."""
-
-    def __init__(self, opened: OpenMemory) -> None:
-        self._replica = opened.replica
 
     def list(self) -> builtins.list[FurtherVault]:
         """Further vaults of this wallet whose names this memory keeps."""

@@ -9,6 +9,7 @@ from ipfsmem.device.tables import meta
 from ipfsmem.errors import NotFoundError
 from ipfsmem.memories.readings import Reading, Seen
 from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import MemoryPart
 from ipfsmem.published.history import (
     ChangeKind,
     LogEntry,
@@ -23,12 +24,11 @@ from ipfsmem.published.versions import History, find_text, history
 list_ = list  # `MemoryVersions.list` hides the builtin inside the class
 
 
-class MemoryVersions:
+class MemoryVersions(MemoryPart):
     """Published versions as far as this device knows them, and older texts as far as it keeps them."""
 
     def __init__(self, opened: OpenMemory, scope: str) -> None:
-        self._open = opened
-        self._replica = opened.replica
+        super().__init__(opened)
         self._memories = opened.memories.in_scope(scope)
 
     def list(self) -> list_[LogEntry]:

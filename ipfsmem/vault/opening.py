@@ -67,6 +67,10 @@ class Unlock(msgspec.Struct, frozen=True):
         number = self.key_number or (vault.key_number if same else None)
         return msgspec.structs.replace(self, vault=self.vault or vault.name, key_number=number)
 
+    def __repr__(self) -> str:
+        passphrase = "" if self.passphrase is None else ", with a passphrase"
+        return f"Unlock({self.signer!r}, {self.label!r}, {self.number}{passphrase})"
+
     @property
     def label(self) -> str:
         """The label in the text that the wallet signs."""

@@ -63,6 +63,9 @@ class NewWords(msgspec.Struct, frozen=True):
     problem: str
     report: SyncReport | None
 
+    def __repr__(self) -> str:
+        return f"NewWords({self.id!r}, {self.label!r}, {len(self.words)} words)"
+
 
 def words_of(ring: Ring | None) -> list[Words]:
     """The recovery words that this ring lets in, those of `init` first, then by date."""

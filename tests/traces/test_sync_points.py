@@ -114,7 +114,7 @@ def test_a_provider_that_fails_at_any_call_loses_nothing(tmp_path: Path, answere
             lab.settle(b, a)
             same(a, b)
             assert all_texts(a) == {"x", "a", "b", "written after the failure"}
-            assert [event["type"] for event in a.timeline()] == ["hi"]
+            assert [event["type"] for event in a.timeline.read()] == ["hi"]
             assert not b.replica.db.get_meta("former")
         assert k < 60
     assert k > 6

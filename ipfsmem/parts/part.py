@@ -1,0 +1,194 @@
+"""What every part of an open memory has, and what its public methods refuse before they begin: a memory that was closed, and
+arguments of the wrong type.
+
+Types are taken from the annotations, so they are said once. What a text or a number must be beyond its type is looked at by
+the method itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+from ipfsmem.errors import ClosedError, UsageError
+from ipfsmem.parts.open_memory import OpenMemory
+
+#: Whether a value is of a type, and how that type is called in a sentence.
+_Check = tuple[Callable[[Any], bool], str]
+_WORDS: dict[Any, str] = {
+    str: "a text",
+    bytes: "bytes",
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    types.NoneType: "None",
+}
+
+
+class MemoryPart:
+    """A part of an open memory."""
+
+    #: What works on a memory that was closed.
+    WHEN_CLOSED: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, opened: OpenMemory) -> None:
+        self._open = opened
+        self._replica = opened.replica
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        refuse_wrong_calls(cls, cls.WHEN_CLOSED)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._open.namespace}>"
+
+
+def refuse_wrong_calls(owner: type, when_closed: Iterable[str] = ()) -> None:
+    """Make each public method that a class defines refuse a closed memory and arguments of the wrong type.
+
+    An instance has its `OpenMemory` as `_open`. Methods that hand on to those of a part are left as they are.
+    """
+    for name, method in list(vars(owner).items()):
+        if name.startswith("_") or getattr(method, "handed_on", False):
+            continue
+        if inspect.isfunction(method):
+            setattr(owner, name, _refusing(method, of_instance=True, even_closed=name in when_closed))
+        elif isinstance(method, classmethod):
+            setattr(owner, name, classmethod(_refusing(method.__func__, of_instance=False)))
+
+
+def _refusing(
+    method: Callable[..., Any], *, of_instance: bool, even_closed: bool = False
+) -> Callable[..., Any]:
+    @functools.cache
+    def checks() -> tuple[list[tuple[str, _Check | None]], dict[str, _Check | None], _Check | None]:
+        hints = typing.get_type_hints(method)
+        in_order, by_name, rest = [], {}, None
+        for parameter in [*inspect.signature(method).parameters.values()][1:]:
+            check = _check(hints.get(parameter.name, Any))
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                rest = check
+            elif parameter.kind is not parameter.VAR_KEYWORD:
+                by_name[parameter.name] = check
+                if parameter.kind is not parameter.KEYWORD_ONLY:
+                    in_order.append((parameter.name, check))
+        return in_order, by_name, rest
+
+    @functools.wraps(method)
+    def call(self: Any, /, *given: Any, **named: Any) -> Any:
+        if of_instance and not even_closed and self._open.closed:
+            raise ClosedError(f"{method.__name__}: the memory {self._open.namespace} is closed")
+        in_order, by_name, rest = checks()
+        for (name, check), value in zip(in_order, given, strict=False):
+            if check is not None and not check[0](value):
+                raise _wrong(method, name, check, value)
+        for value in given[len(in_order) :]:
+            if rest is not None and not rest[0](value):
+                raise _wrong(method, "each argument", rest, value)
+        for name, value in named.items():
+            check = by_name.get(name)
+            if check is not None and not check[0](value):
+                raise _wrong(method, name, check, value)
+        return method(self, *given, **named)
+
+    return call
+
+
+def _wrong(method: Callable[..., Any], name: str, check: _Check, value: object) -> UsageError:
+    return UsageError(f"{method.__name__}: {name} is {check[1]}, not {type(value).__name__}")
+
+
+def _check(hint: Any) -> _Check | None:
+    """How to tell a value of an annotated type; None where anything goes, or only the method can tell."""
+    if hint is Any:
+        return None
+    origin, inside = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        each = [_check(one) for one in inside]
+        known = [one for one in each if one is not None]
+        if len(known) < len(each):
+            return None
+        words = " or ".join(dict.fromkeys(word for _, word in known))
+        return (lambda value: any(accepts(value) for accepts, _ in known)), words
+    if origin is typing.Literal:
+        return _literal(inside)
+    if origin is tuple:
+        return _tuple(inside)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping(inside)
+    if (
+        origin is not None
+        and origin is not Callable
+        and isinstance(origin, type)
+        and issubclass(origin, Iterable)
+    ):
+        return _iterable(origin, inside[0] if inside else Any)
+    if origin is Callable or hint is Callable or origin is typing.get_origin(Callable[..., Any]):
+        return callable, "a function"
+    if hint is typing.BinaryIO:
+        return (lambda value: callable(getattr(value, "write", None))), "an open file"
+    if not isinstance(hint, type) or (
+        getattr(hint, "_is_protocol", False) and not getattr(hint, "_is_runtime_protocol", False)
+    ):
+        return None
+    words = _WORDS.get(hint) or f"a {hint.__name__}"
+    if hint in (int, float):
+        number = (int, float) if hint is float else int
+        return (lambda value: isinstance(value, number) and not isinstance(value, bool)), words
+    return (lambda value: isinstance(value, hint)), words
+
+
+def _literal(values: tuple[Any, ...]) -> _Check:
+    """A word is looked at by the method, which says those that there are."""
+    if all(isinstance(one, str) for one in values):
+        return (lambda value: isinstance(value, str)), "a text"
+    return (lambda value: any(value is one for one in values)), " or ".join(map(repr, values))
+
+
+def _tuple(inside: tuple[Any, ...]) -> _Check:
+    if len(inside) == 2 and inside[1] is Ellipsis:
+        one = _check(inside[0])
+        return (
+            lambda value: isinstance(value, tuple) and all(one is None or one[0](item) for item in value)
+        ), f"a tuple of {_plural(one)}"
+    each = [_check(one) for one in inside]
+    return (
+        lambda value: (
+            isinstance(value, tuple)
+            and len(value) == len(each)
+            and all(check is None or check[0](item) for check, item in zip(each, value, strict=True))
+        )
+    ), f"a tuple of {len(each)}"
+
+
+def _mapping(inside: tuple[Any, ...]) -> _Check:
+    names, values = _check(inside[0]), _check(inside[1])
+    return (
+        lambda value: (
+            isinstance(value, Mapping)
+            and all(names is None or names[0](name) for name in value)
+            and all(values is None or values[0](item) for item in value.values())
+        )
+    ), "a mapping of texts"
+
+
+def _iterable(kind: type[Iterable[Any]], inside: Any) -> _Check:
+    """A text is no list of texts. What can be read only once is looked at by the method."""
+    one = _check(inside)
+
+    def accepts(value: Any) -> bool:
+        if isinstance(value, str | bytes) or not isinstance(value, kind):
+            return False
+        if one is None or not isinstance(value, list | tuple | set | frozenset):
+            return True
+        return all(one[0](item) for item in value)
+
+    return accepts, f"a list of {_plural(one)}"
+
+
+def _plural(one: _Check | None) -> str:
+    return "values" if one is None else f"{one[1].removeprefix('a ')}s"

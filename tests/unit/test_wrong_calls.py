@@ -1,0 +1,233 @@
+"""Every public method of a memory and its parts, called on a closed memory or with arguments of the wrong type, answers with
+an error of ours. Finding U18."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ipfsmem
+from ipfsmem import results
+from ipfsmem.errors import ClosedError, IpfsmemError, UsageError
+from ipfsmem.memory import Memory
+from ipfsmem.parts.part import MemoryPart
+
+#: What no parameter takes.
+WRONG = object()
+PARTS = (
+    "timeline",
+    "versions",
+    "bundles",
+    "scopes",
+    "folders",
+    "members",
+    "providers",
+    "vaults",
+    "maintenance",
+)
+#: Methods that need something else than an open memory.
+ALWAYS = {"close", "aclose", "load", "aload", "create", "recover", "reach", "open_foreign"}
+
+
+def public(owner: type) -> list[str]:
+    return [
+        name for name, what in vars(owner).items() if not name.startswith("_") and inspect.isfunction(what)
+    ]
+
+
+def methods() -> Iterator[str]:
+    for name in public(Memory):
+        if name not in ALWAYS:
+            yield name
+    kinds = {kind.__name__.removeprefix("Memory").lower(): kind for kind in MemoryPart.__subclasses__()}
+    for part in PARTS:
+        yield from (f"{part}.{name}" for name in public(kinds[part]))
+
+
+METHODS = sorted(methods())
+
+
+def method_of(memory: Memory, name: str) -> Callable[..., Any]:
+    part, _, last = name.rpartition(".")
+    found: Callable[..., Any] = getattr(getattr(memory, part) if part else memory, last)
+    return found
+
+
+def called(method: Callable[..., Any], *given: object, **named: object) -> None:
+    """Call it, and wait for what has to be waited for."""
+    answer = method(*given, **named)
+
+    async def entered() -> None:
+        async with answer:
+            pass
+
+    if inspect.isawaitable(answer):
+        asyncio.run(_awaited(answer))
+    elif hasattr(answer, "__aenter__"):
+        asyncio.run(entered())
+
+
+async def _awaited(answer: Any) -> None:
+    await answer
+
+
+def parameters(method: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Those that a caller gives, without what is data of any type."""
+    every = inspect.signature(method).parameters.values()
+    return [
+        one
+        for one in every
+        if one.name != "self" and one.kind is not one.VAR_KEYWORD and one.annotation != "Any"
+    ]
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+    with Memory.create("alex", "local", home=tmp_path_factory.mktemp("home")) as memory:
+        memory.write("tone", "direct")
+        yield memory
+        assert list(memory) == ["tone"], "nothing that was called wrongly has done anything"
+
+
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    with Memory.create("alex", "local", home=tmp_path_factory.mktemp("home")) as memory:
+        memory.write("tone", "direct")
+    return memory
+
+
+def test_these_are_all_parts(memory: Memory) -> None:
+    assert sorted(PARTS) == sorted(name for name in vars(memory) if not name.startswith("_"))
+    assert len(METHODS) > 60
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_closed_memory_says_so(closed: Memory, name: str) -> None:
+    method = method_of(closed, name)
+    given = ["x" for one in parameters(method) if one.default is one.empty and one.kind < one.VAR_POSITIONAL]
+    named = {
+        one.name: "x"
+        for one in parameters(method)
+        if one.default is one.empty and one.kind is one.KEYWORD_ONLY
+    }
+    with pytest.raises(ClosedError, match="the memory alex is closed") as said:
+        called(method, *given, **named)
+    assert "Memory.load" in said.value.hint
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_wrong_type_is_named(memory: Memory, name: str) -> None:
+    method = method_of(memory, name)
+    every = parameters(method)
+    for wrong in every:
+        if wrong.name in ("unlock",):  # whatever signs may unlock: what it lacks is said by the method itself
+            continue
+        given: list[object] = []
+        named: dict[str, object] = {}
+        for one in every:
+            value = WRONG if one is wrong else "x"
+            if one is not wrong and one.default is not one.empty:
+                continue
+            if one.kind is one.KEYWORD_ONLY or (
+                one.kind is one.POSITIONAL_OR_KEYWORD and one.default is not one.empty
+            ):
+                named[one.name] = value
+            else:
+                given.append(value)
+        with pytest.raises(UsageError, match=f"^{name.rpartition('.')[2]}: .* is .*, not "):
+            called(method, *given, **named)
+
+
+def test_classmethods_too(tmp_path: Path) -> None:
+    for method in (Memory.load, Memory.aload, Memory.create, Memory.recover):
+        needed: dict[str, Any] = {"provider": str(tmp_path), "unlock": "x"}
+        for wrong in (
+            {"mode": 5},
+            {"provider": 5},
+            {"passphrase": True},
+            {"home": 5},
+            {"public_ok": "yes"},
+            {"unlock": 5},
+        ):
+            with pytest.raises(UsageError):
+                called(method, "alex", **{"home": tmp_path, "mode": "encrypted-ipfs", **needed, **wrong})
+        with pytest.raises(UsageError, match="namespace is a text or None, not int"):
+            called(method, 5, **needed)
+    with pytest.raises(UsageError, match="source is a text, not int"):
+        called(Memory.open_foreign, 5)
+
+
+def test_a_text_is_no_list_of_texts(memory: Memory) -> None:
+    with pytest.raises(UsageError, match=r"write: tags is a list of texts or None, not str"):
+        memory.write("tone", "direct", tags="music")
+    with pytest.raises(UsageError, match=r"sync: allow is a list of texts, not str"):
+        asyncio.run(memory.sync(allow="tone"))
+    with pytest.raises(UsageError, match="is a mapping of texts"):
+        memory.write("tone", "direct", fields={"a": 5})  # type: ignore[dict-item]
+
+
+def test_event_data_that_is_no_json_is_refused(memory: Memory) -> None:
+    for data in (object(), {1, 2}, b"bytes", float("nan"), "\ud800"):
+        with pytest.raises(IpfsmemError):
+            memory.note("waved", what=data)
+
+
+def test_a_memory_is_asked_as_a_mapping_is(tmp_path: Path) -> None:
+    with Memory.create("alex", "local", home=tmp_path) as memory:
+        assert memory and len(memory) == 0 and list(memory) == [] and "tone" not in memory
+        memory.write("tone", "direct")
+        memory.scope("work").write("style", "short")
+        assert "tone" in memory and "style" not in memory and "no key!" not in memory and 5 not in memory
+        assert len(memory) == 1 and list(memory) == ["tone"] and list(memory.scope("work")) == ["style"]
+        assert repr(memory) == "<Memory alex, local>" and repr(memory.members) == "<MemoryMembers of alex>"
+        assert repr(memory.scope("work")) == "<Memory alex, local, scope work>"
+        memory.forget("tone")
+        assert "tone" not in memory and len(memory) == 0
+    assert repr(memory) == "<Memory alex, local, closed>"
+    for ask in (lambda: "tone" in memory, lambda: len(memory), lambda: list(memory)):
+        with pytest.raises(ClosedError):
+            ask()
+
+
+def test_no_repr_shows_what_is_said_once(tmp_path: Path) -> None:
+    key = ipfsmem.RawKeySigner(b"\x31" * 32)
+    unlock = ipfsmem.Unlock(key, passphrase="correct horse battery")
+    (tmp_path / "stick").mkdir()
+    where = {"provider": str(tmp_path / "stick"), "passphrase": False, "home": tmp_path}
+    with Memory.create("alex", "encrypted-ipfs", unlock=unlock, **where) as memory:  # type: ignore[arg-type]
+        words = memory.recovery_words
+        new = asyncio.run(memory.members.new_words())
+        begun = results.Begun.of(
+            memory.status(),
+            restored=False,
+            keystore=None,
+            recovery_words=words,
+            unlisted="",
+            vaults=[],
+            sync=None,
+        )
+        parts = [getattr(memory, name) for name in PARTS]
+        shown = " ".join(
+            map(repr, (unlock, memory, new, begun, memory.members.list(), memory.status(), *parts))
+        )
+    assert words is not None and begun.recovery_words == words
+    assert not any(
+        " ".join(pair) in shown or repr(pair)[1:-1] in shown for pair in (words[:2], new.words[:2])
+    )
+    assert "correct horse" not in shown and repr(unlock).startswith("Unlock(RawKeySigner(0x")
+    assert "recovery_words=..." in repr(begun) and "24 words" in repr(new)
+
+
+def test_a_closed_memory_is_opened_again_as_its_hint_says(tmp_path: Path) -> None:
+    with Memory.create("alex", "local", home=tmp_path) as memory:
+        memory.write("tone", "direct")
+    with pytest.raises(ClosedError) as said:
+        memory.read("tone")
+    assert said.value.hint == "Open it again (in Python: Memory.load)."
+    with Memory.load("alex", home=tmp_path) as memory:
+        assert "tone" in memory
