@@ -8,13 +8,14 @@ import re
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ipfsmem.cli.app import SHORT
 from ipfsmem.sync.report import MOST_NAMED, Notice
-from tests.support import effort
+from tests.support import effort, forked_program
 from tests.support.cli_lab import KEY, Cli
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -23,6 +24,10 @@ DOCS = Path(__file__).parents[2] / "docs"
 Step = tuple[str, list[str]]
 #: Memories that only their own examples name: these lean on no others, and run in a folder of their own beside them.
 APART = ("second", "copy", "notes", "page", "served")
+#: All that is not apart.
+LONGEST = "laptop and phone"
+#: Played with a real start of the program for each command.
+STARTED = ("the whole page", "demo", "served")
 
 
 def examples() -> dict[str, list[Step]]:
@@ -37,9 +42,7 @@ def examples() -> dict[str, list[Step]]:
             else:
                 steps[-1][1].append(line)
         named = {name for command, _ in steps for name in re.findall(r"-n (\w+)", command)} & set(APART)
-        story = (
-            "demo" if steps[0][0].startswith("ipfsmem demo") else named.pop() if named else "laptop and phone"
-        )
+        story = "demo" if steps[0][0].startswith("ipfsmem demo") else named.pop() if named else LONGEST
         assert not named, block
         found.setdefault(story, []).extend(steps)
         found["the whole page"] += steps
@@ -48,9 +51,7 @@ def examples() -> dict[str, list[Step]]:
 
 EXAMPLES = examples()
 #: What all stories lean on: where the provider and the homes are.
-BEFORE = [
-    step for step in EXAMPLES["laptop and phone"] if re.match(r"mkdir stick|export IPFSMEM_HOME", step[0])
-]
+BEFORE = [step for step in EXAMPLES[LONGEST] if re.match(r"mkdir stick|export IPFSMEM_HOME", step[0])]
 
 
 def test_no_story_leans_on_another_one() -> None:
@@ -60,8 +61,22 @@ def test_no_story_leans_on_another_one() -> None:
     assert len(EXAMPLES["the whole page"]) == sum(map(len, EXAMPLES.values())) / 2
 
 
+@pytest.fixture(scope="module")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """How a shell calls a program that has started already."""
+    path = tmp_path_factory.mktemp("forks") / "wire"
+    with subprocess.Popen(
+        [sys.executable, forked_program.__file__, str(path)], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+        yield f"{sys.executable} -I -S {forked_program.__file__} {path}"
+        process.kill()
+
+
 @pytest.mark.parametrize("story", EXAMPLES)
-def test_every_example_of_the_command_line_page_runs_and_prints_that(tmp_path: Path, story: str) -> None:
+def test_every_example_of_the_command_line_page_runs_and_prints_that(
+    tmp_path: Path, story: str, forks: str
+) -> None:
     """All commands of a story run in one shell; after each a mark with its exit code is printed."""
     if story == "the whole page" and not effort.THOROUGH:
         pytest.skip("its stories run, each by itself (HYPOTHESIS_PROFILE=ci: all in one shell too)")
@@ -79,7 +94,8 @@ def test_every_example_of_the_command_line_page_runs_and_prints_that(tmp_path: P
     script = "".join(f'{command}\necho "@@ $?"\n' for command, _ in steps)
     bin_ = tmp_path / "bin"
     bin_.mkdir()
-    for name, run in (("ipfsmem", f"{sys.executable} -m ipfsmem.cli"), ("python", sys.executable)):
+    program = f"{sys.executable} -m ipfsmem.cli" if story in STARTED else forks
+    for name, run in (("ipfsmem", program), ("python", sys.executable)):
         (bin_ / name).write_text(f'#!/bin/sh\nexec {run} "$@"\n')
         (bin_ / name).chmod(0o755)
     place = tmp_path / "place"

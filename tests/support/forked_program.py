@@ -1,0 +1,105 @@
+"""`ipfsmem` for shell scripts of many commands: each call is a fork of one process that has imported the program already.
+
+Starting Python and importing took most of their time. What a real start does, other tests show; with a thorough profile
+the same scripts run with real starts too. POSIX only.
+
+    python forked_program.py SOCKET                 the process that forks
+    python forked_program.py SOCKET ARGUMENT...     one call: the same folder, environment, streams, signals and exit code
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+
+_STREAMS = (0, 1, 2)
+
+
+def call(path: str, arguments: list[str]) -> int:
+    """Have it done by a fork; its exit code."""
+    variables = [f"{name}={value}" for name, value in os.environ.items()]
+    body = "\0".join([os.getcwd(), str(len(arguments)), *arguments, *variables]).encode(
+        "utf-8", "surrogateescape"
+    )
+    with socket.socket(socket.AF_UNIX) as wire:
+        wire.connect(path)
+        socket.send_fds(wire, [len(body).to_bytes(4, "big")], _STREAMS)
+        wire.sendall(body)
+        child = int.from_bytes(wire.recv(4), "big")
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda number, _: os.kill(child, number))
+        code = wire.recv(1)
+    return code[0] if code else 128 + signal.SIGKILL
+
+
+def serve(path: str) -> None:
+    """Fork for each call, until it is ended."""
+    from importlib import import_module
+
+    from ipfsmem.cli.app import SHORT
+
+    for name in SHORT:
+        import_module(f"ipfsmem.cli.{name}_cmd")
+    for name in (
+        "ipfsmem.memory",
+        "ipfsmem.vault.opening",
+        "ipfsmem_providers.directory",
+        "eth_account",
+        "rich.table",
+    ):
+        import_module(name)
+    from ipfsmem.seal.secret_file import protect
+    from ipfsmem.wallet.signers import create_keystore
+
+    # A guess at a passphrase costs next to nothing in files that these calls write.
+    protect.__kwdefaults__.update(memory_kib=64, passes=1)
+    create_keystore.__kwdefaults__.update(scrypt_n=2)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        listening.listen()
+        print("ready", flush=True)
+        while True:
+            wire, _ = listening.accept()
+            if os.fork() == 0:
+                listening.close()
+                _run(wire)
+            wire.close()
+            while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                pass
+
+
+def _run(wire: socket.socket) -> None:
+    """One call, in a process of its own."""
+    code = 70
+    try:
+        head, streams, _, _ = socket.recv_fds(wire, 4, len(_STREAMS))
+        size, body = int.from_bytes(head, "big"), b""
+        while len(body) < size:
+            body += wire.recv(1 << 16)
+        folder, count, *rest = body.decode("utf-8", "surrogateescape").split("\0")
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(one.split("=", 1) for one in rest[int(count) :])
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+        wire.send(os.getpid().to_bytes(4, "big"))
+        from ipfsmem.cli import main
+
+        code = main(rest[: int(count)])
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        wire.send(bytes((code,)))
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2:
+        sys.exit(call(sys.argv[1], sys.argv[2:]))
+    serve(sys.argv[1])
