@@ -9,7 +9,7 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.diff_cmd import differences
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.printing import called, clean, clean_lines, is_terminal, style
+from ipfsmem.cli.printing import clean, clean_lines, is_terminal, member_names, style
 from ipfsmem.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def command(context: CommandContext, key: str | None) -> None:
     with context.memory() as memory:
         everywhere = key is None and context.scope is None
         found = [item for item in memory.conflicts(everywhere=everywhere) if key in (None, item.key)]
-        names = called(memory.members.list())
+        names = member_names(memory.members.list())
         late = [value for value in memory.members.late_writes() if key is None or value.place == key]
     shown = [Conflict.of(item, names) for item in found]
     if key is not None and not found and not late:

@@ -81,18 +81,18 @@ class CommandContext:
 
         return config.namespace_folder(self.home, self.namespace)
 
-    def passphrase_given(self) -> str | None:
+    def passphrase_from_fd_or_environment(self) -> str | None:
         """The passphrase of this device's keys when a descriptor or IPFSMEM_PASSPHRASE has it."""
         from ipfsmem.cli import secret_input
 
-        return secret_input.given(self._passphrase_fd, "IPFSMEM_PASSPHRASE")
+        return secret_input.from_fd_or_environment(self._passphrase_fd, "IPFSMEM_PASSPHRASE")
 
     def passphrase(self) -> str | None:
         """The passphrase that the keys on this device need, asked for if it must be; None when they need none."""
         from ipfsmem.cli import secret_input
         from ipfsmem.device.identity import passphrase_protected
 
-        found = self.passphrase_given()
+        found = self.passphrase_from_fd_or_environment()
         if found is not None or not passphrase_protected(self.folder):
             return found
         return secret_input.ask(f"passphrase of the memory {self.namespace}")

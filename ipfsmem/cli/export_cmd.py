@@ -98,7 +98,7 @@ def command(
             made = _write_tree(memory, where, "folder" if folder else "zip" if zipped else "car")
             done = FileWritten(path=str(where), files=made.files, root=made.root or UNSET)
             _said(context, done, f"{count(made.files, 'file')}")
-            tell_left_out(made.left_out, partial)
+            report_left_out(made.left_out, partial)
             return
         left = memory.bundles.left_out()
         blob = memory.bundles.export(partial=True)
@@ -109,7 +109,7 @@ def command(
         _said(context, FileWritten(path=str(where), bytes=len(blob)), size(len(blob)))
     else:
         write_bytes(blob)
-    tell_left_out(left, partial)
+    report_left_out(left, partial)
 
 
 def _outside(memory: Memory, where: str | None) -> None:
@@ -132,7 +132,7 @@ def _write_tree(memory: Memory, where: Path, form: str) -> Exported:
         return (memory.bundles.export_zip if form == "zip" else memory.bundles.export_car)(out, partial=True)
 
 
-def tell_left_out(left: LeftOut, partial: bool, *, ours: bool = True) -> None:
+def report_left_out(left: LeftOut, partial: bool, *, ours: bool = True) -> None:
     """Name what did not go along, of a memory of `ours` with the other ways out. Raises IncompleteError unless that is fine."""
     if left and not partial:
         raise IncompleteError(

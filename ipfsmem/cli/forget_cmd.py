@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.status_cmd import learnt
+from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.errors import NotFoundError
 
 
@@ -23,7 +23,7 @@ def command(context: CommandContext, key: str, reason: str, if_match: str | None
         if not memory.forget(key, reason=reason, if_match=if_match):
             raise NotFoundError(f"there is no memory {key}", hint="See what there is with: ipfsmem list.")
         folders, public = memory.folders.list(), memory.mode.public and memory.status().root is not None
-        told = learnt(memory.mode)
+        told = when_others_learn(memory.mode)
     if context.json:
         from ipfsmem.results import Forgotten
 

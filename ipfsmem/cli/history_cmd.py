@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.printing import called, clean, is_terminal, moment, size, style, table
+from ipfsmem.cli.printing import clean, is_terminal, member_names, moment, size, style, table
 from ipfsmem.wording import count
 
 
@@ -22,7 +22,7 @@ def command(context: CommandContext, key: str) -> None:
         published = memory.mode.published
         members = memory.members.list()
         labels = {person.id: person.label for person in members}
-    names = called(members)
+    names = member_names(members)
     if context.json:
         from ipfsmem.results import TextHistory
 

@@ -28,7 +28,7 @@ from ipfsmem.cli.new_memory import (
 )
 from ipfsmem.cli.printing import Meter, clean, facts, style
 from ipfsmem.cli.status_cmd import READERS
-from ipfsmem.cli.sync_cmd import tell
+from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.cli.wallets import Wallet, default_keystore
 from ipfsmem.cli.words_prompt import require_output, show_words, words_unprinted
 from ipfsmem.errors import NoVaultError, PublicError, SecretsError
@@ -262,11 +262,11 @@ def _print_text(made: _Result) -> None:
     for remark in status.remarks:
         click.echo(style("note: ", fg="yellow") + advice(remark))
     if made.report is not None and made.report.notices:
-        tell(made.report)
+        print_report(made.report)
     print_vaults(memory.unlisted, memory.vaults.list() if made.restored else [])
 
 
 def _opens(wallet: Wallet, passphrase: str | None) -> str:
     """Which passphrase a new wallet is under, where nobody was asked for one of its own."""
-    own = secret_input.given(wallet.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE")
+    own = secret_input.from_fd_or_environment(wallet.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE")
     return "" if own or passphrase is None else "; this device's passphrase opens it"

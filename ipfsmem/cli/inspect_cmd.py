@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     help="What a sealed object was sealed for: a memory's key, a segment, a prefix.",
 )
 @root_options
-def command(context: CommandContext, path: str, sealed_for: str | None, **given: Any) -> None:
+def command(context: CommandContext, path: str, sealed_for: str | None, **owner_options: Any) -> None:
     """Show what is in PATH: a CAR, keyring.json, commit, sealed object, name record, blob, or a provider's folder.
 
     Without a key that is what everybody can see. With --namespace this device's keys open the rest, with a wallet or
@@ -33,21 +33,26 @@ def command(context: CommandContext, path: str, sealed_for: str | None, **given:
     """
     from ipfsmem.vault.inspection import inspect
 
-    found = inspect(Path(path).expanduser(), _keys(context, sealed_for, given))
+    found = inspect(Path(path).expanduser(), _keys(context, sealed_for, owner_options))
     if context.json:
         context.emit_open(found)
     else:
         _show(found, 0)
 
 
-def _keys(context: CommandContext, sealed_for: str | None, given: dict[str, Any]) -> Keys:
+def _keys(context: CommandContext, sealed_for: str | None, owner_options: dict[str, Any]) -> Keys:
     from ipfsmem.vault.inspection import Keys, keys_of
 
     contexts: tuple[str, ...] = (sealed_for,) if sealed_for is not None else ()
-    if given["wallet"].named or given["words"] or given["words_fd"] is not None:
+    if owner_options["wallet"].named or owner_options["words"] or owner_options["words_fd"] is not None:
         from ipfsmem.vault.opening import Unlock
 
-        root = owner(given["wallet"], given["words"], given["words_fd"], context.passphrase_given())
+        root = owner(
+            owner_options["wallet"],
+            owner_options["words"],
+            owner_options["words_fd"],
+            context.passphrase_from_fd_or_environment(),
+        )
         keys = root.root(twice=False) if isinstance(root, Unlock) else root
         return Keys((keys.box_secret,), contexts=contexts)
     if not context.namespace_named:

@@ -78,12 +78,12 @@ _provider = provider_option("Where")
 @cli_command("unlock", short_help="Sync once with the wallet: let devices in, give them keys.")
 @_provider
 @root_options
-def unlock_command(context: CommandContext, **given: Any) -> None:
+def unlock_command(context: CommandContext, **owner_options: Any) -> None:
     """Sync once with the wallet or the recovery words.
 
     It adds this device, gives the encryption key to members who lack it, and brings what new devices begin with up to date.
     """
-    with_owner(context, given, lambda memory, meter: memory.sync(progress=meter))
+    with_owner(context, owner_options, lambda memory, meter: memory.sync(progress=meter))
 
 
 @cli_command("revoke", short_help="End a device's membership.")
@@ -91,7 +91,7 @@ def unlock_command(context: CommandContext, **given: Any) -> None:
 @click.option("--nothing-stands", is_flag=True, help="Of words or a wallet: end all that they said, too.")
 @_provider
 @root_options
-def revoke_command(context: CommandContext, member: str, nothing_stands: bool, **given: Any) -> None:
+def revoke_command(context: CommandContext, member: str, nothing_stands: bool, **owner_options: Any) -> None:
     """End the membership of DEVICE (its name or id from `ipfsmem keys list`), and use a new encryption key from now on.
 
     What the device already holds it keeps: a revoked device cannot read what is written from now on. Devices that recovery
@@ -111,15 +111,15 @@ def revoke_command(context: CommandContext, member: str, nothing_stands: bool, *
         report.after(before)
         return report
 
-    with_owner(context, given, work)
+    with_owner(context, owner_options, work)
 
 
 @cli_command("rotate", short_help="Use a new encryption key from now on.")
 @_provider
 @root_options
-def rotate_command(context: CommandContext, **given: Any) -> None:
+def rotate_command(context: CommandContext, **owner_options: Any) -> None:
     """Use a new encryption key from now on. Texts keep the key that they were encrypted with."""
-    with_owner(context, given, lambda memory, meter: memory.members.rotate(progress=meter))
+    with_owner(context, owner_options, lambda memory, meter: memory.members.rotate(progress=meter))
 
 
 @cli_command("vaults", short_help="Further vaults of this wallet, whose names this memory keeps.")

@@ -36,14 +36,14 @@ def passphrase_command(
     """
     old = context.passphrase()
     with context.memory() as memory:
-        new = secret_input.given(new_passphrase_fd, "IPFSMEM_NEW_PASSPHRASE")
+        new = secret_input.from_fd_or_environment(new_passphrase_fd, "IPFSMEM_NEW_PASSPHRASE")
         if unprotected_keys and new is not None:
             raise UsageError("a new passphrase or --unprotected-keys, not both")
         if new is None and not unprotected_keys:
             new = secret_input.ask(
                 "new passphrase for this device",
                 twice=True,
-                otherwise=secret_input.hint("IPFSMEM_NEW_PASSPHRASE", "--new-passphrase-fd"),
+                otherwise=secret_input.other_ways("IPFSMEM_NEW_PASSPHRASE", "--new-passphrase-fd"),
             )
         memory.maintenance.change_passphrase(new or False, old)
     if context.json:
@@ -61,7 +61,7 @@ def passphrase_command(
 @click.argument("label", callback=valid_label)
 @provider_option("Where")
 @root_options
-def label_command(context: CommandContext, member: str, label: str, **given: Any) -> None:
+def label_command(context: CommandContext, member: str, label: str, **owner_options: Any) -> None:
     """Call DEVICE (an id or label from `ipfsmem keys list`) LABEL from now on, on every device. Labels are for people."""
 
     async def work(memory: Memory, meter: Progress) -> SyncReport:
@@ -70,4 +70,4 @@ def label_command(context: CommandContext, member: str, label: str, **given: Any
         report.after(before)
         return report
 
-    with_owner(context, given, work)
+    with_owner(context, owner_options, work)

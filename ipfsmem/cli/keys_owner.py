@@ -9,7 +9,7 @@ import click
 
 from ipfsmem.cli.context import CommandContext
 from ipfsmem.cli.printing import Meter, clean
-from ipfsmem.cli.sync_cmd import tell
+from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.cli.wallets import as_owner
 from ipfsmem.errors import UsageError
 from ipfsmem.wording import count
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 def with_owner(
     context: CommandContext,
-    given: dict[str, Any],
+    owner_options: dict[str, Any],
     work: Callable[[Memory, Progress], Coroutine[Any, Any, SyncReport]],
 ) -> None:
     """Open the memory with its owner's keys, do the work, tell what came of it."""
-    with as_owner(context, given) as memory, Meter(silent=context.json) as meter:
+    with as_owner(context, owner_options) as memory, Meter(silent=context.json) as meter:
         report = asyncio.run(work(memory, meter))
     if context.json:
         context.emit(report)
     else:
-        tell(report)
+        print_report(report)
     # What was asked is done once it is published; what else could not be read is said, and counts in the next sync.
     if report.blocked or report.not_placed:
         click.get_current_context().exit(report.exit_code)

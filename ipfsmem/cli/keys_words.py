@@ -12,7 +12,7 @@ from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import provider_option
 from ipfsmem.cli.printing import Meter, clean, style
-from ipfsmem.cli.sync_cmd import noticed, tell
+from ipfsmem.cli.sync_cmd import notice_line, print_report
 from ipfsmem.cli.wallets import as_owner, root_options
 from ipfsmem.cli.words_prompt import require_output, show_words, words_unprinted
 from ipfsmem.errors import IncompleteError, ProviderUnavailable
@@ -34,14 +34,14 @@ _MADE = "new words are made, and the older ones still work"
 )
 @provider_option("Where")
 @root_options
-def command(context: CommandContext, revoke_old: bool | None, **given: Any) -> None:
+def command(context: CommandContext, revoke_old: bool | None, **owner_options: Any) -> None:
     """Make 24 new recovery words and show them, once.
 
     It takes the wallet, the words of init, or the device of a memory without a wallet. Older words are revoked only
     after the new ones are published everywhere and shown. Those of init cannot be revoked.
     """
     require_output("the words")
-    with as_owner(context, given) as memory:
+    with as_owner(context, owner_options) as memory:
         with Meter(silent=context.json) as meter:
             made = asyncio.run(memory.members.new_words(progress=meter))
         old = [one for one in made.older if not one.root]
@@ -81,7 +81,7 @@ def _show(made: NewWords) -> None:
             err=True,
         )
     if made.report is not None and made.report.notices:
-        tell(made.report)
+        print_report(made.report)
 
 
 def _agreed(old: list[Words], revoke_old: bool | None) -> list[Words]:
@@ -106,9 +106,9 @@ def _revoke(memory: Memory, going: list[Words], context: CommandContext) -> None
         if context.json:
             # The words had to be out before; what this did beside the revoke is told where JSON is not read.
             for notice in report.notices:
-                click.echo(noticed(notice), err=True)
+                click.echo(notice_line(notice), err=True)
         elif report.notices:
-            tell(report)
+            print_report(report)
 
 
 def _tell_what_stays(made: NewWords, old: list[Words], going: list[Words]) -> None:

@@ -37,11 +37,11 @@ def command(context: CommandContext, kind: str | None, tag: str | None) -> None:
             for item in (memory.stack(*context.stacked) if context.stacked else memory).list()
             if (kind is None or item.file.type == kind) and (tag is None or tag in item.file.tags)
         ]
-    tell(context, found)
+    print_list(context, found)
     context.print_where_scope_went()
 
 
-def tell(context: CommandContext, found: Sequence[Listed]) -> None:
+def print_list(context: CommandContext, found: Sequence[Listed]) -> None:
     """Print memories as a table or as JSON."""
     if context.json:
         from ipfsmem.results import MemoryLine

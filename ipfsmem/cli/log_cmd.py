@@ -7,7 +7,7 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import WholeNumber
-from ipfsmem.cli.printing import called, is_terminal, moment, table
+from ipfsmem.cli.printing import is_terminal, member_names, moment, table
 
 
 @cli_command("log")
@@ -29,7 +29,7 @@ def command(context: CommandContext, limit: int | None) -> None:
     if not entries and is_terminal():
         click.echo(advice("Nothing was published yet. Publish: ipfsmem sync"), err=True)
         return
-    names = called(members)
+    names = member_names(members)
     rows = [
         (
             moment(e.at_ms),

@@ -120,7 +120,7 @@ def device_passphrase(context: CommandContext, request: MemoryRequest) -> str | 
 
     if request.unprotected_keys:
         return None
-    found = context.passphrase_given()
+    found = context.passphrase_from_fd_or_environment()
     if found is None and request.kind.sealed and secret_input.can_ask():
         click.echo("This device's keys are kept under a passphrase. It never leaves this device.", err=True)
         found = secret_input.ask("passphrase for this device", twice=True)

@@ -70,9 +70,9 @@ def command(
                 raise NotFoundError(
                     f"there is no memory {key} in it", hint="See what there is: the same command without it."
                 )
-            read_cmd.tell(context, reading, only_body=False)
+            read_cmd.print_memory(context, reading, only_body=False)
         else:
-            list_cmd.tell(context, memory.list())
+            list_cmd.print_list(context, memory.list())
             assert memory.opened is not None
             others = [one.token for one in opened.scopes.list()] if scope is None else []
             if others and not context.json:
@@ -106,4 +106,4 @@ def _export(context: CommandContext, memory: Memory, where: Path, partial: bool)
         context.emit(BundleWritten(path=str(where), bytes=len(blob), root=root, problems=problems))
     else:
         click.echo(f"{clean(str(where))}: {size(len(blob))}")
-    export_cmd.tell_left_out(left, partial, ours=False)
+    export_cmd.report_left_out(left, partial, ours=False)

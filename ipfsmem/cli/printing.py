@@ -125,7 +125,7 @@ def moment(ms: int | None) -> str:
         return "after the year 9999"
 
 
-def called(members: Iterable[RingMember]) -> dict[str, str]:
+def member_names(members: Iterable[RingMember]) -> dict[str, str]:
     """What people are told of each member by id: its label, with the id where another has the same (two devices of one host
     name)."""
     members = list(members)

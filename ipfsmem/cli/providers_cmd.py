@@ -12,7 +12,7 @@ from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import retention_options
 from ipfsmem.cli.printing import Meter, clean, moment, seconds, short, size, style, table
-from ipfsmem.cli.sync_cmd import tell
+from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.errors import ProviderError, ProviderUnavailable, UsageError
 from ipfsmem.wording import count
 
@@ -266,7 +266,7 @@ def follow_command(
                     memory.providers.follow(spec, public_ok=public_ok, allow=allow, progress=meter)
                 )
             if not context.json:
-                tell(report)
+                print_report(report)
         found = memory.status().providers
     _now(context, found)
 

@@ -46,12 +46,12 @@ def command(
         raise NotFoundError(
             f"there is no memory {key}", hint=context.scope_notice or "See what there is with: ipfsmem list."
         )
-    tell(context, reading, only_body=only_body)
+    print_memory(context, reading, only_body=only_body)
     if reading.scope != (context.scope or "") and not context.json:
         click.echo(f"from the scope {reading.scope}", err=True)
 
 
-def tell(context: CommandContext, reading: Reading, *, only_body: bool) -> None:
+def print_memory(context: CommandContext, reading: Reading, *, only_body: bool) -> None:
     """Print a memory byte for byte, or as JSON."""
     key, file = reading.key, reading.file
     if context.json:

@@ -22,7 +22,7 @@ from ipfsmem.cli.new_memory import (
 )
 from ipfsmem.cli.options import WholeNumber
 from ipfsmem.cli.printing import clean, facts, style
-from ipfsmem.cli.sync_cmd import tell
+from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.cli.wallets import recovery_root
 from ipfsmem.errors import UsageError
 from ipfsmem.mode import Mode
@@ -80,7 +80,7 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
         click.echo(style(what_came_back(status, memory.restored), bold=True))
         facts(_facts(context, status, request.root is not None))
         if report is not None and report.notices:
-            tell(report)
+            print_report(report)
         print_vaults(memory.unlisted, vaults)
     end(report, None if request.damaged else part_only(memory.restored))
 

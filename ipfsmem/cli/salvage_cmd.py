@@ -12,7 +12,7 @@ from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import provider_option
 from ipfsmem.cli.printing import Meter, clean, style
-from ipfsmem.cli.sync_cmd import tell
+from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.errors import NotFoundError
 from ipfsmem.wording import count
 
@@ -67,7 +67,7 @@ def _print(result: Salvage) -> None:
     if found.heads or result.unopened <= 0:
         _show(found, done)
     if done is not None:
-        tell(result.report)
+        print_report(result.report)
     elif result.unopened > 0 and found.heads:
         for notice in result.report.notices:
             if notice.kind == "head-refused":

@@ -10,7 +10,7 @@ from ipfsmem.bundle.keys import check_scope
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, facts, table
-from ipfsmem.cli.status_cmd import learnt
+from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.errors import IncompleteError, UsageError
 from ipfsmem.wording import count
 
@@ -169,7 +169,7 @@ def forget_command(context: CommandContext, name: str, reason: str, yes: bool) -
                 )
             click.confirm(f"Forget the scope {name} with {what}, on every device?", abort=True, err=True)
         gone = memory.scopes.forget(name, reason=reason)
-        told = learnt(memory.mode)
+        told = when_others_learn(memory.mode)
     if context.json:
         from ipfsmem.results import ScopeForgotten
 

@@ -40,12 +40,12 @@ def from_descriptor(fd: int) -> str:
         raise UsageError(f"what file descriptor {fd} gives is not UTF-8") from None
 
 
-def given(fd: int | None, variable: str) -> str | None:
+def from_fd_or_environment(fd: int | None, variable: str) -> str | None:
     """A secret from a descriptor or an environment variable, None when neither has one."""
     return from_descriptor(fd) if fd is not None else os.environ.get(variable) or None
 
 
-def hint(variable: str, flag: str) -> str:
+def other_ways(variable: str, flag: str) -> str:
     """Where a secret may come from that is not the passphrase of this device's keys, which PassphraseError speaks of."""
     return f"Give it at the prompt, in {variable}, or with {flag}."
 

@@ -59,7 +59,11 @@ def command(
     folder = Path(where)
     if new_token and token_fd is not None:
         raise UsageError("--new-token makes a token, --token-fd gives one: one of both")
-    token = secrets.token_urlsafe(24) if new_token else secret_input.given(token_fd, "IPFSMEM_SERVE_TOKEN")
+    token = (
+        secrets.token_urlsafe(24)
+        if new_token
+        else secret_input.from_fd_or_environment(token_fd, "IPFSMEM_SERVE_TOKEN")
+    )
     token = token.strip() if token is not None else None  # files and variables end lines; headers cannot
     if token is not None and len(token) < MIN_TOKEN:
         raise UsageError(

@@ -30,7 +30,7 @@ READERS = {
 }
 
 
-def learnt(mode: Mode) -> str:
+def when_others_learn(mode: Mode) -> str:
     """What stands behind "forgotten here": who else learns it, where anybody does."""
     return "; other devices learn it with the next sync" if mode.published else ""
 

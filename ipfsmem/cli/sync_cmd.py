@@ -124,11 +124,11 @@ def command(
             "--every does not keep a wallet unlocked for hours",
             hint="Unlock once with: ipfsmem keys unlock. Then: ipfsmem sync --every TIME.",
         )
-    unlock = wallet.unlock(context.passphrase_given()) if wallet.named else None
+    unlock = wallet.unlock(context.passphrase_from_fd_or_environment()) if wallet.named else None
     with context.memory(provider=provider, unlock=unlock) as memory:
         public_ok = agrees_to_publish(memory, yes_public)
         if every is not None:
-            lines = _Lines(context, memory)
+            lines = _AttemptPrinter(context, memory)
             with contextlib.suppress(KeyboardInterrupt):  # where signals cannot be handled in a loop
                 asyncio.run(_keep_in_sync(memory, every, public_ok, allow, lines))
             click.get_current_context().exit(lines.exit_code)
@@ -138,14 +138,14 @@ def command(
     if context.json:
         context.emit(report)
     else:
-        tell(report)
+        print_report(report)
         for line in shared:
             click.echo(line)
     click.get_current_context().exit(report.exit_code)
 
 
 async def _keep_in_sync(
-    memory: Memory, every: float, public_ok: bool, allow: tuple[str, ...], lines: _Lines
+    memory: Memory, every: float, public_ok: bool, allow: tuple[str, ...], lines: _AttemptPrinter
 ) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -156,9 +156,9 @@ async def _keep_in_sync(
             loop.remove_signal_handler(handled.pop())
         ended.set()
 
-    def told(attempt: Attempt) -> None:
+    def print_attempt(attempt: Attempt) -> None:
         try:
-            lines.tell(attempt)
+            lines.print_attempt(attempt)
         except BaseException:
             ended.set()  # nobody reads any more
             raise
@@ -169,14 +169,14 @@ async def _keep_in_sync(
             handled.append(number)
     try:
         async with memory.autosync(
-            idle=min(IDLE, every), every=every, public_ok=public_ok, allow=allow, told=told
+            idle=min(IDLE, every), every=every, public_ok=public_ok, allow=allow, told=print_attempt
         ):
             await ended.wait()
     finally:
         end()
 
 
-class _Lines:
+class _AttemptPrinter:
     """What is printed of syncs that go on: what they did, and each problem when it is new."""
 
     def __init__(self, context: CommandContext, memory: Memory) -> None:
@@ -188,7 +188,7 @@ class _Lines:
         #: What the command ends with by the last sync that worked.
         self.exit_code = 0
 
-    def tell(self, attempt: Attempt) -> None:
+    def print_attempt(self, attempt: Attempt) -> None:
         if attempt.report is not None:
             self.exit_code = attempt.report.exit_code
         if self._json:
@@ -204,7 +204,7 @@ class _Lines:
             self._line(paragraph(report))
         for notice in report.notices:
             if notice not in self._notices:
-                self._line(noticed(notice))
+                self._line(notice_line(notice))
         self._notices, self._problem = list(report.notices), ""
 
     def _failed(self, error: Exception, attempt: Attempt) -> None:
@@ -252,14 +252,14 @@ def _failure(error: Exception) -> Failure:
     return msgspec.structs.replace(found, hint=advice(found.hint))
 
 
-def tell(report: SyncReport) -> None:
+def print_report(report: SyncReport) -> None:
     """A report in words; each notice on a line of its own."""
     click.echo(paragraph(report))
-    for line in dict.fromkeys(map(noticed, report.notices)):  # two may differ in their details alone
+    for line in dict.fromkeys(map(notice_line, report.notices)):  # two may differ in their details alone
         click.echo(line)
 
 
-def noticed(notice: Notice) -> str:
+def notice_line(notice: Notice) -> str:
     """A notice as a line for a person."""
     return style(f"{_TITLES.get(notice.kind, notice.kind)}: ", fg="yellow") + advice(notice.text)
 

@@ -72,7 +72,7 @@ class Wallet(NamedTuple):
         from ipfsmem.wallet.signers import KeystoreSigner, MnemonicSigner, RawKeySigner
 
         if self.keystore:
-            own = secret_input.given(self.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE")
+            own = secret_input.from_fd_or_environment(self.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE")
             typed = self.keystore_passphrase(device_passphrase)
             for _ in range(0 if own or not secret_input.can_ask() else _TRIES):
                 try:
@@ -91,30 +91,35 @@ class Wallet(NamedTuple):
                     hint="Say --i-know-raw-keys with --raw-key-fd, or use a keystore file: --wallet.",
                 )
             return RawKeySigner(read_raw_key(secret_input.from_descriptor(self.raw_key_fd)))
-        words = secret_input.given(self.mnemonic_fd, "IPFSMEM_MNEMONIC") or secret_input.ask(
-            "seed phrase", otherwise=secret_input.hint("IPFSMEM_MNEMONIC", "--mnemonic-fd")
+        words = secret_input.from_fd_or_environment(self.mnemonic_fd, "IPFSMEM_MNEMONIC") or secret_input.ask(
+            "seed phrase", otherwise=secret_input.other_ways("IPFSMEM_MNEMONIC", "--mnemonic-fd")
         )
         return MnemonicSigner(words, self.account_path)
 
     def keystore_passphrase(self, device_passphrase: str | None, *, new: bool = False) -> str:
         """The passphrase of the keystore file."""
-        found = secret_input.given(self.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE") or device_passphrase
+        found = (
+            secret_input.from_fd_or_environment(self.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE")
+            or device_passphrase
+        )
         if found is not None:
             return found
         what = "passphrase for the new wallet" if new else f"passphrase of the wallet {self.keystore}"
         return secret_input.ask(
             what,
             twice=new,
-            otherwise=secret_input.hint("IPFSMEM_WALLET_PASSPHRASE", "--wallet-passphrase-fd"),
+            otherwise=secret_input.other_ways("IPFSMEM_WALLET_PASSPHRASE", "--wallet-passphrase-fd"),
         )
 
     def _signature_passphrase(self) -> str | None:
         if self.signature_passphrase_fd is None and not self.signature_passphrase:
             return None
-        found = secret_input.given(self.signature_passphrase_fd, "IPFSMEM_SIGNATURE_PASSPHRASE")
+        found = secret_input.from_fd_or_environment(
+            self.signature_passphrase_fd, "IPFSMEM_SIGNATURE_PASSPHRASE"
+        )
         return found or secret_input.ask(
             "signature passphrase",
-            otherwise=secret_input.hint("IPFSMEM_SIGNATURE_PASSPHRASE", "--signature-passphrase-fd"),
+            otherwise=secret_input.other_ways("IPFSMEM_SIGNATURE_PASSPHRASE", "--signature-passphrase-fd"),
         )
 
 
@@ -256,7 +261,9 @@ def as_owner(context: CommandContext, given: dict[str, Any]) -> Iterator[Memory]
     named = given["wallet"].named or given["words"] or given["words_fd"] is not None
     root = None
     if named:
-        root = owner(given["wallet"], given["words"], given["words_fd"], context.passphrase_given())
+        root = owner(
+            given["wallet"], given["words"], given["words_fd"], context.passphrase_from_fd_or_environment()
+        )
     with context.memory(provider=given["provider"], unlock=root) as memory:
         if memory.replica.config.vault is None:
             raise UsageError(f"a memory in mode {memory.mode} has no vault, so it has no members and no keys")

@@ -614,7 +614,7 @@ def view_vectors() -> dict[str, Any]:
             "views of the key `tone`; dots: rendered in the text shown, in view order. `own_views` (section 5.2): what a "
             "reader of the person p is shown, `persons` being all that is known of ids; `others`: texts of others; "
             "`unheeded`: their wishes to forget. `words`: of a write with the hash `body` that replaces `replaces`, whose it "
-            "is; `of_when_copied`: under which `of` a value goes on when the reader signs it anew"
+            "is; `carried`: under which `of` a value goes on when the reader signs it anew"
         ),
         "texts": {sha(t): t for t in all_texts},
         "views": out,
