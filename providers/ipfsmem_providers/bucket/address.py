@@ -139,7 +139,9 @@ def credentials(address: Address, settings: Mapping[str, Any]) -> dict[str, str]
     """
     groups = _KEYS[address.scheme]
     names = {name for group in groups for name in group} | set(_MORE[address.scheme])
-    given = {name.lower(): text for name in names if (text := str(settings.get(name.lower()) or "").strip())}
+    from_settings = {
+        name.lower(): text for name in names if (text := str(settings.get(name.lower()) or "").strip())
+    }
     known = address.endpoint or setting(settings, "AZURE_STORAGE_ACCOUNT_NAME") or _emulated(settings)
     if address.scheme == "az" and not known:
         raise ConfigError(
@@ -148,9 +150,9 @@ def credentials(address: Address, settings: Mapping[str, Any]) -> dict[str, str]
         )
     own = choice(settings, "BUCKET_CREDENTIALS", ("environment", "instance")) == "instance"
     if own or _emulated(settings) or any(all(setting(settings, name) for name in group) for group in groups):
-        return given
+        return from_settings
     if address.scheme == "gs" and (Path.home() / _ADC).is_file():
-        return given
+        return from_settings
     raise ConfigError(
         f"no credentials for {address}: {' and '.join(groups[0])} {'are' if len(groups[0]) > 1 else 'is'} not set",
         hint="Set them in the environment as the vendor's own tools take them. BUCKET_CREDENTIALS=instance asks the cloud that "

@@ -50,10 +50,10 @@ def provider_error(
     """obstore's error as ours. `where`: the bucket, `what`: a verb phrase for the request ("list objects"). Raise the result
     outside `except`: obstore's own error may show secrets."""
     text = str(error)[:_READ_MAX]
-    shown, _, debug = text.partition(_DEBUG)
-    found = _STATUS.search(shown)
+    message, _, debug = text.partition(_DEBUG)
+    found = _STATUS.search(message)
     status = int(found[1]) if found else 0
-    reason = reason_of(shown[found.end() :].encode(), redact) if found else Reason()
+    reason = reason_of(message[found.end() :].encode(), redact) if found else Reason()
     if not found and ("TimedOut" in debug or "kind: Timeout" in debug):
         return NoAnswer(f"{where} does not answer: nothing came when it was asked to {what}")
     if not found and "Connect" in debug:
@@ -67,10 +67,10 @@ def provider_error(
         return NoSuchObject(f"{where} has no such object")
     if isinstance(error, FileNotFoundError) and not _no_bucket(reason):
         return NoSuchObject(f"{where} has no such object")
-    return _failed(status, reason, shown, where, what)
+    return _failed(status, reason, message, where, what)
 
 
-def _failed(status: int, reason: Reason, shown: str, where: str, what: str) -> ProviderError:
+def _failed(status: int, reason: Reason, message: str, where: str, what: str) -> ProviderError:
     code = f" ({reason})" if str(reason) else f" ({status})" if status else ""
     if _no_bucket(reason) or (status == 404):
         return ProviderRefused(
@@ -82,7 +82,7 @@ def _failed(status: int, reason: Reason, shown: str, where: str, what: str) -> P
             f"{where} refuses what this device signs, because its clock is wrong{code}",
             hint="Set this device's clock; more than 15 minutes are not forgiven.",
         )
-    if reason.code in _REGION or status in (301, 307, 308) or "incorrectly configured region" in shown:
+    if reason.code in _REGION or status in (301, 307, 308) or "incorrectly configured region" in message:
         return ProviderRefused(
             f"{where} is in another region, or at another endpoint{code}",
             hint="Set AWS_REGION (or BUCKET_REGION) to the bucket's region, for instance eu-central-1.",

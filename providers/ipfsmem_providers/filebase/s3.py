@@ -211,11 +211,11 @@ def _page(answer: Answer) -> Element:
     try:
         page = ElementTree.fromstring(text)  # noqa: S314 - bounded, and no document type gets here
     except ElementTree.ParseError as error:
-        told = str(error)
+        problem = str(error)
     else:
-        told = ""
-    if told:
-        raise ProviderRefused(f"filebase answered a list that cannot be read: {told}")
+        problem = ""
+    if problem:
+        raise ProviderRefused(f"filebase answered a list that cannot be read: {problem}")
     return page
 
 

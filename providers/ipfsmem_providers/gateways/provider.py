@@ -55,18 +55,18 @@ class Gateways(ProviderBase):
         addresses only and get no token), and those of Http. ConfigError without a URL.
         """
         settings = settings or {}
-        given = urls_of(urls, "gateway")
+        configured = urls_of(urls, "gateway")
         self._concurrency = int(settings.get("concurrency") or _AT_ONCE)
         self._http = Http(
             "gateway",
-            trusted=() if settings.get("public_only") else given,
+            trusted=() if settings.get("public_only") else configured,
             settings=settings,
             retry=_RETRY,
             concurrency=self._concurrency,
         )
         #: The session for the one gateway that gets the token; all others belong to other operators.
-        self._member = _with_token(given, settings, self._concurrency)
-        self._gateways = [GatewayClient(self._way(url), url) for url in given]
+        self._member = _with_token(configured, settings, self._concurrency)
+        self._gateways = [GatewayClient(self._way(url), url) for url in configured]
         self._routing = (
             RoutingClient(settings["routing"], settings=settings) if settings.get("routing") else None
         )
@@ -198,14 +198,14 @@ class Gateways(ProviderBase):
         return new
 
 
-def _with_token(given: list[str], settings: Mapping[str, Any], concurrency: int) -> Http | None:
+def _with_token(configured: list[str], settings: Mapping[str, Any], concurrency: int) -> Http | None:
     """A session that sends the token to the one origin that it belongs to; None without a token."""
     token = str(settings.get("gateway_token") or "")
     if not token or settings.get("public_only"):
         return None
     header = str(settings.get("gateway_token_header") or "Authorization")
     named = str(settings.get("gateway_token_for") or "")
-    owner = urls_of(named, "gateway")[0] if named else given[0]
+    owner = urls_of(named, "gateway")[0] if named else configured[0]
     others = [list_of for rest in others_of(settings, "gateway") if (list_of := _list_of(rest, settings))]
     firsts = {origin_of(urls[0]) for urls in others} | {origin_of(owner)}
     if not named and len(firsts) > 1:
@@ -221,7 +221,7 @@ def _with_token(given: list[str], settings: Mapping[str, Any], concurrency: int)
         retry=_RETRY,
         concurrency=concurrency,
     )
-    if not any(member.is_trusted(url) for url in given):
+    if not any(member.is_trusted(url) for url in configured):
         if any(member.is_trusted(url) for urls in others for url in urls):
             return None
         raise ConfigError(

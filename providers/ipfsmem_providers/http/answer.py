@@ -70,10 +70,10 @@ class Answer:
         try:
             return read_json(self.body, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            told = str(error)
+            problem_text = str(error)
         shown = self.content_type or "no content type"
         raise self._http.unavailable(
-            f"{self._http.service} answered {self.status} with something unexpected ({shown}): {told}"
+            f"{self._http.service} answered {self.status} with something unexpected ({shown}): {problem_text}"
         )
 
 

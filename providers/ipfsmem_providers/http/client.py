@@ -387,36 +387,36 @@ class Http:
             )
         if url.scheme == "https" and target.scheme != "https":
             raise ProviderRefused(f"{self.service} redirects from https to {shown}")
-        kept = dict(headers)
+        next_headers = dict(headers)
         if origin_of(target) != origin_of(url):
-            kept = {name: value for name, value in kept.items() if name.lower() in _HARMLESS}
-        return target, kept
+            next_headers = {name: value for name, value in next_headers.items() if name.lower() in _HARMLESS}
+        return target, next_headers
 
     async def _session(self, trusted: bool) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._sessions, self._open = loop, {}, []
-        kept = self._sessions.get(trusted)
-        if kept is not None and not kept.closed:
-            return kept
+        open_session = self._sessions.get(trusted)
+        if open_session is not None and not open_session.closed:
+            return open_session
         if trusted:
             connector = aiohttp.TCPConnector(limit=self._concurrency)
         else:
             connector = addresses.public_connector(self._concurrency, self._lookup)
-        made = aiohttp.ClientSession(
+        new_session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._bounds.timeouts.connect),
             read_bufsize=256 * 1024,
             auto_decompress=False,
         )
-        self._sessions[trusted] = made
+        self._sessions[trusted] = new_session
         # A caller that runs `asyncio.run` for each sync closes nothing in that loop. But a loop that ends closes the
         # asynchronous generators that were begun in it, so one of them closes the session.
-        ending = _until_the_end(made)
+        ending = _until_the_end(new_session)
         await anext(ending)
         self._open.append(ending)
-        return made
+        return new_session
 
     def _target(self, url: str | URL, params: Mapping[str, str] | None) -> URL:
         try:

@@ -124,10 +124,10 @@ def failure(
 
 def combined(problems: Sequence[ProviderError], what: str = "") -> ProviderError:
     """One error for several, with all their messages; ProviderUnavailable when one of them is."""
-    told = (f"{what}: " if what else "") + "; ".join(dict.fromkeys(str(problem) for problem in problems))
+    message = (f"{what}: " if what else "") + "; ".join(dict.fromkeys(str(problem) for problem in problems))
     if any(not problem.permanent for problem in problems):
-        return ProviderUnavailable(told)
-    return ProviderRefused(told, hint=problems[0].hint or None)
+        return ProviderUnavailable(message)
+    return ProviderRefused(message, hint=problems[0].hint or None)
 
 
 _HINTS: Final = {

@@ -42,16 +42,16 @@ def token_for(
     `url_of`: the URL of another provider of this `kind`, given its spec without `kind:`. `url_setting`: the setting with the URL
     for an empty spec. Raises ConfigError when one token would be for two origins, and for a setting that cannot be read.
     """
-    given = settings.get(name.lower())
-    if given is None:
-        given = os.environ.get(name, "")
+    value = settings.get(name.lower())
+    if value is None:
+        value = os.environ.get(name, "")
     mine = origin_of(url)
-    pairs = _pairs(name, given)
+    pairs = _pairs(name, value)
     if mine is None:
         return ""
     if pairs is not None:
         return pairs.get(mine, "")
-    token = str(given).strip()
+    token = str(value).strip()
     if not token:
         return ""
     rests = [*others_of(settings, kind), *([""] if url_setting and setting(settings, url_setting) else [])]
@@ -85,12 +85,12 @@ def others_of(settings: Mapping[str, Any], kind: str) -> list[str]:
     return [rest for other, _, rest in specs if other == kind]
 
 
-def _pairs(name: str, given: object) -> dict[Origin, str] | None:
+def _pairs(name: str, value: object) -> dict[Origin, str] | None:
     """Tokens by origin; None for a single token without an origin."""
-    if isinstance(given, Mapping):
-        items = [(str(address), str(token)) for address, token in given.items()]
+    if isinstance(value, Mapping):
+        items = [(str(address), str(token)) for address, token in value.items()]
     else:
-        text = str(given).strip()
+        text = str(value).strip()
         if not _ADDRESS.match(text):
             return None
         items = [(pair.partition("=")[0], pair.partition("=")[2]) for pair in _BETWEEN.split(text)]

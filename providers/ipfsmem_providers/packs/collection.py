@@ -70,13 +70,13 @@ class Collector(ABC):
         if not useless:
             return 0
         staying = [item for item in inventory.unmarked.items() if item not in useless]
-        kept, broken = self._rescue(useless, staying, live)
+        rewritten, broken = self._rescue(useless, staying, live)
         marked = [(name, size) for name, size in useless if name not in broken]
         for name, _ in marked:
             mark = msgspec.json.encode(_Mark(self._now))
             self._packs.shelf.write(f"{name[:64]}{GOING}", mark, flush=False)
         self._packs.shelf.flush()
-        return max(0, sum(size for _, size in marked) - kept)
+        return max(0, sum(size for _, size in marked) - rewritten)
 
     def remove(self, read: Callable[[], Roots]) -> int:
         """Remove packs that were marked a day ago, after saving their blocks that are needed by now. Returns the bytes that are
@@ -91,17 +91,17 @@ class Collector(ABC):
             return 0
         live = self._live(roots)
         inventory = self._packs.inventory()
-        there = inventory.packs | inventory.unfinished
-        leaving = [(name, there[name]) for name in due if name in there]
-        kept, broken = self._rescue(leaving, list(inventory.unmarked.items()), live)
+        sizes = inventory.packs | inventory.unfinished
+        leaving = [(name, sizes[name]) for name in due if name in sizes]
+        rewritten, broken = self._rescue(leaving, list(inventory.unmarked.items()), live)
         self._leaving = {name: self._digests(name, size) for name, size in leaving if name not in broken}
         freed = 0
         for name in due:
             if name not in broken and self._take_away(name, lambda: self._is_needed(name, roots, read)):  # noqa: B023
-                freed += there.get(name, 0)
+                freed += sizes.get(name, 0)
         self._packs.sweep(self._packs.inventory(), (self._now - DAY_MS) / 1000)
         self._packs.shelf.flush()
-        return max(0, freed - kept)
+        return max(0, freed - rewritten)
 
     @abstractmethod
     def _take_away(self, name: str, is_needed: Callable[[], bool]) -> bool:

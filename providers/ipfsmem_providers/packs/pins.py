@@ -89,10 +89,10 @@ class Pins:
 
     def remove(self, pins: Iterable[Pin]) -> None:
         """Remove these pins."""
-        gone: dict[str, set[CID]] = {}
+        roots_by_name: dict[str, set[CID]] = {}
         for pin in pins:
-            gone.setdefault(pin.name, set()).add(pin.cid)
-        for name, roots in gone.items():
+            roots_by_name.setdefault(pin.name, set()).add(pin.cid)
+        for name, roots in roots_by_name.items():
             files = self.shelf.files(self._prefix(name))
             for root in roots:
                 for file in self._files_of(root, name, files):

@@ -187,18 +187,18 @@ class Packs:
             if not new:
                 break  # the same packs twice: none was merged away meanwhile
             self._open(new, inventory)
-            gone = False
+            some_removed = False
             for name, size in new:
                 seen.add(name)
                 # Another process may have found damage since this one read the index.
                 lost = self._lost.of(name[:64], inventory.files)
                 here = missing - lost.keys() if lost else missing
                 places = self._find(name, size, here)
-                gone = gone or places is None
+                some_removed = some_removed or places is None
                 missing.difference_update([place.digest for place in places or ()])
                 if not missing:
                     break
-            if self._is_complete(inventory) and not gone:
+            if self._is_complete(inventory) and not some_removed:
                 break
         return set(digests) - missing
 
@@ -214,9 +214,9 @@ class Packs:
             if not new:
                 break
             self._open(new, inventory)
-            gone = self._get_from(new, missing, found)
+            some_removed = self._get_from(new, missing, found)
             seen.update(name for name, _ in new)
-            if self._is_complete(inventory) and not gone:
+            if self._is_complete(inventory) and not some_removed:
                 break
         if missing and inventory is not None:
             # Before a block counts as missing, damaged indexes are made again.
@@ -240,25 +240,25 @@ class Packs:
         self, packs: Sequence[tuple[str, int]], missing: set[bytes], found: dict[bytes, bytes]
     ) -> bool:
         """Move what these packs have from `missing` to `found`. Returns whether a pack had been removed."""
-        gone = False
+        some_removed = False
         for name, size in packs:
             if not missing:
                 break
             try:
                 places = self._find(name, size, missing)
                 if places is None:
-                    gone = True
+                    some_removed = True
                     continue
                 sound = self._read(name, places)
                 if len(sound) < len(places):
                     # The pack or the index is damaged; after a scan the index names only what is sound.
                     sound |= self._read(name, self._rebuild(name, size).find(missing - sound.keys()))
             except FileNotFoundError:
-                gone = True
+                some_removed = True
                 continue
             found.update(sound)
             missing.difference_update(sound)
-        return gone
+        return some_removed
 
     def _find(self, name: str, size: int, wanted: set[bytes]) -> list[Place] | None:
         """Where the blocks `wanted` lie in a pack, by its index; None when the pack was removed."""

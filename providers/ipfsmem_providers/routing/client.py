@@ -56,8 +56,8 @@ class RoutingClient:
 
     def __init__(self, urls: str | Iterable[str], *, settings: Mapping[str, Any] | None = None) -> None:
         """`urls`: with or without `/routing/v1` at the end. ConfigError for none."""
-        given = [url.removesuffix("/routing/v1") for url in urls_of(urls, "routing server")]
-        self.urls = list(dict.fromkeys(given))
+        bases = [url.removesuffix("/routing/v1") for url in urls_of(urls, "routing server")]
+        self.urls = list(dict.fromkeys(bases))
         self._http = Http(
             "routing", trusted=self.urls, settings=settings, retry=Retry(attempts=3, patience=20)
         )

@@ -178,13 +178,13 @@ class Blobs:
         self, url: str, group: Sequence[Slice], slices: Sequence[Slice], found: dict[bytes, bytes]
     ) -> bool:
         """Read one group of parts into `found`. Returns whether the blob exists."""
-        there = False
+        exists = False
         async with self._slots(), contextlib.aclosing(self._parts(url, group, slices)) as parts:
             async for digest, data in parts:
-                there = True
+                exists = True
                 if digest and hashlib.sha256(data).digest() == digest:
                     found[digest] = data
-        return there
+        return exists
 
     async def stream(
         self, shard: bytes, slices: Sequence[Slice]

@@ -349,17 +349,17 @@ class Web3Storage(ProviderBase):
         """Remove shards, and the indexes of which all shards are removed."""
         if not dead:
             return
-        gone: list[Upload] = []
+        dead_indexes: list[Upload] = []
         if self._reads:
             await self._contents.read_all_indexes(known.values())
             listed = {digest for item in known.values() if not item.is_index for digest in item.shards}
-            gone = [
+            dead_indexes = [
                 item
                 for item in known.values()
                 if item.is_index and (about := self._contents.shards_of_index(item)) and not about & listed
             ]
-            await self._uploads.remove([item.root for item in gone])
-        await self._blobs.remove({*dead, *(digest for item in gone for digest in item.shards)})
+            await self._uploads.remove([item.root for item in dead_indexes])
+        await self._blobs.remove({*dead, *(digest for item in dead_indexes for digest in item.shards)})
         self._contents.forget_shards(dead)
 
     def _may(self, can: str) -> bool:

@@ -53,14 +53,14 @@ def identity(settings: Mapping[str, Any]) -> tuple[Signer, Proof | None, str]:
         signer = ucan.parse_signer(text)
     except FormatError as error:
         raise ConfigError(f"W3UP_PRINCIPAL cannot be used: {error}") from None
-    given = setting(settings, "W3UP_PROOF")
+    delegation = setting(settings, "W3UP_PROOF")
     space = setting(settings, "W3UP_SPACE")
-    if not given:
+    if not delegation:
         if space not in ("", signer.did):
             raise ConfigError(f"web3storage needs a delegation from {space} to {signer.did} in W3UP_PROOF")
         return signer, None, signer.did
     try:
-        proof = ucan.read_proof(_proof_data(given))
+        proof = ucan.read_proof(_proof_data(delegation))
     except FormatError as error:
         raise ConfigError(f"W3UP_PROOF cannot be used: {error}") from None
     spaces = {item.resource for item in proof.token.abilities if item.resource.startswith("did:key:")}
@@ -71,14 +71,14 @@ def identity(settings: Mapping[str, Any]) -> tuple[Signer, Proof | None, str]:
     return signer, proof, space
 
 
-def _proof_data(given: str) -> str | bytes:
+def _proof_data(delegation: str) -> str | bytes:
     try:
-        path = Path(given).expanduser()
-        if len(given) > 4096 or not path.is_file():
-            return given
+        path = Path(delegation).expanduser()
+        if len(delegation) > 4096 or not path.is_file():
+            return delegation
         data = path.read_bytes()
     except (OSError, ValueError, RuntimeError):
-        return given
+        return delegation
     try:
         text = data.decode("ascii").strip()
     except UnicodeDecodeError:

@@ -192,13 +192,13 @@ class Proof(msgspec.Struct, frozen=True):
     blocks: tuple[Block, ...]
 
 
-def read_proof(given: str | bytes) -> Proof:
+def read_proof(text: str | bytes) -> Proof:
     """A delegation from its text: `m...` (a CID that contains the archive), the archive in base64, or the archive's bytes.
 
     Archives of older tools (a CAR whose last block is the delegation) are read too. FormatError, which does not repeat the
     text.
     """
-    data = _proof_bytes(given.strip()) if isinstance(given, str) else given
+    data = _proof_bytes(text.strip()) if isinstance(text, str) else text
     car = read_car(data, _MESSAGE_LIMITS)
     blocks = dict(car)
     for root in (*car.roots, *list(blocks)[-1:]):
@@ -209,8 +209,8 @@ def read_proof(given: str | bytes) -> Proof:
             token = read_token(*(named, blocks[named]) if isinstance(named, CID) else (root, blocks[root]))
         except (FormatError, KeyError):
             continue
-        kept = tuple((cid, block) for cid, block in blocks.items() if cid != root or cid == token.cid)
-        return Proof(token, kept)
+        rest = tuple((cid, block) for cid, block in blocks.items() if cid != root or cid == token.cid)
+        return Proof(token, rest)
     raise FormatError("the archive holds no delegation")
 
 
