@@ -289,13 +289,13 @@ def test_a_tree_with_a_hole_is_not_listed(node: Node) -> None:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The commands that reached the node, in order."""
     commands: list[str] = []
-    stream = Http.stream
+    exchange = Http._exchange
 
-    def counted(self: Http, method: str, url: str, **more: Any) -> Any:
-        commands.append(url.partition("/api/v0/")[2])
-        return stream(self, method, url, **more)
+    def counted(self: Http, request: Any) -> Any:
+        commands.append(request.url.path.partition("/api/v0/")[2])
+        return exchange(self, request)
 
-    monkeypatch.setattr(Http, "stream", counted)
+    monkeypatch.setattr(Http, "_exchange", counted)
     return commands
 
 
