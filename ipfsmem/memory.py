@@ -60,6 +60,7 @@ from ipfsmem.vault.opening import (
     create_replica,
     open_replica,
     owner_key,
+    scratch_replica,
 )
 from ipfsmem.vault.others_bundles import read_foreign
 from ipfsmem.vault.vaults import list_in_first
@@ -590,7 +591,7 @@ class Memory:
         given = None if root_cid is None else parse_cid(root_cid)
         pool = ProviderPool(folder.parent)
         opened = pool.open_all(each_of(provider))
-        scratch = create_replica(None, NamespaceConfig(Mode.NONE, "scratch"), world, passphrase=None)
+        scratch = scratch_replica(world)
         try:
             root = await asyncio.to_thread(key.root, twice=False) if isinstance(key, Unlock) else key
             if given is None:
@@ -651,8 +652,7 @@ class Memory:
             foreign = await read_foreign(source, pool.open_all(each_of(given)), now_ms=world.now())
         finally:
             await pool.aclose()
-        reader = create_replica(None, NamespaceConfig(Mode.NONE, "reader"), world, passphrase=None)
-        memory = cls(OpenMemory(configuration.DEFAULT_NAMESPACE, reader))
+        memory = cls(OpenMemory(configuration.DEFAULT_NAMESPACE, scratch_replica(world)))
         parts = {scope: Part(blob) for scope, blob in {"": foreign.blob, **foreign.scopes}.items()}
         problems = list(dict.fromkeys(import_files(memory._open.memories, parts).problems))
         memory._origin.opened = Opened(source=foreign.source, root=foreign.root, problems=problems)

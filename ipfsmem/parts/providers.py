@@ -18,8 +18,8 @@ from ipfsmem.parts.syncing import Syncing, specs_of
 from ipfsmem.provider.contract import Provider, lasting_spec
 from ipfsmem.provider.opening import NotOpened, ProviderPool, Providers
 from ipfsmem.provider.probe import Step, probe
+from ipfsmem.published.layout import Layout
 from ipfsmem.results import ProviderInfo
-from ipfsmem.sync.commits import Layout
 from ipfsmem.sync.engine import check, look_there, move, sync
 from ipfsmem.sync.forwarding import answer, waiting
 from ipfsmem.sync.moving import Moved

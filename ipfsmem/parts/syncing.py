@@ -20,9 +20,8 @@ from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.provider.contract import Provider, lasting_spec
 from ipfsmem.provider.opening import ProviderPool, Providers
-from ipfsmem.published.layout import PlainLayout, SealedLayout
+from ipfsmem.published.layout import Layout, PlainLayout, SealedLayout
 from ipfsmem.sync.background import Background, Told
-from ipfsmem.sync.commits import Layout
 from ipfsmem.sync.engine import restore, sync
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.schedule import Pace

@@ -33,22 +33,33 @@ from ipfsmem.published.plain_layout import Bases, base_links
 _DAY_ROW = "p"
 
 
-class SealedLayout:
-    """`keyring.json`, `head.ipm`, `s/`, `o/`: nothing that can be read without a key but the ring's public part."""
+class Layout:
+    """What both layouts do: look for secrets in what is new, then make the root."""
 
     def __init__(self, check: SecretCheck | None = None) -> None:
-        """`check` is told of every new text just before the root is made."""
+        """`check` sees every new text in the transaction that decides what is published, and may stop it."""
         self._check = check
 
     def ahead(self, replica: Replica) -> None:
-        """What can be done before, while others may write."""
+        """Do before `build` what can be done while others may write."""
         if self._check is not None:
             self._check.ahead(replica)
 
     def build(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
-        """The root for a sealed commit and the ring beside it."""
+        """Make the root for a commit and the ring beside it (inside a transaction). Raises SecretsError."""
         if self._check is not None:
             self._check.look(replica)
+        with no_collection():
+            return self._root(replica, head, keyring)
+
+    def _root(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
+        raise NotImplementedError
+
+
+class SealedLayout(Layout):
+    """`keyring.json`, `head.ipm`, `s/`, `o/`: nothing that can be read without a key but the ring's public part."""
+
+    def _root(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
         db = replica.db
         links: list[RawLink] = [
             (b"keyring.json", *add_file(db, keyring)),
@@ -61,28 +72,15 @@ class SealedLayout:
         return decode_cid(add_folder(db, links)[0])
 
 
-class PlainLayout:
+class PlainLayout(Layout):
     """`memory/` as people read it, a base like it for each scope, and under `memory/.ipfsmem/` what a device needs to join.
 
     `memories` are those of the nameless scope of the replica that is published; their caches make a publish cheap.
-    `check` may stop it: it sees every new text in the transaction that decides what is published.
     """
 
     def __init__(self, memories: Memories, check: SecretCheck | None = None) -> None:
+        super().__init__(check)
         self._memories = memories
-        self._check = check
-
-    def ahead(self, replica: Replica) -> None:
-        """What can be done before, while others may write."""
-        if self._check is not None:
-            self._check.ahead(replica)
-
-    def build(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
-        """The root for a plain commit and the ring beside it. Raises SecretsError."""
-        if self._check is not None:
-            self._check.look(replica)
-        with no_collection():
-            return self._root(replica, head, keyring)
 
     def _root(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
         db = replica.db

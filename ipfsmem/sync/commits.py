@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import sha256
-from typing import Protocol
 
 import msgspec
 
@@ -21,21 +20,10 @@ from ipfsmem.device.state import Frame, locations
 from ipfsmem.device.tables import heads, marks, meta, pairs
 from ipfsmem.device.writing import seal_entry, sign_entry
 from ipfsmem.published.commit import Commit, SignedCommit, plain_commit, seal_commit, sign_commit
+from ipfsmem.published.layout import Layout
 from ipfsmem.published.root_verification import Head
 from ipfsmem.seal.objects import Sealer
 from ipfsmem.sync.lost_objects import note_whole, recount_when_due
-
-
-class Layout(Protocol):
-    """What a root of this mode holds beside its commit and ring."""
-
-    def ahead(self, replica: Replica) -> None:
-        """What can be done before `build`, while others may write."""
-        ...
-
-    def build(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
-        """Put the blocks of the root among the replica's blocks; answer its CID (inside a transaction)."""
-        ...
 
 
 class Prepared(msgspec.Struct, frozen=True):

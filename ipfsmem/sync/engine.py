@@ -22,12 +22,12 @@ from ipfsmem.device.tables import meta
 from ipfsmem.errors import ConfigError, DamagedError, FormatError, NotFoundError, ProviderError
 from ipfsmem.provider.contract import Provider, Settling
 from ipfsmem.provider.opening import NotOpened
+from ipfsmem.published.layout import Layout
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.admission import admit
 from ipfsmem.sync.anchors import doubt, looked
 from ipfsmem.sync.changes import as_report
 from ipfsmem.sync.collection import Collection, Rules, collect_roots, collect_when_due
-from ipfsmem.sync.commits import Layout
 from ipfsmem.sync.damaged_notes import forget_damaged_notes
 from ipfsmem.sync.discovery import discover
 from ipfsmem.sync.forwarding import waiting, words_of_move

@@ -21,9 +21,9 @@ from ipfsmem.errors import (
 from ipfsmem.provider.contract import Connecting, Fetching, Provider
 from ipfsmem.sync.anchor_pins import bring_out_anchor_pins
 from ipfsmem.sync.names import DEVICE_LIFE_MS, pin_name, target
-from ipfsmem.sync.presence import can_be_checked, load
+from ipfsmem.sync.presence import Extent, can_be_checked, load_notes
 from ipfsmem.sync.repair import keep_present
-from ipfsmem.sync.resend_damaged import mend
+from ipfsmem.sync.resend_damaged import resend_damaged
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.sending import Sent, new_blocks, send
 from ipfsmem.sync.steps import Joined
@@ -66,7 +66,7 @@ async def place(run: Run, joined: Joined, root: CID, *, check: bool = True, ever
             run.sending.without.add(provider.name)
             continue
         try:
-            await mend(run, provider, root)
+            await resend_damaged(run, provider, root)
         except ProviderError as error:
             run.notices.failed(f"damaged parts at {provider.name} could not be sent again", error)
     if not answers:
@@ -89,7 +89,7 @@ async def _bring_to(run: Run, joined: Joined, provider: Provider, root: CID, eve
     """Upload, pin, and see that the whole tree is there, in this order; a name comes after it (format section 7)."""
     answered = await place_at(run, joined, provider, root)
     try:
-        await keep_present(run, provider, root, answered, every=every)
+        await keep_present(run, provider, root, answered, extent=Extent(every=every))
     except MissingError:
         raise
     except ProviderError as error:
@@ -131,7 +131,7 @@ def _whole_there(run: Run, provider: Provider) -> list[CID]:
     """Roots whose trees are at a provider: the one that was last found whole there, or where nothing can be found out
     what was placed there last."""
     if can_be_checked(provider):
-        confirmed = load(run.replica, provider.name).root
+        confirmed = load_notes(run.replica, provider.name).root
         return [parse_cid(confirmed)] if confirmed else []
     return [parse_cid(row.root) for row in placed.newest_at(run.replica.db.connection, provider.name, 2)]
 

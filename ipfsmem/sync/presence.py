@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from hashlib import blake2b, sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -52,8 +52,21 @@ _FEW = 4
 _NAMED = 10_000
 
 
-class Known(msgspec.Struct):
-    """What this device knows of one provider: a row of `presence`. Times in milliseconds since 1970 UTC."""
+class Extent(msgspec.Struct, frozen=True):
+    """How far a look goes beyond what is due: `every` asks for all blocks and reads structure, `read_all` reads all, and the
+    trees of the roots `older` too."""
+
+    every: bool = False
+    read_all: bool = False
+    older: tuple[CID, ...] = ()
+
+
+#: A look at what is due, and nothing else.
+DUE: Final = Extent()
+
+
+class CopyNotes(msgspec.Struct):
+    """What this device has noted of a provider's copy: a row of `presence`. Times in milliseconds since 1970 UTC."""
 
     #: The last listing.
     listing: dict[str, int] | None = None
@@ -98,21 +111,21 @@ class Presence(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-def load(replica: Replica, provider: str) -> Known:
-    """What is known of a provider: nothing, where the row of it was damaged. Then everything is due to be looked at."""
+def load_notes(replica: Replica, provider: str) -> CopyNotes:
+    """The notes on a provider's copy: empty where there are none or their row was damaged, so that everything is due."""
     row = presence.get(replica.db.connection, provider)
     try:
-        known = Known() if row is None else read_json(row, type=Known)
-        for text in known.missing:
+        notes = CopyNotes() if row is None else read_json(row, type=CopyNotes)
+        for text in notes.missing:
             _of_hex(text)
     except (msgspec.DecodeError, ValueError, FormatError):
-        return Known()
-    return known if all(map(is_cid, filter(None, [known.root, *known.rings]))) else Known()
+        return CopyNotes()
+    return notes if all(map(is_cid, filter(None, [notes.root, *notes.rings]))) else CopyNotes()
 
 
-def store(replica: Replica, provider: str, known: Known) -> None:
-    """Remember it (inside a transaction)."""
-    presence.put(replica.db.connection, provider, msgspec.json.encode(known))
+def store_notes(replica: Replica, provider: str, notes: CopyNotes) -> None:
+    """Put the notes on a provider's copy on the disk (inside a transaction)."""
+    presence.put(replica.db.connection, provider, msgspec.json.encode(notes))
 
 
 def can_be_checked(provider: Provider) -> bool:
@@ -130,7 +143,7 @@ class Checker:
         root: CID,
         answered: CID,
         rings: Iterable[CID],
-        known: Known,
+        notes: CopyNotes,
         progress: Progress = no_progress,
         served: Collection[CID] = (),
     ) -> None:
@@ -138,7 +151,7 @@ class Checker:
         self._replica, self._provider = replica, provider
         self._root, self._answered = root, answered
         self._rings = [ring for ring in rings if replica.db.has_block(ring.digest)]
-        self._known = known
+        self._notes = notes
         self._progress = progress
         self._raw = raw_reader(provider)
         self._live: LiveSet | None = None
@@ -162,47 +175,47 @@ class Checker:
             self._live = msgspec.structs.replace(found, objects=[*found.objects, *lost])
         return self._live
 
-    async def look(self, *, every: bool = False, read_all: bool = False, older: Collection[CID] = ()) -> bool:
-        """Look at what is due now; whether anything was. `every` asks for all blocks and reads structure, `read_all`
-        reads all, and `older` roots too. Raises ProviderError when the provider cannot say.
+    async def look(self, extent: Extent) -> bool:
+        """Look at what is due now, and as far as `extent` says; whether there was anything to look at. Raises ProviderError when
+        the provider cannot say.
         """
-        known, now = self._known, self._replica.world.now()
+        notes, now = self._notes, self._replica.world.now()
         listing = await self._listing()
         self.shrunk = (
             listing is not None
-            and known.listing is not None
-            and any(listing.get(name) != size for name, size in known.listing.items())
+            and notes.listing is not None
+            and any(listing.get(name) != size for name, size in notes.listing.items())
         )
-        first = known.root == ""
-        every = every or self.shrunk
+        first = notes.root == ""
+        every, read_all = extent.every or self.shrunk, extent.read_all
         rings = sorted(map(str, self._rings))
-        structure_due = passed(known.structure_at, now, STRUCTURE_MS) and not first
-        rolling_due = passed(known.objects_at, now, ROLLING_MS) and not first
-        fresh = known.root != str(self._root) or known.rings != rings
+        structure_due = passed(notes.structure_at, now, STRUCTURE_MS) and not first
+        rolling_due = passed(notes.objects_at, now, ROLLING_MS) and not first
+        fresh = notes.root != str(self._root) or notes.rings != rings
         lost = [raw_cid(digest) for digest in sorted(objects_not_here(self._replica.db))]
-        known.listing = listing
-        self.thorough = every or read_all or structure_due or bool(known.missing)
-        if not (every or read_all or structure_due or rolling_due or fresh or known.missing or lost):
+        notes.listing = listing
+        self.thorough = every or read_all or structure_due or bool(notes.missing)
+        if not (every or read_all or structure_due or rolling_due or fresh or notes.missing or lost):
             return False
         await self._look_at_missing(lost)
         if every or read_all:
             await self._look_at_all(read_all=read_all)
         elif fresh:
             await self._look_at_new()
-        await self._read_trees(older)
+        await self._read_trees(extent.older)
         if (structure_due or every) and not read_all:
             await self._read_structure()
         if structure_due or every or first:
-            known.structure_at = now
+            notes.structure_at = now
         if first:
-            known.objects_at = known.round_at = now
+            notes.objects_at = notes.round_at = now
         elif rolling_due and not read_all:
             await self._read_part(now)
         if read_all:
-            known.structure_at = known.objects_at = known.round_at = now
-        known.at, known.total = now, max(self._count(), self.seen)
+            notes.structure_at = notes.objects_at = notes.round_at = now
+        notes.at, notes.total = now, max(self._count(), self.seen)
         if len(self._absent) <= _NAMED:  # what is missing is asked for again by its name
-            known.root, known.rings = str(self._root), rings
+            notes.root, notes.rings = str(self._root), rings
         return True
 
     async def look_at_older(self, roots: Iterable[CID], *, but: Iterable[CID] = ()) -> None:
@@ -219,11 +232,11 @@ class Checker:
         here = blocks_here(db, [cid.digest for cid in beside])
         self.older = [cid for cid in beside if cid.digest in here]
         await self._ask(self.older)
-        self._known.total = max(self._known.total, self.seen)
+        self._notes.total = max(self._notes.total, self.seen)
 
     async def list_again(self) -> None:
         """Remember the listing as it is now that something was sent: what goes from here on is missed."""
-        self._known.listing = await self._listing()
+        self._notes.listing = await self._listing()
 
     async def look_again(self, cids: Collection[CID]) -> set[CID]:
         """Those of `cids` that are there now."""
@@ -259,16 +272,16 @@ class Checker:
     async def _look_at_missing(self, lost: Iterable[CID]) -> None:
         """What was missing last time and still lives, and what is not here. What was found missing by reading is read: who
         lost it may go on saying that it has it."""
-        if self._known.missing:
+        if self._notes.missing:
             live = {*self.live.structure, *self.live.objects}
-            await self._read([cid for cid in map(_of_hex, self._known.missing) if cid in live])
+            await self._read([cid for cid in map(_of_hex, self._notes.missing) if cid in live])
         await self._ask(lost)
 
     async def _look_at_new(self) -> None:
         """What this root has beside the one that was found there before. Services that take whole trees may take hours to
         serve them, each block by a request of its own: of those a few blocks are read, and the rest in its time."""
-        before = [parse_cid(self._known.root)] if self._known.root else []
-        rings = [ring for ring in self._rings if str(ring) not in self._known.rings]
+        before = [parse_cid(self._notes.root)] if self._notes.root else []
+        rings = [ring for ring in self._rings if str(ring) not in self._notes.rings]
         with no_collection():
             new = set(new_blocks(self._replica.db, self._root, before))
             new.update(cid for ring in rings for cid in new_blocks(self._replica.db, ring, before))
@@ -342,19 +355,19 @@ class Checker:
 
     async def _read_part(self, now: int) -> None:
         """The next part of the rolling round."""
-        known = self._known
+        notes = self._notes
         ordered = self._ordered(self.live.objects)
-        span = now - known.objects_at if known.objects_at <= now else ROUND_MS
+        span = now - notes.objects_at if notes.objects_at <= now else ROUND_MS
         count = min(len(ordered), -(-len(ordered) * min(span, ROUND_MS) // ROUND_MS))
         keys = [self._key(cid) for cid in ordered]
-        start = next((i for i, key in enumerate(keys) if key > known.cursor), 0)
+        start = next((i for i, key in enumerate(keys) if key > notes.cursor), 0)
         part = [ordered[(start + i) % len(ordered)] for i in range(count)]
         await self._read(part)
         if part:
             if start + count >= len(ordered) or count == len(ordered):
-                known.round_at = now
-            known.cursor = self._key(part[-1])
-        known.objects_at = now
+                notes.round_at = now
+            notes.cursor = self._key(part[-1])
+        notes.objects_at = now
 
     def _ordered(self, objects: Iterable[CID]) -> list[CID]:
         """Objects in an order that follows from a secret of this device, another one for each provider."""
@@ -428,46 +441,46 @@ def is_structure(path: str) -> bool:
     return path in ("keyring.json", "head.ipm", "commit.json") or path.startswith("s/")
 
 
-def note_missing(known: Known, missing: Collection[CID], now: int) -> None:
+def note_missing(notes: CopyNotes, missing: Collection[CID], now: int) -> None:
     """Write down what a look found to be missing in the end."""
-    known.missing = [cid.encode().hex() for cid in missing][:_NAMED]
-    known.lacking = len(missing)
-    known.since = (known.since or now) if missing else 0
+    notes.missing = [cid.encode().hex() for cid in missing][:_NAMED]
+    notes.lacking = len(missing)
+    notes.since = (notes.since or now) if missing else 0
 
 
 def described(replica: Replica, provider: Provider, *, read: int = 0, sent: int = 0) -> Presence:
     """What is known of a provider's copy, in words. Local."""
-    known = load(replica, provider.name)
+    notes = load_notes(replica, provider.name)
     if not can_be_checked(provider):
         return Presence(
             provider.name,
             "unchecked",
             text="cannot be checked: it neither lists what it stores nor serves it by itself",
         )
-    shown = [str(_of_hex(text)) for text in known.missing[:3]]
-    at = known.at or None
-    if known.lacking and _may_be_late(replica, provider, known):
-        state, text = "waiting", f"{known.lacking:,} of its {known.total:,} parts are not served yet"
-    elif known.lacking:
-        verb = "is" if known.lacking == 1 else "are"
-        state, text = "missing", f"{known.lacking:,} of its {known.total:,} parts {verb} missing"
-        if known.stopped:
+    shown = [str(_of_hex(text)) for text in notes.missing[:3]]
+    at = notes.at or None
+    if notes.lacking and _may_be_late(replica, provider, notes):
+        state, text = "waiting", f"{notes.lacking:,} of its {notes.total:,} parts are not served yet"
+    elif notes.lacking:
+        verb = "is" if notes.lacking == 1 else "are"
+        state, text = "missing", f"{notes.lacking:,} of its {notes.total:,} parts {verb} missing"
+        if notes.stopped:
             state, text = (
                 "stopped",
                 f"{text}; what was sent again went missing again, so no more is sent by itself",
             )
-    elif not known.at:
+    elif not notes.at:
         state, text = "unchecked", "not checked yet: ipfsmem sync"
     else:
         state, text = "ok", ""
     return Presence(
-        provider.name, state, known.total, known.lacking, shown, read, sent, at, known.unchecked or text
+        provider.name, state, notes.total, notes.lacking, shown, read, sent, at, notes.unchecked or text
     )
 
 
-def _may_be_late(replica: Replica, provider: Provider, known: Known) -> bool:
+def _may_be_late(replica: Replica, provider: Provider, notes: CopyNotes) -> bool:
     """A service that takes whole trees may take hours to serve what it took."""
-    return not provider.capabilities.has and not passed(known.since, replica.world.now(), PATIENCE_MS)
+    return not provider.capabilities.has and not passed(notes.since, replica.world.now(), PATIENCE_MS)
 
 
 def _of_hex(text: str) -> CID:

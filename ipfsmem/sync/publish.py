@@ -19,9 +19,10 @@ from ipfsmem.device.root_folders import objects_not_here
 from ipfsmem.device.tables import heads, meta
 from ipfsmem.device.tables.heads import HeadRow
 from ipfsmem.errors import IpfsmemError, MembershipError, MissingError, NoVaultError
+from ipfsmem.published.layout import Layout
 from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.keyring import Ring
-from ipfsmem.sync.commits import Layout, Prepared, prepare
+from ipfsmem.sync.commits import Prepared, prepare
 from ipfsmem.sync.lost_objects import leave_out, note_whole
 from ipfsmem.sync.names import DEVICE_LIFE_MS, half_spent, member_names
 from ipfsmem.sync.placing import bring_out_anchors, move_former, place

@@ -9,8 +9,9 @@ that nobody could read.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
+from typing import Literal
 
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.bulk import blocks_here, read_blocks
@@ -23,15 +24,17 @@ from ipfsmem.sync.anchor_pins import known_roots
 from ipfsmem.sync.lost_objects import leave_out
 from ipfsmem.sync.names import anchor_names, pin_name, target
 from ipfsmem.sync.presence import (
+    DUE,
     PATIENCE_MS,
     Checker,
-    Known,
+    CopyNotes,
+    Extent,
     Presence,
     can_be_checked,
     described,
-    load,
+    load_notes,
     note_missing,
-    store,
+    store_notes,
 )
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.sending import new_blocks, send
@@ -45,63 +48,45 @@ _OFTEN = 2
 _FORGET_MS = 30 * DAY_MS
 
 
+#: What may be sent again: nothing, what is missing within bounds, or what a person asked for, which is also what went missing twice.
+Resend = Literal["nothing", "within bounds", "by hand"]
+
+
 async def keep_present(
     run: Run,
     provider: Provider,
     root: CID,
     answered: CID,
     *,
-    every: bool = False,
-    read_all: bool = False,
-    mend: bool = True,
-    by_hand: bool = False,
-    older: Collection[CID] = (),
+    extent: Extent = DUE,
+    resend: Resend = "within bounds",
 ) -> Presence:
-    """Look at what is due of one provider, send again what is missing, remember and report it.
+    """Look at one provider, send again what is missing there, remember and report it.
 
-    `every`, `read_all`, `older`: see Checker. `by_hand`: a person asked, so what went missing twice is sent all the same. Raises
-    ProviderError when it cannot say, MissingError when structure is neither there nor here.
+    Raises ProviderError when the provider cannot say, MissingError when structure is neither there nor here.
     """
     replica = run.replica
     if not can_be_checked(provider):
         return described(replica, provider)
-    known = load(replica, provider.name)
-    before = copy(known)
+    notes = load_notes(replica, provider.name)
+    before = copy(notes)
     served = run.fetcher.served.get(provider.name, ())
-    checker = Checker(replica, provider, root, answered, _rings(run), known, run.progress, served)
-    looked = await checker.look(every=every, read_all=read_all, older=older)
-    can = provider.capabilities
-    if looked and mend and (by_hand or checker.shrunk) and can.has and can.partial_car and can.list:
-        # A pack that is lost may have held parts of older versions alone.
-        # What the provider itself says it lacks goes with `mend`, after this.
-        told = await provider.lacking() if isinstance(provider, Mending) and not by_hand else ()
-        await checker.look_at_older(await _kept_there(run, provider, answered), but=told)
-    sent = 0
-    missing = checker.missing
-    if looked and mend and provider.capabilities.put:
-        if by_hand:
-            _begin_anew(run, provider)
-            known.stopped = False
-        if missing:
-            await _fetch_elsewhere(run, missing, by_hand)
-            sent = await _send_again(run, provider, root, checker, known, missing, by_hand)
-            missing = checker.missing
-            if by_hand:  # what a person asked for takes nothing from what goes by itself
-                known.sent = 0
-        if checker.thorough:
-            await _list_again(run, provider, answered)
-        if sent or checker.thorough:
-            await checker.list_again()
+    checker = Checker(replica, provider, root, answered, _rings(run), notes, run.progress, served)
+    looked, sent = await checker.look(extent), 0
+    if looked and resend != "nothing":
+        sent = await _Repair(run, provider, root, checker, notes, by_hand=resend == "by hand").repair(
+            answered
+        )
     if looked:
-        note_missing(known, missing, replica.world.now())
-        known.stopped = known.stopped and bool(missing)
-    if known != before:
+        note_missing(notes, checker.missing, replica.world.now())
+        notes.stopped = notes.stopped and bool(checker.missing)
+    if notes != before:
         with replica.transaction():
-            store(replica, provider.name, known)
+            store_notes(replica, provider.name, notes)
     found = described(replica, provider, read=checker.seen if looked else 0, sent=sent)
     _tell(run, found)
     if looked:
-        _refuse_holes(run, provider, root, checker, missing)
+        _refuse_holes(run, provider, root, checker)
     return found
 
 
@@ -113,9 +98,9 @@ async def check_one(run: Run, provider: Provider, root: CID | None, *, repair: b
     answered = parse_cid(row.answered) if row is not None else root
     try:
         older = await _kept_there(run, provider, answered) if full else []
-        return await keep_present(
-            run, provider, root, answered, every=True, read_all=full, mend=repair, by_hand=repair, older=older
-        )
+        extent = Extent(every=True, read_all=full, older=tuple(older))
+        resend: Resend = "by hand" if repair else "nothing"
+        return await keep_present(run, provider, root, answered, extent=extent, resend=resend)
     except MissingError:
         return described(run.replica, provider)
     except ProviderError as error:
@@ -143,8 +128,9 @@ def _rings(run: Run) -> list[CID]:
     return sorted(found, key=str)
 
 
-def _refuse_holes(run: Run, provider: Provider, root: CID, checker: Checker, missing: Sequence[CID]) -> None:
-    """Structure that is neither there nor here: raises MissingError."""
+def _refuse_holes(run: Run, provider: Provider, root: CID, checker: Checker) -> None:
+    """Raise MissingError when structure is missing there and not on this device."""
+    missing = checker.missing
     if not missing:
         return
     structure = set(checker.live.structure)
@@ -169,139 +155,157 @@ def _tell(run: Run, found: Presence) -> None:
         run.notices.say("missing", f"{found.provider}: {found.text}, for instance {', '.join(found.shown)}")
 
 
-async def _fetch_elsewhere(run: Run, missing: Sequence[CID], by_hand: bool) -> None:
-    """What this device lacks too may be at another provider. Objects that nobody has stand in no root from now on."""
-    db = run.replica.db
-    away = [cid for cid in missing if not db.has_block(cid.digest)]
-    if not away:
-        return
-    # What is known to be nowhere each sync asks for by itself, within bounds; a person asks for all.
-    known = set() if by_hand else objects_not_here(db)
-    await run.fetcher.some(cid for cid in away if cid.digest not in known)
-    with run.replica.transaction():
-        run.fetcher.keep()
-        gone = [cid.digest for cid in away if not db.has_block(cid.digest)]
-        if gone:
-            leave_out(db, gone)
+class _Repair:
+    """Sending again what a look at one provider found missing. `by_hand`: a person asked for it."""
 
+    def __init__(
+        self, run: Run, provider: Provider, root: CID, checker: Checker, notes: CopyNotes, *, by_hand: bool
+    ) -> None:
+        self._run, self._provider, self._root = run, provider, root
+        self._checker, self._notes, self._by_hand = checker, notes, by_hand
+        self._db = run.replica.db
+        self._now = run.replica.world.now()
 
-async def _send_again(
-    run: Run,
-    provider: Provider,
-    root: CID,
-    checker: Checker,
-    known: Known,
-    missing: Sequence[CID],
-    by_hand: bool,
-) -> int:
-    """Send what is here of `missing`; how many blocks are there by that."""
-    replica = run.replica
-    if not provider.capabilities.partial_car:
-        # Only whole trees are taken, and of these the newest: what older roots lack stays named.
-        live = {*checker.live.structure, *checker.live.objects}
-        missing = [cid for cid in missing if cid in live]
-    here = blocks_here(replica.db, [cid.digest for cid in missing])
-    wanted = [cid for cid in missing if cid.digest in here]
-    if _sent_too_often(run, provider, wanted):
-        known.stopped = True
-        return 0
-    today = replica.world.now() // DAY_MS
-    if by_hand or known.day != today:
-        known.day, known.sent = today, 0
-    older = set(checker.older)
-    kept = _bytes_of(run, [cid for cid in wanted if cid in older])
-    most = (_live_bytes(run, root) + kept) * (2 if by_hand else 1) - known.sent
-    if known.sent and _bytes_of(run, wanted) > most:
-        return 0  # not a part of it: what is sent twice in vain is left to a person
-    if provider.capabilities.partial_car:
-        return await _send_blocks(run, provider, root, checker, known, wanted, most)
-    now = replica.world.now()
-    if not by_hand and (not passed(known.since or now, now, PATIENCE_MS) or most <= 0):
-        return 0
-    return await _send_tree(run, provider, root, checker, known, wanted)
+    async def repair(self, answered: CID) -> int:
+        """Send what is missing and here; how many blocks are there by that. `answered`: the root as the provider calls it."""
+        can, checker = self._provider.capabilities, self._checker
+        if (self._by_hand or checker.shrunk) and can.has and can.partial_car and can.list:
+            # A pack that is lost may have held parts of older versions alone.
+            # What the provider itself says it lacks is sent after this (`resend_damaged`).
+            mending = self._provider if isinstance(self._provider, Mending) and not self._by_hand else None
+            lacking = await mending.lacking() if mending is not None else ()
+            await checker.look_at_older(await _kept_there(self._run, self._provider, answered), but=lacking)
+        if not can.put:
+            return 0
+        sent = 0
+        if self._by_hand:
+            self._forget_sent()
+            self._notes.stopped = False
+        if missing := checker.missing:
+            await self._fetch_elsewhere(missing)
+            sent = await self._send_again(missing)
+            if self._by_hand:  # what a person asked for takes nothing from what goes by itself
+                self._notes.sent = 0
+        if checker.thorough:
+            await self._list_root(answered)
+        if sent or checker.thorough:
+            await checker.list_again()
+        return sent
 
+    async def _fetch_elsewhere(self, missing: Sequence[CID]) -> None:
+        """Ask other providers for what this device lacks too. Objects that nobody has stand in no root from now on."""
+        away = [cid for cid in missing if not self._db.has_block(cid.digest)]
+        if not away:
+            return
+        # Each sync asks within bounds for what is known to be nowhere; a person asks for all.
+        known = set() if self._by_hand else objects_not_here(self._db)
+        fetcher = self._run.fetcher
+        await fetcher.some(cid for cid in away if cid.digest not in known)
+        with self._run.replica.transaction():
+            fetcher.keep()
+            gone = [cid.digest for cid in away if not self._db.has_block(cid.digest)]
+            if gone:
+                leave_out(self._db, gone)
 
-def _live_bytes(run: Run, root: CID) -> int:
-    """The bytes of what lives: the newest tree, and what rings have beside it."""
-    db = run.replica.db
-    beside = {cid.digest for ring in _rings(run) for cid in new_blocks(db, ring, [root])}
-    return tree_bytes(db, root) + sum(len(db.block(digest) or b"") for digest in beside)
+    async def _send_again(self, missing: Sequence[CID]) -> int:
+        notes, checker = self._notes, self._checker
+        partial = self._provider.capabilities.partial_car
+        if not partial:
+            # Only whole trees are taken, and of these the newest: what older roots lack stays named.
+            live = {*checker.live.structure, *checker.live.objects}
+            missing = [cid for cid in missing if cid in live]
+        here = blocks_here(self._db, [cid.digest for cid in missing])
+        wanted = [cid for cid in missing if cid.digest in here]
+        if self._sent_too_often(wanted):
+            notes.stopped = True
+            return 0
+        today = self._now // DAY_MS
+        if self._by_hand or notes.day != today:
+            notes.day, notes.sent = today, 0
+        older = set(checker.older)
+        kept = self._bytes_of(cid for cid in wanted if cid in older)
+        most = (self._live_bytes() + kept) * (2 if self._by_hand else 1) - notes.sent
+        if notes.sent and self._bytes_of(wanted) > most:
+            return 0  # not a part of it: what is sent twice in vain is left to a person
+        if partial:
+            return await self._send_blocks(wanted, most)
+        if not self._by_hand and (not passed(notes.since or self._now, self._now, PATIENCE_MS) or most <= 0):
+            return 0
+        return await self._send_tree(wanted)
 
+    def _live_bytes(self) -> int:
+        """The bytes of what lives: the newest tree, and what rings have beside it."""
+        beside = {
+            cid.digest for ring in _rings(self._run) for cid in new_blocks(self._db, ring, [self._root])
+        }
+        return tree_bytes(self._db, self._root) + sum(len(self._db.block(digest) or b"") for digest in beside)
 
-def _bytes_of(run: Run, cids: Sequence[CID]) -> int:
-    return sum(len(run.replica.db.block(cid.digest) or b"") for cid in cids)
+    def _bytes_of(self, cids: Iterable[CID]) -> int:
+        return sum(len(self._db.block(cid.digest) or b"") for cid in cids)
 
+    async def _send_blocks(self, wanted: list[CID], most: int) -> int:
+        """Send these blocks, `most` bytes of them."""
+        done = 0
+        for start in range(0, len(wanted), _AT_ONCE):
+            part = wanted[start : start + _AT_ONCE]
+            data = read_blocks(self._db, [cid.digest for cid in part])
+            blocks: list[Block] = []
+            for cid in part:
+                block = data.get(cid.digest)
+                if block is not None and len(block) <= most:
+                    blocks.append((cid, block))
+                    most -= len(block)
+            if not blocks:
+                continue
+            await self._provider.put_car(self._root, blocks, name=pin_name(self._run.anchor))
+            size = sum(len(block) for _, block in blocks)
+            self._notes.sent += size
+            self._run.sending.count(len(blocks), size)
+            sent = [cid for cid, _ in blocks]
+            self._count_sent(sent)
+            done += len(await self._checker.look_again(sent))
+        return done
 
-async def _send_blocks(
-    run: Run, provider: Provider, root: CID, checker: Checker, known: Known, wanted: list[CID], most: int
-) -> int:
-    done = 0
-    for start in range(0, len(wanted), _AT_ONCE):
-        part = wanted[start : start + _AT_ONCE]
-        data = read_blocks(run.replica.db, [cid.digest for cid in part])
-        blocks: list[Block] = []
-        for cid in part:
-            block = data.get(cid.digest)
-            if block is not None and len(block) <= most:
-                blocks.append((cid, block))
-                most -= len(block)
-        if not blocks:
-            continue
-        await provider.put_car(root, blocks, name=pin_name(run.anchor))
-        size = sum(len(block) for _, block in blocks)
-        known.sent += size
-        run.sending.count(len(blocks), size)
-        _count(run, provider, [cid for cid, _ in blocks])
-        done += len(await checker.look_again([cid for cid, _ in blocks]))
-    return done
+    async def _send_tree(self, wanted: list[CID]) -> int:
+        """Where only whole trees are taken: unpin the root that is not all served, and send its tree anew."""
+        if not wanted:
+            return 0
+        provider, name = self._provider, pin_name(self._run.anchor)
+        if provider.capabilities.list and provider.capabilities.unpin:
+            for pin in await provider.pins(name):
+                if pin.cid == self._root:
+                    await provider.unpin(pin)
+        whole = list(new_blocks(self._db, self._root, ()))
+        sent = await send(self._run.replica, provider, self._root, whole, name)
+        self._notes.sent += sent.bytes
+        self._run.sending.count(sent.blocks, sent.bytes)
+        self._count_sent(wanted)
+        return len(await self._checker.look_again(wanted))
 
+    async def _list_root(self, answered: CID) -> None:
+        """See to it that the root stands in the provider's list, by which a collection there knows what to keep."""
+        can, name = self._provider.capabilities, pin_name(self._run.anchor)
+        if not can.list or answered in {pin.cid for pin in await self._provider.pins(name)}:
+            return
+        if can.pin and can.partial_car:
+            await self._provider.pin(answered, name)
+            return
+        with self._run.replica.transaction():  # placed anew by the next sync
+            placed.forget(self._db.connection, self._provider.name, str(answered))
 
-async def _send_tree(
-    run: Run, provider: Provider, root: CID, checker: Checker, known: Known, wanted: list[CID]
-) -> int:
-    """Where only whole trees are taken: the entry that does not serve what it promised goes, the tree is sent anew."""
-    if not wanted:
-        return 0
-    if provider.capabilities.list and provider.capabilities.unpin:
-        for pin in await provider.pins(pin_name(run.anchor)):
-            if pin.cid == root:
-                await provider.unpin(pin)
-    sent = await send(
-        run.replica, provider, root, list(new_blocks(run.replica.db, root, ())), pin_name(run.anchor)
-    )
-    known.sent += sent.bytes
-    run.sending.count(sent.blocks, sent.bytes)
-    _count(run, provider, wanted)
-    return len(await checker.look_again(wanted))
+    def _sent_too_often(self, wanted: Sequence[CID]) -> bool:
+        """Whether one of these blocks was sent there twice by a repair already, and went missing each time."""
+        often = presence.often_sent(
+            self._db.connection, self._provider.name, _OFTEN, self._now - _FORGET_MS, self._now
+        )
+        return any(cid.digest in often for cid in wanted)
 
+    def _forget_sent(self) -> None:
+        with self._run.replica.transaction():
+            presence.forget_sent(self._db.connection, self._provider.name)
 
-async def _list_again(run: Run, provider: Provider, answered: CID) -> None:
-    """The root stands in the provider's list, by which a collection there knows what to keep."""
-    can = provider.capabilities
-    if not can.list or answered in {pin.cid for pin in await provider.pins(pin_name(run.anchor))}:
-        return
-    if can.pin and can.partial_car:
-        await provider.pin(answered, pin_name(run.anchor))
-        return
-    with run.replica.transaction():  # placed anew by the next sync
-        placed.forget(run.replica.db.connection, provider.name, str(answered))
-
-
-def _sent_too_often(run: Run, provider: Provider, wanted: Sequence[CID]) -> bool:
-    """Whether one of these blocks was sent there twice by a repair already, and went missing each time."""
-    db, now = run.replica.db.connection, run.replica.world.now()
-    often = presence.often_sent(db, provider.name, _OFTEN, now - _FORGET_MS, now)
-    return any(cid.digest in often for cid in wanted)
-
-
-def _begin_anew(run: Run, provider: Provider) -> None:
-    with run.replica.transaction():
-        presence.forget_sent(run.replica.db.connection, provider.name)
-
-
-def _count(run: Run, provider: Provider, cids: Sequence[CID]) -> None:
-    now = run.replica.world.now()
-    with run.replica.transaction():
-        db = run.replica.db.connection
-        presence.forget_sent_outside(db, now - _FORGET_MS, now)
-        presence.count_sent(db, provider.name, [cid.digest for cid in cids], now)
+    def _count_sent(self, cids: Sequence[CID]) -> None:
+        with self._run.replica.transaction():
+            db, now = self._db.connection, self._now
+            presence.forget_sent_outside(db, now - _FORGET_MS, now)
+            presence.count_sent(db, self._provider.name, [cid.digest for cid in cids], now)

@@ -15,7 +15,7 @@ from ipfsmem.sync.run import Run
 _AT_ONCE = 1_000
 
 
-async def mend(run: Run, provider: Provider, root: CID) -> None:
+async def resend_damaged(run: Run, provider: Provider, root: CID) -> None:
     """Send what `provider` lacks of all that it once had, as far as it is here. `root` heads the CAR.
 
     Nothing is asked of providers that do not notice. Raises ProviderError.

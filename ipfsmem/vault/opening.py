@@ -174,33 +174,27 @@ def create_replica(
 ) -> Replica:
     """Make a new memory. `folder` None keeps it in this process (mode `none`).
 
+    `root`: whose vault it is, with the recovery key made for it; `root_secret`: where the root is this device's own, its secret.
     The configuration is written last: a crash before leaves nothing that would be taken for a memory.
     """
     with folder_claimed(folder):
-        replica = begin_replica(
-            folder,
-            config,
-            world,
-            passphrase=passphrase,
-            root=root,
-            recovery=recovery,
-            root_secret=root_secret,
-        )
+        replica = begin_replica(folder, config, world, passphrase=passphrase)
+        with replica.transaction():
+            if root is not None:
+                _make_vault(replica, root, recovery)
+            if root_secret is not None:
+                # A vault without a wallet: the device keeps its root as it keeps its own keys (format section 2.3).
+                row = seal_row(replica.device.row_key, root_secret, world.random(24))
+                replica.db.set_meta(meta.KEPT_ROOT, row)
         mark_as_memory(replica)
     return replica
 
 
 def begin_replica(
-    folder: Path | None,
-    config: NamespaceConfig,
-    world: World,
-    *,
-    passphrase: str | None,
-    root: RootKeys | None = None,
-    recovery: RootKeys | None = None,
-    root_secret: bytes | None = None,
+    folder: Path | None, config: NamespaceConfig, world: World, *, passphrase: str | None
 ) -> Replica:
-    """`create_replica` without its end: inside `folder_claimed`, to be followed by `mark_as_memory` once there is something to keep."""
+    """The device and the database of a memory: inside `folder_claimed`, to be followed by `mark_as_memory` once there is
+    something to keep."""
     device = new_device(world.random)
     if folder is not None:
         save_device(folder, device, passphrase, world.random)
@@ -208,12 +202,12 @@ def begin_replica(
     replica = Replica(folder, config, device, codec_for(config, device, world), world)
     with replica.transaction():
         replica.note_place()
-        if root is not None:
-            _make_vault(replica, root, recovery)
-        if root_secret is not None:
-            # A vault without a wallet: the device keeps its root as it keeps its own keys (format section 2.3).
-            replica.db.set_meta(meta.KEPT_ROOT, seal_row(device.row_key, root_secret, world.random(24)))
     return replica
+
+
+def scratch_replica(world: World) -> Replica:
+    """An empty memory in this process, for reading what belongs to no memory of this device."""
+    return create_replica(None, NamespaceConfig(Mode.NONE, "scratch"), world, passphrase=None)
 
 
 def _make_vault(replica: Replica, root: RootKeys, recovery: RootKeys | None) -> None:

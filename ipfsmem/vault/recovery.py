@@ -13,11 +13,9 @@ from typing import Final
 
 import msgspec
 
-from ipfsmem.config import NamespaceConfig
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.device.replica import Replica, World
 from ipfsmem.errors import IpfsmemError, MembershipError
-from ipfsmem.mode import Mode
 from ipfsmem.provider.contract import Provider
 from ipfsmem.ring import operations
 from ipfsmem.ring.keyring import Ring
@@ -25,7 +23,7 @@ from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names
 from ipfsmem.sync.report import Notice, Notices, SyncReport
 from ipfsmem.vault.finding import find_vault, no_longer
-from ipfsmem.vault.opening import create_replica
+from ipfsmem.vault.opening import scratch_replica
 from ipfsmem.wallet.root_keys import RootKeys
 
 #: How the label of later words begins; it goes on with a date. What they are says the field `kind`.
@@ -127,7 +125,7 @@ async def why_not_everywhere(
     for notice in notices:
         if notice.kind in _NOT_EVERYWHERE:
             return notice.text
-    scratch = create_replica(None, NamespaceConfig(Mode.NONE, "scratch"), world, passphrase=None)
+    scratch = scratch_replica(world)
     try:
         found = await find_vault(words, providers, scratch, sealed=sealed)
     except IpfsmemError as error:

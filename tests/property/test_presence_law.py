@@ -30,7 +30,7 @@ from ipfsmem.errors import BlockError, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Provider
 from ipfsmem.published.live_set import live_set
-from ipfsmem.sync.presence import load
+from ipfsmem.sync.presence import load_notes
 from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
 from ipfsmem.vault.home import Home
 from tests.support.device_lab import NAMESPACE, ROOT, Lab, no_chance_in_boxes, texts
@@ -247,7 +247,7 @@ class Presence:
             if place.kind in UNCHECKED:
                 assert row.state == "unchecked" and "cannot be checked" in row.text
                 continue
-            named = set(load(memory.replica, place.name).missing)
+            named = set(load_notes(memory.replica, place.name).missing)
             for cid in place.gone([*live[0], *live[1]]):
                 since = max(place.lost.get(cid, 0), self.steady[name, place.name])
                 can = KINDS[place.kind]

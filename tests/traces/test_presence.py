@@ -23,7 +23,7 @@ from ipfsmem.published.ipns_record import parse_record
 from ipfsmem.published.live_set import live_set
 from ipfsmem.sync.commits import waiting_root
 from ipfsmem.sync.lost_objects import leave_out
-from ipfsmem.sync.presence import load
+from ipfsmem.sync.presence import load_notes
 from ipfsmem.testing.simulator import FULL, SimProvider
 from tests.support.device_lab import ROOT, Lab, all_texts, body, delete, kinds, lab_in, same, says
 from tests.support.folder_lab import FolderLab
@@ -586,7 +586,7 @@ def test_known_presence_is_forgotten_when_a_provider_is_another_one(lab: Lab) ->
     a, _ = two(lab, 2)
     other = SimProvider(clock=lab.clock, name="second")
     asyncio.run(a.sync([lab.provider("a"), other]))
-    assert load(a.replica, "second").root == str(newest(a))
+    assert load_notes(a.replica, "second").root == str(newest(a))
     assert {one.provider for one in a.status().presence} == {"simulator", "second"}
 
 

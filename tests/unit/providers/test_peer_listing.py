@@ -18,7 +18,7 @@ from ipfsmem.errors import ProviderRefused
 from ipfsmem.http import blocks as serving
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Pin, Provider, lister
-from ipfsmem.sync.presence import load
+from ipfsmem.sync.presence import load_notes
 from ipfsmem.testing import SimCloud, SimProvider
 from tests.servers.threaded import serve
 from tests.support.device_lab import ROOT
@@ -128,7 +128,7 @@ def test_a_pack_that_goes_behind_a_peer_is_missed_at_the_next_sync(tmp_path: Pat
         memory = Memory.create("m", "encrypted-ipfs", provider=PeerProvider(url, {"peer_token": TOKEN}), unlock=ROOT, recovery=False, passphrase=False, home=tmp_path / "home")  # fmt: skip
         memory.write("k", "text")
         asyncio.run(memory.sync())
-        assert load(memory.replica, memory.status().presence[0].provider).listing
+        assert load_notes(memory.replica, memory.status().presence[0].provider).listing
         packs = list((store / "packs").glob("*.car"))
         for pack in packs:
             pack.unlink()
