@@ -76,9 +76,9 @@ def _print(result: Salvage) -> None:
 
 def _picked(found: Salvageable, pick: tuple[str, ...]) -> set[str]:
     """Entry names for what a person called them. Raises NotFoundError for what is not there to be picked."""
-    from ipfsmem.sync.salvage import label
+    from ipfsmem.causal.entries import entry_place
 
-    loose = {label(one.name): one.name for one in found.loose}
+    loose = {entry_place(one.name): one.name for one in found.loose}
     for name in pick:
         if name != "all" and name not in loose:
             raise NotFoundError(
@@ -88,7 +88,7 @@ def _picked(found: Salvageable, pick: tuple[str, ...]) -> set[str]:
 
 
 def _show(found: Salvageable, done: Salvaged | None) -> None:
-    from ipfsmem.sync.salvage import label
+    from ipfsmem.causal.entries import entry_place
 
     if not found.heads:
         click.echo("Nothing is damaged: all that was found could be read whole.")
@@ -114,7 +114,7 @@ def _show(found: Salvageable, done: Salvaged | None) -> None:
         for name in (done.crowded if done else ())
     ]
     for what, name, by in rows:
-        click.echo(f"  {what:<16}  {clean(label(name))}  {style(by, dim=True)}")
+        click.echo(f"  {what:<16}  {clean(entry_place(name))}  {style(by, dim=True)}")
     if any(one.name not in picked for one in found.loose):
         click.echo(
             advice(

@@ -24,7 +24,7 @@ from ipfsmem.results import Late
 from ipfsmem.ring import operations
 from ipfsmem.ring.authority import RingMember
 from ipfsmem.ring.statements import member_id
-from ipfsmem.sync.removals import Removal, called, removals, told_as, whose_word
+from ipfsmem.sync.removals import Removal, called, removal_key, removals, whose_word
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.revoke_notices import words_of_label, words_of_revoke, words_of_what_stands
 from ipfsmem.vault.recovery import NewWords, enrol_words, may_make_words, why_not_everywhere, words_of
@@ -110,7 +110,7 @@ class MemoryMembers(MemoryPart):
             self._replica.set_ring(grown)
             # It is in this command's own report; other devices say it at their next sync.
             target = grown.view.family_of(member)
-            self._replica.note_shown(told_as(target, member_id(root.admin_public)))
+            self._replica.note_shown(removal_key(target, member_id(root.admin_public)))
         enrolled = operations.members_let_in_by(ring, member)
         report = await self._brought_out("the revoke", progress, before)
         if failed is not None:

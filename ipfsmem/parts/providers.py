@@ -21,7 +21,7 @@ from ipfsmem.provider.probe import Step, probe
 from ipfsmem.published.layout import Layout
 from ipfsmem.results import ProviderInfo
 from ipfsmem.sync.engine import check, look_there, move, sync
-from ipfsmem.sync.forwarding import answer, waiting
+from ipfsmem.sync.forwarding import note_answer, unanswered_move
 from ipfsmem.sync.moving import Moved
 from ipfsmem.sync.presence import Presence
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
@@ -208,7 +208,7 @@ class MemoryProviders(MemoryPart):
         it is there, ConfigError, ProviderError.
         """
         places = self._syncing.published_at()
-        move = waiting(self._replica)
+        move = unanswered_move(self._replica)
         if move is None:
             raise NotFoundError(
                 "no device of this memory has moved it elsewhere",
@@ -246,21 +246,21 @@ class MemoryProviders(MemoryPart):
         self._remember([*(one for one in stay if one != chosen), chosen])
         self._syncing.places = self._syncing.pool.open(self._replica.config.providers)
         with self._replica.transaction():
-            answer(self._replica, move)
+            note_answer(self._replica, move)
         return report
 
     def decline(self) -> Move:
         """Stay where this device publishes, though another one moved the memory; it is not told again of that move."""
-        move = waiting(self._replica)
+        move = unanswered_move(self._replica)
         if move is None:
             raise NotFoundError("no device of this memory has moved it elsewhere")
         with self._replica.transaction():
-            answer(self._replica, move)
+            note_answer(self._replica, move)
         return move
 
     def moved(self) -> Move | None:
         """Where another device moved this memory, while nobody here has answered that; None when that is so."""
-        return waiting(self._replica)
+        return unanswered_move(self._replica)
 
     def _remember(self, specs: list_[str]) -> None:
         self._replica.save_config(msgspec.structs.replace(self._replica.config, providers=specs_of(specs)))

@@ -11,9 +11,9 @@ from ipfsmem.parts.scopes import MemoryScopes
 from ipfsmem.parts.syncing import Syncing
 from ipfsmem.results import Status
 from ipfsmem.sync.collection import superseded
-from ipfsmem.sync.forwarding import waiting, words_of_move
-from ipfsmem.sync.names import oldest_put, what_is_forgotten
-from ipfsmem.sync.presence import Presence, described
+from ipfsmem.sync.forwarding import describe_move, unanswered_move
+from ipfsmem.sync.names import oldest_put, warning_of_forgotten_names
+from ipfsmem.sync.presence import Presence, describe_copy
 from ipfsmem.sync.removals import removed_by_admins
 from ipfsmem.sync.revoke_notices import words_of_revoked
 
@@ -46,7 +46,7 @@ class MemoryStatus(MemoryPart):
         places = self._syncing.places
         # What could not be opened may keep names or a list: then nothing is said of what is forgotten.
         told = self._open.mode.published and not places.not_opened
-        forgotten = what_is_forgotten(self._replica, places.open) if told else ""
+        forgotten = warning_of_forgotten_names(self._replica, places.open) if told else ""
         return Status(
             namespace=self._open.namespace,
             mode=self._open.mode,
@@ -68,8 +68,8 @@ class MemoryStatus(MemoryPart):
                 *(one.error().in_a_line() for one in places.not_opened),
                 *([forgotten] if forgotten else []),
                 *(
-                    [words_of_move(self._replica, move)]
-                    if (move := waiting(self._replica)) is not None
+                    [describe_move(self._replica, move)]
+                    if (move := unanswered_move(self._replica)) is not None
                     else []
                 ),
                 *self._superseded(),
@@ -85,7 +85,7 @@ class MemoryStatus(MemoryPart):
         if not self._open.mode.published:
             return []
         return [
-            described(self._replica, provider)
+            describe_copy(self._replica, provider)
             for provider in self._syncing.places.open
             if provider.capabilities.put or provider.capabilities.pin
         ]

@@ -25,7 +25,7 @@ from ipfsmem.sync.background import Background, Told
 from ipfsmem.sync.engine import restore, sync
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.schedule import Pace
-from ipfsmem.sync.state_back import bring_state_back
+from ipfsmem.sync.state_repair import repair_state
 from ipfsmem.vault.opening import OwnerKey, Unlock, check_root, kept_root, owner_key
 from ipfsmem.wallet.root_keys import RootKeys
 
@@ -129,11 +129,11 @@ class Syncing(MemoryPart):
             return SyncReport()  # nothing leaves this process, and every call is accepted
         places = self.published_at()
         self.agree(public_ok)
-        await bring_state_back(self._replica, places.open)
+        await repair_state(self._replica, places.open)
         try:
             return await self._sync_once(places, allow, progress)
         except DamagedStateError:
-            if not await bring_state_back(self._replica, places.open):
+            if not await repair_state(self._replica, places.open):
                 raise
         return await self._sync_once(places, allow, progress)
 

@@ -14,7 +14,7 @@ from ipfsmem.device.tables import marks
 from ipfsmem.device.tables.marks import MarkRow
 from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.labels import label_and_id
-from ipfsmem.sync.identity import stranger_to_itself
+from ipfsmem.sync.new_id import head_of_other_copy
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Admitted, Found
 
@@ -28,9 +28,9 @@ def admit(run: Run, found: Found) -> Admitted:
     with run.replica.transaction():
         doubled: set[str] = set()
         for head in sorted(heads, key=lambda h: h.commit.commit.c):
-            if _weigh(run, found, head, named, doubled):
+            if _is_of_other_copy(run, found, head, named, doubled):
                 copies.add(head.root)
-    return Admitted(found, frozenset(copies), stranger_to_itself(run.replica, list(heads)))
+    return Admitted(found, frozenset(copies), head_of_other_copy(run.replica, list(heads)))
 
 
 def copies_among(heads: Iterable[Head], named: Set[str], now: int) -> set[CID]:
@@ -54,7 +54,7 @@ def _is_later(h: str, than: str, now: int) -> bool:
     return than < h and hlc_ms(h) < now + FAR_AHEAD_MS
 
 
-def _weigh(run: Run, found: Found, head: Head, named: Set[str], doubled: set[str]) -> bool:
+def _is_of_other_copy(run: Run, found: Found, head: Head, named: Set[str], doubled: set[str]) -> bool:
     """High-water marks: tell of a head older than one seen before, and of two commits with one number (once for each device,
     `doubled`); whether this one is of another copy of its device, which counted back while its clock went on."""
     db = run.replica.db.connection

@@ -91,7 +91,9 @@ def read_anchor_root(reader: Reader, root: CID, anchor: bytes) -> Fetch[AnchorRo
     return AnchorRoot(keyring, led[0])
 
 
-async def learn(names: Names, fetcher: Fetcher, pins: Sequence[Pin], anchor: bytes) -> dict[Pin, AnchorRoot]:
+async def learn_records(
+    names: Names, fetcher: Fetcher, pins: Sequence[Pin], anchor: bytes
+) -> dict[Pin, AnchorRoot]:
     """Take the records that these pins show for an anchor; those of `pins` that count, with what they hold.
 
     A wrong one is passed over: whoever may pin there can list anything. Raises ProviderError when it cannot be known.
@@ -121,12 +123,12 @@ async def learn_anchor(run: Run, anchor: bytes) -> None:
     for provider in run.providers:
         if provider.capabilities.list and not provider.capabilities.names:
             try:
-                await learn(run.names, run.fetcher, await provider.pins(pin_name(anchor)), anchor)
+                await learn_records(run.names, run.fetcher, await provider.pins(pin_name(anchor)), anchor)
             except ProviderError as error:
                 run.notices.say("channel-down", f"the pin list of {provider.name} could not be read: {error}")
 
 
-async def learn_unknown(run: Run) -> None:
+async def learn_unknown_anchors(run: Run) -> None:
     """Learn the records of further anchors that this device has not: who takes them along, or signs after them, needs them."""
     unknown = [one for one in further_anchors(run) if run.names.known(ipns_name(one)) is None]
     for anchor in unknown:
@@ -158,10 +160,10 @@ async def bring_out_anchor_pins(run: Run) -> None:
     takers = [provider for provider in run.providers if uploading and _takes(provider)]
     for anchor in further_anchors(run) if takers else ():
         for provider in sorted(takers, key=lambda one: not one.capabilities.put):
-            wanted = _wanted(run, anchor)
+            wanted = _anchor_root(run, anchor)
             if wanted is None:
                 break
-            if _noted(run).get(provider.name, {}).get(anchor.hex()) == str(wanted.tree().cid):
+            if _pinned_roots(run).get(provider.name, {}).get(anchor.hex()) == str(wanted.tree().cid):
                 continue
             try:
                 await _bring_to(run, provider, anchor)
@@ -174,7 +176,7 @@ def _takes(provider: Provider) -> bool:
     return can.list and (can.put or can.pin) and not can.names
 
 
-def _wanted(run: Run, anchor: bytes) -> AnchorRoot | None:
+def _anchor_root(run: Run, anchor: bytes) -> AnchorRoot | None:
     """What is to be pinned for an anchor, by the greatest records known; None when a part of it is not here."""
     try:
         led = chain(anchor, run.names.known)
@@ -196,8 +198,8 @@ def _ring_bytes(run: Run, root: CID) -> bytes | None:
 
 async def _bring_to(run: Run, provider: Provider, anchor: bytes) -> None:
     """Pin the greatest records there, unless they stand there already, and only then let go of lesser ones."""
-    shown = await learn(run.names, run.fetcher, await provider.pins(pin_name(anchor)), anchor)
-    wanted = _wanted(run, anchor)
+    shown = await learn_records(run.names, run.fetcher, await provider.pins(pin_name(anchor)), anchor)
+    wanted = _anchor_root(run, anchor)
     if wanted is None:
         return
     tree = wanted.tree()
@@ -207,7 +209,7 @@ async def _bring_to(run: Run, provider: Provider, anchor: bytes) -> None:
         for pin, root in shown.items():
             if root != wanted:
                 await provider.unpin(pin)
-    noted = _noted(run)
+    noted = _pinned_roots(run)
     noted.setdefault(provider.name, {})[anchor.hex()] = str(tree.cid)
     with run.replica.transaction():
         run.fetcher.keep()
@@ -226,7 +228,7 @@ async def _pin(run: Run, provider: Provider, tree: BuiltTree, name: str) -> None
         await provider.pin(answered, name)
 
 
-def _noted(run: Run) -> dict[str, dict[str, str]]:
+def _pinned_roots(run: Run) -> dict[str, dict[str, str]]:
     """Provider -> anchor -> the root that this device knows to stand there."""
     stored = run.replica.db.get_meta(meta.ANCHOR_PINS)
     return read_json(stored, type=dict[str, dict[str, str]]) if stored else {}
@@ -235,7 +237,7 @@ def _noted(run: Run) -> dict[str, dict[str, str]]:
 async def pinned_anchors(run: Run, provider: Provider) -> list[Pin]:
     """What is pinned there for further anchors. What is gone is forgotten, so that the next sync brings it again."""
     found: list[Pin] = []
-    noted = _noted(run)
+    noted = _pinned_roots(run)
     for anchor in further_anchors(run) if _takes(provider) else ():
         pins = await provider.pins(pin_name(anchor))
         if not pins:
@@ -248,13 +250,13 @@ async def pinned_anchors(run: Run, provider: Provider) -> list[Pin]:
 
 def known_roots(run: Run) -> list[CID]:
     """What this device pinned for anchors last: kept here, so that it can tell them from others where nothing can be read."""
-    return [parse_cid(root) for each in _noted(run).values() for root in each.values()]
+    return [parse_cid(root) for each in _pinned_roots(run).values() for root in each.values()]
 
 
 async def check_anchor_pins(run: Run, provider: Provider) -> None:
     """Ask whether every further anchor that this device can bring out stands there. Raises ProviderRefused naming one."""
     for anchor in further_anchors(run) if _takes(provider) else ():
-        if _wanted(run, anchor) is not None and not await provider.pins(pin_name(anchor)):
+        if _anchor_root(run, anchor) is not None and not await provider.pins(pin_name(anchor)):
             raise ProviderRefused(
                 f"{provider.name} does not list yet what new devices begin with ({ipns_name(anchor)})",
                 hint="Run the move again later.",

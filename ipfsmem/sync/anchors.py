@@ -64,13 +64,13 @@ def _may_replace(run: Run, joined: Joined, shown: Record, ours: str) -> bool:
     return True
 
 
-def doubt(run: Run, anchored: Ring | None) -> bool:
+def is_anchor_behind(run: Run, anchored: Ring | None) -> bool:
     """Whether everything is to be looked at in this sync, for anchors lead to less (`anchored`) than what this device put
     there: whoever moved them could not read that. Once for each such move. Before a root that is at hand says more."""
     replica = run.replica
     if replica.ring is None or anchored is None or anchored.join(replica.ring) == anchored:
         return False
-    shown = _shown(run)
+    shown = _anchor_now(run)
     if replica.db.get_meta(meta.ANCHOR_BEHIND) == shown:
         return False
     try:
@@ -81,13 +81,13 @@ def doubt(run: Run, anchored: Ring | None) -> bool:
     return bool(placed.providers_of(replica.db.connection, ring_root))
 
 
-def looked(run: Run) -> None:
+def note_all_looked_at(run: Run) -> None:
     """All was looked at because of a doubt."""
     with run.replica.transaction():
-        run.replica.db.set_meta(meta.ANCHOR_BEHIND, _shown(run))
+        run.replica.db.set_meta(meta.ANCHOR_BEHIND, _anchor_now(run))
 
 
-def _shown(run: Run) -> bytes:
+def _anchor_now(run: Run) -> bytes:
     """What the vault's anchor shows now, and which move of it that is."""
     record = run.names.known(ipns_name(run.anchor))
     return f"{record.sequence} {record.value}".encode() if record is not None else b""

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from ipfsmem.sync.report import SyncReport
-from ipfsmem.sync.schedule import Pace, passes
+from ipfsmem.sync.schedule import Pace, may_pass
 
 _log = logging.getLogger("ipfsmem.sync")
 
@@ -30,7 +30,7 @@ class Attempt(msgspec.Struct, frozen=True):
     @property
     def passes(self) -> bool:
         """Whether waiting may help against the failure."""
-        return self.error is not None and passes(self.error)
+        return self.error is not None and may_pass(self.error)
 
 
 #: Called after each attempt.
@@ -72,9 +72,9 @@ class Background:
         try:
             report = await self._sync()
         except Exception as error:
-            self._settle(error)
+            self._note_outcome(error)
             raise
-        self._settle(None)
+        self._note_outcome(None)
         self._tell(report, None)
         return report
 
@@ -95,9 +95,9 @@ class Background:
         if not task.cancelled():
             task.result()
 
-    def _settle(self, failure: Exception | None) -> None:
+    def _note_outcome(self, failure: Exception | None) -> None:
         """After a sync: when the next one comes, and what to remember."""
-        if failure is not None and passes(failure):
+        if failure is not None and may_pass(failure):
             self._pace.failed(self._loop.time())
         else:
             self.failure = failure
@@ -131,7 +131,7 @@ class Background:
             failure = error
         finally:
             self._busy = False
-        self._settle(failure)
+        self._note_outcome(failure)
         self._tell(report, failure)
 
     def _tell(self, report: SyncReport | None, failure: Exception | None) -> None:
@@ -139,5 +139,5 @@ class Background:
         again_in = None if due is None else max(0.0, due - self._loop.time())
         if self._told is not None:
             self._told(Attempt(report, failure, again_in))
-        elif failure is not None and not passes(failure):
+        elif failure is not None and not may_pass(failure):
             _log.warning("a sync in the background failed: %s: %s", type(failure).__name__, failure)

@@ -43,7 +43,7 @@ class Changes(msgspec.Struct, frozen=True):
         }
 
 
-def between(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> Kinds:
+def kinds_between(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> Kinds:
     """What happened to the memories among these entries. What has only a wish to forget it counts as not being there."""
     found: Kinds = {}
     for name in before.keys() | after.keys():
@@ -55,7 +55,7 @@ def between(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> Kinds:
     return found
 
 
-def followed_by(earlier: Kinds, later: Kinds) -> Kinds:
+def combine_kinds(earlier: Kinds, later: Kinds) -> Kinds:
     """Both, one after the other, as one."""
     both: Kinds = {**earlier}
     for memory, kind in later.items():
@@ -68,7 +68,7 @@ def followed_by(earlier: Kinds, later: Kinds) -> Kinds:
     return both
 
 
-def as_report(kinds: Kinds, unnamed: int = 0, most: int = MOST_CHANGES) -> Changes:
+def changes_of(kinds: Kinds, unnamed: int = 0, most: int = MOST_CHANGES) -> Changes:
     """For a report: the first `most` by scope and key, and how many are left, beside those that were not named before."""
     ordered = sorted(kinds, key=lambda memory: (memory.scope, memory.key))
     by_kind: dict[Kind, dict[str, tuple[str, ...]]] = {kind: {} for kind in get_args(Kind)}
@@ -78,9 +78,9 @@ def as_report(kinds: Kinds, unnamed: int = 0, most: int = MOST_CHANGES) -> Chang
     return Changes(**by_kind, unnamed=unnamed + len(ordered[most:]))
 
 
-def in_a_row(earlier: Changes, later: Changes) -> Changes:
+def combine_changes(earlier: Changes, later: Changes) -> Changes:
     """Two syncs of one command as one."""
-    return as_report(followed_by(earlier.kinds, later.kinds), earlier.unnamed + later.unnamed)
+    return changes_of(combine_kinds(earlier.kinds, later.kinds), earlier.unnamed + later.unnamed)
 
 
 def _texts(entry: Entry) -> frozenset[str]:

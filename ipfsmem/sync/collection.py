@@ -16,20 +16,20 @@ from ipfsmem.sync.anchor_pins import known_roots, pinned_anchors
 from ipfsmem.sync.commits import waiting_root
 from ipfsmem.sync.guards import (
     Guarded,
-    as_told,
+    describe_guards,
     drop_guard_pins,
     forget_guards,
     guarded,
-    guarded_here,
+    guarded_roots_here,
     guards_at,
     meant,
 )
 from ipfsmem.sync.lost_objects import counting_anew
+from ipfsmem.sync.mass_delete import roots_before_deletes
 from ipfsmem.sync.names import Names, pin_name
 from ipfsmem.sync.report import Notices
-from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS, Pinned, Verdict, judge
+from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS, PinnedRoot, Verdict, judge
 from ipfsmem.sync.run import Run
-from ipfsmem.sync.taken import counted_from
 from ipfsmem.sync.times import DAY_MS, passed
 
 
@@ -77,7 +77,7 @@ async def _unpin(
         known = _facts(run.replica, root, at, run.names.roots(), rings, guards)
         facts[answered] = msgspec.structs.replace(known, root=answered)
     for pin in await pinned_anchors(run, provider):
-        facts[str(pin.cid)] = Pinned(str(pin.cid), pin.created, ring=True)
+        facts[str(pin.cid)] = PinnedRoot(str(pin.cid), pin.created, ring=True)
     whole = await whole_at(run, provider)
     verdicts = judge(
         facts.values(),
@@ -100,7 +100,7 @@ async def _unpin(
     return verdicts
 
 
-def judge_here(run: Run, rings: Set[CID], rules: Rules, guards: Set[str]) -> list[Verdict]:
+def judge_known_roots(run: Run, rings: Set[CID], rules: Rules, guards: Set[str]) -> list[Verdict]:
     """A verdict for each root that this device knows, newest first; `guards` are those that stay guarded."""
     return _judge_known(run.replica, run.names.roots(), rings, rules, guards)
 
@@ -156,11 +156,11 @@ def _judge_known(
 
 def _facts(
     replica: Replica, root: str, at: int, named: Set[CID], rings: Set[CID], guards: Set[str]
-) -> Pinned:
+) -> PinnedRoot:
     """`guards` are roots that this device guards, or any other one at a provider."""
     head = heads.get(replica.db.connection, root)
     cid = parse_cid(root)
-    return Pinned(
+    return PinnedRoot(
         root,
         head.seen if head else at,
         maker=head.device if head else "",
@@ -168,7 +168,7 @@ def _facts(
         named=cid in named,
         ring=head is None and cid in rings,
         guarded=root in guards,
-        lately=root in counted_from(replica),
+        deletes_since=root in roots_before_deletes(replica),
     )
 
 
@@ -208,7 +208,7 @@ async def collect_roots(run: Run, rings: Set[CID], rules: Rules) -> Collection:
         else:
             asked.append(provider)
     dropped = meant(run, rules.drop_guarded, elsewhere)
-    told = as_told(run, elsewhere, dropped)
+    told = describe_guards(run, elsewhere, dropped)
     guards = {*guarded(run.replica.db), *elsewhere} - dropped
     for provider in asked:
         if provider.capabilities.list and provider.capabilities.unpin:
@@ -221,12 +221,12 @@ async def collect_roots(run: Run, rings: Set[CID], rules: Rules) -> Collection:
                 problems[provider.name] = error.in_a_line()
     if failure is not None and not verdicts:
         raise failure
-    here = judge_here(run, rings, rules, guards)
+    here = judge_known_roots(run, rings, rules, guards)
     stay = [parse_cid(verdict.root) for verdict in here if verdict.keep]
     # A root that waits since a sync failed is among no heads yet, and the next sync sends it (finding L1).
     waiting = waiting_root(run.replica)
     stay += [waiting] if waiting is not None else []
-    stay += [root for root in guarded_here(run.replica.db) if str(root) not in dropped]
+    stay += [root for root in guarded_roots_here(run.replica.db) if str(root) not in dropped]
     with run.replica.transaction():
         collected = collect(
             run.replica.store, [*stay, *run.names.roots(), *known_roots(run)], dry_run=rules.dry_run

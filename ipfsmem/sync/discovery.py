@@ -32,10 +32,10 @@ from ipfsmem.ring.keyring import WARN_FROM, Ring, parse_keyring
 from ipfsmem.ring.labels import label_and_id
 from ipfsmem.ring.operations import MAX_FAMILIES
 from ipfsmem.ring.statements import Revoke
-from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown
-from ipfsmem.sync.explain import reason
+from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown_anchors
 from ipfsmem.sync.names import pin_name, target
 from ipfsmem.sync.pin_lists import Looks
+from ipfsmem.sync.refusal_reasons import reason
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Found
 from ipfsmem.sync.unjoined_heads import held_heads, not_whole
@@ -65,7 +65,7 @@ async def discover(run: Run) -> Found:
     failed = await _open_roots(search, again, anchor=False)  # what cannot be read now stays held
     search.later.update(root for root, error in failed.items() if isinstance(error, ProviderError))
     if run.root is not None:
-        await learn_unknown(run)
+        await learn_unknown_anchors(run)
     return search.found()
 
 

@@ -25,12 +25,12 @@ from ipfsmem.provider.opening import NotOpened
 from ipfsmem.published.layout import Layout
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.admission import admit
-from ipfsmem.sync.anchors import doubt, looked
-from ipfsmem.sync.changes import as_report
+from ipfsmem.sync.anchors import is_anchor_behind, note_all_looked_at
+from ipfsmem.sync.changes import changes_of
 from ipfsmem.sync.collection import Collection, Rules, collect_roots, collect_when_due
 from ipfsmem.sync.damaged_notes import forget_damaged_notes
 from ipfsmem.sync.discovery import discover
-from ipfsmem.sync.forwarding import waiting, words_of_move
+from ipfsmem.sync.forwarding import describe_move, unanswered_move
 from ipfsmem.sync.guards import bring_out_guards
 from ipfsmem.sync.join_step import join_found
 from ipfsmem.sync.join_work import joined_before
@@ -42,7 +42,7 @@ from ipfsmem.sync.removals import tell_of_removals
 from ipfsmem.sync.repair import check_one
 from ipfsmem.sync.report import Notices, Progress, SyncReport, no_progress
 from ipfsmem.sync.run import Run
-from ipfsmem.sync.salvage import Salvageable, Salvaged, look, take
+from ipfsmem.sync.salvage import Salvageable, Salvaged, bring_back, find_salvageable
 from ipfsmem.sync.steps import Joined, Published
 from ipfsmem.sync.unlocked_root import administer
 from ipfsmem.wallet.root_keys import RootKeys
@@ -68,12 +68,12 @@ async def sync(
     async with _begun(replica, providers, root, progress, not_opened=not_opened) as run:
         ring_before = replica.ring
         joined = await _pull(run)
-        doubtful = doubt(run, joined.found.anchored)
+        doubtful = is_anchor_behind(run, joined.found.anchored)
         anchored = administer(run, joined)
         published = await publish(run, joined, layout, anchored, suspicious=doubtful)
         await _look_after(run, joined)
         if doubtful:
-            looked(run)
+            note_all_looked_at(run)
         _tell_of_removals(run, ring_before)
     await _settle(run)
     return _report(run, joined, published, started)
@@ -165,10 +165,10 @@ async def salvage(
     published = Published()
     async with _begun(replica, providers, root, progress, not_opened=not_opened) as run:
         joined = await _pull(run)
-        salvageable = await look(run, list(joined.damaged.values()))
+        salvageable = await find_salvageable(run, list(joined.damaged.values()))
         if layout is not None:
             with replica.transaction():
-                done = take(replica, salvageable, picked)
+                done = bring_back(replica, salvageable, picked)
             published = await publish(run, joined, layout, joined.found.anchored)
             await _look_after(run, joined)
     await _settle(run)
@@ -299,7 +299,7 @@ async def _look_after(run: Run, joined: Joined) -> None:
     replica = run.replica
     await bring_out_guards(run)
     others = sorted(member_names(replica) - {ipns_name(replica.device.sign_public)})
-    await run.names.help_out(others, without=run.sending.without)
+    await run.names.put_for_others(others, without=run.sending.without)
     await collect_when_due(run, joined.found.ring_roots)
 
 
@@ -310,9 +310,9 @@ def _tell_of_removals(run: Run, ring_before: Ring | None) -> None:
 
 
 def _tell_of_move(run: Run) -> None:
-    move = waiting(run.replica)
+    move = unanswered_move(run.replica)
     if move is not None:
-        run.notices.say("moved", words_of_move(run.replica, move))
+        run.notices.say("moved", describe_move(run.replica, move))
 
 
 async def _settle(run: Run) -> None:
@@ -337,7 +337,7 @@ def _report(run: Run, joined: Joined, published: Published, started: float) -> S
         entries_changed=sum(joined.changed_in.values()),
         changed_in={**joined.changed_in},
         sources=[*joined.sources],
-        changes=as_report(joined.kinds),
+        changes=changes_of(joined.kinds),
         not_fetched=joined.not_fetched,
         left_out=joined.left_out,
         damaged=len(joined.damaged) + len(joined.lost),

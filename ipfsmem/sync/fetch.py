@@ -52,7 +52,7 @@ class Fetcher:
 
         Raises ProviderError when one is lacking that a provider which is down may have.
         """
-        found, failure = await self.some(cids)
+        found, failure = await self.try_get(cids)
         if failure is not None:
             raise failure
         return found
@@ -80,7 +80,7 @@ class Fetcher:
                     done[key] = end.value
                 except IpfsmemError as error:
                     failed[key] = error
-            found, down = await self.some(dict.fromkeys(cid for cids in wanted.values() for cid in cids))
+            found, down = await self.try_get(dict.fromkeys(cid for cids in wanted.values() for cid in cids))
             given = {}
             for key, cids in wanted.items():
                 got = {cid: found[cid] for cid in cids if cid in found}
@@ -97,7 +97,7 @@ class Fetcher:
                 del self.fetched[cid]
         return failed
 
-    async def some(self, cids: Iterable[CID]) -> tuple[dict[CID, bytes], ProviderError | None]:
+    async def try_get(self, cids: Iterable[CID]) -> tuple[dict[CID, bytes], ProviderError | None]:
         """What can be had, and why the rest could not be asked for everywhere."""
         found: dict[CID, bytes] = {}
         missing: list[CID] = []
@@ -118,7 +118,7 @@ class Fetcher:
                 return found, problem
         return found, None
 
-    async def whole(self, root: CID, replica: Replica) -> None:
+    async def get_tree(self, root: CID, replica: Replica) -> None:
         """Fetch a whole tree in one answer, where a provider gives that, and keep it: for a device that has nothing yet.
 
         One request instead of one for each level and batch; what is missing afterwards is asked for as usual. Only what

@@ -44,7 +44,7 @@ def forked_devices(changes: Iterable[EntryDifference], head: Head, replica: Repl
     }
 
 
-def settled(ring: Ring, device: str) -> bool:
+def is_given_up(ring: Ring, device: str) -> bool:
     """Whether nobody will write under this id any more: it has a successor, is out, or has no key in the ring."""
     return ring.view.given_up(device)
 

@@ -17,7 +17,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 
 
-def learn(replica: Replica, entries: Iterable[str]) -> None:
+def learn_moves(replica: Replica, entries: Iterable[str]) -> None:
     """Look for forwarding records in these entries, which a join has changed (inside a transaction)."""
     found: Move | None = None
     for name in entries:
@@ -42,12 +42,12 @@ def note(replica: Replica, move: Move) -> None:
     replica.db.set_meta(meta.MOVED, replica.codec.seal_row(msgspec.json.encode(newest)))
 
 
-def answer(replica: Replica, move: Move) -> None:
+def note_answer(replica: Replica, move: Move) -> None:
     """A person has said what is to come of a record (inside a transaction)."""
     replica.db.set_meta(meta.MOVED_ANSWERED, move.id.encode())
 
 
-def waiting(replica: Replica) -> Move | None:
+def unanswered_move(replica: Replica) -> Move | None:
     """The record that a person here has not answered yet: of another device that belongs to the memory, and of a place at
     which this one does not publish."""
     move, ring = _newest(replica), replica.ring
@@ -63,7 +63,7 @@ def _newest(replica: Replica) -> Move | None:
     return msgspec.json.decode(replica.codec.open_row(stored), type=Move) if stored else None
 
 
-def words_of_move(replica: Replica, move: Move) -> str:
+def describe_move(replica: Replica, move: Move) -> str:
     """What a person is told of a record that waits for an answer, and how to give one."""
     ring = replica.ring
     person = ring.view.members.get(move.by) if ring is not None else None

@@ -24,8 +24,8 @@ from ipfsmem.errors import NotFoundError, ProviderError, UsageError
 from ipfsmem.provider.contract import Pin, Provider
 from ipfsmem.ring.authority import BY_ROOT
 from ipfsmem.ring.labels import families_named, label_and_id, label_of
+from ipfsmem.sync.mass_delete import MassDelete
 from ipfsmem.sync.run import Run
-from ipfsmem.sync.taken import Mass
 
 #: So many guards of the texts of one who was let in by a root, and of all together whom the same admins let in.
 MOST_GUARDS: Final = 8
@@ -61,7 +61,7 @@ def guard_name(anchor_public: bytes) -> str:
     return "ipfsmem-" + sha256(b"ipfsmem/v1/guard\0" + anchor_public).hexdigest()[:16]
 
 
-def guard(replica: Replica, found: Mass) -> None:
+def add_guard(replica: Replica, found: MassDelete) -> None:
     """Note that the roots before a mass delete are to stay (inside a transaction).
 
     Whose texts went decides which guards share a bound: of these the greatest stay, then the oldest. Each of those who lost
@@ -82,14 +82,14 @@ def guard(replica: Replica, found: Mass) -> None:
     for root, one in guarded(replica.db).items():
         of_share: Counter[str] = Counter()
         for family, number in one.of.items():
-            of_share[_share(replica, family)] += number
+            of_share[_share_of(replica, family)] += number
         for share, number in of_share.items():
             shares[share].append((-number, one.at, root))
     stay = {root for share in shares.values() for *_, root in sorted(share)[:MOST_GUARDS]}
     _forget(replica, guarded(replica.db).keys() - stay)
 
 
-def _share(replica: Replica, family: str) -> str:
+def _share_of(replica: Replica, family: str) -> str:
     let_in = replica.ring.view.let_in(family) if replica.ring is not None else BY_ROOT
     return f"{let_in.rank} {family if let_in == BY_ROOT else let_in.admins}"
 
@@ -103,11 +103,11 @@ def guarded(db: Database) -> dict[str, Guard]:
 
 def forget_guards(replica: Replica, dropped: Iterable[str]) -> None:
     """Forget guards that a person dropped, and those of roots that are neither known nor here any more (inside a transaction)."""
-    known = {*heads.roots(replica.db.connection), *map(str, guarded_here(replica.db))}
+    known = {*heads.roots(replica.db.connection), *map(str, guarded_roots_here(replica.db))}
     _forget(replica, {*dropped, *guarded(replica.db).keys() - known})
 
 
-def guarded_here(db: Database) -> list[CID]:
+def guarded_roots_here(db: Database) -> list[CID]:
     """The guarded roots that lie on this device, whether or not it remembers where it saw them: a row that the disk changed must
     not let go of what a person was told is kept."""
     roots = [parse_cid(root) for root in guarded(db) if is_cid(root)]
@@ -126,7 +126,7 @@ def keeps_guards(provider: Provider) -> bool:
 
 async def bring_out_guards(run: Run) -> None:
     """Pin what this device guards where it can be, once; say where it cannot."""
-    roots, noted = list(guarded(run.replica.db)), _noted(run)
+    roots, noted = list(guarded(run.replica.db)), _pinned_guards(run)
     if not roots and not any(noted.values()):
         return
     takers = [provider for provider in run.providers if keeps_guards(provider)]
@@ -136,14 +136,14 @@ async def bring_out_guards(run: Run) -> None:
             if root in there:
                 continue
             try:
-                await provider.pin(_answered(run, provider, root), guard_name(run.anchor))
+                await provider.pin(_root_there(run, provider, root), guard_name(run.anchor))
             except ProviderError as error:
                 run.notices.failed(
                     f"the version before a mass delete was not marked as kept at {provider.name}", error
                 )
                 break
             there.append(root)
-        await _take_back(run, provider, [root for root in there if root not in roots], there)
+        await _unpin_dropped(run, provider, [root for root in there if root not in roots], there)
     if roots and not takers:
         run.notices.say(
             "guard",
@@ -154,14 +154,14 @@ async def bring_out_guards(run: Run) -> None:
         run.replica.db.set_meta(meta.GUARD_PINS, msgspec.json.encode(noted))
 
 
-async def _take_back(run: Run, provider: Provider, roots: list[str], there: list[str]) -> None:
+async def _unpin_dropped(run: Run, provider: Provider, roots: list[str], there: list[str]) -> None:
     """Take away what this device put there and guards no more."""
     if not roots:
         return
     try:
         pins = {pin.cid: pin for pin in await provider.pins(guard_name(run.anchor))}
         for root in roots:
-            pin = pins.get(_answered(run, provider, root))
+            pin = pins.get(_root_there(run, provider, root))
             if pin is not None:
                 await provider.unpin(pin)
             there.remove(root)
@@ -202,7 +202,7 @@ def meant(run: Run, wanted: Iterable[str], elsewhere: Iterable[str]) -> frozense
     return frozenset(known if ALL in named else alone.keys() | (known & named.keys()))
 
 
-def as_told(run: Run, elsewhere: Iterable[str], dropped: frozenset[str]) -> list[Guarded]:
+def describe_guards(run: Run, elsewhere: Iterable[str], dropped: frozenset[str]) -> list[Guarded]:
     """All guards, for a person to decide on each, the newest first."""
     here = guarded(run.replica.db)
     ring = run.replica.ring
@@ -231,17 +231,17 @@ async def drop_guard_pins(run: Run, provider: Provider, dropped: frozenset[str])
     for root, pin in (await guards_at(run, provider)).items():
         if root in dropped:
             await provider.unpin(pin)
-    noted = _noted(run)
+    noted = _pinned_guards(run)
     noted[provider.name] = [root for root in noted.get(provider.name, []) if root not in dropped]
     with run.replica.transaction():
         run.replica.db.set_meta(meta.GUARD_PINS, msgspec.json.encode(noted))
 
 
-def _answered(run: Run, provider: Provider, root: str) -> CID:
+def _root_there(run: Run, provider: Provider, root: str) -> CID:
     row = placed.get(run.replica.db.connection, provider.name, root)
     return parse_cid(row.answered if row is not None else root)
 
 
-def _noted(run: Run) -> dict[str, list[str]]:
+def _pinned_guards(run: Run) -> dict[str, list[str]]:
     stored = run.replica.db.get_meta(meta.GUARD_PINS)
     return read_json(stored, type=dict[str, list[str]]) if stored else {}

@@ -19,23 +19,23 @@ from ipfsmem.errors import BlockError, DamagedError, IpfsmemError, NotFoundError
 from ipfsmem.published.root_reader import differences
 from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.labels import distinct_label, label_of
-from ipfsmem.sync.changes import between, followed_by
-from ipfsmem.sync.explain import reason
+from ipfsmem.sync.changes import combine_kinds, kinds_between
 from ipfsmem.sync.fork import (
     Adopted,
     adopt_head,
     append_new_lines,
     forked_devices,
+    is_given_up,
     is_out,
     lacks_what_moves,
-    settled,
 )
-from ipfsmem.sync.forwarding import learn
-from ipfsmem.sync.guards import guard
+from ipfsmem.sync.forwarding import learn_moves
+from ipfsmem.sync.guards import add_guard
 from ipfsmem.sync.join_head import JoinedHead, checked, fetch_objects, join
 from ipfsmem.sync.join_work import JoinWork
+from ipfsmem.sync.mass_delete import count_deleted, find_mass_delete
+from ipfsmem.sync.refusal_reasons import reason
 from ipfsmem.sync.report import CROWDED, named
-from ipfsmem.sync.taken import count_taken, note_taken
 from ipfsmem.sync.unjoined_heads import hold_head, release_head
 
 #: A part of a tree that nobody gives, or that is not what the commit says: its maker need not have done that.
@@ -68,7 +68,7 @@ async def read_changes(work: JoinWork, head: Head) -> list[EntryDifference]:
         work.run.replica.store.checkpoint(folders=True)
         tree = work.run.replica.store.tree
     if tree.digest == empty_tree().digest:
-        await work.run.fetcher.whole(head.root, work.run.replica)
+        await work.run.fetcher.get_tree(head.root, work.run.replica)
     codec, commit = work.run.replica.codec, head.commit.commit
     found = await drive_async(
         differences(
@@ -109,7 +109,7 @@ def join_or_hold(
     _count_joined(work, joined, before)
     drop_own_segments(replica, [change.name for change in changes])
     append_new_lines(replica, lines)
-    learn(replica, (change.name for change in changes))
+    learn_moves(replica, (change.name for change in changes))
     release_head(replica, head.root)
     work.heads_joined += note_head(work, head)
     if joined.after and head.commit.commit.dev != replica.device.id:
@@ -131,7 +131,7 @@ def hold_until_settled(work: JoinWork, devices: Iterable[str], head: Head) -> bo
     transaction)."""
     ring = work.run.replica.ring
     assert ring is not None
-    in_use = sorted(device for device in devices if not settled(ring, device))
+    in_use = sorted(device for device in devices if not is_given_up(ring, device))
     if in_use:
         hold_head(work.run.replica, head.root, in_use[0])
         work.held.setdefault(tuple(in_use), []).append(head.root)
@@ -213,17 +213,17 @@ def _count_joined(work: JoinWork, joined: JoinedHead, before: Mapping[str, Entry
         work.run.notices.say("crowded", f"{joined.crowded}. {CROWDED}")
     was = {**joined.before, **before}
     now = {**{name: work.run.replica.store.entry(name) for name in before}, **joined.after}
-    work.kinds = followed_by(work.kinds, between(was, now))
+    work.kinds = combine_kinds(work.kinds, kinds_between(was, now))
 
 
 def _guard_mass_delete(work: JoinWork, changes: list[EntryDifference], by: str) -> None:
     """Where the joins of one day took away more than a tenth of what somebody wrote, keep the root before them until a person
     lets it go (inside the transaction of the join). `by`: the device that published the head."""
-    lost = note_taken(work.run.replica, changes)
-    found = count_taken(work.run.replica, lost, by) if lost else None
+    lost = count_deleted(work.run.replica, changes)
+    found = find_mass_delete(work.run.replica, lost, by) if lost else None
     if found is None:
         return
-    guard(work.run.replica, found)
+    add_guard(work.run.replica, found)
     ring, first, *last = work.run.replica.ring, *found.roots
     stay = f"The version before that, {first}, " + (
         f"and the one before the last of it, {last[0]}, are kept" if last else "is kept"

@@ -18,7 +18,7 @@ from ipfsmem.device.tables import heads, reports
 from ipfsmem.device.tables.reports import ReportRow
 from ipfsmem.device.texts_of_others import settle_persons
 from ipfsmem.published.root_verification import Head, maximal_heads
-from ipfsmem.sync.changes import between, followed_by
+from ipfsmem.sync.changes import combine_kinds, kinds_between
 from ipfsmem.sync.discovery import discover_older
 from ipfsmem.sync.fork import adopt_orphans, orphans
 from ipfsmem.sync.join_or_hold import note_head, read_and_join
@@ -138,7 +138,7 @@ def _take_over_orphans(work: JoinWork) -> None:
                 f"{work.called(found)} is no member any more: the texts of that device go on as those of this one",
             )
             now = {name: work.run.replica.store.entry(name) for name in adopted.before}
-            work.kinds = followed_by(work.kinds, between(adopted.before, now))
+            work.kinds = combine_kinds(work.kinds, kinds_between(adopted.before, now))
             work.adopted.setdefault("orphan", []).append(adopted)
 
 

@@ -11,7 +11,7 @@ from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.device.tables import meta, objects
 from ipfsmem.errors import ProviderError
-from ipfsmem.sync.forwarding import learn
+from ipfsmem.sync.forwarding import learn_moves
 from ipfsmem.sync.join_work import JoinWork
 from ipfsmem.sync.times import DAY_MS, passed
 
@@ -40,7 +40,7 @@ async def ask_for_missing_texts(work: JoinWork) -> None:
         if came:
             with work.run.replica.transaction():
                 work.run.fetcher.keep()
-                learn(work.run.replica, work.run.replica.store.names())
+                learn_moves(work.run.replica, work.run.replica.store.names())
     else:
         with work.run.replica.transaction():
             work.run.replica.db.set_meta(meta.LACKING, b"0")
@@ -65,7 +65,7 @@ async def _ask_for(work: JoinWork, missing: list[bytes]) -> tuple[int, ProviderE
     came, down = 0, None  # an outage ends the asking, and the next sync goes on behind it
     for at in range(0, len(ordered), ASK_AT_ONCE):
         part = ordered[at : at + ASK_AT_ONCE]
-        found, failure = await work.run.fetcher.some(part)
+        found, failure = await work.run.fetcher.try_get(part)
         down = down or failure
         came += len(found)
         asked.last = part[-1].digest.hex()

@@ -13,8 +13,8 @@ from ipfsmem.device.tables import placed
 from ipfsmem.errors import ProviderError, ProviderRefused
 from ipfsmem.provider.contract import MAX_BATCH, Block, Provider, raw_reader
 from ipfsmem.published.live_set import live_set
-from ipfsmem.sync.anchor_pins import check_anchor_pins, learn_unknown
-from ipfsmem.sync.collection import Rules, judge_here
+from ipfsmem.sync.anchor_pins import check_anchor_pins, learn_unknown_anchors
+from ipfsmem.sync.collection import Rules, judge_known_roots
 from ipfsmem.sync.guards import bring_out_guards, guarded, guards_at
 from ipfsmem.sync.names import pin_name
 from ipfsmem.sync.placing import bring_out_anchors, place_at
@@ -51,10 +51,10 @@ async def move_roots(
     An old provider may be dead: then older roots that are not wholly here are left behind, and said. Raises its
     ProviderError when that is so of the root that this device stands on.
     """
-    await learn_unknown(run)
+    await learn_unknown_anchors(run)
     await bring_out_anchors(run, joined)
     rules = Rules(keep_roots=keep_roots, keep_days=keep_days)
-    verdicts = judge_here(run, joined.found.ring_roots, rules, await _guarded_anywhere(run))
+    verdicts = judge_known_roots(run, joined.found.ring_roots, rules, await _guarded_anywhere(run))
     live = [parse_cid(verdict.root) for verdict in reversed(verdicts) if verdict.keep]
     live += [root for root in sorted(run.names.roots(), key=str) if root not in live]
     placed: list[CID] = []
@@ -93,7 +93,7 @@ async def _complete(run: Run, root: CID, *, ask: bool) -> bool:
         if missing and not ask:
             return False
         if missing:
-            found, down = await run.fetcher.some(missing)
+            found, down = await run.fetcher.try_get(missing)
             if not found and down is not None:
                 raise down
             if len(found) < len(missing):

@@ -66,7 +66,7 @@ def half_spent(record: Record, now: int, life_ms: int) -> bool:
     return record.validity - now * 1_000_000 < life_ms * 1_000_000 // 2
 
 
-def what_is_forgotten(replica: Replica, providers: Sequence[Provider]) -> str:
+def warning_of_forgotten_names(replica: Replica, providers: Sequence[Provider]) -> str:
     """What a person should know when no provider leads other devices to the newest root for good (format section 7)."""
     leading = [p.capabilities for p in providers if p.capabilities.names or p.capabilities.list]
     if not providers or any(can.durable for can in leading):
@@ -87,7 +87,7 @@ def what_is_forgotten(replica: Replica, providers: Sequence[Provider]) -> str:
     )
 
 
-class _Kept(msgspec.Struct):
+class _StoredRecords(msgspec.Struct):
     """The greatest record of each name."""
 
     records: dict[str, bytes]
@@ -130,7 +130,9 @@ class Names:
         self._channels = [provider for provider in providers if provider.capabilities.names]
         self._notices = notices
         kept = replica.db.get_meta(meta.NAMES)
-        self._records: dict[str, bytes] = msgspec.json.decode(kept, type=_Kept).records if kept else {}
+        self._records: dict[str, bytes] = (
+            msgspec.json.decode(kept, type=_StoredRecords).records if kept else {}
+        )
         self._there: dict[tuple[str, str], bytes | None] = {}
         self._puts = _last_puts(replica)
         self._noted = False
@@ -257,7 +259,7 @@ class Names:
                 self._notices.say("channel-down", f"a name could not be put everywhere: {failures[0]}")
         self._remember()
 
-    async def help_out(self, names: Iterable[str], *, without: Collection[str] = ()) -> None:
+    async def put_for_others(self, names: Iterable[str], *, without: Collection[str] = ()) -> None:
         """The same for names that others look after: their devices may be off for longer than a network remembers.
 
         A channel that fails is not asked again, and that is no failure.
@@ -324,7 +326,7 @@ class Names:
 
     def keep(self) -> None:
         """Remember all records (inside a transaction)."""
-        self._replica.db.set_meta(meta.NAMES, msgspec.json.encode(_Kept(self._records)))
+        self._replica.db.set_meta(meta.NAMES, msgspec.json.encode(_StoredRecords(self._records)))
 
 
 def target(record: Record) -> CID | str:

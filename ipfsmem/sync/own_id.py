@@ -15,10 +15,10 @@ from ipfsmem.errors import IpfsmemError, ProviderError
 from ipfsmem.published.root_verification import Head
 from ipfsmem.sync.commits import next_number
 from ipfsmem.sync.fork import forked_devices
-from ipfsmem.sync.identity import last_pair, move_since, move_values, new_identity
 from ipfsmem.sync.join_or_hold import drop_head, hold_until_settled, join_or_hold, other_copy_of, read_changes
 from ipfsmem.sync.join_work import JoinWork, joined_before
 from ipfsmem.sync.names import target
+from ipfsmem.sync.new_id import last_pair, move_since, move_values, take_new_id
 from ipfsmem.sync.report import UNLOCK
 
 
@@ -76,7 +76,7 @@ async def _become_another(work: JoinWork, stranger: Head | None, *, unknown: boo
             if hold_until_settled(work, forked, stranger):
                 changes = None
         common = last_pair(work.run.replica) if stranger is None and not unknown else 0
-        new_identity(work.run.replica, work.run.notices)
+        take_new_id(work.run.replica, work.run.notices)
         if stranger is not None and changes is not None:
             moved = move_values(work.run.replica, old, changes)
             lines = moved.lines

@@ -58,7 +58,7 @@ async def place(run: Run, joined: Joined, root: CID, *, check: bool = True, ever
     for provider in takers:
         try:
             if check:
-                answers.append(await _bring_to(run, joined, provider, root, every))
+                answers.append(await _place_and_check(run, joined, provider, root, every))
             else:
                 answers.append(await place_at(run, joined, provider, root))
         except ProviderError as error:
@@ -85,7 +85,7 @@ async def place(run: Run, joined: Joined, root: CID, *, check: bool = True, ever
     return answered
 
 
-async def _bring_to(run: Run, joined: Joined, provider: Provider, root: CID, every: bool) -> CID:
+async def _place_and_check(run: Run, joined: Joined, provider: Provider, root: CID, every: bool) -> CID:
     """Upload, pin, and see that the whole tree is there, in this order; a name comes after it (format section 7)."""
     answered = await place_at(run, joined, provider, root)
     try:
@@ -102,7 +102,7 @@ async def place_at(run: Run, joined: Joined, provider: Provider, root: CID) -> C
     db = run.replica.db.connection
     can = provider.capabilities
     row = placed.under_either_name(db, provider.name, str(root))
-    if row is not None and await _still_there(provider, parse_cid(row.answered)):
+    if row is not None and await _serves_root(provider, parse_cid(row.answered)):
         return parse_cid(row.answered)
     run.progress(f"publishing to {provider.name}", 0, 0)
     name = pin_name(run.anchor)
@@ -112,7 +112,7 @@ async def place_at(run: Run, joined: Joined, provider: Provider, root: CID) -> C
         pinned = [pin for pin in await provider.pins(name) if pin.cid == root]
         sent = Sent(0, 0, root, pinned[0].handle) if pinned else None
     if sent is None:
-        known = _whole_there(run, provider) if can.partial_car else []
+        known = _whole_roots_at(run, provider) if can.partial_car else []
         wanted = await _fetch_tree(run, root, known)
         others = root in joined.heads or joined.heads_joined > 0
         ask = others or not known
@@ -127,7 +127,7 @@ async def place_at(run: Run, joined: Joined, provider: Provider, root: CID) -> C
     return sent.root
 
 
-def _whole_there(run: Run, provider: Provider) -> list[CID]:
+def _whole_roots_at(run: Run, provider: Provider) -> list[CID]:
     """Roots whose trees are at a provider: the one that was last found whole there, or where nothing can be found out
     what was placed there last."""
     if can_be_checked(provider):
@@ -145,7 +145,7 @@ async def _fetch_tree(run: Run, root: CID, known: Sequence[CID]) -> list[CID]:
         missing = not_here(db, wanted)
         if not missing:
             return wanted
-        found, _ = await run.fetcher.some(missing)
+        found, _ = await run.fetcher.try_get(missing)
         with run.replica.transaction():
             run.fetcher.keep()
         if not found:
@@ -160,7 +160,7 @@ async def _pin_at(run: Run, provider: Provider, root: CID, answered: CID) -> Non
     try:
         pin = await provider.pin(answered, pin_name(run.anchor))
     except ProviderUnavailable:
-        if not await _introduce(run, provider):
+        if not await _connect_nodes(run, provider):
             raise
         pin = await provider.pin(answered, pin_name(run.anchor))
     with run.replica.transaction():
@@ -168,7 +168,7 @@ async def _pin_at(run: Run, provider: Provider, root: CID, answered: CID) -> Non
         placed.put(db, PlacedRow(provider.name, str(root), str(answered), pin.handle, now))
 
 
-async def _introduce(run: Run, provider: Provider) -> bool:
+async def _connect_nodes(run: Run, provider: Provider) -> bool:
     """Connect own nodes with those who fetch for a service, as its interface asks for: behind a router nobody else can.
     Whether one is connected now."""
     addresses = provider.fetchers() if isinstance(provider, Fetching) else []
@@ -180,7 +180,7 @@ async def _introduce(run: Run, provider: Provider) -> bool:
     return connected > 0
 
 
-async def _still_there(provider: Provider, root: CID) -> bool:
+async def _serves_root(provider: Provider, root: CID) -> bool:
     """An account can be closed: ask where that is cheap. Where a listing is read the check of presence notices."""
     can = provider.capabilities
     return not can.has or can.listing or bool(await provider.has([root]))

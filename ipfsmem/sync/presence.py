@@ -448,7 +448,7 @@ def note_missing(notes: CopyNotes, missing: Collection[CID], now: int) -> None:
     notes.since = (notes.since or now) if missing else 0
 
 
-def described(replica: Replica, provider: Provider, *, read: int = 0, sent: int = 0) -> Presence:
+def describe_copy(replica: Replica, provider: Provider, *, read: int = 0, sent: int = 0) -> Presence:
     """What is known of a provider's copy, in words. Local."""
     notes = load_notes(replica, provider.name)
     if not can_be_checked(provider):

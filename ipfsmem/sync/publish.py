@@ -60,7 +60,7 @@ async def publish(
         _note_published(run, ready)
     except IpfsmemError:
         # What stops publishing may last for days; networks forget in two.
-        await run.names.help_out(sorted(member_names(run.replica)), without=run.sending.without)
+        await run.names.put_for_others(sorted(member_names(run.replica)), without=run.sending.without)
         raise
     ring = run.replica.ring
     if anchored is not None and ring is not None and anchored.join(ring) != anchored:

@@ -68,7 +68,7 @@ def removals(ring: Ring | None, before: Ring | None = None) -> list[Removal]:
     return sorted(found, key=lambda removal: (not removal.trusted, theirs_alone(removal), removal.id))
 
 
-def told_as(device: str, by: str) -> str:
+def removal_key(device: str, by: str) -> str:
     """The row by which a device remembers that a person was told of this."""
     return f"removed {device} {by}"
 
@@ -83,13 +83,13 @@ def tell_of_removals(replica: Replica, before: Ring | None, notices: Notices) ->
     news: defaultdict[tuple[str, bool], list[Removal]] = defaultdict(list)
     for one in removals(replica.ring, before):
         for by in one.by:
-            if told_as(one.id, by) not in told and one.id != mine:
+            if removal_key(one.id, by) not in told and one.id != mine:
                 news[by, one.lasting].append(one)
     for (by, lasting), found in sorted(news.items()):
         if not lasting or before is not None:
             notices.say("removed", words_of_removals(replica.ring, by, found, lasting=lasting))
     if news:
-        replica.note_shown(*(told_as(one.id, by) for (by, _), found in news.items() for one in found))
+        replica.note_shown(*(removal_key(one.id, by) for (by, _), found in news.items() for one in found))
 
 
 def removed_by_admins(ring: Ring | None) -> list[str]:

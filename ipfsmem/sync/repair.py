@@ -31,7 +31,7 @@ from ipfsmem.sync.presence import (
     Extent,
     Presence,
     can_be_checked,
-    described,
+    describe_copy,
     load_notes,
     note_missing,
     store_notes,
@@ -67,7 +67,7 @@ async def keep_present(
     """
     replica = run.replica
     if not can_be_checked(provider):
-        return described(replica, provider)
+        return describe_copy(replica, provider)
     notes = load_notes(replica, provider.name)
     before = copy(notes)
     served = run.fetcher.served.get(provider.name, ())
@@ -83,7 +83,7 @@ async def keep_present(
     if notes != before:
         with replica.transaction():
             store_notes(replica, provider.name, notes)
-    found = described(replica, provider, read=checker.seen if looked else 0, sent=sent)
+    found = describe_copy(replica, provider, read=checker.seen if looked else 0, sent=sent)
     _tell(run, found)
     if looked:
         _refuse_holes(run, provider, root, checker)
@@ -102,7 +102,7 @@ async def check_one(run: Run, provider: Provider, root: CID | None, *, repair: b
         resend: Resend = "by hand" if repair else "nothing"
         return await keep_present(run, provider, root, answered, extent=extent, resend=resend)
     except MissingError:
-        return described(run.replica, provider)
+        return describe_copy(run.replica, provider)
     except ProviderError as error:
         return Presence(provider.name, "unchecked", text=str(error))
 
@@ -200,7 +200,7 @@ class _Repair:
         # Each sync asks within bounds for what is known to be nowhere; a person asks for all.
         known = set() if self._by_hand else objects_not_here(self._db)
         fetcher = self._run.fetcher
-        await fetcher.some(cid for cid in away if cid.digest not in known)
+        await fetcher.try_get(cid for cid in away if cid.digest not in known)
         with self._run.replica.transaction():
             fetcher.keep()
             gone = [cid.digest for cid in away if not self._db.has_block(cid.digest)]

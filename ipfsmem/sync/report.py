@@ -17,7 +17,7 @@ from ipfsmem.errors import (
     ProviderError,
     UnreadError,
 )
-from ipfsmem.sync.changes import Changes, in_a_row
+from ipfsmem.sync.changes import Changes, combine_changes
 
 #: What a person does where a notice asks for the wallet.
 UNLOCK: Final = "ipfsmem keys unlock --wallet FILE, or with --mnemonic or --words"
@@ -180,7 +180,7 @@ class SyncReport(msgspec.Struct):
         self.entries_changed += earlier.entries_changed
         self.changed_in = dict(Counter(self.changed_in) + Counter(earlier.changed_in))
         self.sources = list(dict.fromkeys([*earlier.sources, *self.sources]))
-        self.changes = in_a_row(earlier.changes, self.changes)
+        self.changes = combine_changes(earlier.changes, self.changes)
         self.blocks_received += earlier.blocks_received
         self.bytes_received += earlier.bytes_received
         self.blocks_sent += earlier.blocks_sent

@@ -16,12 +16,12 @@ KEEP_ROOTS = 30
 KEEP_DAYS = 90
 
 
-class Pinned(msgspec.Struct, frozen=True):
+class PinnedRoot(msgspec.Struct, frozen=True):
     """One root that is pinned at a provider, and what this device knows of it.
 
     `at` is when it was first known (milliseconds since 1970 UTC), `maker` the device that made its commit. `verified`: its commit was verified and joined here.
     `named`: a member's name or an anchor points at it. `ring`: it holds nothing but a key ring. `guarded`: the last
-    one before joins that took away more than a tenth of what somebody wrote in a day. `lately`: the one from which such are counted.
+    one before joins that took away more than a tenth of what somebody wrote in a day. `deletes_since`: the one from which such are counted.
     """
 
     root: str
@@ -31,7 +31,7 @@ class Pinned(msgspec.Struct, frozen=True):
     named: bool = False
     ring: bool = False
     guarded: bool = False
-    lately: bool = False
+    deletes_since: bool = False
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def judge(
-    pinned: Iterable[Pinned],
+    pinned: Iterable[PinnedRoot],
     now: int,
     *,
     whole: bool,
@@ -74,7 +74,7 @@ def judge(
     return verdicts
 
 
-def _reason(pin: Pinned, now: int, whole: bool) -> str:
+def _reason(pin: PinnedRoot, now: int, whole: bool) -> str:
     if pin.named:
         return "the newest of a device"
     if pin.ring:
@@ -83,7 +83,7 @@ def _reason(pin: Pinned, now: int, whole: bool) -> str:
         return "this device has not checked and taken it in"
     if pin.guarded:
         return "the last one before more than a tenth was deleted: if that was right it may go: ipfsmem gc --drop-guarded VERSION (in Python: drop_guarded)"
-    if pin.lately:
+    if pin.deletes_since:
         return "texts were deleted elsewhere since, less than a day ago"
     if now - pin.at < DAY_MS:
         return "less than a day old"
@@ -92,7 +92,7 @@ def _reason(pin: Pinned, now: int, whole: bool) -> str:
     return ""
 
 
-def _weekly(roots: list[Pinned], now: int, keep_days: int) -> set[str]:
+def _weekly(roots: list[PinnedRoot], now: int, keep_days: int) -> set[str]:
     """The newest root of each device and week that is not older than `keep_days`; `roots` newest first."""
     kept: dict[tuple[str, int], str] = {}
     for pin in roots:

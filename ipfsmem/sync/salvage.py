@@ -14,7 +14,7 @@ import msgspec
 
 from ipfsmem.bundle.timeline import segment_lines
 from ipfsmem.causal import state
-from ipfsmem.causal.entries import MemoryName, SegmentName, parse_entry, segment_name
+from ipfsmem.causal.entries import segment_name
 from ipfsmem.causal.salvage import DamagedHead, SalvageChange, is_known_text, rewrite, salvage
 from ipfsmem.causal.state import Ctx, counts_of, covers, delete
 from ipfsmem.causal.tree import StateTree, diff_steps, parse_node
@@ -28,9 +28,9 @@ from ipfsmem.device.writing import sign_entry
 from ipfsmem.errors import IpfsmemError, NotFoundError, ProviderError
 from ipfsmem.published.root_reader import MAX_NODE
 from ipfsmem.published.root_verification import Head
-from ipfsmem.sync.explain import reason
 from ipfsmem.sync.fork import append_new_lines
 from ipfsmem.sync.join_head import checked, fetch_objects
+from ipfsmem.sync.refusal_reasons import reason
 from ipfsmem.sync.run import Run
 
 
@@ -72,7 +72,7 @@ class Salvaged(msgspec.Struct, frozen=True):
     crowded: tuple[str, ...]
 
 
-async def look(run: Run, heads: Sequence[Head]) -> Salvageable:
+async def find_salvageable(run: Run, heads: Sequence[Head]) -> Salvageable:
     """Read what can be read of these damaged heads and fetch the texts that would come back; nothing is changed.
 
     Raises ProviderError when a provider that may have what is missing is down: nothing can be said then.
@@ -118,7 +118,7 @@ async def look(run: Run, heads: Sequence[Head]) -> Salvageable:
     )
 
 
-def take(replica: Replica, found: Salvageable, picked: Collection[str] = ()) -> Salvaged:
+def bring_back(replica: Replica, found: Salvageable, picked: Collection[str] = ()) -> Salvaged:
     """Write what was found (inside a transaction), and of the loose values those under the entry names `picked`.
 
     A fifth text of this device in one entry is left out and named: it can be taken after the others were read and merged.
@@ -297,14 +297,3 @@ def _signed(replica: Replica, prefix: str, text: bytes) -> list[Loose]:
             if any(verify_value(key, name, text_dot, value, vault) for key in keys.get(text_dot[:16], ()))
         ]
     return found
-
-
-def label(name: str) -> str:
-    """What a person calls an entry: `key`, `scope/key`, `timeline/<day>`, `scope <token>`."""
-    found = parse_entry(name)
-    inner = f"{found.scope}/" if found.scope else ""
-    if isinstance(found, MemoryName):
-        return inner + found.key
-    if isinstance(found, SegmentName):
-        return f"{inner}timeline/{found.day}"
-    return f"scope {found.scope}"

@@ -15,7 +15,7 @@ from ipfsmem.errors import LockedError, ProviderError, UsageError
 LEAST_WAIT: Final = 1.0
 
 
-def passes(error: Exception) -> bool:
+def may_pass(error: Exception) -> bool:
     """Whether waiting may help against this failure: an outage, or another process that syncs. Else a person must."""
     return isinstance(error, LockedError) or (isinstance(error, ProviderError) and not error.permanent)
 

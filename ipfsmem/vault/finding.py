@@ -30,7 +30,7 @@ from ipfsmem.provider.contract import Provider
 from ipfsmem.published.root_reader import RootFiles, read_root
 from ipfsmem.ring.keyring import Keyring, parse_keyring
 from ipfsmem.ring.statements import Member, member_id
-from ipfsmem.sync.anchor_pins import MAX_HOPS, PINS_AT_ONCE, learn
+from ipfsmem.sync.anchor_pins import MAX_HOPS, PINS_AT_ONCE, learn_records
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.names import Names, pin_name, target
 from ipfsmem.sync.report import Notices
@@ -218,7 +218,7 @@ class _Search:
                     break
                 refused |= failed
                 shown = [pin for pin in pins if pin.cid in keyrings]
-                await learn(self._names, self._fetcher, shown, self._root.head_public)
+                await learn_records(self._names, self._fetcher, shown, self._root.head_public)
                 start, end = end, end + PINS_AT_ONCE
             if roots:
                 why = next(iter(refused.values()), "they are of others")

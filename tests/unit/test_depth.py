@@ -89,10 +89,9 @@ def test_json_of_strangers_has_one_reader() -> None:
     own = {
         "config.py",
         "forwarding.py",
-        "pin_lists.py",
         "replica.py",
         "names.py",
-        "publish.py",
+        "commits.py",
         "state.py",
         "writing.py",
         "scan.py",

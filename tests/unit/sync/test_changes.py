@@ -8,7 +8,7 @@ import pytest
 from ipfsmem.causal.entries import MemoryName
 from ipfsmem.cli.sync_cmd import paragraph
 from ipfsmem.memory import Memory
-from ipfsmem.sync.changes import MOST_CHANGES, Changes, Kind, as_report, followed_by, in_a_row
+from ipfsmem.sync.changes import MOST_CHANGES, Changes, Kind, changes_of, combine_changes, combine_kinds
 from ipfsmem.sync.report import SyncReport
 from tests.support.device_lab import ROOT, Lab, delete, texts
 
@@ -122,10 +122,10 @@ def test_both_copies_of_a_device_name_what_the_other_wrote(lab: Lab) -> None:
 
 def test_no_report_names_more_than_a_bound_and_says_how_many_it_leaves_out() -> None:
     many: dict[MemoryName, Kind] = {MemoryName("", f"k{n:04}"): "added" for n in range(MOST_CHANGES + 5)}
-    told = as_report(many)
+    told = changes_of(many)
     assert len(told.added[""]) == MOST_CHANGES and told.unnamed == 5
     assert told.added[""][0] == "k0000"
-    again = in_a_row(told, as_report({MemoryName("work", "tone"): "changed"}))
+    again = combine_changes(told, changes_of({MemoryName("work", "tone"): "changed"}))
     assert again.unnamed == 6 and not again.changed
 
 
@@ -141,4 +141,4 @@ def test_no_report_names_more_than_a_bound_and_says_how_many_it_leaves_out() -> 
 )
 def test_two_changes_of_one_memory_are_one(first: Kind, then: Kind, both: Kind | None) -> None:
     memory = MemoryName("", "tone")
-    assert followed_by({memory: first}, {memory: then}) == ({memory: both} if both else {})
+    assert combine_kinds({memory: first}, {memory: then}) == ({memory: both} if both else {})

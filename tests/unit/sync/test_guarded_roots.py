@@ -13,7 +13,7 @@ from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.parts import status
 from ipfsmem.sync.guards import guard_name, guarded
-from ipfsmem.sync.taken import mass
+from ipfsmem.sync.mass_delete import tally_mass_delete
 from ipfsmem.testing import SimCloud, SimProvider
 from tests.support.device_lab import ROOT, Forger, Lab, delete, kinds, says
 
@@ -330,7 +330,7 @@ def test_who_is_called_like_a_root_is_not_meant_by_it(lab: Lab) -> None:
 def test_what_a_mass_delete_is(
     lost: dict[str, int], stands: dict[str, int], found: tuple[int, dict[str, int]] | None
 ) -> None:
-    assert mass(lost, lambda: stands) == found
+    assert tally_mass_delete(lost, lambda: stands) == found
 
 
 def test_texts_that_come_and_go_over_days_are_no_mass_delete(lab: Lab) -> None:

@@ -16,7 +16,7 @@ from ipfsmem.errors import (
     StorageError,
     UsageError,
 )
-from ipfsmem.sync.schedule import Pace, passes
+from ipfsmem.sync.schedule import Pace, may_pass
 
 
 def test_at_once_and_then_every_so_often() -> None:
@@ -113,8 +113,8 @@ def test_times_that_are_none(idle: float, most: float, every: float) -> None:
 
 
 def test_what_waiting_helps_against() -> None:
-    assert passes(ProviderUnavailable("x")) and passes(LockedError("x"))
+    assert may_pass(ProviderUnavailable("x")) and may_pass(LockedError("x"))
     for error in (
         ProviderRefused("x"), NoVaultError("x"), SecretsError("x"), ConfigError("x"), StorageError("x"), ValueError("x")
     ):  # fmt: skip
-        assert not passes(error), error
+        assert not may_pass(error), error

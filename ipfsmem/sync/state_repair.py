@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch
 
 
-async def bring_state_back(replica: Replica, providers: Sequence[Provider]) -> bool:
+async def repair_state(replica: Replica, providers: Sequence[Provider]) -> bool:
     """Look for damaged parts of the state, where some process met one; whether all that is known of is there again."""
     if replica.db.get_meta(meta.DAMAGED_STATE) is None:
         return False
     fetcher = Fetcher(replica.db, providers)
     tried: set[tuple[str, bytes]] = set()
-    while damaged := _damaged(replica):
+    while damaged := _damaged_parts(replica):
         # Below a part that came back others may be damaged; what was looked for in vain is not looked for again.
         if tried.issuperset(damaged):
             return False
         for part in damaged:
             if part not in tried:
-                await _bring_back(replica, fetcher, *part)
+                await _repair_part(replica, fetcher, *part)
         tried.update(damaged)
     with replica.transaction():
         meta.forget(replica.db.connection, [meta.DAMAGED_STATE])
@@ -49,16 +49,16 @@ async def bring_state_back(replica: Replica, providers: Sequence[Provider]) -> b
     return True
 
 
-def _damaged(replica: Replica) -> list[tuple[str, bytes]]:
+def _damaged_parts(replica: Replica) -> list[tuple[str, bytes]]:
     replica.store.mark_outdated()
     with replica.reading():
         return replica.store.damaged_nodes()
 
 
-async def _bring_back(replica: Replica, fetcher: Fetcher, prefix: str, digest: bytes) -> None:
+async def _repair_part(replica: Replica, fetcher: Fetcher, prefix: str, digest: bytes) -> None:
     file = replica.store.file_of_node(prefix)
     if file is not None:
-        found, _ = await fetcher.some([raw_cid(file)])
+        found, _ = await fetcher.try_get([raw_cid(file)])
         if any(_put_back(replica, prefix, digest, stored) for stored in found.values()):
             return
     root = replica.db.get_meta(meta.ROOT)

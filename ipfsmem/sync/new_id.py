@@ -29,17 +29,17 @@ from ipfsmem.sync.report import UNLOCK, Notices
 Line = tuple[str, bytes]
 
 
-def drawn_among(replica: Replica, shown: Iterable[tuple[int, str]]) -> dict[int, str]:
+def pairs_drawn(replica: Replica, shown: Iterable[tuple[int, str]]) -> dict[int, str]:
     """Those of these pairs (n, r) that this device drew under its present id."""
     db, device = replica.db.connection, replica.device.id
     return {n: r for n, r in shown if pairs.was_drawn(db, device, n, bytes.fromhex(r))}
 
 
-def stranger_to_itself(replica: Replica, heads: list[Head]) -> Head | None:
+def head_of_other_copy(replica: Replica, heads: list[Head]) -> Head | None:
     """A head that shows a pair of this device which it never drew: the one that counted furthest, or None."""
     device = replica.device
     said = [head.commit.commit.ctx.get(device.id) for head in heads]
-    drawn = drawn_among(replica, [(pair.n, pair.r) for pair in said if pair is not None])
+    drawn = pairs_drawn(replica, [(pair.n, pair.r) for pair in said if pair is not None])
     vault = replica.vault_tag
     assert vault is not None
     found: list[tuple[int, str, Head]] = []
@@ -53,7 +53,7 @@ def stranger_to_itself(replica: Replica, heads: list[Head]) -> Head | None:
     return max(found, key=lambda item: item[:2])[2] if found else None
 
 
-def new_identity(replica: Replica, notices: Notices) -> Device:
+def take_new_id(replica: Replica, notices: Notices) -> Device:
     """Take another signing key and say so in the ring, where it can be said (inside a transaction)."""
     old, enrolled = replica.device, replica.enrolled()
     device = old.successor(replica.world.random)

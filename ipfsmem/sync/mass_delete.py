@@ -37,7 +37,7 @@ _WISH: Final = b'"kind":"forgotten"'
 _dots = re.compile(rb'"([0-9a-f]{16})-[0-9]{1,16}":\{').findall
 
 
-class Gone(msgspec.Struct, frozen=True):
+class DeletedTexts(msgspec.Struct, frozen=True):
     """What joins took away from `at` to `last` (milliseconds, at most an hour), when `root` was what this device had published last.
 
     `lost`: how many texts, by the families that had written them, sorted, in one text; behind each, which sort of text. `by`: whose heads brought that.
@@ -50,7 +50,7 @@ class Gone(msgspec.Struct, frozen=True):
     by: tuple[str, ...]
 
 
-class Mass(msgspec.Struct, frozen=True):
+class MassDelete(msgspec.Struct, frozen=True):
     """A mass delete: `gone` texts of the families `of`, with how many each lost, the greatest number first, in what the
     devices `by` published. `roots` are to stay: the last one before the first of them, and before the last."""
 
@@ -60,7 +60,7 @@ class Mass(msgspec.Struct, frozen=True):
     by: tuple[str, ...]
 
 
-def note_taken(replica: Replica, changes: Iterable[EntryDifference]) -> dict[str, int]:
+def count_deleted(replica: Replica, changes: Iterable[EntryDifference]) -> dict[str, int]:
     """How many texts a join took away, by who had written them and which sort they are; after it, and inside its transaction.
 
     A text that others wrote over stands. Who had written it is remembered until it goes, beside who wrote over it.
@@ -71,14 +71,14 @@ def note_taken(replica: Replica, changes: Iterable[EntryDifference]) -> dict[str
     over: list[tuple[bytes, str]] = []
     ended: list[bytes] = []
     for change in changes:
-        if not _stands(change.mine):
+        if not _is_shown(change.mine):
             continue
         after = replica.store.raw(change.name)
         before = {family(dot[:16]) for dot in change.mine}
         stands = after is not None and _WISH not in after
         if stands and before <= _authors(after or b"", family):
             continue
-        name = _mark(replica, change.name)
+        name = _entry_mark(replica, change.name)
         earlier = authors.get(db, name) if known else None
         by = " ".join(sorted(before.union(earlier or ())))
         if stands:
@@ -92,7 +92,7 @@ def note_taken(replica: Replica, changes: Iterable[EntryDifference]) -> dict[str
     return dict(lost)
 
 
-def count_taken(replica: Replica, lost: Mapping[str, int], by: str) -> Mass | None:
+def find_mass_delete(replica: Replica, lost: Mapping[str, int], by: str) -> MassDelete | None:
     """Count what a join of a head of the device `by` took away (inside a transaction); the mass delete that it completed.
 
     Added up over the last day, whenever that began: who deletes a little at each sync deletes all in the end, and where the
@@ -102,17 +102,17 @@ def count_taken(replica: Replica, lost: Mapping[str, int], by: str) -> Mass | No
     """
     db, now = replica.db, replica.world.now()
     published = db.get_meta(meta.ROOT)
-    parts = _lately(replica)
+    parts = _parts_of_day(replica)
     if parts and now - parts[-1].at < _PART_MS:
         old = parts.pop()
         sums = dict(Counter(old.lost) + Counter(lost))
-        parts.append(Gone(old.at, now, old.root, sums, tuple(sorted({*old.by, by}))))
+        parts.append(DeletedTexts(old.at, now, old.root, sums, tuple(sorted({*old.by, by}))))
     elif published is not None:
-        parts.append(Gone(now, now, published.decode(), dict(lost), (by,)))
+        parts.append(DeletedTexts(now, now, published.decode(), dict(lost), (by,)))
     together: Counter[str] = Counter()
     for part in parts:
         together.update(part.lost)
-    found = mass(together, lambda: standing(replica))
+    found = tally_mass_delete(together, lambda: count_standing(replica))
     told = found[1].keys() if found is not None else frozenset[str]()
     went = [part for part in parts if any(not told.isdisjoint(authors.split()) for authors in part.lost)]
     left = []
@@ -130,10 +130,10 @@ def count_taken(replica: Replica, lost: Mapping[str, int], by: str) -> Mass | No
     of = {one: merged[one] for one in sorted(merged, key=lambda one: (-merged[one], one))}
     last = published.decode() if published else went[0].root
     who = tuple(sorted(set[str]().union(*(part.by for part in went))))
-    return Mass(tuple(dict.fromkeys([went[0].root, last])), gone, of, who)
+    return MassDelete(tuple(dict.fromkeys([went[0].root, last])), gone, of, who)
 
 
-def mass(
+def tally_mass_delete(
     lost: Mapping[str, int], standing: Callable[[], Mapping[str, int]]
 ) -> tuple[int, dict[str, int]] | None:
     """How many texts went, and how many of whom, the greatest number first, when that is a mass delete: more than ten of authors who lost more than a tenth each.
@@ -162,28 +162,28 @@ def _sort(name: str) -> str:
     return _PIECES if segment_name(name) is not None else ""
 
 
-def standing(replica: Replica) -> dict[str, int]:
+def count_standing(replica: Replica) -> dict[str, int]:
     """How many texts and pieces of the timeline stand here, by all who wrote them, as far as this device saw; see `_sort`."""
     family = _families(replica)
     over = authors.everyone(replica.db.connection)
     found: Counter[str] = Counter()
     for name, text in replica.store.texts():
         if _WISH not in text:
-            earlier = over.get(_mark(replica, name)) if over else None
+            earlier = over.get(_entry_mark(replica, name)) if over else None
             who = _authors(text, family).union(earlier or ())
             found.update(one + _sort(name) for one in who)
     return found
 
 
-def counted_from(replica: Replica) -> set[str]:
+def roots_before_deletes(replica: Replica) -> set[str]:
     """The roots of which one would be guarded if more went now; they must not go before."""
-    return {part.root for part in _lately(replica)}
+    return {part.root for part in _parts_of_day(replica)}
 
 
-def _lately(replica: Replica) -> list[Gone]:
+def _parts_of_day(replica: Replica) -> list[DeletedTexts]:
     """What is still counted: its last join is less than a day ago. What was counted under a clock that went wrong is not."""
     stored, now = replica.db.get_meta(meta.GONE_LATELY), replica.world.now()
-    parts = read_json(stored, type=list[Gone]) if stored else []
+    parts = read_json(stored, type=list[DeletedTexts]) if stored else []
     return [part for part in parts if now - DAY_MS < part.last <= now]
 
 
@@ -196,10 +196,10 @@ def _authors(text: bytes, family: Callable[[str], str]) -> set[str]:
     return {family(device.decode()) for device in _dots(text)}
 
 
-def _stands(entry: Entry) -> bool:
+def _is_shown(entry: Entry) -> bool:
     """Whether a text is shown there: none does behind a wish to forget."""
     return bool(entry) and all(value.kind != FORGOTTEN for value in entry.values())
 
 
-def _mark(replica: Replica, name: str) -> bytes:
+def _entry_mark(replica: Replica, name: str) -> bytes:
     return mark(replica, sha256(name.encode()).hexdigest())
