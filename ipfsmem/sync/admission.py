@@ -1,4 +1,5 @@
-"""What is made of the heads that were found before any is joined: high-water marks, and heads of another copy of a device.
+"""Before any head is joined: which heads are older than ones seen before, by high-water marks, and which were made by another
+copy of a device.
 
 Format sections 5 and 7. It reads no block and joins nothing.
 """
@@ -20,8 +21,8 @@ from ipfsmem.sync.steps import Admitted, Found
 
 
 def admit(run: Run, found: Found) -> Admitted:
-    """Which of the heads that were found are of another copy of their device, or of this one. Tells of versions older than
-    those seen before, and of two under one number."""
+    """Find the heads that another copy of their device made, and whether one of them is another copy of this device. Notices tell
+    of versions that are older than ones seen before, and of two versions with one number."""
     heads = found.heads.values()
     named = {before for head in heads for before in head.commit.commit.prev}
     copies = copies_among(heads, named, run.replica.world.now())
@@ -34,8 +35,8 @@ def admit(run: Run, found: Found) -> Admitted:
 
 
 def copies_among(heads: Iterable[Head], named: Set[str], now: int) -> set[CID]:
-    """Heads of another copy of their device: a lower commit number and a later clock than another's, and none of those
-    `named` by a verified head as its past."""
+    """The roots of heads that another copy of their device made: their number is lower and their clock later than those of that
+    device's newest head. A head that a verified one names as its past (digests in `named`) is none. `now`: milliseconds."""
     newest: dict[str, Head] = {}
     for head in heads:
         other = newest.setdefault(head.commit.commit.dev, head)
@@ -50,13 +51,14 @@ def copies_among(heads: Iterable[Head], named: Set[str], now: int) -> set[CID]:
 
 
 def _is_later(h: str, than: str, now: int) -> bool:
-    """Whether a device's clock went on; what is far in the future was a wrong clock, which can be put right."""
+    """Whether clock value `h` is later than `than`. One that is far in the future comes of a wrong clock, and says nothing."""
     return than < h and hlc_ms(h) < now + FAR_AHEAD_MS
 
 
 def _is_of_other_copy(run: Run, found: Found, head: Head, named: Set[str], doubled: set[str]) -> bool:
-    """High-water marks: tell of a head older than one seen before, and of two commits with one number (once for each device,
-    `doubled`); whether this one is of another copy of its device, which counted back while its clock went on."""
+    """Compare a head with the mark of its device, and move the mark: whether another copy of the device made the head, for its
+    number is lower and its clock later. Tells of a head that is older than the mark, and of two commits with one number, once for
+    each device (`doubled`)."""
     db = run.replica.db.connection
     commit = head.commit.commit
     mark = marks.get(db, commit.dev)
@@ -68,7 +70,7 @@ def _is_of_other_copy(run: Run, found: Found, head: Head, named: Set[str], doubl
         later = _is_later(commit.h, mark.hlc, run.replica.world.now())
         if later and head.commit.digest not in known_heads.past(db):
             return True
-        # A list shows the past beside names that show the present, and a held head stays as old as it is: no sign of anything.
+        # A list shows the past as well, and a held head does not get newer: neither is a sign of a rollback.
         if head.root not in found.listed and head.root not in found.held:
             run.notices.say(
                 "stale",

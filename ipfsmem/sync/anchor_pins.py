@@ -1,8 +1,9 @@
-"""Anchors where no name is kept: records beside the ring that they lead to, pinned under each anchor's own pin name.
+"""Anchors at providers that keep no names: the records of an anchor beside the ring that they lead to, as a root that is pinned
+under the anchor's own pin name.
 
-Format section 7. By them recovery words and other wallets find the vault in a pin list. Such a root counts only whole: every
-record verified, and the last one naming the very keyring.json beside them. Nothing here signs, and nothing is believed
-that a channel for names would not have had to show.
+Format section 7. By such roots recovery words and other wallets find the vault in a pin list. A root counts only when every
+record in it is verified and the last one names the very keyring.json beside it. Nothing is signed here, and nothing is believed
+but what the same records would prove as names.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ PINS_AT_ONCE = 128
 
 
 class AnchorRoot(msgspec.Struct, frozen=True):
-    """What such a root holds: the ring's bytes, and by name the records that lead from the anchor to that ring."""
+    """The content of such a root: the ring's bytes, and by name the records that lead from the anchor to that ring."""
 
     keyring: bytes
     records: dict[str, bytes]
 
     def tree(self) -> BuiltTree:
-        """The root as it is published: one for each set of records, so all devices make the same."""
+        """The root as it is published. Every device makes the same one of the same ring and records."""
         files = {name + SUFFIX: record for name, record in self.records.items()}
         return build_tree({RING: self.keyring, **files})
 
@@ -94,9 +95,9 @@ def read_anchor_root(reader: Reader, root: CID, anchor: bytes) -> Fetch[AnchorRo
 async def learn_records(
     names: Names, fetcher: Fetcher, pins: Sequence[Pin], anchor: bytes
 ) -> dict[Pin, AnchorRoot]:
-    """Take the records that these pins show for an anchor; those of `pins` that count, with what they hold.
-
-    A wrong one is passed over: whoever may pin there can list anything. Raises ProviderError when it cannot be known.
+    """Read the roots of these pins and offer `names` their records for an anchor. The pins whose roots could be verified, each
+    with its root's content; others are passed over, for whoever may pin there can list anything. Raises ProviderError when a
+    root cannot be read now.
     """
     shown: dict[CID, AnchorRoot] = {}
 
@@ -129,7 +130,8 @@ async def learn_anchor(run: Run, anchor: bytes) -> None:
 
 
 async def learn_unknown_anchors(run: Run) -> None:
-    """Learn the records of further anchors that this device has not: who takes them along, or signs after them, needs them."""
+    """Learn the records of those further anchors of which this device has none: a move takes them along, and an unlocked root
+    signs records that follow them."""
     unknown = [one for one in further_anchors(run) if run.names.known(ipns_name(one)) is None]
     for anchor in unknown:
         await learn_anchor(run, anchor)
@@ -140,9 +142,10 @@ async def learn_unknown_anchors(run: Run) -> None:
 
 
 def further_anchors(run: Run) -> list[bytes]:
-    """The anchors of recovery keys and of other wallets: of all who may administer, but that of the vault.
+    """The anchors of all members that may administer (recovery keys, other wallets), without the vault's own.
 
-    Of revoked ones too: what stood there would lead to a ring in which they count. The newest says that they are out.
+    Anchors of revoked members are among them: an old record leads to a ring in which they are members still, the newest one to
+    a ring that says they are out.
     """
     ring = run.replica.ring
     if ring is None:
@@ -249,7 +252,7 @@ async def pinned_anchors(run: Run, provider: Provider) -> list[Pin]:
 
 
 def known_roots(run: Run) -> list[CID]:
-    """What this device pinned for anchors last: kept here, so that it can tell them from others where nothing can be read."""
+    """The roots that this device pinned for anchors last, as it remembers them: it knows them where nothing can be read."""
     return [parse_cid(root) for each in _pinned_roots(run).values() for root in each.values()]
 
 

@@ -1,8 +1,7 @@
-"""When an unlocked root moves its name to the ring that is known here, and what it means that somebody moved it back.
+"""When an unlocked root moves its anchor, the name that leads to the ring, and what it means that somebody moved it back.
 
-Format section 7. Whoever moves an anchor first joins what it shows. What it shows may be lost at the provider: then one device
-reads it and the other does not, and each would move the name to its own ring for ever. It decides and remembers, in a row
-each; it asks no provider.
+Format section 7. A device joins the ring that an anchor shows before it moves the anchor. Where a provider has lost that ring,
+one device can read it and another cannot, and each would move the anchor to its own ring for ever. No provider is asked here.
 """
 
 from __future__ import annotations
@@ -41,8 +40,9 @@ def move_anchor(run: Run, joined: Joined, root: RootKeys) -> None:
 
 
 def _may_replace(run: Run, joined: Joined, shown: Record, ours: str) -> bool:
-    """Whether the name may leave what it shows. What was read is in our ring. What could not be read is replaced, for nobody
-    may have it any more, but by one ring of ours only once: where it stands again, a device has it and stands by it."""
+    """Whether the anchor may be moved away from what it shows. A ring that was read is part of ours. One that could not be read is
+    replaced, as nobody may have it any more, but by the same ring of ours only once: where it is shown again after that, some
+    device can read it and moved the anchor back."""
     with contextlib.suppress(FormatError):
         leads = target(shown)
         if not isinstance(leads, CID) or leads in joined.found.ring_roots or leads in joined.heads:
@@ -65,8 +65,9 @@ def _may_replace(run: Run, joined: Joined, shown: Record, ours: str) -> bool:
 
 
 def is_anchor_behind(run: Run, anchored: Ring | None) -> bool:
-    """Whether everything is to be looked at in this sync, for anchors lead to less (`anchored`) than what this device put
-    there: whoever moved them could not read that. Once for each such move. Before a root that is at hand says more."""
+    """Whether anchors lead to a ring (`anchored`) that lacks something of the one which this device put there: whoever moved them
+    could not read that. Then everything is looked at in this sync, once for each such move. To be asked before an unlocked root
+    moves its anchor."""
     replica = run.replica
     if replica.ring is None or anchored is None or anchored.join(replica.ring) == anchored:
         return False
@@ -82,13 +83,13 @@ def is_anchor_behind(run: Run, anchored: Ring | None) -> bool:
 
 
 def note_all_looked_at(run: Run) -> None:
-    """All was looked at because of a doubt."""
+    """Remember that everything was looked at because of the anchor as it stands now."""
     with run.replica.transaction():
         run.replica.db.set_meta(meta.ANCHOR_BEHIND, _anchor_now(run))
 
 
 def _anchor_now(run: Run) -> bytes:
-    """What the vault's anchor shows now, and which move of it that is."""
+    """What the vault's anchor shows now, with the sequence number of its record."""
     record = run.names.known(ipns_name(run.anchor))
     return f"{record.sequence} {record.value}".encode() if record is not None else b""
 

@@ -1,7 +1,7 @@
-"""Syncing beside a program that runs for long: a task that syncs when it is time, and tells what became of it.
+"""Syncing beside a program that runs for long: a task that syncs when it is time, and reports each attempt.
 
-It decides nothing about when (`schedule`) and knows nothing of what a sync is. No failure ends it, and none is lost: each is
-told, and one that waiting does not help against is kept until a sync works.
+When it is time is decided in `schedule`. No failure ends the task, and none is lost: each is reported, and one that waiting
+does not help against is remembered until a sync works.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Background:
             task.result()
 
     def _note_outcome(self, failure: Exception | None) -> None:
-        """After a sync: when the next one comes, and what to remember."""
+        """Note how a sync ended: that decides when the next one comes, and which failure is remembered."""
         if failure is not None and may_pass(failure):
             self._pace.failed(self._loop.time())
         else:

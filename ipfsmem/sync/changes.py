@@ -34,7 +34,7 @@ class Changes(msgspec.Struct, frozen=True):
 
     @property
     def kinds(self) -> Kinds:
-        """The same, memory by memory."""
+        """What happened to each memory that is named."""
         return {
             MemoryName(scope, key): kind
             for kind in get_args(Kind)
@@ -44,7 +44,7 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 def kinds_between(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> Kinds:
-    """What happened to the memories among these entries. What has only a wish to forget it counts as not being there."""
+    """What happened to the memories among these entries. A memory of which only a wish to forget it is left counts as removed."""
     found: Kinds = {}
     for name in before.keys() | after.keys():
         memory = parse_entry(name)
@@ -56,7 +56,7 @@ def kinds_between(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> Ki
 
 
 def combine_kinds(earlier: Kinds, later: Kinds) -> Kinds:
-    """Both, one after the other, as one."""
+    """What happened to memories in both together, `earlier` first."""
     both: Kinds = {**earlier}
     for memory, kind in later.items():
         was = both.pop(memory, None)
@@ -69,7 +69,7 @@ def combine_kinds(earlier: Kinds, later: Kinds) -> Kinds:
 
 
 def changes_of(kinds: Kinds, unnamed: int = 0, most: int = MOST_CHANGES) -> Changes:
-    """For a report: the first `most` by scope and key, and how many are left, beside those that were not named before."""
+    """These for a report: the first `most` by scope and key. The others are counted, together with `unnamed` ones of before."""
     ordered = sorted(kinds, key=lambda memory: (memory.scope, memory.key))
     by_kind: dict[Kind, dict[str, tuple[str, ...]]] = {kind: {} for kind in get_args(Kind)}
     for memory in ordered[:most]:
@@ -79,7 +79,7 @@ def changes_of(kinds: Kinds, unnamed: int = 0, most: int = MOST_CHANGES) -> Chan
 
 
 def combine_changes(earlier: Changes, later: Changes) -> Changes:
-    """Two syncs of one command as one."""
+    """What two syncs of one command changed together."""
     return changes_of(combine_kinds(earlier.kinds, later.kinds), earlier.unnamed + later.unnamed)
 
 

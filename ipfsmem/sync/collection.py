@@ -101,7 +101,7 @@ async def _unpin(
 
 
 def judge_known_roots(run: Run, rings: Set[CID], rules: Rules, guards: Set[str]) -> list[Verdict]:
-    """A verdict for each root that this device knows, newest first; `guards` are those that stay guarded."""
+    """A verdict for each root that this device knows, newest first. `guards`: the roots that stay guarded."""
     return _judge_known(run.replica, run.names.roots(), rings, rules, guards)
 
 
@@ -157,7 +157,8 @@ def _judge_known(
 def _facts(
     replica: Replica, root: str, at: int, named: Set[CID], rings: Set[CID], guards: Set[str]
 ) -> PinnedRoot:
-    """`guards` are roots that this device guards, or any other one at a provider."""
+    """What this device knows of a root, `at` for when it was pinned or seen (milliseconds). `guards`: the roots that this or another
+    device guards."""
     head = heads.get(replica.db.connection, root)
     cid = parse_cid(root)
     return PinnedRoot(
@@ -192,8 +193,8 @@ async def whole_at(run: Run, provider: Provider) -> bool:
 
 
 async def collect_roots(run: Run, rings: Set[CID], rules: Rules) -> Collection:
-    """Unpin superseded roots and drop the blocks that only they needed (format section 7). After a pull, which found `rings`:
-    roots with a ring alone that an anchor names."""
+    """Unpin superseded roots and drop the blocks that only they needed (format section 7), after a pull. `rings`: the roots found by
+    it that hold a ring alone and that an anchor names."""
     verdicts: dict[str, list[Verdict]] = {}
     problems = {one.spec: one.error().in_a_line() for one in run.not_opened}
     failure: ProviderError | None = None

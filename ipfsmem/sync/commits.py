@@ -27,10 +27,10 @@ from ipfsmem.sync.lost_objects import note_whole, recount_when_due
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """What this device's name is to point at, and whether that is a commit of its own made just now.
+    """What this device's name is to point at. `new`: its commit was made just now; `own`: by this device.
 
-    `rivals`: roots of heads with the same commit and another tree. One that holds all that this device holds goes before
-    `root`, so that all devices end on one.
+    `rivals`: roots of heads with the same commit and another tree. One that holds all that this device holds is taken instead of
+    `root`, so that all devices end on one root.
     """
 
     root: CID
@@ -108,10 +108,10 @@ def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Itera
 
 
 def next_number(replica: Replica) -> int:
-    """The number of this device's next commit: one more than that of its last, and of any that it was shown as its own.
+    """The number of this device's next commit: one more than the greatest number of a commit of its own that it made or saw.
 
-    A device that went back to a snapshot, and had published nothing but what it joined since, keeps its id and counts on;
-    with a number that others have seen before it would be taken for another copy of itself.
+    A device that went back to a snapshot after which it published only what it had joined keeps its id. With a number that others
+    have seen before, they would take it for another copy of itself.
     """
     last = _last_commit(replica)
     db, device = replica.db.connection, replica.device.id

@@ -48,8 +48,8 @@ _GIVEN: Final = "the version that was given"
 
 
 async def discover(run: Run) -> Found:
-    """Anchors and device names, then the roots they point at, until nothing new is learned. Rings that are verified are kept
-    on the way, for they lead to further names."""
+    """Read anchors and device names, then the roots they point at, until nothing new is learned. Rings are kept as soon as they are
+    verified, for they lead to further names."""
     search = Search(run)
     todo = [ipns_name(run.anchor)]
     if run.root is not None:
@@ -70,8 +70,7 @@ async def discover(run: Run) -> Found:
 
 
 async def discover_older(run: Run, found: Found) -> Found:
-    """What pin lists show beside what was found, when names led to damaged heads: older roots are joined whole, as any other
-    head."""
+    """Add to what was found what pin lists show: an older head that is whole, where names led to damaged ones."""
     search = Search(run, found)
     if not search.lists_read:
         await _open_pins(search)
@@ -101,7 +100,7 @@ class Search:
         self.known_elsewhere = so_far.known_elsewhere
 
     def found(self) -> Found:
-        """The same for whoever goes on with it."""
+        """What was found, for the next step."""
         return Found(
             heads=dict(self.heads),
             fresh=self.fresh,
@@ -121,13 +120,14 @@ class Search:
         )
 
     def put_off(self, root: CID, error: ProviderError) -> None:
-        """A head that is known of cannot be read now. It holds nothing up, whoever's doing that is: a later sync reads it."""
-        self.opened.discard(root)  # what could be opened of it is not all of it
+        """Leave a head that cannot be read now to a later sync. It stops nothing else, whoever made it unreadable."""
+        self.opened.discard(root)  # only a part of it could be opened
         self.outages.note(root, error)
         self.run.notices.put_off(root, error)
 
 
 async def _follow_all(search: Search, todo: list[str], asked: set[str]) -> None:
+    """Ask for the names `todo`, and for all that the rings behind them lead to; `asked` collects them. Looks at pin lists too."""
     listed = False
     while todo:
         asked.update(todo)
@@ -152,9 +152,9 @@ async def _follow_all(search: Search, todo: list[str], asked: set[str]) -> None:
 
 
 async def _open_pins(search: Search) -> None:
-    """Every root that a list shows, many at a time, newest first: a device that was off for months has its newest head
-    among old ones. What nobody can give now does not hide the others; raises when all are so, and when nobody says what
-    there is."""
+    """Open every root that pin lists show, newest first, many at a time: a device that was off for months has its newest head
+    among old ones. A root that cannot be read now stops no other. Raises ProviderError when none at all can be read, and when no
+    provider says what there is."""
     failure: ProviderError | None = None
     search.lists_read = True
     told = any(provider.capabilities.names for provider in search.run.providers)
@@ -200,8 +200,8 @@ async def _listed(search: Search, provider: Provider) -> list[CID] | None:
 
 
 async def look_at_lists(search: Search) -> None:
-    """Pin lists where names exist too: a name can lose what was published under it, when two devices move one anchor at
-    once, or a provider and a device go back together. See `looking` for when, and which roots."""
+    """Look at pin lists where names exist too: a name can lose what was published under it, when two devices move one anchor at
+    once, or a provider and a device go back together. `pin_lists` says when, and at which roots."""
     looks = Looks.of(search.run.replica, unlocked=search.run.root is not None, fresh=search.fresh)
     for provider in search.run.providers:
         can = provider.capabilities
@@ -223,7 +223,7 @@ async def look_at_lists(search: Search) -> None:
 
 
 async def _open_listed(search: Search, roots: list[CID]) -> dict[CID, IpfsmemError]:
-    """Open roots of one list. Where nobody gives any of many, the rest is not asked for."""
+    """Open roots of one list; which failed, and why. Once none of `PINS_AT_ONCE` roots can be read now, no more are asked for."""
     failed: dict[CID, IpfsmemError] = {}
     for start in range(0, len(roots), PINS_AT_ONCE):
         part = roots[start : start + PINS_AT_ONCE]
@@ -236,7 +236,7 @@ async def _open_listed(search: Search, roots: list[CID]) -> dict[CID, IpfsmemErr
 
 
 def _tell_of_pins(search: Search, provider: Provider, failed: dict[CID, IpfsmemError]) -> None:
-    """One notice for each sort of failure, however many roots a list shows: whoever may pin can list anything."""
+    """Say what could not be used, once for each sort of failure: whoever may pin there can list any number of roots."""
     sorts: dict[type[IpfsmemError], dict[CID, IpfsmemError]] = {}
     for root, error in failed.items():
         sorts.setdefault(type(error), {})[root] = error
@@ -260,8 +260,8 @@ def _tell_of_pins(search: Search, provider: Provider, failed: dict[CID, IpfsmemE
 
 
 def _to_ask(search: Search, asked: Set[str]) -> list[str]:
-    """The names that the ring leads to and that were not asked yet: anchors, whom roots let in, then whom admins did, of
-    these no more than `MAX_NAMES`. A reader's is not asked: nothing that it publishes counts."""
+    """The names of the ring's members that were not asked for yet: anchors, then devices let in by roots, then those let in by
+    admins, of these at most `MAX_NAMES`. Those of readers are left out: nothing that a reader publishes counts."""
     ring = search.run.replica.ring
     if ring is None:
         return []
@@ -283,8 +283,8 @@ def _to_ask(search: Search, asked: Set[str]) -> list[str]:
 
 
 async def _resolve(search: Search, names: list[str]) -> dict[str, CID]:
-    """The root that each name leads to, of an anchor by as many other names as may stand between; those that lead nowhere
-    are left out. A device's own name leads to its root: what it would lead to else is of its holder's making."""
+    """The root that each name leads to; names that lead to none are left out. An anchor may lead there by other names. A device's
+    name may not: its holder could have it lead to another device's root."""
     found: dict[str, CID] = {}
     wrong: dict[str, FormatError] = {}
     at, anchors = {name: name for name in names}, _anchor_names(search.run)
@@ -318,8 +318,8 @@ async def _resolve(search: Search, names: list[str]) -> dict[str, CID]:
 async def _open_named(search: Search, leads: dict[str, CID], *, anchor: bool) -> None:
     """Verify the roots that names lead to; `anchor` when only a root can sign those names.
 
-    What an outage hides stops the sync where it may be a root's ring or this device's own past; another member's is put off,
-    for that member alone may have made it unreadable, and who is to revoke it syncs first.
+    A root that cannot be read now stops the sync where it may be a root key's ring or this device's own past. Another member's is
+    put off: that member may have made it unreadable, and whoever is to revoke the member has to sync first.
     """
     own = _own_past(search)
     must = {root for name, root in leads.items() if name in own}
@@ -374,8 +374,8 @@ def _published_by(search: Search, root: CID, source: str) -> str:
 
 
 async def _open_roots(search: Search, roots: list[CID], *, anchor: bool) -> dict[CID, IpfsmemError]:
-    """Read roots side by side and verify one after another; what was not used, and why. One of them may bring the keys
-    that an older one before it needs: new recovery words have none for what was published before them."""
+    """Read roots side by side and verify one after another; which were not used, and why. Roots that no key opened are tried again
+    when another root brought keys: new recovery words have none for what was published before them."""
     search.opened.update(roots)
     before = search.run.replica.ring
     failed = await _read_and_use(search, roots, anchor)
@@ -400,7 +400,7 @@ async def _read_and_use(search: Search, roots: list[CID], anchor: bool) -> dict[
 
 
 def _use(search: Search, root: CID, files: RootFiles, anchor: bool) -> IpfsmemError | None:
-    """Take in what a root shows, or say why not."""
+    """Keep the ring and note the head of a root; the error for which it is not used."""
     ring = search.run.replica.ring
     secrets = [search.run.replica.device.box_secret]
     if search.run.root is not None:
@@ -413,8 +413,8 @@ def _use(search: Search, root: CID, files: RootFiles, anchor: bool) -> IpfsmemEr
     except IpfsmemError as error:
         return error
     if opened.head is None and not anchor:
-        # Bytes of a ring count when a commit or an anchor names them: else old and new parts could be paired.
-        # Pin lists show the anchor's root too, so this alone is no news for anybody.
+        # A ring counts when a commit or an anchor names its bytes: else old and new parts could be paired.
+        # Pin lists show the anchor's root too, so nothing is said of it.
         search.opened.discard(root)
         search.headless.add(root)
         return None
@@ -439,7 +439,7 @@ def _use(search: Search, root: CID, files: RootFiles, anchor: bool) -> IpfsmemEr
 
 
 def _keep_ring(search: Search, opened: VerifiedRoot) -> None:
-    """Join what a root shows to our ring, and say when a revoke of somebody who is a member again went with that."""
+    """Join the ring of a root to ours, and say when that dropped a revoke, so that somebody is a member again."""
     replica, before = search.run.replica, search.run.replica.ring
     after = (opened.ring if before is None else before.join(opened.shown)).with_spare(opened.spare)
     replica.set_ring(after)
@@ -472,7 +472,8 @@ def _is_anchored(search: Search, ring: Ring) -> bool:
 
 
 def _learn_publicly(search: Search, keyring: bytes, ring: Ring | None) -> None:
-    """A ring that we cannot open still shows, signed, that another key seals: then we stop publishing."""
+    """Learn from a ring that this device cannot open that another key seals, which is signed: then nothing is published with the
+    old one."""
     if ring is None:
         return
     with contextlib.suppress(SealError, FormatError), search.run.replica.transaction():

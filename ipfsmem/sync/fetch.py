@@ -48,9 +48,9 @@ class Fetcher:
         self.refused: dict[CID, str] = {}
 
     async def get(self, cids: Iterable[CID]) -> Mapping[CID, bytes]:
-        """The blocks that can be had of `cids`, verified. A wrong one is refused, noted and left out.
+        """Those of these blocks that can be had, verified. A wrong one is refused, noted and left out.
 
-        Raises ProviderError when one is lacking that a provider which is down may have.
+        Raises ProviderError when a block is missing that a provider which is down may have.
         """
         found, failure = await self.try_get(cids)
         if failure is not None:
@@ -60,10 +60,10 @@ class Fetcher:
     async def side_by_side(
         self, reads: Mapping[K, Fetch[T]], use: Callable[[K, T], IpfsmemError | None]
     ) -> dict[K, IpfsmemError]:
-        """Drive many reads at once, so that one request carries what all of them want next, and then use what each
-        came to, in the order of `reads`; `use` answers why one is refused. What failed, and why.
+        """Drive many reads at once, so that one request carries what all of them want next. Then call `use` with the outcome of
+        each, in the order of `reads`; it answers the error for which an outcome is refused. Which reads failed, and why.
 
-        One that fails holds up no other. What only failed ones fetched is let go of.
+        A read that fails stops no other. Blocks that only failed reads fetched are dropped.
         """
         before = len(self.fetched)
         done: dict[K, T] = {}
@@ -98,7 +98,7 @@ class Fetcher:
         return failed
 
     async def try_get(self, cids: Iterable[CID]) -> tuple[dict[CID, bytes], ProviderError | None]:
-        """What can be had, and why the rest could not be asked for everywhere."""
+        """Those of these blocks that can be had, verified, and why the others could not be asked for everywhere (None: they were)."""
         found: dict[CID, bytes] = {}
         missing: list[CID] = []
         wanted = list(cids)
@@ -121,9 +121,10 @@ class Fetcher:
     async def get_tree(self, root: CID, replica: Replica) -> None:
         """Fetch a whole tree in one answer, where a provider gives that, and keep it: for a device that has nothing yet.
 
-        One request instead of one for each level and batch; what is missing afterwards is asked for as usual. Only what
-        a block before it links to is taken, up to WHOLE_MAX bytes in an answer, and of raw blocks as many bytes more: files
-        that a provider laid out in its own way come as ours behind their own blocks. It is a help, and refuses nothing.
+        That is one request instead of one for each level and batch; what is missing afterwards is asked for as usual. A block is
+        taken when one before it links to it, up to WHOLE_MAX bytes in an answer. Raw blocks that nothing links to are taken too, as
+        many bytes as the others have: a provider with a layout of its own sends our blocks behind those of its layout. Errors are
+        passed over.
         """
         for provider in self._providers:
             if not provider.capabilities.dag:
@@ -166,7 +167,8 @@ class Fetcher:
         return True
 
     async def _fetch(self, wanted: list[CID]) -> tuple[dict[CID, bytes], ProviderError | None]:
-        """From the first provider that has it; one that is down is passed over while another one answers for all."""
+        """Ask one provider after another for what is still missing. The error of one that is down counts only when something is
+        missing in the end."""
         found: dict[CID, bytes] = {}
         failure: ProviderError | None = None
         for provider in self._providers:
@@ -183,7 +185,7 @@ class Fetcher:
         return found, failure if len(found) < len(wanted) else None
 
     def forget_since(self, count: int) -> None:
-        """Let go of what was fetched after there were `count` blocks: it belonged to a head that was refused."""
+        """Drop what was fetched since there were `count` blocks: it belongs to a head that was refused."""
         for cid in list(self.fetched)[count:]:
             del self.fetched[cid]
 

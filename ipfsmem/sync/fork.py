@@ -1,9 +1,9 @@
-"""Forks: two copies of one device wrote under the same counters, or its key is no longer known to the ring.
+"""Forks: two copies of one device wrote under the same counters. Also the texts of devices whose keys the ring has no more.
 
-Format section 5. The first head is joined and the second held, until somebody has said whose the old id is: it has a
-successor, it was revoked, or its key was pushed out of the ring. Then whoever holds a head writes both copies' differing
-texts under its own dots and joins, entry by entry, so that nothing stays apart for ever, whatever somebody signed. Must run
-inside a transaction; fetches nothing.
+Format section 5. The first copy's head is joined and the second's held while the device's id may still be in use. The id is
+given up when it has a successor, was revoked, or its key was pushed out of the ring. Then a device that holds the head writes
+the differing texts of both copies under its own dots and joins, entry by entry, so that nothing stays apart for ever, whatever
+somebody signed. Functions here run inside a transaction and fetch nothing.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ _STEM: Final = 40
 
 
 def forked_devices(changes: Iterable[EntryDifference], head: Head, replica: Replica) -> set[str]:
-    """Devices of which this head shows another copy than we joined: two r at one n, or one dot with two identities.
-
-    A dot names one write of one entry, so the same dot in two entries is two identities as well.
+    """Devices of which another copy had a part in this head than in what is joined here: one counter has two random numbers, or one
+    dot two writes. A dot names one write of one entry, so the same dot in two entries is two writes as well.
     """
     store = replica.store
     here = [EntryDifference(change.name, store.entry(change.name), change.theirs) for change in changes]
@@ -69,9 +68,9 @@ def orphans(replica: Replica) -> set[str]:
 
 
 class Adopted(msgspec.Struct, frozen=True):
-    """What is left of a head to join, timeline lines to append when that is done, each with its scope, and what of it a
-    person is told: the entries that were written as they were before, keys under which texts stand beside the one where there
-    was no room, and entries that lost something."""
+    """What adopting made of a head: the changes that are `left` to join, and timeline `lines` to append after that, each with its
+    scope. For the report: the entries that were written, as they were `before`; keys under which texts were put `beside` an entry
+    that had no room; entries of which something is `lost`."""
 
     left: list[EntryDifference]
     lines: list[tuple[str, bytes]]
@@ -81,9 +80,9 @@ class Adopted(msgspec.Struct, frozen=True):
 
 
 def adopt_orphans(replica: Replica, devices: set[str], *, unsure: bool) -> Adopted:
-    """Take over the texts of devices without a key, entry by entry: they go on under our own dots, their counters go.
+    """Write the texts of devices without a key under our own dots, entry by entry, and forget the counters of those devices.
 
-    `unsure`: a provider did not say whether it has what is not at hand; an entry of which something is not waits then.
+    `unsure`: a provider did not say whether it has what is missing here; then an entry of which something is missing waits.
     """
     entries = {
         name: entry for name, entry in replica.store.entries() if any(dot[:16] in devices for dot in entry)
@@ -123,7 +122,7 @@ def _lacks(replica: Replica, name: str, entry: Entry, devices: Set[str]) -> bool
 
 
 def adopt_head(replica: Replica, changes: list[EntryDifference], head: Head, devices: set[str]) -> Adopted:
-    """Make a held head joinable; it never fails: see `adopt`."""
+    """Make a head joinable that other copies of `devices` had a part in; see `adopt`."""
     return adopt(replica, changes, counts_of(head.ctx), devices)
 
 
@@ -174,8 +173,8 @@ def adopt(
 def _put_beside(
     replica: Replica, crowded: dict[str, list[Value]]
 ) -> tuple[list[str], list[str], dict[str, Entry]]:
-    """Write texts for which there was no room under a key of their own, which every device makes alike; under which, the
-    entries of which something could not be kept (it is no memory, or nobody has it), and what was written to, as it was."""
+    """Write texts for which an entry had no room under keys of their own, which every device makes alike. Answers these keys, the
+    entries of which something could not be kept (it is no memory, or nobody has it), and the entries written, as they were."""
     writing = Writing(replica)
     beside: list[str] = []
     without: list[str] = []
@@ -202,8 +201,8 @@ def _put_beside(
 
 
 def _one_segment(replica: Replica, name: str, mine: Entry, theirs: Entry) -> tuple[Entry, list[bytes], bool]:
-    """A segment of a forked device: the greatest value stays where both have one, lines of the others move. One that nobody
-    has goes, for else two devices would hold it against each other for ever; False says so."""
+    """Resolve a segment of a forked device: the value that stays (the greatest, where both copies have one), the lines that move,
+    and whether every text was at hand. One that nobody has is dropped, or two devices would differ in it for ever."""
     if mine.keys() == theirs.keys() and all(same_identity(mine[dot], theirs[dot]) for dot in mine):
         return mine, [], True
     values = [(dot, value) for entry in (mine, theirs) for dot, value in entry.items()]

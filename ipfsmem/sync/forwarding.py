@@ -43,13 +43,13 @@ def note(replica: Replica, move: Move) -> None:
 
 
 def note_answer(replica: Replica, move: Move) -> None:
-    """A person has said what is to come of a record (inside a transaction)."""
+    """Remember that a person has answered a record (inside a transaction)."""
     replica.db.set_meta(meta.MOVED_ANSWERED, move.id.encode())
 
 
 def unanswered_move(replica: Replica) -> Move | None:
-    """The record that a person here has not answered yet: of another device that belongs to the memory, and of a place at
-    which this one does not publish."""
+    """The newest record when no person here has answered it yet; None for one of this device itself or of no member, and for a
+    place at which this device publishes."""
     move, ring = _newest(replica), replica.ring
     if move is None or ring is None or replica.db.get_meta(meta.MOVED_ANSWERED) == move.id.encode():
         return None
@@ -64,7 +64,7 @@ def _newest(replica: Replica) -> Move | None:
 
 
 def describe_move(replica: Replica, move: Move) -> str:
-    """What a person is told of a record that waits for an answer, and how to give one."""
+    """A record for a person, and how to answer it."""
     ring = replica.ring
     person = ring.view.members.get(move.by) if ring is not None else None
     who = f"{person.label} ({move.by})" if person is not None else move.by

@@ -1,9 +1,9 @@
 """Guards: the root before a mass delete stays until a person says that the delete was right (format section 7).
 
-The device that joined the delete notes it, and pins the root under the vault's guard name where a provider keeps several
-names for one root: so another device's collection leaves it alone too. Where none does, the guard is this device's alone,
-and that is said. Their number has a bound for each whose texts went, so nobody pushes out another's. Nothing here judges
-roots.
+The device that joined the delete remembers the guard, and pins the root under the vault's guard name where a provider keeps
+several names for one root: so another device's collection leaves the root alone too. Where no provider does, only this device
+guards it, and that is said. The number of guards is bounded for each author whose texts went, so that no author's guards push
+out another's.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def keeps_guards(provider: Provider) -> bool:
 
 
 async def bring_out_guards(run: Run) -> None:
-    """Pin what this device guards where it can be, once; say where it cannot."""
+    """Pin the roots that this device guards at each provider that can keep guards, once; say so where none can."""
     roots, noted = list(guarded(run.replica.db)), _pinned_guards(run)
     if not roots and not any(noted.values()):
         return
@@ -155,7 +155,7 @@ async def bring_out_guards(run: Run) -> None:
 
 
 async def _unpin_dropped(run: Run, provider: Provider, roots: list[str], there: list[str]) -> None:
-    """Take away what this device put there and guards no more."""
+    """Unpin the roots that this device guards no more; `there` is what it had pinned."""
     if not roots:
         return
     try:
@@ -203,7 +203,7 @@ def meant(run: Run, wanted: Iterable[str], elsewhere: Iterable[str]) -> frozense
 
 
 def describe_guards(run: Run, elsewhere: Iterable[str], dropped: frozenset[str]) -> list[Guarded]:
-    """All guards, for a person to decide on each, the newest first."""
+    """All guards for a person, the newest first. `elsewhere`: guarded roots at providers; `dropped`: those that are guarded no more."""
     here = guarded(run.replica.db)
     ring = run.replica.ring
     found = [

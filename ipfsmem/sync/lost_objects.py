@@ -1,5 +1,5 @@
-"""Objects that the state names and that turned out not to be on this device: they stand in no root, are asked for again, and
-are counted anew where the disk changed a count.
+"""Objects that the state names and that turned out not to be on this device: they are left out of roots and asked for again.
+Where the disk changed how often an object is named, that is counted anew.
 
 Four values in `meta` say what is due; here they are set and read. Nothing is asked for here.
 """
@@ -38,7 +38,8 @@ def note_whole(db: Database, root: CID) -> None:
 
 
 def recount_when_due(replica: Replica) -> None:
-    """Once a day: a disk that changed a count would take an object out of the root that is still named."""
+    """Count once a day how often each object is named: with a count that the disk changed, a root would leave out an object that is
+    still named."""
     db, now = replica.db, replica.world.now()
     stored = db.get_meta(meta.COUNTED)
     if stored is not None:

@@ -1,9 +1,9 @@
-"""What joins took away within a day, counted by whose texts it was, and when that is a mass delete (format section 7).
+"""Texts that joins took away within a day, counted by their authors, and when that is a mass delete (format section 7).
 
-Who deletes, nobody signs: a head shows what its maker had joined, and whoever holds several devices writes with one and
-deletes with the other. Who wrote a text is signed. So each author's texts are counted for themselves: however much
-somebody writes, it hides nothing of what others lost. Nor does who writes first, or over what others wrote: of a text
-whose authors others replaced, this device remembers who these were, and it is the text of all of them.
+Nobody signs who deleted a text: a head only shows what its maker had joined, and whoever holds several devices writes with
+one and deletes with another. Who wrote a text is signed. So each author's texts are counted by themselves: however much one
+author writes, the losses of others stay visible. A text that others wrote over counts for all who ever wrote it, as this
+device remembers them, so that writing over it first hides nothing either.
 """
 
 from __future__ import annotations
@@ -38,9 +38,11 @@ _dots = re.compile(rb'"([0-9a-f]{16})-[0-9]{1,16}":\{').findall
 
 
 class DeletedTexts(msgspec.Struct, frozen=True):
-    """What joins took away from `at` to `last` (milliseconds, at most an hour), when `root` was what this device had published last.
+    """Texts that joins took away from `at` to `last` (milliseconds, at most an hour apart); `root` is what this device had published
+    last before that.
 
-    `lost`: how many texts, by the families that had written them, sorted, in one text; behind each, which sort of text. `by`: whose heads brought that.
+    `lost`: how many texts, by their authors: the sorted families that had written them, in one string, each with the sort of the
+    text behind it. `by`: the devices whose heads took them away.
     """
 
     at: int
@@ -61,9 +63,9 @@ class MassDelete(msgspec.Struct, frozen=True):
 
 
 def count_deleted(replica: Replica, changes: Iterable[EntryDifference]) -> dict[str, int]:
-    """How many texts a join took away, by who had written them and which sort they are; after it, and inside its transaction.
+    """How many texts a join took away, by their authors and their sort (after the join, inside its transaction).
 
-    A text that others wrote over stands. Who had written it is remembered until it goes, beside who wrote over it.
+    A text that others wrote over was not taken away; its earlier authors are remembered until it is.
     """
     family, db = _families(replica), replica.db.connection
     known = authors.any_known(db)
@@ -93,12 +95,12 @@ def count_deleted(replica: Replica, changes: Iterable[EntryDifference]) -> dict[
 
 
 def find_mass_delete(replica: Replica, lost: Mapping[str, int], by: str) -> MassDelete | None:
-    """Count what a join of a head of the device `by` took away (inside a transaction); the mass delete that it completed.
+    """Count what the join of a head of the device `by` took away, `lost` by authors (inside a transaction); the mass delete that this
+    completed, None for none.
 
-    Added up over the last day, whenever that began: who deletes a little at each sync deletes all in the end, and where the
-    count began anew at fixed times it was almost twice as much on both sides of one. A mass delete ends the count of those who
-    lost these texts and of nobody else: or who makes one of its own texts, again and again, would have the count of others
-    begin anew each time.
+    The last 24 hours are added up: a little deleted at each sync is everything in the end, and a count that begins anew at fixed
+    times would let almost twice as much pass. After a mass delete only the authors who lost texts by it are counted anew: else
+    somebody could delete texts of its own again and again, and have the counts of others begin anew each time.
     """
     db, now = replica.db, replica.world.now()
     published = db.get_meta(meta.ROOT)
@@ -157,13 +159,13 @@ def tally_mass_delete(
 
 
 def _sort(name: str) -> str:
-    """What is put behind an author: of each, texts and pieces of the timeline are counted by themselves, or the days that somebody
-    noted would be so many texts that stand."""
+    """What is put behind an author: pieces of the timeline are counted apart from texts, or an author with many days in the timeline
+    could lose all texts unnoticed."""
     return _PIECES if segment_name(name) is not None else ""
 
 
 def count_standing(replica: Replica) -> dict[str, int]:
-    """How many texts and pieces of the timeline stand here, by all who wrote them, as far as this device saw; see `_sort`."""
+    """How many texts and pieces of the timeline are here, by each author that this device knows of, with their sort behind it."""
     family = _families(replica)
     over = authors.everyone(replica.db.connection)
     found: Counter[str] = Counter()
@@ -176,12 +178,12 @@ def count_standing(replica: Replica) -> dict[str, int]:
 
 
 def roots_before_deletes(replica: Replica) -> set[str]:
-    """The roots of which one would be guarded if more went now; they must not go before."""
+    """The roots of which one would be guarded if more texts were deleted now; they must not be let go of before."""
     return {part.root for part in _parts_of_day(replica)}
 
 
 def _parts_of_day(replica: Replica) -> list[DeletedTexts]:
-    """What is still counted: its last join is less than a day ago. What was counted under a clock that went wrong is not."""
+    """What still counts: parts whose last join is less than a day ago. A time in the future is of a clock that was wrong."""
     stored, now = replica.db.get_meta(meta.GONE_LATELY), replica.world.now()
     parts = read_json(stored, type=list[DeletedTexts]) if stored else []
     return [part for part in parts if now - DAY_MS < part.last <= now]

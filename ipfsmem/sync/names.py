@@ -1,8 +1,8 @@
-"""Name records of one vault: who has which name, what each points at, and moving the ones we may sign.
+"""Name records of one vault: read at every provider that keeps names, moved where this device may sign, put again in time.
 
-Names are found through channels that are trusted with nothing: a record counts when its signature does. An expired
-record still points somewhere: what it leads to is verified by itself, so it is followed and said to be old. Networks
-forget: when each record was put where is remembered, and it is put again in time.
+Providers are trusted with nothing: a record counts when its signature does. A record that has run out is still followed, for
+what it leads to is verified by itself; that it has run out is said. Networks forget records, so this device remembers when it
+put each one where.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def pin_name(anchor_public: bytes) -> str:
 def must_put(now: int, *, until: int, same: bool, stays: bool, last: int | None) -> bool:
     """Whether a record should be put at a channel now; times in milliseconds.
 
-    `until`: the end of its life; nobody takes what has run out. `same`: the channel showed this very record. `stays`:
-    it keeps what it has (Capabilities.durable), so the first sight of a record there is as good as a put. `last`: when
-    this device put it there; a time in the future is that of a clock that was set back.
+    `until`: the end of the record's life; nobody takes one that has run out. `same`: the channel showed this very record.
+    `stays`: the channel keeps records for good (Capabilities.durable), so to see one there is as good as to put it. `last`: when
+    this device put it there, None for never.
     """
     if until <= now:
         return False
@@ -67,7 +67,7 @@ def half_spent(record: Record, now: int, life_ms: int) -> bool:
 
 
 def warning_of_forgotten_names(replica: Replica, providers: Sequence[Provider]) -> str:
-    """What a person should know when no provider leads other devices to the newest root for good (format section 7)."""
+    """The warning for a person when no provider leads other devices to the newest root for good (format section 7); else empty."""
     leading = [p.capabilities for p in providers if p.capabilities.names or p.capabilities.list]
     if not providers or any(can.durable for can in leading):
         return ""
@@ -113,7 +113,7 @@ def anchor_names(replica: Replica) -> set[str]:
 
 
 def oldest_put(replica: Replica, channels: Iterable[Provider]) -> int | None:
-    """When the record was put that waits longest to be put again at one of `channels`; milliseconds, None for never."""
+    """When the record that was put longest ago at one of `channels` was put there (milliseconds); None when none was."""
     puts = _last_puts(replica)
     names = member_names(replica) | anchor_names(replica)
     return min(
@@ -122,10 +122,10 @@ def oldest_put(replica: Replica, channels: Iterable[Provider]) -> int | None:
 
 
 class Names:
-    """Reads and moves names through one provider, and remembers the greatest record of each."""
+    """Reads and moves names at all providers that keep them, and remembers the greatest record of each name."""
 
     def __init__(self, replica: Replica, providers: Sequence[Provider], notices: Notices) -> None:
-        """Without providers records are only made and kept, to be put later."""
+        """Without providers, records are only made and remembered; a later sync puts them."""
         self._replica = replica
         self._channels = [provider for provider in providers if provider.capabilities.names]
         self._notices = notices
@@ -140,7 +140,8 @@ class Names:
         self.silent: set[str] = set()
 
     async def read(self, name: str) -> Record | None:
-        """The greatest valid record of a name: the provider's, or the one kept here."""
+        """The greatest valid record of a name, of those that the channels show and the one remembered here. Raises ProviderError when
+        no channel answers."""
         answers = await asyncio.gather(*(self._ask(channel, name) for channel in self._channels))
         best = self._verified(name, self._records.get(name))
         failures: list[ProviderError] = []
@@ -210,7 +211,7 @@ class Names:
         return self._verified(name, self._records.get(name))
 
     def offer(self, name: str, encoded: bytes) -> None:
-        """Take a record that was found outside of the channels, when it is valid and greater than the one known."""
+        """Remember a record that was found elsewhere than at a channel, when it is valid and greater than the one known."""
         best, found = self.known(name), self._verified(name, encoded)
         if found is not None and (best is None or record_order(found) > record_order(best)):
             self._records[name] = encoded
@@ -218,8 +219,8 @@ class Names:
     def sign(self, seed: bytes, public: bytes, value: str, life_ms: int, *, instead: bool = False) -> str:
         """Make a record that follows the greatest one known; returns the name. `put` brings it out.
 
-        `instead`: it lasts longer under the same sequence number, so it replaces the record that was read and no later one.
-        So it is, too, where no number is left.
+        `instead`: make one with the same sequence number and a longer life, which replaces the record that was read but none that
+        somebody makes after it. The same is done where no sequence number is left.
         """
         name = ipns_name(public)
         known = self.known(name)
@@ -245,9 +246,10 @@ class Names:
         )
 
     async def put(self, names: Iterable[str], *, without: Collection[str] = ()) -> None:
-        """Bring out the records of these names where another one is, or none, or it is time to put it again.
+        """Put the records of these names where another record is shown, or none, or it is time to put it again.
 
-        `without`: names of channels that lack what the records lead to, and get none now. Raises the first failure when no channel holds a record afterwards; one that does suffices.
+        `without`: channels (by name) that lack what the records lead to, and get none now. Raises the first failure when no channel
+        holds a record afterwards; one that does suffices.
         """
         channels = [channel for channel in self._channels if channel.name not in without]
         for name in names:
@@ -260,9 +262,9 @@ class Names:
         self._remember()
 
     async def put_for_others(self, names: Iterable[str], *, without: Collection[str] = ()) -> None:
-        """The same for names that others look after: their devices may be off for longer than a network remembers.
+        """Put the records of other devices' names too: those devices may be off for longer than a network remembers.
 
-        A channel that fails is not asked again, and that is no failure.
+        A channel that fails is not asked again, and nothing is raised.
         """
         failed: set[str] = set(without)
         for name in names:
@@ -271,7 +273,7 @@ class Names:
         self._remember()
 
     async def _put(self, name: str, channels: Sequence[Provider]) -> list[tuple[str, ProviderError]]:
-        """Which channels did not take the record."""
+        """Put one record where it is due; the channels that did not take it, with their errors."""
         record = self.known(name)
         failures: list[tuple[str, ProviderError]] = []
         for channel in channels if record is not None else ():
@@ -301,7 +303,7 @@ class Names:
         self._noted = True
 
     def _remember(self) -> None:
-        """Keep what was put when, also when the sync fails later."""
+        """Write down when records were put, so that it is known also when the sync fails later."""
         if not self._noted:
             return
         self._noted = False

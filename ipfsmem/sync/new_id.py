@@ -30,13 +30,14 @@ Line = tuple[str, bytes]
 
 
 def pairs_drawn(replica: Replica, shown: Iterable[tuple[int, str]]) -> dict[int, str]:
-    """Those of these pairs (n, r) that this device drew under its present id."""
+    """Those of these pairs (counter, random number) that this device drew under its present id."""
     db, device = replica.db.connection, replica.device.id
     return {n: r for n, r in shown if pairs.was_drawn(db, device, n, bytes.fromhex(r))}
 
 
 def head_of_other_copy(replica: Replica, heads: list[Head]) -> Head | None:
-    """A head that shows a pair of this device which it never drew: the one that counted furthest, or None."""
+    """A head with a pair of this device that it never drew, so that another copy of it did: of several the one with the greatest
+    counter; None when there is none."""
     device = replica.device
     said = [head.commit.commit.ctx.get(device.id) for head in heads]
     drawn = pairs_drawn(replica, [(pair.n, pair.r) for pair in said if pair is not None])
@@ -80,10 +81,11 @@ def last_pair(replica: Replica) -> int:
 
 
 def move_since(replica: Replica, old: str, common: int, published: list[EntryDifference]) -> list[Line]:
-    """Move what was written since the counter `common`, which the other copy knows too (inside a transaction).
+    """Move to the new id what was written under `old` since the counter `common`, up to which the other copy has the same (inside
+    a transaction).
 
-    `published` is how our own last head differs from what is here: its segments stay, further lines move. Returns the
-    lines to append.
+    `published`: how this device's last head differs from what is here. Segments stay as they are in that head, further lines
+    move. Returns the lines to append.
     """
     store, frame = replica.store, replica.store.frame
     before = {change.name: change.theirs for change in published}
@@ -110,8 +112,8 @@ def move_since(replica: Replica, old: str, common: int, published: list[EntryDif
 
 
 class MovedValues(msgspec.Struct, frozen=True):
-    """What is left to do once values of an old id were moved: `lines` of the timeline to append when the head is joined, and
-    the `whole` of what this join has to bring. `before`: the entries as they were."""
+    """What is left to do once values of an old id were moved: the `whole` of the changes that the join of the other copy's head has
+    to bring, then `lines` of the timeline to append. `before`: the entries as they were."""
 
     lines: list[Line]
     whole: list[EntryDifference]
@@ -119,9 +121,9 @@ class MovedValues(msgspec.Struct, frozen=True):
 
 
 def move_values(replica: Replica, old: str, changes: list[EntryDifference]) -> MovedValues:
-    """Move what the other copy's head (described by `changes`) does not hold (inside a transaction).
+    """Move to the new id what the other copy's head, which differs from here by `changes`, does not hold (inside a transaction).
 
-    The old id's values go from here whole, so the join has to bring also those that the head holds as we did.
+    All values of the old id are taken out here, so the join has to bring also those that were the same on both sides.
     """
     store = replica.store
     differing = {change.name: change.theirs for change in changes}

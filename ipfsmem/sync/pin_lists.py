@@ -1,5 +1,4 @@
-"""When a pin list is looked at although names exist, and which of its roots: those that this device has not seen yet; and
-which heads are held, and which could not be joined whole.
+"""When a pin list is looked at although names exist, and which of its roots: those that this device has not seen yet.
 
 Format sections 5 and 7. It remembers, in a row each; it asks no provider and opens no root.
 """
@@ -36,7 +35,7 @@ class _Look(msgspec.Struct):
 
 
 class Looks:
-    """What this device knows of the lists that it looked at."""
+    """The looks of this device at pin lists, by provider."""
 
     def __init__(self, replica: Replica, looks: dict[str, _Look], *, unlocked: bool, fresh: bool) -> None:
         self._replica = replica
@@ -68,7 +67,7 @@ class Looks:
         return [root for text, root in self._listed.items() if text not in seen][: self._most]
 
     def note(self, provider: str, opened: Iterable[CID], failed: Mapping[CID, IpfsmemError]) -> None:
-        """Remember the look that `unseen` was asked about. What nobody could give is read again at the next one."""
+        """Note what came of the roots that `unseen` gave. Those that could not be read now are read again at the next look."""
         there = self._listed.keys()
         look = self._looks.get(provider) or _Look()
         ring = self._ring()
@@ -84,7 +83,7 @@ class Looks:
         self._changed = True
 
     def keep(self) -> None:
-        """Put it on the disk (inside a transaction)."""
+        """Put the looks on the disk, where one was noted (inside a transaction)."""
         if self._changed:
             self._replica.db.set_meta(meta.LISTS, msgspec.json.encode(self._looks))
 

@@ -49,8 +49,8 @@ async def bring_out_anchors(run: Run, joined: Joined) -> None:
 async def place(run: Run, joined: Joined, root: CID, *, check: bool = True, every: bool = False) -> CID:
     """Bring a root to every provider that does not have it yet; the root that names are to point at.
 
-    `check`: it is the newest of this device, and its presence is looked at; `every`: of all its blocks. One that takes it suffices: what the others missed goes to them at the next sync. Raises the first failure when
-    none took it.
+    `check`: look afterwards whether what is due to be looked at is there, with `every` whether every block is. One provider that takes
+    the root suffices: the others get it at the next sync. Raises the first failure when none took it.
     """
     answers: list[CID] = []
     failures: list[tuple[Provider, ProviderError]] = []
@@ -86,7 +86,7 @@ async def place(run: Run, joined: Joined, root: CID, *, check: bool = True, ever
 
 
 async def _place_and_check(run: Run, joined: Joined, provider: Provider, root: CID, every: bool) -> CID:
-    """Upload, pin, and see that the whole tree is there, in this order; a name comes after it (format section 7)."""
+    """Upload and pin a root, then check that its tree is there. Names are moved after that (format section 7)."""
     answered = await place_at(run, joined, provider, root)
     try:
         await keep_present(run, provider, root, answered, extent=Extent(every=every))
@@ -169,8 +169,8 @@ async def _pin_at(run: Run, provider: Provider, root: CID, answered: CID) -> Non
 
 
 async def _connect_nodes(run: Run, provider: Provider) -> bool:
-    """Connect own nodes with those who fetch for a service, as its interface asks for: behind a router nobody else can.
-    Whether one is connected now."""
+    """Connect this device's own nodes with the nodes by which a service fetches, as its interface asks for: behind a router nobody else
+    can do that. Whether one is connected now."""
     addresses = provider.fetchers() if isinstance(provider, Fetching) else []
     connected = 0
     for node in run.providers if addresses else ():
@@ -181,13 +181,15 @@ async def _connect_nodes(run: Run, provider: Provider) -> bool:
 
 
 async def _serves_root(provider: Provider, root: CID) -> bool:
-    """An account can be closed: ask where that is cheap. Where a listing is read the check of presence notices."""
+    """Whether a root that was placed is still there, for an account can be closed: asked only where that costs little. Where a listing
+    is read, the check of presence notices."""
     can = provider.capabilities
     return not can.has or can.listing or bool(await provider.has([root]))
 
 
 def move_former(run: Run, joined: Joined, root: CID) -> list[str]:
-    """After a change of id nobody follows the new name yet: the old one leads to it until somebody does."""
+    """After this device took a new id, have its former name lead to `root` too while no other device knows the new one; the names
+    to put."""
     former = run.replica.former_device()
     if former is None:
         return []

@@ -1,7 +1,7 @@
-"""Who removed whom from a memory: found in the list of members, told once on each device, and how it is undone.
+"""Who removed whom from a memory: found in the list of members, told once on each device, with how to undo it.
 
-A removal by recovery words, or another wallet, counts as long as their word does. Whoever found such words can remove honest
-devices; so each device says who did it, and nothing here or elsewhere makes it a root's word without a person's.
+A removal by recovery words or another wallet counts as long as those do. Whoever found such words can remove honest devices;
+so each device says who did it, and only a person can make the removal last.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ def removals(ring: Ring | None, before: Ring | None = None) -> list[Removal]:
 
 
 def removal_key(device: str, by: str) -> str:
-    """The row by which a device remembers that a person was told of this."""
+    """The text by which a device remembers that a person was told of this removal."""
     return f"removed {device} {by}"
 
 
 def tell_of_removals(replica: Replica, before: Ring | None, notices: Notices) -> None:
     """Say of each removal once who was removed, and by whom (inside a transaction). `before`: the ring that this device had.
 
-    One that had none was not there when the others were told: it says what can be undone, and nothing of what roots did.
+    A device that had none (None) is new: it tells of removals that can be undone, and not of those that roots made.
     """
     told = replica.notices_shown()
     mine = replica.ring.view.family_of(replica.device.id) if replica.ring is not None else ""
@@ -93,7 +93,7 @@ def tell_of_removals(replica: Replica, before: Ring | None, notices: Notices) ->
 
 
 def removed_by_admins(ring: Ring | None) -> list[str]:
-    """What stands to be looked at for as long as it is so: removals that no root has said, one text for each who said them."""
+    """One text for each member who is no root and removed others; shown as long as that is so."""
     by: defaultdict[str, list[Removal]] = defaultdict(list)
     for one in removals(ring):
         if not one.lasting:

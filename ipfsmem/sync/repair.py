@@ -1,9 +1,9 @@
-"""Sending again what is missing at a provider, by any device that has it, within bounds (format section 7).
+"""Looking for what is missing at a provider, and sending it again, by any device that has it, within bounds (format section 7).
 
-At most the size of the live tree a provider a day, and of the older versions kept there when these were looked at. What was
-sent again twice and is missing once more is not sent a third time: a provider that loses what it takes, or lets go of it on
-purpose, is a matter for a person. What is structure and can be had nowhere raises MissingError, so that nothing is named
-that nobody could read.
+A provider is sent at most the size of the live tree a day, and that of the older versions kept there when these were looked at.
+A block that was sent again twice and is missing once more is not sent a third time: a provider that loses what it takes, or
+drops it on purpose, is a matter for a person. Structure that can be had nowhere raises MissingError, so that no name leads to
+what nobody could read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from ipfsmem.sync.times import DAY_MS, passed
 
 #: Blocks sent together.
 _AT_ONCE = 1_000
-#: What was sent again so often and is gone once more is left to a person.
+#: A block that was sent again this often and is missing once more is left to a person.
 _OFTEN = 2
 #: A block that was sent again and stayed so long counts as sent for the first time (milliseconds).
 _FORGET_MS = 30 * DAY_MS
@@ -91,7 +91,7 @@ async def keep_present(
 
 
 async def check_one(run: Run, provider: Provider, root: CID | None, *, repair: bool, full: bool) -> Presence:
-    """One provider, because a person asked. What cannot be checked now is `unchecked`, with the reason."""
+    """Check one provider because a person asked. Where that is not possible now the answer is `unchecked`, with the reason."""
     if root is None:
         return Presence(provider.name, "unchecked", text="nothing was published yet: ipfsmem sync")
     row = placed.under_either_name(run.replica.db.connection, provider.name, str(root))

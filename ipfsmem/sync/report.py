@@ -25,7 +25,7 @@ UNLOCK: Final = "ipfsmem keys unlock --wallet FILE, or with --mnemonic or --word
 #: What a person does where texts were left out for want of room.
 CROWDED: Final = "If you do not know those devices, revoke who let them in, with all of them: ipfsmem keys revoke ID --nothing-stands"
 
-#: Kinds of what each sync says anew while it is so: of an earlier one's it need not be said any more.
+#: Kinds of notices that each sync makes anew while their reason lasts: those of an earlier sync are left out.
 _SAID_ANEW: Final = frozenset(
     (
         "anchor-unread",
@@ -79,7 +79,7 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class Notices:
-    """What the steps of one sync have said so far, in the order in which they said it, each thing once."""
+    """The notices of one sync, in the order in which its steps made them, each once."""
 
     def __init__(self) -> None:
         self.said: list[Notice] = []

@@ -1,6 +1,6 @@
 """Sending a provider again what it found damaged: most devices never look at what they placed long ago.
 
-Only blocks that this device keeps and that are whole here. It walks no tree and judges no provider.
+Only blocks that are whole on this device are sent. No tree is walked, and no provider is judged.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _AT_ONCE = 1_000
 
 
 async def resend_damaged(run: Run, provider: Provider, root: CID) -> None:
-    """Send what `provider` lacks of all that it once had, as far as it is here. `root` heads the CAR.
+    """Send what a provider noticed that it lost, as far as this device has it. `root` heads the CAR.
 
-    Nothing is asked of providers that do not notice. Raises ProviderError.
+    Providers that cannot notice are asked nothing. Raises ProviderError.
     """
     if not isinstance(provider, Mending) or not provider.capabilities.partial_car:
         return

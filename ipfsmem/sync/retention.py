@@ -19,9 +19,9 @@ KEEP_DAYS = 90
 class PinnedRoot(msgspec.Struct, frozen=True):
     """One root that is pinned at a provider, and what this device knows of it.
 
-    `at` is when it was first known (milliseconds since 1970 UTC), `maker` the device that made its commit. `verified`: its commit was verified and joined here.
-    `named`: a member's name or an anchor points at it. `ring`: it holds nothing but a key ring. `guarded`: the last
-    one before joins that took away more than a tenth of what somebody wrote in a day. `deletes_since`: the one from which such are counted.
+    `at` is when it was first known (milliseconds since 1970 UTC), `maker` the device that made its commit. `verified`: its commit was
+    verified and joined here. `named`: a member's name or an anchor points at it. `ring`: it holds nothing but a key ring.
+    `guarded`: it is the last one before a mass delete. `deletes_since`: texts were deleted after it, less than a day ago.
     """
 
     root: str

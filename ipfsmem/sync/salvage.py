@@ -65,7 +65,8 @@ class Salvageable(msgspec.Struct, frozen=True):
 
 
 class Salvaged(msgspec.Struct, frozen=True):
-    """What a salvage did: names of entries that came back, names from which replaced values went, and what was left."""
+    """What a salvage did, by names of entries: those that came `back`, those from which replaced values are `gone`, and those that had
+    no room (`crowded`)."""
 
     back: tuple[str, ...]
     gone: tuple[str, ...]

@@ -91,10 +91,9 @@ async def send(
 ) -> Sent:
     """Send what the provider lacks of `root` and pin it under `name`. `wanted` are the blocks that may be lacking there.
 
-    `ask`: some of it may be there, so the provider is asked first, as for many blocks in any case. `others`: another
-    device made the root, or had a part in it: an object that can be had nowhere now keeps nothing back. `there`: blocks
-    that the provider served or took a moment ago. Raises MissingError, with nothing pinned, when another block is neither here
-    nor there.
+    `ask`: some of them may be there, so the provider is asked first; for many blocks it always is. `others`: another device made
+    the root or had a part in it, so an object that can be had nowhere now is left out. `there`: blocks that the provider served or
+    took a moment ago. Raises MissingError, with nothing pinned, when any other block is neither here nor there.
     """
     db = replica.db
     can = provider.capabilities

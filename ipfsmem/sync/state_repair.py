@@ -1,8 +1,8 @@
-"""Parts of the state that the disk damaged, brought back from what this device published or took over.
+"""Parts of the state that the disk damaged, brought back from what this device or another one published.
 
-The state is a tree whose parts name each other by hash (format section 6.1), so whoever has a part of it proves that by its
-bytes. Looked for are the very bytes that were stored here, then the same part in the root that this device knows as its
-newest, which may be another device's. What was written here since then is nowhere else.
+The state is a tree whose parts name each other by hash (format section 6.1), so the bytes of a part prove what they are. The very
+bytes that were stored here are asked for first, then the same part of the newest root that this device knows. What was written
+here since then is nowhere else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 async def repair_state(replica: Replica, providers: Sequence[Provider]) -> bool:
-    """Look for damaged parts of the state, where some process met one; whether all that is known of is there again."""
+    """Repair the damaged parts of the state, where a process met one; whether all known ones are repaired now."""
     if replica.db.get_meta(meta.DAMAGED_STATE) is None:
         return False
     fetcher = Fetcher(replica.db, providers)

@@ -25,9 +25,9 @@ class Found(msgspec.Struct, frozen=True):
     fresh: bool = False
     #: Every root that was opened, whatever came of it.
     opened: frozenset[CID] = frozenset()
-    #: Roots that cannot be opened, for parts of them are not there, and those of them that a name leads to: of these a
-    #: signature says that they are a head, wherever they were seen first.
+    #: Roots of which parts are missing, so that they cannot be opened.
     in_part: frozenset[CID] = frozenset()
+    #: Those of them that a name leads to: the name's signature says that they are heads.
     unread: frozenset[CID] = frozenset()
     #: Roots that a name or a list showed and that were not used, for what they are and not for an outage.
     refused: frozenset[CID] = frozenset()
@@ -35,8 +35,9 @@ class Found(msgspec.Struct, frozen=True):
     later: frozenset[CID] = frozenset()
     #: What stands somewhere and could not be read, for a provider was down.
     outages: UnreadRoots = msgspec.field(default_factory=UnreadRoots)
-    #: Whether the pin lists were read, and roots that only a list beside names showed.
+    #: Whether all pin lists were read.
     lists_read: bool = False
+    #: Roots that only a pin list beside names showed.
     listed: frozenset[CID] = frozenset()
     #: Roots with a ring alone that an anchor names, and those that no anchor has named (yet).
     ring_roots: frozenset[CID] = frozenset()
@@ -50,12 +51,12 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Admitted(msgspec.Struct, frozen=True):
-    """What was found, and what it says of copies of devices."""
+    """What was found, and which of its heads another copy of a device made."""
 
     found: Found
-    #: Verified heads of another copy of their device: its commits count back while its clock goes on.
+    #: Verified heads that another copy of their device made: their numbers go back while their clock goes on.
     copies: frozenset[CID] = frozenset()
-    #: The head of another copy of this device, when there is one.
+    #: A head that another copy of this device made, when there is one.
     stranger: Head | None = None
 
 
@@ -64,14 +65,13 @@ class Joined(msgspec.Struct, frozen=True):
 
     #: All that was found, older roots included.
     found: Found = Found()
-    #: The heads that hold nothing that is not here.
+    #: The heads of which all content is joined.
     heads: Mapping[CID, Head] = {}
     #: Verified heads of which a part cannot be read: never joined, and read on request only.
     damaged: Mapping[CID, Head] = {}
     #: Roots that were not used, for what they are and not for an outage.
     refused: frozenset[CID] = frozenset()
-    #: Roots that a name leads to, of which parts are not there, and that no earlier sync joined: whether they hold something
-    #: new, only they could say.
+    #: Roots that a name leads to, of which parts are missing, and that no earlier sync joined: they may hold something new.
     lost: frozenset[CID] = frozenset()
     #: What stands somewhere and could not be read, for a provider was down; and providers that did not say what they have.
     outages: UnreadRoots = msgspec.field(default_factory=UnreadRoots)
@@ -94,9 +94,9 @@ class Joined(msgspec.Struct, frozen=True):
 
     @property
     def unreadable(self) -> int:
-        """How many roots stand there that were refused or of which a part cannot be read, when no head could be joined whole;
-        else 0. What was refused may be a true head under a folder that somebody else made. Beside a version in which nothing
-        was ever written it is only somebody's who was revoked, but what cannot be read may be all that was written since."""
+        """When no head with any content could be joined whole: how many roots may hold what is missing, else 0. Those are the roots
+        that cannot be read; and where no head was joined at all also those that were refused, for one may be a true head under a
+        folder that somebody else made."""
         if any(head.commit.commit.ctx for head in self.heads.values()):
             return 0
         refused = () if self.heads else self.refused

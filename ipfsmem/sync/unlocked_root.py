@@ -49,8 +49,8 @@ def administer(run: Run, joined: Joined) -> Ring | None:
 
 
 def _enrol_itself(run: Run, root: RootKeys, ring: Ring) -> Ring:
-    """The ring with this device in it. Where there is no room it is the same ring: being able to read is enough, and a root
-    makes room by a revoke."""
+    """The ring with this device in it. Where there is no room the ring stays as it is, and that is said: the device can read all the
+    same, and a revoke makes room."""
     replica = run.replica
     device = replica.device
     public = operations.enrollee_of(device.signer, device.box_public, replica.config.label, ring.vault)

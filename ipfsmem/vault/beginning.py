@@ -1,5 +1,5 @@
-"""Beginning a memory: which choices fit together, a wallet made for it, whether the wallet's own one comes back or a new one
-is made, and what stands where a part of that failed.
+"""Beginning a memory: which choices fit together, a new wallet for it, whether the wallet's memory is brought back or a new one is
+made, and what is said when a part of that failed.
 
 Whoever calls this asks, shows and agrees, and passes in what came of that; here is only decided and raised. Nothing is
 made before what it needs is known to work.
@@ -125,8 +125,8 @@ def nothing_made() -> Iterator[None]:
 
 
 def not_made(error: NoVaultError) -> NoVaultError:
-    """What to raise where nothing of the wallet was found, and nobody said that a new one is to be made: a second memory
-    of one wallet is never made by mistake. `error.doubt` says why one may be there all the same."""
+    """The error where no memory of the wallet was found and nobody asked for a new one: a second memory of one wallet is never made
+    by mistake. `error.doubt` says why there may be one all the same."""
     error.hint = (
         "Nothing was made on this device. Check the wallet, the vault name and the provider, or ask one that holds it; "
         "to make a new memory all the same: --create (in Python: Memory.create)."

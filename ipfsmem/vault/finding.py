@@ -147,7 +147,7 @@ class _Search:
         )
 
     async def _follow(self) -> VaultConfig | None:
-        """By the record of the key's own anchor, as far as it is known, and those that it leads on to."""
+        """Find the vault by the record of the key's own anchor, and by the names that it leads on to."""
         name = self._last = self._anchor
         record = self._names.known(name)
         for _ in range(MAX_HOPS):
@@ -186,12 +186,12 @@ class _Search:
         return True
 
     async def _listed(self) -> VaultConfig | None:
-        """By pin lists, where no name is kept (Pinata, Filebase): by what is pinned under this key's own pin name.
+        """Find the vault by pin lists, where no names are kept (Pinata, Filebase): by what is pinned under this key's own pin name.
 
-        A root of the vault whose first root this key is, which says all: its tag is the hash of this key. For other keys
-        the records that they signed, which go to `names`; a ring that merely names this key says nothing, anybody can
-        make one. What is found is verified like any head when it is joined. Raises ProviderError when nothing was found
-        and a list could not be read.
+        A ring whose first root is this key settles it, for the vault's tag is the hash of that key. For other keys the records
+        that they signed count, which go to `names`; a ring that merely names this key proves nothing, for anybody can make one.
+        What is found is verified like any head when it is joined. Raises ProviderError when nothing was found and a list could not
+        be read.
         """
         failures: list[ProviderError] = []
         for provider in self._providers:
@@ -231,8 +231,8 @@ class _Search:
         return None
 
     async def _listed_behind(self) -> VaultConfig | None:
-        """By the pin lists of the vault whose anchor this key's own leads on to, where the ring at its end cannot be had: a ring that
-        has the word of this very key for that vault, and by which that anchor is the vault's."""
+        """Where the ring at the end of this key's anchor cannot be had: find the vault by the pin lists of the anchor to which this
+        key's own leads. It counts by a ring in which this very key signed that it belongs to the vault, and that has that anchor."""
         main = public_of_ipns_name(self._last)
         for provider in self._providers:
             if not provider.capabilities.list:
@@ -246,7 +246,7 @@ class _Search:
         return None
 
     def _agreed(self, keyring: Keyring) -> bool:
-        """Whether this key signed that it and its anchor belong to that vault."""
+        """Whether a statement of the ring says that this key and its anchor belong to the vault."""
         mine = (self._root.admin_public.hex(), self._root.head_public.hex())
         said = (st.body for st in keyring.open if isinstance(st.body, Member))
         return any((body.sign, body.anchor) == mine for body in said)
@@ -267,7 +267,7 @@ class _Search:
 
 
 def _cannot_tell(providers: Sequence[Provider]) -> list[str]:
-    """Why silence of these providers is no proof that nothing stands there."""
+    """Why it proves nothing that these providers show no memory."""
     telling = [p for p in providers if _tells(p)]
     said = [
         f"{provider.name} keeps what is published without telling what is there"

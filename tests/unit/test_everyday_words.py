@@ -22,7 +22,7 @@ from tests.support.hints import texts
 ROOT = Path(__file__).parents[2]
 #: Words of the format that everybody uses, in these senses too.
 COMMON = {"block", "node", "object", "value", "entry", "statements", "join", "enrol", "revoke"}
-#: Rooms whose texts speak of bytes of the format. What they raise reaches people as a reason in words (sync/explain.py),
+#: Rooms whose texts speak of bytes of the format. What they raise reaches people as a reason in words (sync/refusal_reasons.py),
 #: and as a notice's detail; `cid` and `inspect` are for whoever looks at those bytes.
 OF_THE_FORMAT = (
     "ipfsmem/bundle/", "ipfsmem/causal/", "ipfsmem/content/", "ipfsmem/http/", "ipfsmem/ring/", "ipfsmem/seal/", "ipfsmem/testing/", "ipfsmem/wallet/",
