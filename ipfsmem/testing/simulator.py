@@ -153,6 +153,17 @@ class SimProvider:
         """Let the `number`-th call from now do its work and then fail, as when the answer gets lost."""
         self._unanswered[len(self.calls) + number] = error or _lost("connection reset")
 
+    def stop_failing(self) -> bool:
+        """Let no later call fail or lose its answer; whether one was still to."""
+        waiting = any(number > len(self.calls) for number in (*self._failing, *self._unanswered))
+        self._failing.clear()
+        self._unanswered.clear()
+        return waiting
+
+    def change(self, **abilities: bool) -> None:
+        """Gain or lose abilities, by their names in `Capabilities`, as when an account changes its plan."""
+        self._capabilities = msgspec.structs.replace(self._capabilities, **abilities)
+
     def freeze_pins(self) -> None:
         """Serve the pin list as it is now until `faults.pins` is None again."""
         self.faults.pins = list(self.cloud.pins)

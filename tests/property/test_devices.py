@@ -429,8 +429,7 @@ class Devices:
         except ProviderError:
             pass
         finally:
-            provider._failing.clear()
-            provider._unanswered.clear()
+            provider.stop_failing()
 
     def sync_failing(self, random: Random) -> None:
         """A sync in which calls fail."""

@@ -587,8 +587,7 @@ class People:
             self.lab.sync(memory)
 
         self.run(random, who, work)
-        provider._failing.clear()
-        provider._unanswered.clear()
+        provider.stop_failing()
         return None
 
     def at_once(self, random: Random) -> None:

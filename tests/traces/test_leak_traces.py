@@ -122,10 +122,10 @@ def test_trace_37_every_commit_of_a_revoked_member_is_refused(lab: Lab) -> None:
     # Its name is not even followed any more; where a pin list shows the root, its commit is refused.
     for memory in (a, b):
         provider = lab.providers["a" if memory is a else "b"]
-        provider._capabilities = msgspec.structs.replace(provider.capabilities, names=False)
+        provider.change(names=False)
         report = lab.sync(memory)
         assert "which was revoked" in says(report, "head-refused")
-        provider._capabilities = msgspec.structs.replace(provider.capabilities, names=True)
+        provider.change(names=True)
         assert body(memory, "mine") == "by M"  # what was joined stays
     assert body(lab.restore("d"), "mine") == "by M"
 
@@ -146,7 +146,7 @@ def test_trace_38_a_ring_counts_only_where_it_is_named(lab: Lab) -> None:
     asyncio.run(lab.provider("a").pin(root, pin_name(ROOT.head_public)))
     known = b.replica.ring
     provider = lab.provider("b")
-    provider._capabilities = msgspec.structs.replace(provider.capabilities, names=False)
+    provider.change(names=False)
     provider.freeze_pins()
     assert provider.faults.pins is not None
     provider.faults.pins = [pin for pin in provider.faults.pins if pin.cid == root]
@@ -190,10 +190,10 @@ def test_trace_38_parts_of_two_rings_that_open(lab: Lab) -> None:
     mixed = encode({**json.loads(after.serialise()), "body": json.loads(before.serialise())["body"]})
     provider = lab.provider("b")
     provider.faults.pins = [Pin(_ring_root(lab, a, mixed), pin_name(ROOT.head_public), "1", 0)]
-    provider._capabilities = msgspec.structs.replace(provider.capabilities, names=False)
+    provider.change(names=False)
     lab.sync(b)
     assert b.replica.ring == before
-    provider._capabilities = msgspec.structs.replace(provider.capabilities, names=True)
+    provider.change(names=True)
     provider.faults.pins = None
     lab.settle(b, a)
     assert b.replica.ring == a.replica.ring == after
@@ -215,7 +215,7 @@ def test_trace_39_the_words_alone_find_the_vault_and_may_sign(lab: Lab, names: b
     at a service keeps a pin list and nothing else."""
     for name in "abc":
         provider = lab.provider(name)
-        provider._capabilities = msgspec.structs.replace(provider.capabilities, names=names)
+        provider.change(names=names)
     a = lab.create("a", recovery=True)
     assert a.recovery_words is not None
     words = RootKeys.from_recovery(from_words(" ".join(a.recovery_words)))
@@ -283,9 +283,9 @@ def test_trace_42_two_unlocks_at_once_move_the_anchor_with_one_sequence(lab: Lab
         lab.provider("c").faults.old_record.setdefault(name, -1)
     # Nor does it see the list of roots: that would show B's ring, and nobody would lose.
     provider = lab.provider("c")
-    provider._capabilities = msgspec.structs.replace(provider.capabilities, list=False)
+    provider.change(list=False)
     c = lab.restore("c")
-    provider._capabilities = msgspec.structs.replace(provider.capabilities, list=True)
+    provider.change(list=True)
     provider.faults.old_record = {}
     sequences = [parse_record(record).sequence for record in lab.cloud.names[anchor]]
     assert sequences[-1] == sequences[-2] or len(sequences) == before[anchor] + 1

@@ -174,7 +174,7 @@ def test_a_call_that_fails_anywhere_is_made_up_for(tmp_path: Path, call: int) ->
     with contextlib.suppress(ProviderError):
         asyncio.run(a.members.rotate())
     assert under(cloud, words)
-    provider._failing.clear()
+    provider.stop_failing()
     asyncio.run(a.sync())
     asyncio.run(a.sync())
     b = restore(tmp_path, "b", pins_only(cloud), words)

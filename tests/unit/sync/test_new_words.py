@@ -230,8 +230,7 @@ def test_a_call_that_fails_is_a_problem_and_made_up_for(tmp_path: Path, channels
             said.add("error")
             continue
         finally:
-            left = bool(providers[-1]._failing)
-            providers[-1]._failing.clear()
+            left = providers[-1].stop_failing()
         if made.problem:
             said.add("problem")
             asyncio.run(a.sync())

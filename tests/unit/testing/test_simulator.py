@@ -262,3 +262,24 @@ def test_random_is_the_same_everywhere() -> None:
     assert SeededRandom(2)(8) != SeededRandom(1)(8)
     assert {SeededRandom(seed).below(3) for seed in range(40)} == {0, 1, 2}
     assert sorted(SeededRandom(0).shuffled(range(50))) == list(range(50))
+
+
+def test_what_was_to_fail_later_fails_no_more() -> None:
+    provider = SimProvider()
+    provider.fail_call(1)
+    provider.lose_answer(3)
+    with pytest.raises(ProviderUnavailable):
+        run(provider.has([]))
+    assert provider.stop_failing() and not provider.stop_failing()
+    for _ in range(3):
+        run(provider.has([]))
+
+
+def test_an_account_changes_its_plan() -> None:
+    provider = SimProvider()
+    provider.change(has=False)
+    assert not provider.capabilities.has and provider.capabilities.blocks
+    with pytest.raises(ProviderRefused):
+        run(provider.has([]))
+    provider.change(has=True)
+    assert run(provider.has([])) == set()
