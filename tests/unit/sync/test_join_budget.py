@@ -12,7 +12,7 @@ import pytest
 from ipfsmem.causal.value import Loc, dot
 from ipfsmem.content.limits import OWN_LIMITS, Limits
 from ipfsmem.content.reader import Reader
-from ipfsmem.published import reader
+from ipfsmem.published import root_reader
 from ipfsmem.seal.objects import MAX_OBJECT
 from ipfsmem.sync import fetch, join_head
 from tests.support.device_lab import Forger, Lab, all_texts, body, kinds
@@ -58,8 +58,8 @@ def test_a_memory_that_outgrew_every_number_is_restored(lab: Lab, monkeypatch: p
     lab.sync(a)
     monkeypatch.setattr(fetch, "WHOLE_MAX", 20_000)
     monkeypatch.setattr(join_head, "_PORTION", 7)
-    monkeypatch.setattr(reader, "AT_ONCE", 4)
-    monkeypatch.setattr(reader, "Reader", lambda: Reader(Limits(blocks=12, total_bytes=60_000)))
+    monkeypatch.setattr(root_reader, "AT_ONCE", 4)
+    monkeypatch.setattr(root_reader, "Reader", lambda: Reader(Limits(blocks=12, total_bytes=60_000)))
     assert all_texts(lab.restore("b")) == {f"text {n}" for n in range(90)}
 
 
