@@ -85,7 +85,7 @@ def again(s3: SeaweedFS, at: Bucket) -> None:
     for key in [f"{kind}/{name}" for kind in ("packs", "names") for name in objects.list(kind)]:
         for attempt in itertools.count():
             try:
-                objects.start(key, 1)
+                objects.head(key, 1)
                 break
             except ProviderUnavailable:
                 if attempt == 100:
