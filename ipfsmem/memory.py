@@ -58,6 +58,7 @@ from ipfsmem.vault.opening import (
     begin_replica,
     check_protection,
     create_replica,
+    open_damaged,
     open_replica,
     owner_key,
     scratch_replica,
@@ -658,6 +659,20 @@ class Memory:
         memory._origin.opened = Opened(source=foreign.source, root=foreign.root, problems=problems)
         memory.replica.read_only = foreign.source
         return memory
+
+    @classmethod
+    def load_damaged(
+        cls, namespace: str | None = None, *, passphrase: str | None = None, home: HomeChoice = None
+    ) -> Memory:
+        """What can still be read of the memory of `namespace` when its database is damaged, to be read and exported only.
+
+        Nothing is written to the disk. `replica.lost` names what cannot be read, and each export names it as left out. Raises
+        NotFoundError, PassphraseError, StorageError when nothing can be read.
+        """
+        known, place = configuration.settings(), Home.of(home)
+        name = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
+        folder = configuration.namespace_folder(place.path(known), name)
+        return cls(OpenMemory(name, open_damaged(folder, passphrase, place.world)))
 
     def fork(
         self,

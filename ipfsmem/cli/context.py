@@ -122,6 +122,17 @@ class CommandContext:
             self.note_left_out(memory)
             memory.close()
 
+    @contextlib.contextmanager
+    def damaged_memory(self) -> Iterator[Memory]:
+        """What can still be read of the memory when its database is damaged. Raises StorageError when nothing can be read."""
+        from ipfsmem.memory import Memory
+
+        memory = Memory.load_damaged(self.namespace, home=self.home, passphrase=self.passphrase())
+        try:
+            yield memory.scope(self.scope) if self.scope is not None else memory
+        finally:
+            memory.close()
+
     def note_left_out(self, memory: Memory) -> None:
         """Note what this call's syncs of a memory left out: whatever else it did, it ends with that."""
         self.left_out += memory.replica.left_out

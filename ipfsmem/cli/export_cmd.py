@@ -11,6 +11,7 @@ from ipfsmem.cli.app import output_closed_error, output_is_closed
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, is_terminal, size, write_bytes
+from ipfsmem.device.connection import DatabaseDamagedError
 from ipfsmem.errors import IncompleteError, UsageError
 from ipfsmem.wording import count
 
@@ -59,10 +60,9 @@ def command(
     holds no conflict copies and no second scope. All these are plain text, also of an encrypted memory. --car writes a
     published version as any IPFS program reads it.
 
-    What is left out is named, and the exit code is 7 unless --partial is given.
+    What is left out is named, and the exit code is 7 unless --partial is given. Of a damaged database all that can still be
+    read is written, but for --car.
     """
-    from ipfsmem.cli.cid_cmd import new_car
-
     if sum(way is not None for way in (out, folder, zipped, plain_car, car)) > 1:
         raise UsageError("one of --out, --dir, --zip, --plain-car and --car")
     if folder == "-":
@@ -87,39 +87,49 @@ def command(
         )
     if out is None and tree is None and output_is_closed():
         raise output_closed_error("ipfsmem export")
+    form = "folder" if folder else "zip" if zipped else "car" if plain_car else "blob"
+    _outside(context, tree or out)
+    try:
+        with context.memory() as memory:
+            left = _export(context, memory, tree or out, form)
+    except DatabaseDamagedError as error:
+        click.echo(f"{clean(str(error))}: what can still be read goes out", err=True)
+        with context.damaged_memory() as memory:
+            left = _export(context, memory, tree or out, form)
+    report_left_out(left, partial)
+
+
+def _export(context: CommandContext, memory: Memory, to: str | None, form: str) -> LeftOut:
+    """Write a memory, or the scope that was chosen, and say so; what was left out."""
     from msgspec import UNSET
 
+    from ipfsmem.cli.cid_cmd import new_car
     from ipfsmem.results import FileWritten
 
-    with context.memory() as memory:
-        _outside(memory, tree or out)
-        if tree is not None:
-            where = Path(tree).expanduser()
-            made = _write_tree(memory, where, "folder" if folder else "zip" if zipped else "car")
-            done = FileWritten(path=str(where), files=made.files, root=made.root or UNSET)
-            _said(context, done, f"{count(made.files, 'file')}")
-            report_left_out(made.left_out, partial)
-            return
-        left = memory.bundles.left_out()
-        blob = memory.bundles.export(partial=True)
-    if out is not None:
-        where = Path(out).expanduser()
+    if form != "blob" and to is not None:
+        where = Path(to).expanduser()
+        made = _write_tree(memory, where, form)
+        done = FileWritten(path=str(where), files=made.files, root=made.root or UNSET)
+        _said(context, done, f"{count(made.files, 'file')}")
+        return made.left_out
+    left = memory.bundles.left_out()
+    blob = memory.bundles.export(partial=True)
+    if to is not None:
+        where = Path(to).expanduser()
         with new_car(str(where), mode=0o600) as file:
             file.write(blob)
         _said(context, FileWritten(path=str(where), bytes=len(blob)), size(len(blob)))
     else:
         write_bytes(blob)
-    report_left_out(left, partial)
+    return left
 
 
-def _outside(memory: Memory, where: str | None) -> None:
+def _outside(context: CommandContext, where: str | None) -> None:
     """Raises UsageError for a place in the folder of a memory itself: its files are not to be replaced, and who moves a
     damaged memory away would take its export along."""
-    own = memory.replica.folder
-    if where is None or where == "-" or own is None:
+    if where is None or where == "-":
         return
-    place = Path(where).expanduser().resolve()
-    if place.is_relative_to(own.resolve()):
+    if Path(where).expanduser().resolve().is_relative_to(context.folder.resolve()):
         raise UsageError(f"{where} is in the folder of the memory itself", hint="Name a place outside of it.")
 
 
@@ -155,10 +165,9 @@ def _said(context: CommandContext, done: FileWritten, what: str) -> None:
 def _export_car(context: CommandContext, where: Path, root: str | None) -> None:
     from ipfsmem.cli.cid_cmd import is_stdout, new_car
 
-    with context.memory() as memory:
-        _outside(memory, str(where))
-        with new_car(str(where), mode=0o600) as out:
-            cid = memory.bundles.export_published(out, root)
+    _outside(context, str(where))
+    with context.memory() as memory, new_car(str(where), mode=0o600) as out:
+        cid = memory.bundles.export_published(out, root)
     written = 0 if is_stdout(str(where)) else where.stat().st_size
     if context.json:
         from ipfsmem.results import FileWritten

@@ -5,13 +5,16 @@ Transactions are in `device.database`, statements in `device.tables`.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
+from ipfsmem.device.atomic_files import open_regular, storage_errors
 from ipfsmem.errors import IpfsmemError, LockedError, StorageError
 
 T = TypeVar("T")
@@ -31,6 +34,8 @@ def explained(path: Path, error: Exception) -> IpfsmemError:
         return StorageError(f"cannot use {path}: {_WORDS.get(text, text)}")
     if isinstance(error, sqlite3.ProgrammingError):
         return StorageError(f"cannot use {path}: {text}")
+    if text == "file is not a database":
+        return unusable(f"{path} is damaged: {text}")  # nothing can be read from it
     return damaged(path, "SQLite gives no reason" if isinstance(error, UnicodeError) else text)
 
 
@@ -108,15 +113,43 @@ class Connection(sqlite3.Connection):
             raise explained(self.path, error) from None
 
 
+def open_to_be_read(path: Path) -> Connection:
+    """Open a file of which no byte may change. A text in it that is none reads as another one. Raises StorageError."""
+    with storage_errors(path, "read"):
+        os.close(open_regular(path, os.O_RDONLY))
+        log = path.with_name(path.name + "-wal")
+        # With a log SQLite has to look into it; without one nobody has the file open, and nothing is made beside it.
+        quiet = "" if log.exists() and log.stat().st_size else "&immutable=1"
+    where = f"file:{quote(str(path))}?mode=ro{quiet}"
+    try:
+        db = sqlite3.connect(where, uri=True, isolation_level=None, factory=Connection)
+    except sqlite3.Error as error:
+        raise explained(path, error) from None
+    db.path = path
+    db.text_factory = lambda text: text.decode("utf-8", "replace")
+    db.execute("PRAGMA cell_size_check=ON")
+    return db
+
+
 DAMAGED_HINT = (
     "Move the folder away. A memory that is published comes back with: ipfsmem init --wallet FILE, or ipfsmem recover. "
     "One in mode local has its texts in the folder memory/ there: ipfsmem init --mode local, then ipfsmem import FOLDER"
 )
 
 
-def damaged(path: Path, what: str) -> StorageError:
+class DatabaseDamagedError(StorageError):
+    """A database does not contain what was written to it; `device.rescue` reads what can still be read."""
+
+    hint = (
+        "What can still be read comes out with: ipfsmem export --dir DIR. Then move the folder away, and begin anew. "
+        "A memory that is published comes back with: ipfsmem recover. Any other is made anew: ipfsmem init. "
+        "What came out goes in with: ipfsmem import DIR --from-backup"
+    )
+
+
+def damaged(path: Path, what: str) -> DatabaseDamagedError:
     """The error for a database that does not contain what was written to it."""
-    return unusable(f"{path} is damaged: {what}")
+    return DatabaseDamagedError(f"{path} is damaged: {what}")
 
 
 def unusable(what: str) -> StorageError:
@@ -124,7 +157,7 @@ def unusable(what: str) -> StorageError:
     return StorageError(what, hint=DAMAGED_HINT)
 
 
-def not_found_again(path: Path, what: str) -> StorageError:
+def not_found_again(path: Path, what: str) -> DatabaseDamagedError:
     """The error for something that was just written and cannot be read back; its transaction must fail."""
     return damaged(path, f"{what} cannot be read back after it was written")
 

@@ -78,7 +78,9 @@ class Database:
         version = schema.check(self.connection)
         if version == 0 and not self._make:
             raise damaged(self.path, "it is empty")
-        run("PRAGMA auto_vacuum=INCREMENTAL")  # counts while there is no table yet; see shrink
+        if version == 0:
+            # Counts while there is no table yet (see shrink); repeated, it would write to the file each time.
+            run("PRAGMA auto_vacuum=INCREMENTAL")
         run("PRAGMA journal_mode=WAL")
         run("PRAGMA synchronous=FULL")
         # On macOS only this reaches the disk itself; elsewhere it says nothing.

@@ -52,14 +52,15 @@ class Replica:
         world: World,
         *,
         make: bool = True,
+        db: Database | None = None,
     ) -> None:
-        """`make` as for `Database`."""
+        """`make` as for `Database`; `db`: one that is open, which this one closes."""
         self.folder = folder
         self.config = config
         self.device = self._first_device = device
         self.codec = codec
         self.world = world
-        self.db = Database(folder, make=make)
+        self.db = db or Database(folder, make=make)
         self.ring: Ring | None = None
         self._ring_dump = b""
         #: Id of the root or admin key that is unlocked, otherwise "". Before this device is enrolled, it tells whose device it will be.
@@ -67,6 +68,8 @@ class Replica:
         self._mine: tuple[Ring, str, frozenset[str]] | None = None
         #: Messages to the user about values that joins left out because a limit was reached, since this memory was opened.
         self.left_out: list[str] = []
+        #: Messages about what could not be read of the damaged database that this is a copy of.
+        self.lost: tuple[str, ...] = ()
         #: Why this memory may only be read, in words; "" when it may be written.
         self.read_only = ""
         try:

@@ -18,13 +18,13 @@ from ipfsmem.causal.entries import SegmentName, memory_name, segment_name
 from ipfsmem.causal.tree import Node, StateTree, empty_tree, open_tree
 from ipfsmem.causal.value import Entry, Loc, Seen, Value, decode_entry, encode_entry
 from ipfsmem.device.codec import Codec
-from ipfsmem.device.connection import DAMAGED_HINT, blob, damaged, not_found_again
+from ipfsmem.device.connection import DAMAGED_HINT, DatabaseDamagedError, blob, damaged, not_found_again
 from ipfsmem.device.database import Database
 from ipfsmem.device.root_folders import change_objects, recount_objects, state_folder
 from ipfsmem.device.tables import folders as folder_rows
 from ipfsmem.device.tables import journal, meta, nodes
 from ipfsmem.device.tables.nodes import NodeRow
-from ipfsmem.errors import FormatError, IpfsmemError, OpenError, StorageError
+from ipfsmem.errors import FormatError, IpfsmemError, OpenError
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -61,12 +61,12 @@ class _State(msgspec.Struct):
     cards: list[str]
 
 
-class DamagedStateError(StorageError):
+class DamagedStateError(DatabaseDamagedError):
     """A part of the state on this device is not what was written; a sync restores it from a provider that has it."""
 
     hint = (
-        "Run: ipfsmem sync, which restores it from a provider that has it. If that does not help: "
-        + DAMAGED_HINT
+        "Run: ipfsmem sync, which restores it from a provider that has it. If that does not help: what can still be read "
+        "comes out with: ipfsmem export --dir DIR. Then: " + DAMAGED_HINT
     )
 
 
@@ -141,10 +141,10 @@ class Store:
         self._card_changes.clear()
         self._cards_version += 1
         self._journal = self._rows = self._bytes = 0
-        self._chain = b"" if state is None else _link(b"", state)
+        self._chain = b"" if state is None else link(b"", state)
         rows: list[tuple[int, bytes]] = []
         for seq, row in journal.rows(self.db.connection):
-            self._chain = _link(self._chain, row)
+            self._chain = link(self._chain, row)
             rows.append((seq, row))
             self._rows += 1
             self._bytes += len(row)
@@ -152,12 +152,11 @@ class Store:
             raise damaged(self.db.path, "the journal is not as it was written")
         for seq, row in rows:
             try:
-                entry = _row_decoder.decode(self.codec.open_row(row))
+                changes, self.frame = read_row(self.codec, row)
             except (ValueError, FormatError, OpenError) as error:
                 raise damaged(self.db.path, f"journal row {seq} cannot be read: {error}") from None
-            self._overlay.update({n: None if t == _GONE else bytes(t) for n, t in entry.e.items()})
-            self._card_changes.update(name for name in entry.e if name.startswith(_CARD))
-            self.frame = entry.f
+            self._overlay.update(changes)
+            self._card_changes.update(name for name in changes if name.startswith(_CARD))
             self._journal = seq
 
     def _open(self, row: bytes, what: str) -> _State:
@@ -358,7 +357,7 @@ class Store:
         self._journal = journal.append(self.db.connection, stored, self._journal)
         self._rows += 1
         self._bytes += len(stored)
-        self._link_journal(_link(self._chain, stored))
+        self._link_journal(link(self._chain, stored))
         self._overlay.update(texts)
         if cards := {name for name in texts if name.startswith(_CARD)}:
             self._card_changes |= cards
@@ -410,7 +409,7 @@ class Store:
         stored = self.codec.seal_row(_encode(state))
         self.db.set_meta(meta.STATE, stored)
         journal.clear(self.db.connection)
-        self._link_journal(_link(b"", stored))
+        self._link_journal(link(b"", stored))
         self._journal = self._rows = self._bytes = 0
         return self._tree
 
@@ -472,6 +471,13 @@ class Store:
         return self._rows > _LONG_ROWS or self._bytes > _LONG_BYTES
 
 
+def read_row(codec: Codec, row: bytes) -> tuple[dict[str, bytes | None], Frame]:
+    """The entries that a row of the journal changes, as canonical JSON (None: it went), and the frame. Raises ValueError,
+    FormatError, OpenError."""
+    read = _row_decoder.decode(codec.open_row(row))
+    return {name: None if text == _GONE else bytes(text) for name, text in read.e.items()}, read.f
+
+
 def _holds_many(text: bytes) -> bool:
     """Whether canonical JSON of an entry holds more than one value."""
     return text.count(_KIND) > 1
@@ -486,7 +492,8 @@ def _locations_in(text: bytes) -> Iterator[Loc]:
             yield place.base
 
 
-def _link(chain: bytes, row: bytes) -> bytes:
+def link(chain: bytes, row: bytes) -> bytes:
+    """The hash over the state and the rows of the journal up to this one; it begins with `link(b"", state)`."""
     return sha256(chain + row).digest()[:16]
 
 

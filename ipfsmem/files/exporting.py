@@ -38,6 +38,13 @@ from ipfsmem.memories.rendered import Looked
 _NAMED = 10
 
 
+#: What to do when all that can be read of a damaged database is out.
+AFTER_RESCUE = (
+    "All that can be read is out. Move the folder of the memory away. One that is published comes back with: ipfsmem recover. "
+    "Any other is made anew: ipfsmem init. What is out goes in with: ipfsmem import DIR --from-backup"
+)
+
+
 class LeftOut(msgspec.Struct, frozen=True):
     """What does not go along, by name."""
 
@@ -49,9 +56,11 @@ class LeftOut(msgspec.Struct, frozen=True):
     segments: int = 0
     #: Scopes for which there is no place: a blob holds one.
     scopes: tuple[str, ...] = ()
+    #: What could not be read of a damaged database, in words.
+    lost: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.copies or self.not_fetched or self.segments or self.scopes)
+        return bool(self.copies or self.not_fetched or self.segments or self.scopes or self.lost)
 
     def __str__(self) -> str:
         parts = [
@@ -59,12 +68,15 @@ class LeftOut(msgspec.Struct, frozen=True):
             _counted(self.not_fetched, "memory that is not fetched", "memories that are not fetched"),
             f"{self.segments} pieces of the timeline that are not fetched" if self.segments else "",
             _counted(self.scopes, "scope", "scopes"),
+            *self.lost,
         ]
         return ", ".join(filter(None, parts))
 
     @property
     def hint(self) -> str | None:
         """What helps, where that is not what helps usually."""
+        if self.lost:
+            return AFTER_RESCUE
         if not self.scopes:
             return None
         return (

@@ -51,10 +51,12 @@ class MemoryBundles(MemoryPart):
         """All that goes along in a tree: every scope, or the one that was chosen; and what does not."""
         if self._chosen is None:
             self._open.look()
-            return whole(self._memories)
-        self._check_scope()
-        found = self._everything()
-        return [found], found.without_missing()
+            parts, left = whole(self._memories)
+        else:
+            self._check_scope()
+            found = self._everything()
+            parts, left = [found], found.without_missing()
+        return parts, msgspec.structs.replace(left, lost=self._replica.lost)
 
     def _check_scope(self) -> None:
         """Raises NotFoundError when there is nothing of the chosen scope."""
@@ -76,7 +78,7 @@ class MemoryBundles(MemoryPart):
         return self._left_out_of(self._everything())
 
     def _left_out_of(self, found: Everything) -> LeftOut:
-        left = found.without_copies()
+        left = msgspec.structs.replace(found.without_copies(), lost=self._replica.lost)
         if self._chosen is not None:
             return left
         with self._replica.reading():

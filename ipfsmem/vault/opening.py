@@ -24,6 +24,7 @@ from ipfsmem.device.creation import (
 from ipfsmem.device.identity import Device, load_device, new_device, open_row, save_device, seal_row
 from ipfsmem.device.namespaces import FIRST
 from ipfsmem.device.replica import Replica, World, read_config
+from ipfsmem.device.rescue import rescue
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import ConfigError, NotFoundError, UsageError
 from ipfsmem.mode import Mode
@@ -148,6 +149,23 @@ def open_replica(folder: Path, passphrase: str | None, world: World) -> Replica:
     except BaseException:
         replica.close()
         raise
+    return replica
+
+
+def open_damaged(folder: Path, passphrase: str | None, world: World) -> Replica:
+    """What can still be read of a memory whose database is damaged, in this process only; `lost` names the rest.
+
+    Nothing is written to the disk. Raises NotFoundError, PassphraseError, StorageError when nothing can be read.
+    """
+    config = read_config(folder)
+    if config is None:
+        raise NotFoundError(f"there is no memory in {folder}")
+    device = load_device(folder, passphrase)
+    codec = codec_for(config, device, world)
+    found = rescue(folder, device, codec, sealed=config.mode.sealed)
+    replica = Replica(None, config, device, codec, world, db=found.db)
+    replica.lost = found.lost
+    replica.read_only = f"what can be read of {folder}"
     return replica
 
 

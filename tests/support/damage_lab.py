@@ -1,7 +1,9 @@
-"""Damage to what a device published: one byte of a state node, in the folder that keeps it. Nothing here is a test."""
+"""Damage: one byte of what a device published, in the folder that keeps it, or of its own database. Nothing here is a test."""
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 
 from ipfsmem.content.cid import CID, parse_cid
@@ -59,3 +61,22 @@ def damage_root(device: Cli, stick: Path) -> None:
         stored = memory.replica.db.block(parse_cid(root).digest) if root is not None else None
     assert stored is not None
     damage(stick, stored)
+
+
+def flip(home: Path, query: str, *values: object, at: float = 0.5) -> None:
+    """One bit of a stored value is another one. `query` ends with the table and row, for instance "row FROM journal WHERE seq=?";
+    `at`: where in the value, 0 to 1."""
+    column, _, where = query.partition(" FROM ")
+    table, _, condition = where.partition(" WHERE ")
+    with contextlib.closing(sqlite3.connect(home / "state.db")) as db, db:
+        (stored,) = db.execute(f"SELECT {query}", values).fetchone()
+        data = bytearray(stored)
+        data[int(at * (len(data) - 1))] ^= 4
+        db.execute(f"UPDATE {table} SET {column}=? WHERE {condition}", (bytes(data), *values))
+
+
+def flip_value(home: Path, name: str, *, at: float = 0.5) -> None:
+    """One bit of a value of `meta` is another one, wherever it stands."""
+    for place in (name, f"copy of {name}"):
+        with contextlib.suppress(TypeError):  # most stand there once
+            flip(home, "value FROM meta WHERE name=?", place, at=at)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from ipfsmem.device.tables import meta
 from tests.support.cli_lab import KEY, OTHER_KEY, Cli, Result, pipe
 
 #: 24 words that are valid and belong to no memory.
@@ -167,6 +168,14 @@ def unfetched(place: Place) -> None:
 def lost_text(place: Place) -> None:
     unfetched(place)
     lose_packs(place)
+
+
+def changed_state(place: Place) -> None:
+    """The disk changed what nothing can be read without, and its second copy."""
+    from tests.support.damage_lab import flip_value
+
+    for name in (meta.STATE, meta.JOURNAL_CHAIN):
+        flip_value(place.cli.home / "default", name)
 
 
 def damaged_head(place: Place) -> None:
@@ -345,7 +354,8 @@ ROWS: tuple[Row, ...] = (
     Row("sync", "no provider is chosen", 3, "sync", "sealed", ("providers remove STICK",), lambda p: p.patch.delenv("IPFSMEM_PROVIDER")),
     Row("export", "written", 0, "export --out BASE/out.json", before=HAS),
     Row("export", "written, and what is named was left out", 7, "export --out BASE/out.json", "sealed", prepare=clash),
-    Row("export", "the place cannot be written, or is not empty", 30, "export --dir PLAIN", before=HAS),
+    Row("export", "the database is damaged: what can be read of it is written, and the rest is named", 7, "export --out BASE/o.json", before=HAS, prepare=changed_state),
+    Row("export", "the place cannot be written or is not empty, or nothing can be read of a damaged database", 30, "export --dir PLAIN", before=HAS),
     Row("export", "written, and other scopes were left out of a blob", 7, "export --out BASE/out.json", before=("write tone --body x --scope work",)),
     Row("export", "there is no such root", 4, "export --car BASE/o.car --root bafynothing", before=HAS),
     Row("import", "taken in", 0, "import BASE/note.md"),

@@ -5,7 +5,7 @@ Rows are found by keyed hashes (`device.texts_of_others`), so the disk alone rev
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ipfsmem.device.connection import Connection
 
@@ -18,6 +18,11 @@ def note_others(db: Connection, rows: Iterable[tuple[bytes, str]]) -> None:
 def forget_others(db: Connection) -> None:
     """Forget all of them (inside a transaction)."""
     db.execute("DELETE FROM others")
+
+
+def others(db: Connection) -> Iterator[tuple[bytes, str]]:
+    """All texts of others: mark of the text's hash, whose it is."""
+    yield from db.execute("SELECT mark, of FROM others")
 
 
 def whose(db: Connection, mark: bytes) -> str | None:
@@ -45,6 +50,11 @@ def kept(db: Connection, mark: bytes) -> bytes | None:
 def all_kept(db: Connection) -> list[bytes]:
     """All kept texts, sealed."""
     return [bytes(row) for (row,) in db.execute("SELECT row FROM kept")]
+
+
+def kept_rows(db: Connection) -> Iterator[tuple[bytes, bytes]]:
+    """The mark of the memory's name and the sealed text of all of them."""
+    yield from db.execute("SELECT mark, row FROM kept")
 
 
 def any_kept(db: Connection) -> bool:

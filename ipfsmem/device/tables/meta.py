@@ -1,7 +1,8 @@
 """The table `meta`: single values by name. This module lists every name, with the meaning of its value.
 
-Each value has a checksum that covers its name, so a flipped bit is noticed. Values described as *sealed* are under the
-device's own key in a sealed memory; the others reveal nothing that must not be read without a key.
+Each value has a checksum that covers its name, so a flipped bit is noticed. The two without which nothing else can be read are
+stored twice, and the copy is read when the first is damaged. Values described as *sealed* are under the device's own key in a
+sealed memory; the others reveal nothing that must not be read without a key.
 """
 
 from __future__ import annotations
@@ -114,15 +115,22 @@ GUARD_PINS: Final = "guard pins"
 COLLECTED: Final = "collected"
 
 
+#: Values that are stored twice.
+_TWICE: Final = (STATE, RING)
+#: Begins the name of the copy.
+_COPY: Final = "copy of "
+
+
 def get(db: Connection, name: str) -> bytes | None:
-    """One value, None without one. StorageError when it does not have its checksum."""
-    row = db.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
-    if row is None:
-        return None
-    value = _checked(name, row[0])
-    if value is None:
-        raise damaged(db.path, f"the value {name!r} does not have its checksum")
-    return value
+    """One value, None without one. DatabaseDamagedError when neither it nor its copy has its checksum."""
+    for place in _places(name):
+        row = db.execute("SELECT value FROM meta WHERE name=?", (place,)).fetchone()
+        if row is None and place == name:
+            return None
+        value = _checked(place, row[0]) if row is not None else None
+        if value is not None:
+            return value
+    raise damaged(db.path, f"the value {name!r} does not have its checksum")
 
 
 def has(db: sqlite3.Connection, name: str) -> bool:
@@ -137,10 +145,13 @@ def is_changed(db: Connection, name: str) -> bool:
 
 
 def put(db: Connection, name: str, value: bytes) -> None:
-    """Set one value (inside a transaction). StorageError when it cannot be read back."""
-    db.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?,?)", (name, _check(name, value) + value))
-    if get(db, name) != value:
-        raise not_found_again(db.path, f"the value {name!r}")
+    """Set one value (inside a transaction). DatabaseDamagedError when it cannot be read back."""
+    for place in _places(name):
+        stored = _check(place, value) + value
+        db.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?,?)", (place, stored))
+        found = db.execute("SELECT value FROM meta WHERE name=?", (place,)).fetchone()
+        if found is None or found[0] != stored:
+            raise not_found_again(db.path, f"the value {place!r}")
 
 
 def names(db: Connection, prefix: str) -> list[str]:
@@ -158,6 +169,18 @@ def sound(db: Connection, prefix: str) -> Iterator[tuple[str, bytes]]:
             yield name, value
 
 
+def everything(db: Connection) -> Iterator[tuple[str, bytes | None]]:
+    """Name and value of all; None for a value that is damaged, its copy too."""
+    copies: dict[str, bytes] = {}
+    # In this order a copy comes before what it copies.
+    for name, stored in db.execute("SELECT name, value FROM meta ORDER BY name"):
+        value = _checked(str(name), stored)
+        if not str(name).startswith(_COPY):
+            yield str(name), copies.get(str(name)) if value is None else value
+        elif value is not None:
+            copies[str(name).removeprefix(_COPY)] = value
+
+
 def forget(db: Connection, names: Iterable[str]) -> None:
     """Delete values (inside a transaction)."""
     db.executemany("DELETE FROM meta WHERE name=?", [(name,) for name in names])
@@ -166,6 +189,10 @@ def forget(db: Connection, names: Iterable[str]) -> None:
 def forget_all(db: Connection, prefix: str) -> None:
     """Delete all values whose name begins with `prefix` (inside a transaction)."""
     db.execute("DELETE FROM meta WHERE name >= ? AND name < ?", _range(prefix))
+
+
+def _places(name: str) -> tuple[str, ...]:
+    return (name, _COPY + name) if name in _TWICE else (name,)
 
 
 def _range(prefix: str) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -25,6 +25,12 @@ def get(db: Connection, prefix: str) -> NodeRow | None:
     """The node at a prefix ("" for the top), None without one. In a damaged file its values may have any type."""
     row = db.execute(f"SELECT {_COLUMNS} FROM nodes WHERE prefix=?", (prefix,)).fetchone()  # noqa: S608
     return NodeRow(*row) if row is not None else None
+
+
+def rows(db: Connection) -> Iterator[NodeRow]:
+    """All parts. In a damaged file their values may be of any type: check before use."""
+    for row in db.execute(f"SELECT {_COLUMNS} FROM nodes"):  # noqa: S608
+        yield NodeRow(*row)
 
 
 def get_many(db: Connection, prefixes: Iterable[str]) -> list[NodeRow]:

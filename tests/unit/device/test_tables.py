@@ -166,11 +166,11 @@ def test_steps_run_once_and_in_order(tmp_path: Path) -> None:
     ran: list[str] = []
     one, two = lambda _: ran.append("one"), lambda _: ran.append("two")
     with db.transaction():
-        schema.bring_up_to_date(db.connection, (one,))
-        schema.bring_up_to_date(db.connection, (one, two))
-        schema.bring_up_to_date(db.connection, (one, two))
+        schema.bring_up_to_date(db.connection, (*schema.STEPS, one))
+        schema.bring_up_to_date(db.connection, (*schema.STEPS, one, two))
+        schema.bring_up_to_date(db.connection, (*schema.STEPS, one, two))
     assert ran == ["one", "two"]
-    assert schema.version(db.connection) == schema.FIRST + 2
+    assert schema.version(db.connection) == schema.VERSION + 2
     db.close()
 
 
@@ -180,7 +180,7 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     with db.transaction():
         heads.put(db.connection, HeadRow("bafkroot", "dev", 1, "00", 5), ["11" * 32])
     with pytest.raises(StorageError, match="full"), db.transaction():
-        schema.bring_up_to_date(db.connection, (add_column, fail))
+        schema.bring_up_to_date(db.connection, (*schema.STEPS, add_column, fail))
     assert schema.version(db.connection) == schema.VERSION
     assert "seen" not in columns(db)
     assert heads.get(db.connection, "bafkroot") == HeadRow("bafkroot", "dev", 1, "00", 5)

@@ -1,0 +1,189 @@
+"""Bytes of `state.db` that are others than were written: what can still be read comes out, and the rest is named.
+
+Nothing is ever written to the damaged file, and nothing comes out that is not what was written.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.device.tables import journal, meta
+from ipfsmem.errors import StorageError
+from ipfsmem.memories.importing import read_path
+from ipfsmem.memory import Memory
+from tests.support.cli_lab import KEY, Cli
+from tests.support.damage_lab import flip, flip_value
+
+TEXTS = {f"note-{n:02}": f"Text {n}." for n in range(12)}
+LATER = {"note-03": "Text 3, once more.", "later": "Written after the last sync.", "last": "The last one."}
+
+
+@pytest.fixture(params=["local", "sealed"])
+def device(request: pytest.FixtureRequest, bare: Cli, stick: Path) -> Cli:
+    """A memory whose tree holds some texts, and whose journal changes one of them and has more."""
+    if request.param == "local":
+        bare.ok("init", "--mode", "local")
+    else:
+        bare.ok("init", "--unprotected-keys", key=KEY)
+    with Memory.load(home=bare.home) as memory:
+        for key, text in TEXTS.items():
+            memory.write(key, text)
+        memory.note("remark", text="in the tree")
+        with memory.replica.transaction():
+            memory.replica.store.checkpoint(folders=False)
+        for key, text in LATER.items():
+            memory.write(key, text)
+        memory.note("remark", text="in the journal")
+    return bare
+
+
+def hashes(home: Path) -> dict[str, str]:
+    return {
+        path.name: sha256(path.read_bytes()).hexdigest()
+        for path in home.iterdir()
+        if path.name.startswith("state.db") and not path.name.endswith("-shm") and path.stat().st_size
+    }
+
+
+def brought_out(device: Cli, into: Path) -> tuple[dict[str, str], list[str], str]:
+    """What `export` writes of a damaged memory: texts by key, remarks, and what it said. The file stays as it is."""
+    home = device.home / "default"
+    before = hashes(home)
+    said = device("export", "--dir", str(into))
+    assert said.code == 7 and "Traceback" not in said.err, said
+    assert hashes(home) == before
+    part = read_path(into)[""].blob
+    texts = {key: data.decode().rpartition("---\n")[2].strip() for key, data in part.files.items()}
+    remarks = [str(event["text"]) for event in part.events if event["type"] == "remark"]
+    return texts, sorted(remarks), said.err
+
+
+def all_commands_say_so(device: Cli) -> None:
+    for call in (["list"], ["read", "last"], ["write", "more", "--body", "x"], ["status"]):
+        said = device(*call)
+        assert said.code == 30 and "ipfsmem export --dir DIR" in said.err, said
+
+
+@pytest.mark.parametrize("name", [meta.STATE, meta.JOURNAL_CHAIN])
+def test_a_changed_state_or_chain_costs_nothing(device: Cli, tmp_path: Path, name: str) -> None:
+    """The texts stand elsewhere: parts of the tree have hashes, rows of the journal checksums."""
+    flip_value(device.home / "default", name)
+    all_commands_say_so(device)
+    texts, remarks, said = brought_out(device, tmp_path / "out")
+    assert texts == TEXTS | LATER and remarks == ["in the journal", "in the tree"]
+    assert repr(name) in said
+    assert "import DIR --from-backup" in said
+
+
+def test_one_changed_copy_is_not_even_noticed(device: Cli) -> None:
+    home = device.home / "default"
+    sealed = device.ok("status", "--json").json["mode"] != "local"
+    for name in (meta.STATE, *((meta.RING,) if sealed else ())):
+        flip(home, "value FROM meta WHERE name=?", name)
+    assert "The last one." in device.ok("read", "last").out
+    device.ok("write", "more", "--body", "x")
+    assert "x" in device.ok("read", "more").out
+
+
+def test_a_changed_row_of_the_journal_costs_its_own_change(device: Cli, tmp_path: Path) -> None:
+    """Whichever row it is, and wherever in it: the others come out, and what it changed is as it was before."""
+    rng = random.Random(5)
+    home, kept = device.home / "default", tmp_path / "kept"
+    with Memory.load(home=device.home) as memory:
+        numbers = [seq for seq, _ in journal.rows(memory.replica.db.connection)]
+    assert len(numbers) == 4
+    shutil.copytree(home, kept)
+    costs = [*({key} for key in LATER), {"in the journal"}]
+    for at, (number, cost) in enumerate(zip(numbers, costs, strict=True)):
+        flip(home, "row FROM journal WHERE seq=?", number, at=rng.random())
+        all_commands_say_so(device)
+        texts, remarks, said = brought_out(device, tmp_path / f"out-{at}")
+        wanted = TEXTS | {key: text for key, text in LATER.items() if key not in cost}
+        assert texts == wanted and ("in the journal" in remarks) == ("in the journal" not in cost)
+        assert f"the change {number}:" in said
+        shutil.rmtree(home)
+        shutil.copytree(kept, home)
+    assert device("export", "--dir", str(tmp_path / "whole")).code == 0
+
+
+def test_without_its_ring_an_encrypted_memory_names_every_text(
+    bare: Cli, stick: Path, tmp_path: Path
+) -> None:
+    """No key is left that opens them; their names can be read, and none of them is passed over."""
+    bare.ok("init", "--unprotected-keys", key=KEY)
+    bare.ok("write", "tone", "--body", "Short.")
+    flip_value(bare.home / "default", meta.RING)
+    all_commands_say_so(bare)
+    texts, _, said = brought_out(bare, tmp_path / "out")
+    assert texts == {} and "encryption keys" in said and "tone" in said
+
+
+def test_a_part_of_the_tree_that_is_lost_costs_what_stands_in_it(device: Cli, tmp_path: Path) -> None:
+    """Met in the middle of an export, not when the memory is opened: all the rest comes out."""
+    home = device.home / "default"
+    flip(home, "data FROM blocks WHERE digest=(SELECT file FROM nodes WHERE prefix=?)", "", at=0.4)
+    said = device("export", "--dir", str(tmp_path / "out"))
+    assert said.code == 7 and "a part of the memory (top)" in said.err, said
+    assert set(read_path(tmp_path / "out")[""].blob.files) == set(LATER)
+
+
+def test_every_other_door_out(device: Cli, tmp_path: Path) -> None:
+    """A zip, a CAR, one file or standard output hold the same; a program is told with a code of its own."""
+    flip_value(device.home / "default", meta.STATE)
+    for option in ("--zip", "--plain-car", "--out"):
+        assert device("export", option, str(tmp_path / option[2:])).code == 7
+        found = read_path(tmp_path / option[2:])[""].blob
+        assert set(found.files) == {*TEXTS, *LATER}
+    printed = device("export")
+    assert printed.code == 7 and '"The last one.' not in printed.err and "The last one." in printed.out
+    assert device("export", "--zip", str(tmp_path / "agreed"), "--partial").code == 0
+    assert device("export", "--zip", str(tmp_path / "json"), "--json").code == 7
+    inside = device.home / "default" / "out"
+    assert device("export", "--dir", str(inside)).code == 2 and not inside.exists()
+
+
+def test_what_came_out_goes_into_a_new_memory(device: Cli, tmp_path: Path) -> None:
+    """The way that the hint describes, to its end."""
+    flip_value(device.home / "default", meta.STATE)
+    brought_out(device, tmp_path / "out")
+    device.home.rename(tmp_path / "moved away")
+    device.ok("init", "--mode", "local")
+    device.ok("import", str(tmp_path / "out"), "--from-backup")
+    assert "The last one." in device.ok("read", "last").out
+
+
+def test_flips_all_over_the_file_never_bring_out_what_was_not_written(device: Cli, tmp_path: Path) -> None:
+    """Positions of a fixed seed: what comes out was written, and when something is missing, that is said."""
+    home, kept = device.home / "default", tmp_path / "kept"
+    with Memory.load(home=device.home) as memory:
+        memory.replica.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copytree(home, kept)
+    data = (home / "state.db").read_bytes()
+    rng = random.Random(7)
+    written = {key: {text} for key, text in (TEXTS | LATER).items()}
+    written["note-03"].add(TEXTS["note-03"])
+    whole = 0
+    for _ in range(60):
+        changed = bytearray(data)
+        changed[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        (home / "state.db").write_bytes(changed)
+        for tail in ("-wal", "-shm"):
+            (home / f"state.db{tail}").unlink(missing_ok=True)
+        try:
+            memory = Memory.load_damaged(home=device.home)
+        except StorageError:
+            continue  # nothing of it can be read, and that was said
+        with memory:
+            left = memory.bundles.left_out()
+            texts = {
+                key: text.decode().rpartition("---\n")[2].strip() for key, text in memory.files().items()
+            }
+        assert all(text in written[key] for key, text in texts.items())
+        assert left or texts == TEXTS | LATER
+        whole += texts == TEXTS | LATER
+    assert whole > 40
