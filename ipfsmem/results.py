@@ -32,7 +32,7 @@ from ipfsmem.provider.abilities import good_for, limits
 from ipfsmem.provider.contract import Capabilities
 from ipfsmem.provider.opening import NotOpened
 from ipfsmem.provider.probe import Step
-from ipfsmem.published.history import LogEntry, MemoryChange
+from ipfsmem.published.history import LogEntry
 from ipfsmem.published.versions import History, Version
 from ipfsmem.ring.authority import RingMember
 from ipfsmem.ring.keyring import Ring
@@ -260,16 +260,6 @@ class Difference(Answer, frozen=True, kw_only=True):
     before: str | None
     after: str | None
 
-    @classmethod
-    def of(cls, line: MemoryChange) -> Difference:
-        """A line of `Memory.diff`."""
-        return cls(
-            key=line.key,
-            change=line.change,
-            before=shown_text(line.before),
-            after=shown_text(line.after),
-        )
-
 
 class PublishedVersion(Answer, frozen=True, kw_only=True):
     """A published version that this device knows: its address, its number at its device, when it was first seen here."""
@@ -287,7 +277,7 @@ class PublishedVersion(Answer, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, entry: LogEntry, labels: dict[str, str]) -> PublishedVersion:
-        """A line of `Memory.log`."""
+        """What was noted of it; `labels` are by device."""
         return cls(**msgspec.structs.asdict(entry), label=labels.get(entry.device, ""))
 
 
@@ -309,7 +299,7 @@ class TextVersion(Answer, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, version: Version, labels: dict[str, str]) -> TextVersion:
-        """One of `Memory.history`."""
+        """A version that was found; `labels` are by device."""
         return cls(**msgspec.structs.asdict(version), label=labels.get(version.device, ""))
 
 
@@ -322,7 +312,7 @@ class TextHistory(Answer, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, found: History, labels: dict[str, str]) -> TextHistory:
-        """What `Memory.history` found."""
+        """What was found; `labels` are by device."""
         versions = [TextVersion.of(one, labels) for one in found.versions]
         return cls(key=found.key, versions=versions, roots_not_kept=found.gone)
 
@@ -803,7 +793,7 @@ class Collecting(Answer, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, done: Collection, *, dry_run: bool) -> Collecting:
-        """What `Memory.gc` did."""
+        """What was collected."""
         return cls(dry_run=dry_run, **msgspec.structs.asdict(done))
 
 

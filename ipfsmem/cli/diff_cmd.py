@@ -26,10 +26,8 @@ def command(context: CommandContext, root_a: str | None, root_b: str | None, nam
 
     A version is an address from `ipfsmem log`, or the beginning of one.
     """
-    from ipfsmem.results import Difference
-
     with context.memory() as memory:
-        lines = [Difference.of(line) for line in memory.versions.diff(root_a, root_b)]
+        lines = memory.versions.diff(root_a, root_b)
     if context.json:
         context.emit(lines)
         return

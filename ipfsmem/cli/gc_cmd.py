@@ -17,7 +17,7 @@ from ipfsmem.wording import count
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ipfsmem.sync.collection import Collection
+    from ipfsmem.results import Collecting
     from ipfsmem.sync.guards import Guarded
     from ipfsmem.sync.retention import Verdict
 
@@ -67,11 +67,9 @@ def command(
         if daily is not None and not dry_run:
             memory.maintenance.gc_daily(RetentionRule(keep_roots, keep_days) if daily else None)
     if context.json:
-        from ipfsmem.results import Collecting
-
-        context.emit(Collecting.of(done, dry_run=dry_run))
+        context.emit(done)
     else:
-        _show(done, dry_run)
+        _show(done)
     if done.problems:
         raise IncompleteError(
             f"not everything could go: {count(len(done.problems), 'provider')} did not do its part",
@@ -79,7 +77,7 @@ def command(
         )
 
 
-def _show(done: Collection, dry_run: bool) -> None:
+def _show(done: Collecting) -> None:
     for where, verdicts in (*done.providers.items(), ("this device", done.here)):
         _tell(where, verdicts)
     for where, size_there in done.freed.items():
@@ -90,8 +88,8 @@ def _show(done: Collection, dry_run: bool) -> None:
     for where, problem in done.problems.items():
         click.echo(style("not freed: ", fg="yellow") + clean(f"{where}: {problem}"))
     for guard in done.guards:
-        _tell_guard(guard, dry_run)
-    verb = "would go" if dry_run else "went"
+        _tell_guard(guard, done.dry_run)
+    verb = "would go" if done.dry_run else "went"
     click.echo(f"{size(done.blocks.bytes)} {verb} here.")
 
 

@@ -21,12 +21,9 @@ def command(context: CommandContext, key: str) -> None:
         found = memory.versions.of(key)
         published = memory.mode.published
         members = memory.members.list()
-        labels = {person.id: person.label for person in members}
     names = member_names(members)
     if context.json:
-        from ipfsmem.results import TextHistory
-
-        context.emit(TextHistory.of(found, labels))
+        context.emit(found)
         return
     lines = [
         (
@@ -44,6 +41,6 @@ def command(context: CommandContext, key: str) -> None:
     if not published:
         text = "Mode local publishes nothing, so older texts are not kept: only the last write can be undone."
         click.echo(style(text, dim=True), err=True)
-    if found.gone:
-        text = f"{count(found.gone, 'older version')} not kept on this device, so not looked at"
+    if found.roots_not_kept:
+        text = f"{count(found.roots_not_kept, 'older version')} not kept on this device, so not looked at"
         click.echo(style(clean(text), dim=True), err=True)

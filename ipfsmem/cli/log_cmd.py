@@ -20,11 +20,8 @@ def command(context: CommandContext, limit: int | None) -> None:
     with context.memory() as memory:
         entries = memory.versions.list()[:limit]
         members = memory.members.list()
-        labels = {person.id: person.label for person in members}
     if context.json:
-        from ipfsmem.results import PublishedVersion
-
-        context.emit([PublishedVersion.of(entry, labels) for entry in entries])
+        context.emit(entries)
         return
     if not entries and is_terminal():
         click.echo(advice("Nothing was published yet. Publish: ipfsmem sync"), err=True)

@@ -17,8 +17,8 @@ from ipfsmem.mode import Mode
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.syncing import Syncing
-from ipfsmem.results import Salvage
-from ipfsmem.sync.collection import Collection, Rules
+from ipfsmem.results import Collecting, Salvage
+from ipfsmem.sync.collection import Rules
 from ipfsmem.sync.engine import collect, salvage
 from ipfsmem.sync.lost_objects import miss
 from ipfsmem.sync.report import Progress, no_progress
@@ -79,7 +79,7 @@ class MemoryMaintenance(MemoryPart):
         keep_days: int = KEEP_DAYS,
         drop_guarded: str | Iterable[str] = (),
         progress: Progress = no_progress,
-    ) -> Collection:
+    ) -> Collecting:
         """Unpin superseded roots and drop blocks that only they needed; says for each root why it stays or goes.
 
         `drop_guarded`: these mass deletes were right, so the root before each may go like any other, now or when its time
@@ -88,7 +88,8 @@ class MemoryMaintenance(MemoryPart):
         """
         rules = Rules(dry_run, keep_roots, keep_days, each_name(drop_guarded))
         places = self._syncing.published_at()
-        return await collect(self._replica, places.open, rules, progress, not_opened=places.not_opened)
+        done = await collect(self._replica, places.open, rules, progress, not_opened=places.not_opened)
+        return Collecting.of(done, dry_run=dry_run)
 
     def gc_daily(self, keep: RetentionRule | None) -> None:
         """Let superseded roots go once a day, with a sync, and keep what `keep` says; None: only `gc` lets go."""

@@ -6,6 +6,7 @@ import msgspec
 
 from ipfsmem import config as configuration
 from ipfsmem.causal.clock import next_hlc
+from ipfsmem.device.replica import Replica
 from ipfsmem.errors import (
     FormatError,
     IpfsmemError,
@@ -66,14 +67,7 @@ class MemoryMembers(MemoryPart):
 
     def list(self) -> list_[RingMember]:
         """Who belongs to this memory, as its key ring says. All ids of a device go by the label of its enrolment."""
-        ring = self._replica.ring
-        if ring is None:
-            return []
-        known = ring.view.members
-        return [
-            msgspec.structs.replace(one, label=known[one.family].label) if one.family in known else one
-            for one in known.values()
-        ]
+        return members_of(self._replica)
 
     async def revoke(
         self, member: str, *, stands: bool = True, progress: Progress = no_progress
@@ -245,3 +239,16 @@ class MemoryMembers(MemoryPart):
         return make_sheet(
             self._open.namespace, self._replica, vault, places, configuration.settings().providers
         )
+
+
+def members_of(replica: Replica) -> list[RingMember]:
+    """Who belongs to a memory, as its key ring says; empty where it has none. All ids of a device go by the label of its
+    enrolment."""
+    ring = replica.ring
+    if ring is None:
+        return []
+    known = ring.view.members
+    return [
+        msgspec.structs.replace(one, label=known[one.family].label) if one.family in known else one
+        for one in known.values()
+    ]

@@ -8,18 +8,18 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import NotFoundError
 from ipfsmem.memories.readings import Reading, Seen
+from ipfsmem.parts.members import members_of
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.published.history import (
     ChangeKind,
-    LogEntry,
-    MemoryChange,
     entry_changes,
     find_root,
     open_past,
     published_log,
 )
-from ipfsmem.published.versions import History, find_text, history
+from ipfsmem.published.versions import find_text, history
+from ipfsmem.results import Difference, PublishedVersion, TextHistory, shown_text
 
 list_ = list  # `MemoryVersions.list` hides the builtin inside the class
 
@@ -31,15 +31,20 @@ class MemoryVersions(MemoryPart):
         super().__init__(opened)
         self._memories = opened.memories.in_scope(scope)
 
-    def list(self) -> list_[LogEntry]:
+    def list(self) -> list_[PublishedVersion]:
         """The roots that this device knows, newest first."""
         with self._replica.reading():
-            return published_log(self._replica)
+            found = published_log(self._replica)
+        labels = self._labels()
+        return [PublishedVersion.of(entry, labels) for entry in found]
 
-    def of(self, key: str) -> History:
+    def of(self, key: str) -> TextHistory:
         """Every text of a memory that this device can find, now and in the roots that it keeps, the newest first."""
         self._open.take(key, self._memories.scope)
-        return history(self._memories, key)
+        return TextHistory.of(history(self._memories, key), self._labels())
+
+    def _labels(self) -> dict[str, str]:
+        return {one.id: one.label for one in members_of(self._replica)}
 
     def restore(
         self, root: str | None, key: str, *, text: str | None = None, seen: Seen | None = None
@@ -55,7 +60,7 @@ class MemoryVersions(MemoryPart):
         self._open.show(key, self._memories.scope)
         return written
 
-    def diff(self, root_a: str | None = None, root_b: str | None = None) -> list_[MemoryChange]:
+    def diff(self, root_a: str | None = None, root_b: str | None = None) -> list_[Difference]:
         """Memories that differ between two states: `root_a` (None: the root published last) and `root_b` (None: now)."""
         with self._replica.transaction():
             before = open_past(self._replica, published_root(self._replica, root_a)).tree
@@ -73,7 +78,14 @@ class MemoryVersions(MemoryPart):
                 new = there.whole_view(name.key, change.after).data
                 if old != new:
                     kind: ChangeKind = "added" if old is None else "removed" if new is None else "changed"
-                    lines.append(MemoryChange(entry_place(change.name), kind, old, new))
+                    lines.append(
+                        Difference(
+                            key=entry_place(change.name),
+                            change=kind,
+                            before=shown_text(old),
+                            after=shown_text(new),
+                        )
+                    )
             return lines
 
 

@@ -122,15 +122,6 @@ def entry_changes(before: StateTree, after: StateTree) -> list[EntryChange]:
 ChangeKind = Literal["added", "changed", "removed"]
 
 
-class MemoryChange(msgspec.Struct, frozen=True):
-    """One memory that differs between two states, as it is shown in each."""
-
-    key: str
-    change: ChangeKind
-    before: bytes | None
-    after: bytes | None
-
-
 def export_car(replica: Replica, root: CID, out: Writable) -> int:
     """Write every block below a published root as a CAR v1; the number of bytes written.
 

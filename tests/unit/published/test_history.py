@@ -42,7 +42,7 @@ def test_log_and_diff(memory: Memory) -> None:
     assert memory.versions.diff() == []
     assert first is not None and second is not None
     lines = {line.key: line for line in memory.versions.diff(first, second)}
-    assert b"one\n" in (lines["a"].before or b"") and b"one, changed" in (lines["a"].after or b"")
+    assert "one\n" in (lines["a"].before or "") and "one, changed" in (lines["a"].after or "")
     assert lines["b"].after is None and lines["c"].before is None
     assert [line.change for line in memory.versions.diff(second, first)] == ["changed", "added", "removed"]
     with pytest.raises(UsageError, match="beginning of 2"):

@@ -37,7 +37,7 @@ def test_u9_every_text_of_a_memory_is_found_once(lab: Lab) -> None:
     lab.sync(a)
     a.write("tone", "not published")
     found = a.versions.of("tone")
-    assert found.gone == 0 and [v.now for v in found.versions] == ["shown", "", "", ""]
+    assert found.roots_not_kept == 0 and [v.now for v in found.versions] == ["shown", "", "", ""]
     assert [v.root for v in found.versions] == [None, _root(a), roots[1], roots[0]]
     assert [v.written for v in found.versions] == sorted([v.written for v in found.versions], reverse=True)  # type: ignore[type-var]
     for version, text in zip(found.versions[1:], ("third", "second", "first"), strict=True):
@@ -114,7 +114,7 @@ def test_u9_roots_that_are_not_kept_are_counted(lab: Lab) -> None:
 
         a.replica.db.connection.execute("DELETE FROM blocks WHERE digest=?", (parse_cid(roots[0]).digest,))
     found = a.versions.of("tone")
-    assert found.gone == 1 and len(found.versions) == 2
+    assert found.roots_not_kept == 1 and len(found.versions) == 2
     with pytest.raises(NotFoundError, match="not kept"):
         a.versions.restore(roots[0], "tone")
 
