@@ -49,7 +49,7 @@ from ipfsmem.provider.opening import ProviderPool
 from ipfsmem.results import Opened, Status
 from ipfsmem.sync.background import Told
 from ipfsmem.sync.report import SyncReport
-from ipfsmem.vault.finding import find_vault, reach, vault_of_root
+from ipfsmem.vault.finding import check_reachable, find_vault, vault_of_root
 from ipfsmem.vault.home import Home, HomeChoice
 from ipfsmem.vault.opening import (
     DevicePassphrase,
@@ -63,7 +63,7 @@ from ipfsmem.vault.opening import (
     owner_key,
     scratch_replica,
 )
-from ipfsmem.vault.others_bundles import read_foreign
+from ipfsmem.vault.others_bundles import read_others_bundle
 from ipfsmem.vault.vaults import list_in_first
 from ipfsmem.wallet.passphrases import require_strong
 from ipfsmem.wallet.recovery_words import to_words
@@ -541,7 +541,7 @@ class Memory:
         """
         pool = ProviderPool(configuration.home(home))
         try:
-            await reach(pool.open_all(each_of(provider)))
+            await check_reachable(pool.open_all(each_of(provider)))
         finally:
             await pool.aclose()
 
@@ -650,7 +650,7 @@ class Memory:
         given = provider or configuration.settings().provider
         pool = ProviderPool(configuration.home(None))
         try:
-            foreign = await read_foreign(source, pool.open_all(each_of(given)), now_ms=world.now())
+            foreign = await read_others_bundle(source, pool.open_all(each_of(given)), now_ms=world.now())
         finally:
             await pool.aclose()
         memory = cls(OpenMemory(configuration.DEFAULT_NAMESPACE, scratch_replica(world)))

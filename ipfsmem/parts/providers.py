@@ -26,7 +26,7 @@ from ipfsmem.sync.moving import Moved
 from ipfsmem.sync.presence import Presence
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
-from ipfsmem.vault.sheet import shown_spec
+from ipfsmem.vault.sheet import public_spec
 
 list_ = list  # `MemoryProviders.list` hides the builtin inside the class
 
@@ -189,7 +189,7 @@ class MemoryProviders(MemoryPart):
 
     def shown(self, spec: str) -> str:
         """A spec as it may stand in the timeline: no secret, and in a public memory no path of this device."""
-        shown = shown_spec(spec, configuration.settings().providers)[:MAX_SPEC]
+        shown = public_spec(spec, configuration.settings().providers)[:MAX_SPEC]
         folder = Path(spec).is_absolute() or spec.startswith("directory:")
         return "directory" if self._open.mode.public and folder else shown
 

@@ -76,11 +76,11 @@ def read_anchor_root(reader: Reader, root: CID, anchor: bytes) -> Fetch[AnchorRo
     """Read what was pinned for an anchor. Raises FormatError, LimitError, SignatureError, NotFoundError unless its
     records, each signed by its name, lead from the anchor to the ring beside them."""
     links = {link.name: link.cid for link in (yield from reader.list_directory(root))}
-    shown = [name for name in links if name.endswith(SUFFIX)]
-    if RING not in links or not 0 < len(shown) <= MAX_HOPS:
+    record_files = [name for name in links if name.endswith(SUFFIX)]
+    if RING not in links or not 0 < len(record_files) <= MAX_HOPS:
         raise FormatError(f"root {root} does not hold a key ring and the records of an anchor")
-    files = yield from reader.read_files([links[name] for name in shown], max_bytes=MAX_RECORD)
-    records = {name.removesuffix(SUFFIX): files[links[name]] for name in shown}
+    files = yield from reader.read_files([links[name] for name in record_files], max_bytes=MAX_RECORD)
+    records = {name.removesuffix(SUFFIX): files[links[name]] for name in record_files}
     verified = {name: verify_record(name, record) for name, record in records.items()}
     led = chain(anchor, verified.get)
     keyring = yield from reader.read_file(links[RING], max_bytes=MAX_RING)
@@ -99,10 +99,10 @@ async def learn_records(
     with its root's content; others are passed over, for whoever may pin there can list anything. Raises ProviderError when a
     root cannot be read now.
     """
-    shown: dict[CID, AnchorRoot] = {}
+    anchor_roots: dict[CID, AnchorRoot] = {}
 
     def use(root: CID, read: AnchorRoot) -> None:
-        shown[root] = read
+        anchor_roots[root] = read
 
     roots = list(dict.fromkeys(pin.cid for pin in pins))[:MAX_PINS]
     for start in range(0, len(roots), PINS_AT_ONCE):
@@ -112,11 +112,11 @@ async def learn_records(
         for error in (await fetcher.side_by_side(reads, use)).values():
             if isinstance(error, ProviderError):
                 raise error
-    for read in shown.values():
+    for read in anchor_roots.values():
         for name, record in read.records.items():
             names.offer(name, record)
         fetcher.fetched.update(ring_tree(read.keyring).blocks)
-    return {pin: shown[pin.cid] for pin in pins if pin.cid in shown}
+    return {pin: anchor_roots[pin.cid] for pin in pins if pin.cid in anchor_roots}
 
 
 async def learn_anchor(run: Run, anchor: bytes) -> None:
@@ -201,24 +201,24 @@ def _ring_bytes(run: Run, root: CID) -> bytes | None:
 
 async def _bring_to(run: Run, provider: Provider, anchor: bytes) -> None:
     """Pin the greatest records there, unless they stand there already, and only then let go of lesser ones."""
-    shown = await learn_records(run.names, run.fetcher, await provider.pins(pin_name(anchor)), anchor)
+    there = await learn_records(run.names, run.fetcher, await provider.pins(pin_name(anchor)), anchor)
     wanted = _anchor_root(run, anchor)
     if wanted is None:
         return
     tree = wanted.tree()
-    if wanted not in shown.values():
+    if wanted not in there.values():
         await _pin(run, provider, tree, pin_name(anchor))
     if provider.capabilities.unpin:
-        for pin, root in shown.items():
+        for pin, root in there.items():
             if root != wanted:
                 await provider.unpin(pin)
-    noted = _pinned_roots(run)
-    noted.setdefault(provider.name, {})[anchor.hex()] = str(tree.cid)
+    pinned = _pinned_roots(run)
+    pinned.setdefault(provider.name, {})[anchor.hex()] = str(tree.cid)
     with run.replica.transaction():
         run.fetcher.keep()
         run.replica.db.add_blocks((cid.digest, data) for cid, data in tree.blocks)
         run.names.keep()
-        run.replica.db.set_meta(meta.ANCHOR_PINS, msgspec.json.encode(noted))
+        run.replica.db.set_meta(meta.ANCHOR_PINS, msgspec.json.encode(pinned))
 
 
 async def _pin(run: Run, provider: Provider, tree: BuiltTree, name: str) -> None:

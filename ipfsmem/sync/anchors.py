@@ -59,8 +59,8 @@ def _may_replace(run: Run, joined: Joined, shown: Record, ours: str) -> bool:
         )
         return False
     replaced.pop(shown.value, None)
-    kept = [*replaced.items(), (shown.value, ours)][-_MOST_REPLACED:]
-    db.set_meta(meta.ANCHORS_REPLACED, msgspec.json.encode(dict(kept)))
+    newest = [*replaced.items(), (shown.value, ours)][-_MOST_REPLACED:]
+    db.set_meta(meta.ANCHORS_REPLACED, msgspec.json.encode(dict(newest)))
     return True
 
 
@@ -71,8 +71,8 @@ def is_anchor_behind(run: Run, anchored: Ring | None) -> bool:
     replica = run.replica
     if replica.ring is None or anchored is None or anchored.join(replica.ring) == anchored:
         return False
-    shown = _anchor_now(run)
-    if replica.db.get_meta(meta.ANCHOR_BEHIND) == shown:
+    anchor_now = _anchor_now(run)
+    if replica.db.get_meta(meta.ANCHOR_BEHIND) == anchor_now:
         return False
     try:
         with replica.transaction():

@@ -195,34 +195,39 @@ async def whole_at(run: Run, provider: Provider) -> bool:
 async def collect_roots(run: Run, rings: Set[CID], rules: Rules) -> Collection:
     """Unpin superseded roots and drop the blocks that only they needed (format section 7), after a pull. `rings`: the roots found by
     it that hold a ring alone and that an anchor names."""
-    verdicts: dict[str, list[Verdict]] = {}
-    problems = {one.spec: one.error().in_a_line() for one in run.not_opened}
-    failure: ProviderError | None = None
+    problems: dict[str, ProviderError] = {}
     elsewhere: set[str] = set()
-    asked = []
     for provider in run.providers:
         try:
             elsewhere |= (await guards_at(run, provider)).keys()
         except ProviderError as error:
-            failure = failure or error
-            problems[provider.name] = error.in_a_line()
-        else:
-            asked.append(provider)
+            problems[provider.name] = error
     dropped = meant(run, rules.drop_guarded, elsewhere)
-    told = describe_guards(run, elsewhere, dropped)
+    guard_list = describe_guards(run, elsewhere, dropped)
     guards = {*guarded(run.replica.db), *elsewhere} - dropped
-    for provider in asked:
-        if provider.capabilities.list and provider.capabilities.unpin:
-            try:
-                verdicts[provider.name] = await _unpin(
-                    run, provider, rules, rings=rings, guards=guards, dropped=dropped
-                )
-            except ProviderError as error:
-                failure = failure or error
-                problems[provider.name] = error.in_a_line()
-    if failure is not None and not verdicts:
-        raise failure
+    verdicts: dict[str, list[Verdict]] = {}
+    for provider in run.providers:
+        can = provider.capabilities
+        if provider.name in problems or not (can.list and can.unpin):
+            continue
+        try:
+            verdicts[provider.name] = await _unpin(
+                run, provider, rules, rings=rings, guards=guards, dropped=dropped
+            )
+        except ProviderError as error:
+            problems[provider.name] = error
+    if problems and not verdicts:
+        raise next(iter(problems.values()))
     here = judge_known_roots(run, rings, rules, guards)
+    collected = _collect_here(run, here, rules, dropped)
+    freed = await _collect_at_providers(run, problems) if not rules.dry_run else {}
+    reasons = {one.spec: one.error().in_a_line() for one in run.not_opened}
+    reasons |= {name: error.in_a_line() for name, error in problems.items()}
+    return Collection(verdicts, here, collected, freed, reasons, guard_list)
+
+
+def _collect_here(run: Run, here: list[Verdict], rules: Rules, dropped: frozenset[str]) -> Collected:
+    """Drop the roots on this device that are not to stay, and the blocks that only they needed."""
     stay = [parse_cid(verdict.root) for verdict in here if verdict.keep]
     # A root that waits since a sync failed is among no heads yet, and the next sync sends it (finding L1).
     waiting = waiting_root(run.replica)
@@ -235,13 +240,18 @@ async def collect_roots(run: Run, rings: Set[CID], rules: Rules) -> Collection:
         if not rules.dry_run:
             heads.forget(run.replica.db.connection, [verdict.root for verdict in here if not verdict.keep])
             forget_guards(run.replica, dropped)
-    freed: dict[str, int] = {}
     if not rules.dry_run:
         run.replica.db.shrink()
-        for provider in run.providers:
-            if isinstance(provider, Collecting) and provider.name not in problems:
-                try:
-                    freed[provider.name] = await provider.collect()
-                except ProviderError as error:
-                    problems[provider.name] = error.in_a_line()
-    return Collection(verdicts, here, collected, freed, problems, told)
+    return collected
+
+
+async def _collect_at_providers(run: Run, problems: dict[str, ProviderError]) -> dict[str, int]:
+    """Have providers let go of blocks, where that has to be asked for; the bytes that are freed. Adds to `problems`."""
+    freed: dict[str, int] = {}
+    for provider in run.providers:
+        if isinstance(provider, Collecting) and provider.name not in problems:
+            try:
+                freed[provider.name] = await provider.collect()
+            except ProviderError as error:
+                problems[provider.name] = error
+    return freed

@@ -157,14 +157,14 @@ async def _open_pins(search: Search) -> None:
     provider says what there is."""
     failure: ProviderError | None = None
     search.lists_read = True
-    told = any(provider.capabilities.names for provider in search.run.providers)
+    any_answer = any(provider.capabilities.names for provider in search.run.providers)
     for provider in search.run.providers:
         if not provider.capabilities.list:
             continue
         roots = await _listed(search, provider)
         if roots is None:
             continue
-        told = True
+        any_answer = True
         if len(roots) > MAX_PINS:
             search.run.notices.say(
                 "pins",
@@ -177,7 +177,7 @@ async def _open_pins(search: Search) -> None:
         _tell_of_pins(search, provider, failed)
         down = (error for error in failed.values() if isinstance(error, ProviderError))
         failure = failure or next(down, None)
-    if failure is None and (search.fresh or not told):
+    if failure is None and (search.fresh or not any_answer):
         failure = next(iter(search.outages.silent.values()), None)
     if failure is not None and not search.heads:
         raise failure
@@ -449,20 +449,20 @@ def _keep_ring(search: Search, opened: VerifiedRoot) -> None:
             f"{after.used:.0%} of the room for this memory's list of members is taken. Before it is full, move to a new vault: "
             "ipfsmem init -n NEW (with a wallet also --key-number 2), then export and import",
         )
-    kept = {st.hash for st in after.statements}
-    said = (*opened.shown.statements, *(before.statements if before is not None else ()))
-    lost = {st.hash: st.body for st in said if isinstance(st.body, Revoke) and st.hash not in kept}
+    remaining = {st.hash for st in after.statements}
+    statements = (*opened.shown.statements, *(before.statements if before is not None else ()))
+    lost = {st.hash: st.body for st in statements if isinstance(st.body, Revoke) and st.hash not in remaining}
     back = {one: body for one, body in lost.items() if body.id in after.view.members}
-    told = replica.notices_shown() if back else set()
+    notices_shown = replica.notices_shown() if back else set()
     for one, body in back.items():
-        if one not in told:
+        if one not in notices_shown:
             person = after.view.members[body.id]
             search.run.notices.say(
                 "revoke-dropped",
                 f"{person.label} ({person.id}) is a member: who revoked it was revoked itself, by somebody who did not "
                 f"know of that. If it should be out: ipfsmem keys revoke {person.id}",
             )
-    if not back.keys() <= told:
+    if not back.keys() <= notices_shown:
         replica.note_shown(*back)
 
 

@@ -69,10 +69,10 @@ class Fetcher:
         done: dict[K, T] = {}
         failed: dict[K, IpfsmemError] = {}
         asked: dict[K, set[CID]] = {key: set() for key in reads}
-        given: dict[K, Mapping[CID, bytes] | None] = dict.fromkeys(reads)
-        while given:
+        answers: dict[K, Mapping[CID, bytes] | None] = dict.fromkeys(reads)
+        while answers:
             wanted: dict[K, list[CID]] = {}
-            for key, blocks in given.items():
+            for key, blocks in answers.items():
                 try:
                     wanted[key] = next(reads[key]) if blocks is None else reads[key].send(blocks)
                     asked[key].update(wanted[key])
@@ -81,13 +81,13 @@ class Fetcher:
                 except IpfsmemError as error:
                     failed[key] = error
             found, down = await self.try_get(dict.fromkeys(cid for cids in wanted.values() for cid in cids))
-            given = {}
+            answers = {}
             for key, cids in wanted.items():
                 got = {cid: found[cid] for cid in cids if cid in found}
                 if down is not None and len(got) < len(cids):
                     failed[key] = down
                 else:
-                    given[key] = got
+                    answers[key] = got
         for key in reads:
             if key in done and (refused := use(key, done[key])) is not None:
                 failed[key] = refused
@@ -129,7 +129,7 @@ class Fetcher:
         for provider in self._providers:
             if not provider.capabilities.dag:
                 continue
-            wanted, size, spare, kept = {root}, 0, 0, 0
+            wanted, size, spare, stored_at = {root}, 0, 0, 0
             try:
                 async for cid, data in provider.get_dag(root):
                     size += len(data)
@@ -143,8 +143,8 @@ class Fetcher:
                         continue
                     if self._take(provider, cid, data):
                         wanted.update(_linked(cid, data))
-                    if len(self.fetched) >= BATCH or size - kept > HELD_MAX:
-                        kept = size
+                    if len(self.fetched) >= BATCH or size - stored_at > HELD_MAX:
+                        stored_at = size
                         with replica.transaction():
                             self.keep()
             except (ProviderError, FormatError):
@@ -176,10 +176,10 @@ class Fetcher:
             if not left or not provider.capabilities.blocks:
                 continue
             try:
-                given: Mapping[CID, bytes] = await provider.get_blocks(left)
+                answer: Mapping[CID, bytes] = await provider.get_blocks(left)
             except ProviderError as error:
-                failure, given = error, error.blocks
-            for cid, data in given.items():
+                failure, answer = error, error.blocks
+            for cid, data in answer.items():
                 if self._take(provider, cid, data):
                     found[cid] = data
         return found, failure if len(found) < len(wanted) else None

@@ -145,10 +145,10 @@ def adopt(
         if segment is None:
             mine[change.name], theirs[change.name] = ours, change.theirs
         elif segment.dev in devices:
-            kept, more, whole = _one_segment(replica, change.name, ours, change.theirs)
+            staying, more, whole = _one_segment(replica, change.name, ours, change.theirs)
             lines += [(segment.scope, line) for line in more]
-            segments[change.name] = kept
-            left.append(EntryDifference(change.name, kept, kept))
+            segments[change.name] = staying
+            left.append(EntryDifference(change.name, staying, staying))
             if not whole:
                 lost.append(change.name)
         else:
@@ -208,12 +208,12 @@ def _one_segment(replica: Replica, name: str, mine: Entry, theirs: Entry) -> tup
     values = [(dot, value) for entry in (mine, theirs) for dot, value in entry.items()]
     found = [replica.store.body(name, value) for _, value in values]
     whole = None not in found
-    kept: Entry = {}
+    staying: Entry = {}
     if mine and theirs and whole:
         dot, value = max(values, key=lambda item: (int(item[0][17:]), item[1].body or ""))
-        kept = {dot: value}
+        staying = {dot: value}
     lines = [line for text in found if text is not None for line in segment_lines(text)]
-    return kept, list(dict.fromkeys(lines)), whole
+    return staying, list(dict.fromkeys(lines)), whole
 
 
 def append_new_lines(replica: Replica, lines: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:

@@ -135,12 +135,12 @@ def _portions(sizes: Mapping[bytes, int]) -> Iterator[list[bytes]]:
     """What to ask for together. Nobody signs the size in a location: it only makes portions smaller."""
     portion: list[bytes] = []
     size = 0
-    for digest, said in sizes.items():
-        if portion and (len(portion) == _PORTION or size + said > HELD_MAX):
+    for digest, claimed in sizes.items():
+        if portion and (len(portion) == _PORTION or size + claimed > HELD_MAX):
             yield portion
             portion, size = [], 0
         portion.append(digest)
-        size += said
+        size += claimed
     if portion:
         yield portion
 

@@ -115,11 +115,13 @@ def find_mass_delete(replica: Replica, lost: Mapping[str, int], by: str) -> Mass
     for part in parts:
         together.update(part.lost)
     found = tally_mass_delete(together, lambda: count_standing(replica))
-    told = found[1].keys() if found is not None else frozenset[str]()
-    went = [part for part in parts if any(not told.isdisjoint(authors.split()) for authors in part.lost)]
+    losers = found[1].keys() if found is not None else frozenset[str]()
+    went = [part for part in parts if any(not losers.isdisjoint(authors.split()) for authors in part.lost)]
     left = []
     for part in parts:
-        rest = {authors: number for authors, number in part.lost.items() if told.isdisjoint(authors.split())}
+        rest = {
+            authors: number for authors, number in part.lost.items() if losers.isdisjoint(authors.split())
+        }
         if rest:
             left.append(msgspec.structs.replace(part, lost=rest))
     db.set_meta(meta.GONE_LATELY, msgspec.json.encode(left))

@@ -95,8 +95,8 @@ class _StoredRecords(msgspec.Struct):
 
 def _last_puts(replica: Replica) -> dict[str, dict[str, int]]:
     """Channel -> name -> when this device put a record there, or saw one there first; milliseconds."""
-    kept = replica.db.get_meta(meta.PUT)
-    return msgspec.json.decode(kept, type=dict[str, dict[str, int]]) if kept else {}
+    stored = replica.db.get_meta(meta.PUT)
+    return msgspec.json.decode(stored, type=dict[str, dict[str, int]]) if stored else {}
 
 
 def member_names(replica: Replica) -> set[str]:
@@ -129,9 +129,9 @@ class Names:
         self._replica = replica
         self._channels = [provider for provider in providers if provider.capabilities.names]
         self._notices = notices
-        kept = replica.db.get_meta(meta.NAMES)
+        stored = replica.db.get_meta(meta.NAMES)
         self._records: dict[str, bytes] = (
-            msgspec.json.decode(kept, type=_StoredRecords).records if kept else {}
+            msgspec.json.decode(stored, type=_StoredRecords).records if stored else {}
         )
         self._there: dict[tuple[str, str], bytes | None] = {}
         self._puts = _last_puts(replica)
@@ -203,8 +203,8 @@ class Names:
 
     def shown_by(self, channel: Provider) -> list[Record]:
         """The valid records that a channel itself has shown so far."""
-        shown = [(name, encoded) for (at, name), encoded in self._there.items() if at == channel.name]
-        return [record for name, encoded in shown if (record := self._verified(name, encoded)) is not None]
+        records = [(name, encoded) for (at, name), encoded in self._there.items() if at == channel.name]
+        return [record for name, encoded in records if (record := self._verified(name, encoded)) is not None]
 
     def known(self, name: str) -> Record | None:
         """The greatest record of a name that was read or made so far."""

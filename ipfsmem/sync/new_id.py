@@ -39,8 +39,8 @@ def head_of_other_copy(replica: Replica, heads: list[Head]) -> Head | None:
     """A head with a pair of this device that it never drew, so that another copy of it did: of several the one with the greatest
     counter; None when there is none."""
     device = replica.device
-    said = [head.commit.commit.ctx.get(device.id) for head in heads]
-    drawn = pairs_drawn(replica, [(pair.n, pair.r) for pair in said if pair is not None])
+    pairs_of_heads = [head.commit.commit.ctx.get(device.id) for head in heads]
+    drawn = pairs_drawn(replica, [(pair.n, pair.r) for pair in pairs_of_heads if pair is not None])
     vault = replica.vault_tag
     assert vault is not None
     found: list[tuple[int, str, Head]] = []
@@ -96,13 +96,13 @@ def move_since(replica: Replica, old: str, common: int, published: list[EntryDif
     stepped = step_back(State(frame.ctx, entries), old, common, moves, replica.device.id)
     lines: list[Line] = []
     for held in moves.segments:
-        kept = {
+        published_values = {
             dot: value
             for dot, value in before.get(held.entry, {}).items()
             if dot[:16] == old and int(dot[17:]) <= common
         }
-        lines += _lines_left(replica, held, kept)
-        stepped.entries[held.entry] = {**stepped.entries.get(held.entry, {}), **kept}
+        lines += _lines_left(replica, held, published_values)
+        stepped.entries[held.entry] = {**stepped.entries.get(held.entry, {}), **published_values}
     seen = {device: pair for device, pair in frame.seen.items() if device != old or common}
     store.apply(
         {name: sign_entry(replica, name, stepped.entries.get(name, {})) for name in entries},

@@ -58,11 +58,11 @@ async def _become_another(work: JoinWork, stranger: Head | None, *, unknown: boo
     Without a stranger, move what was written since the last pair, which both copies know; with `unknown` move all.
     """
     old = work.run.replica.device.id
-    shown = stranger or _own_head(work)
+    known_head = stranger or _own_head(work)
     changes: list[EntryDifference] | None = None
-    if shown is not None:
+    if known_head is not None:
         try:
-            changes = await read_changes(work, shown)
+            changes = await read_changes(work, known_head)
         except ProviderError:
             raise
         except IpfsmemError as error:

@@ -89,8 +89,8 @@ class Looks:
 
     def _ring(self) -> str:
         ring = self._replica.ring
-        said = "".join(sorted(statement.hash for statement in ring.statements)) if ring is not None else ""
-        return sha256(said.encode()).hexdigest()[:16]
+        hashes = "".join(sorted(statement.hash for statement in ring.statements)) if ring is not None else ""
+        return sha256(hashes.encode()).hexdigest()[:16]
 
     def _known(self) -> set[str]:
         db = self._replica.db.connection

@@ -457,7 +457,7 @@ def describe_copy(replica: Replica, provider: Provider, *, read: int = 0, sent: 
             "unchecked",
             text="cannot be checked: it neither lists what it stores nor serves it by itself",
         )
-    shown = [str(_of_hex(text)) for text in notes.missing[:3]]
+    examples = [str(_of_hex(text)) for text in notes.missing[:3]]
     at = notes.at or None
     if notes.lacking and _may_be_late(replica, provider, notes):
         state, text = "waiting", f"{notes.lacking:,} of its {notes.total:,} parts are not served yet"
@@ -474,7 +474,7 @@ def describe_copy(replica: Replica, provider: Provider, *, read: int = 0, sent: 
     else:
         state, text = "ok", ""
     return Presence(
-        provider.name, state, notes.total, notes.lacking, shown, read, sent, at, notes.unchecked or text
+        provider.name, state, notes.total, notes.lacking, examples, read, sent, at, notes.unchecked or text
     )
 
 

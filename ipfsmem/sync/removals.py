@@ -47,8 +47,8 @@ def removals(ring: Ring | None, before: Ring | None = None) -> list[Removal]:
         if isinstance(body, Revoke) and id_of_hex(body.by) in roots:
             by[body.id].add(id_of_hex(body.by))
         elif isinstance(body, Member) and body.heir_of is None:
-            said = (id_of_hex(body.by) in roots, body.since, body.label)
-            labels[body.id] = max(said, labels.get(body.id, said))
+            rank = (id_of_hex(body.by) in roots, body.since, body.label)
+            labels[body.id] = max(rank, labels.get(body.id, rank))
     found = [
         Removal(
             one,
@@ -78,12 +78,12 @@ def tell_of_removals(replica: Replica, before: Ring | None, notices: Notices) ->
 
     A device that had none (None) is new: it tells of removals that can be undone, and not of those that roots made.
     """
-    told = replica.notices_shown()
+    notices_shown = replica.notices_shown()
     mine = replica.ring.view.family_of(replica.device.id) if replica.ring is not None else ""
     news: defaultdict[tuple[str, bool], list[Removal]] = defaultdict(list)
     for one in removals(replica.ring, before):
         for by in one.by:
-            if removal_key(one.id, by) not in told and one.id != mine:
+            if removal_key(one.id, by) not in notices_shown and one.id != mine:
                 news[by, one.lasting].append(one)
     for (by, lasting), found in sorted(news.items()):
         if not lasting or before is not None:

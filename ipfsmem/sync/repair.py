@@ -223,8 +223,8 @@ class _Repair:
         if self._by_hand or notes.day != today:
             notes.day, notes.sent = today, 0
         older = set(checker.older)
-        kept = self._bytes_of(cid for cid in wanted if cid in older)
-        most = (self._live_bytes() + kept) * (2 if self._by_hand else 1) - notes.sent
+        older_bytes = self._bytes_of(cid for cid in wanted if cid in older)
+        most = (self._live_bytes() + older_bytes) * (2 if self._by_hand else 1) - notes.sent
         if notes.sent and self._bytes_of(wanted) > most:
             return 0  # not a part of it: what is sent twice in vain is left to a person
         if partial:

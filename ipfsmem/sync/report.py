@@ -172,8 +172,8 @@ class SyncReport(msgspec.Struct):
         """Take in what an earlier sync of the same command did and said: what is told once would be told to nobody."""
         if earlier is None:
             return
-        said = [notice for notice in earlier.notices if notice.kind not in _SAID_ANEW]
-        self.notices = list(dict.fromkeys([*said, *self.notices]))
+        lasting = [notice for notice in earlier.notices if notice.kind not in _SAID_ANEW]
+        self.notices = list(dict.fromkeys([*lasting, *self.notices]))
         self.published |= earlier.published
         self.new_identity |= earlier.new_identity
         self.heads_joined += earlier.heads_joined

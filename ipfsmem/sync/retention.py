@@ -94,8 +94,8 @@ def _reason(pin: PinnedRoot, now: int, whole: bool) -> str:
 
 def _weekly(roots: list[PinnedRoot], now: int, keep_days: int) -> set[str]:
     """The newest root of each device and week that is not older than `keep_days`; `roots` newest first."""
-    kept: dict[tuple[str, int], str] = {}
+    newest_of: dict[tuple[str, int], str] = {}
     for pin in roots:
         if pin.verified and now - pin.at <= keep_days * DAY_MS:
-            kept.setdefault((pin.maker, pin.at // WEEK_MS), pin.root)
-    return set(kept.values())
+            newest_of.setdefault((pin.maker, pin.at // WEEK_MS), pin.root)
+    return set(newest_of.values())

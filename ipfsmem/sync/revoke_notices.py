@@ -82,11 +82,11 @@ def words_of_label(was: RingMember, now: RingMember, let_in: str) -> str:
 def words_of_what_stands(let_in: Mapping[str, str], removed: Mapping[str, str], revoked: str) -> str:
     """What recovery words or a wallet had said of others when they were revoked, and what stands: honest devices let in and
     lost ones removed mostly, but whoever found those words could do either."""
-    said = []
+    sentences = []
     if let_in:
-        said.append(
+        sentences.append(
             f"let in by it, and still members: {called(let_in)}. One that is not yours you revoke like any other"
         )
     if removed:
-        said.append(f"removed by it, and still out: {called(removed)}")
-    return f"{'. '.join(said)}. To end all that it said: ipfsmem keys revoke {revoked} --nothing-stands"
+        sentences.append(f"removed by it, and still out: {called(removed)}")
+    return f"{'. '.join(sentences)}. To end all that it said: ipfsmem keys revoke {revoked} --nothing-stands"

@@ -148,17 +148,17 @@ def _entry(
 ) -> None:
     store, dev = replica.store, replica.device.id
     before, frame = store.entry(change.name), store.frame
-    made = rewrite(before, change, dev, frame.ctx.get(dev, 0), replica.is_mine)
-    if made.crowded:
+    rewritten = rewrite(before, change, dev, frame.ctx.get(dev, 0), replica.is_mine)
+    if rewritten.crowded:
         crowded.add(change.name)
-    if made.back:
+    if rewritten.back:
         back.add(change.name)
-    if made.entry == before:
+    if rewritten.entry == before:
         return
-    if not before.keys() <= made.entry.keys():
+    if not before.keys() <= rewritten.entry.keys():
         gone.add(change.name)
-    ctx = {**frame.ctx, dev: made.n} if made.n else frame.ctx
-    signed = sign_entry(replica, change.name, made.entry)
+    ctx = {**frame.ctx, dev: rewritten.n} if rewritten.n else frame.ctx
+    signed = sign_entry(replica, change.name, rewritten.entry)
     store.apply({change.name: signed}, Frame(ctx, frame.seen, frame.hlc))
 
 
@@ -269,8 +269,8 @@ def _read_node(
     file = links.get(name + extension)
     if file is None:
         return None, below
-    given = yield [file]
-    data = given.get(file)
+    answer = yield [file]
+    data = answer.get(file)
     if data is None:
         return None, below
     stored = yield from reader.read_file(file, max_bytes=MAX_NODE)

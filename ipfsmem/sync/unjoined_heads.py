@@ -59,6 +59,6 @@ def not_whole(replica: Replica) -> list[CID]:
 
 def keep_not_whole(replica: Replica, roots: Iterable[CID]) -> None:
     """Remember these roots instead of those before (inside a transaction); of very many the first."""
-    kept = msgspec.json.encode(list(dict.fromkeys(str(root) for root in roots))[:_MOST_NOT_WHOLE])
-    if kept != (replica.db.get_meta(meta.NOT_WHOLE) or b"[]"):
-        replica.db.set_meta(meta.NOT_WHOLE, kept)
+    row = msgspec.json.encode(list(dict.fromkeys(str(root) for root in roots))[:_MOST_NOT_WHOLE])
+    if row != (replica.db.get_meta(meta.NOT_WHOLE) or b"[]"):
+        replica.db.set_meta(meta.NOT_WHOLE, row)

@@ -55,8 +55,8 @@ def examine(replica: Replica, memories: Memories, protected: bool) -> list[Findi
             _state(replica, clocks),
             _clock(replica, clocks),
             _ring(replica),
-            _shown(memories),
-            _past(replica),
+            _conflicts(memories),
+            _reports(replica),
         ):
             try:
                 found += check
@@ -253,7 +253,7 @@ def _ring(replica: Replica) -> Iterator[Finding]:
     )
 
 
-def _shown(memories: Memories) -> Iterator[Finding]:
+def _conflicts(memories: Memories) -> Iterator[Finding]:
     conflicts = memories.conflicts_everywhere()
     if conflicts:
         keys = ", ".join(conflicts[:5])
@@ -265,6 +265,6 @@ def _shown(memories: Memories) -> Iterator[Finding]:
         )
 
 
-def _past(replica: Replica) -> Iterator[Finding]:
+def _reports(replica: Replica) -> Iterator[Finding]:
     for row in reports.newest(replica.db.connection, 5):
         yield Finding("warn", row.kind, row.text)

@@ -69,7 +69,7 @@ async def vault_of_root(
     return _pinned(keyring, main)
 
 
-async def reach(providers: Sequence[Provider]) -> None:
+async def check_reachable(providers: Sequence[Provider]) -> None:
     """Ask each provider for something that nobody keeps, as cheaply as it can be asked: a mistyped address or a service
     that is down shows before anything is made. Raises ProviderError. What takes uploads only is not tried out."""
     nobody = bytes(32)
@@ -138,7 +138,7 @@ class _Search:
         if self._other is not None:
             raise other_kind(self._other, self._sealed, f"at {self._where}")
         self._doubts += [notice.text for notice in self._notices.said]
-        self._doubts += _cannot_tell(self._providers)
+        self._doubts += _why_not_certain(self._providers)
         doubt = "; ".join(self._doubts)
         raise NoVaultError(
             f"no memory of this wallet, or of these words, in mode {vault_mode(sealed=self._sealed)} was found at {self._where}"
@@ -217,8 +217,8 @@ class _Search:
                     )  # another provider may have an older root, which names the vault as well
                     break
                 refused |= failed
-                shown = [pin for pin in pins if pin.cid in keyrings]
-                await learn_records(self._names, self._fetcher, shown, self._root.head_public)
+                readable = [pin for pin in pins if pin.cid in keyrings]
+                await learn_records(self._names, self._fetcher, readable, self._root.head_public)
                 start, end = end, end + PINS_AT_ONCE
             if roots:
                 why = next(iter(refused.values()), "they are of others")
@@ -240,16 +240,16 @@ class _Search:
             roots = list(dict.fromkeys(pin.cid for pin in await provider.pins(pin_name(main))))
             keyrings, _ = await self._rings(roots[:PINS_AT_ONCE])
             for keyring in keyrings.values():
-                ours = self._agreed(keyring) and not self._is_other(keyring)
+                ours = self._has_own_statement(keyring) and not self._is_other(keyring)
                 if ours and _main_anchor(self._root, keyring) == main:
                     return _pinned(keyring, main)
         return None
 
-    def _agreed(self, keyring: Keyring) -> bool:
+    def _has_own_statement(self, keyring: Keyring) -> bool:
         """Whether a statement of the ring says that this key and its anchor belong to the vault."""
         mine = (self._root.admin_public.hex(), self._root.head_public.hex())
-        said = (st.body for st in keyring.open if isinstance(st.body, Member))
-        return any((body.sign, body.anchor) == mine for body in said)
+        members = (st.body for st in keyring.open if isinstance(st.body, Member))
+        return any((body.sign, body.anchor) == mine for body in members)
 
     async def _rings(self, roots: list[CID]) -> tuple[dict[CID, Keyring], dict[CID, IpfsmemError]]:
         """The rings of those of `roots` that hold one, and why others could not be read."""
@@ -266,17 +266,17 @@ class _Search:
         return found, failed
 
 
-def _cannot_tell(providers: Sequence[Provider]) -> list[str]:
+def _why_not_certain(providers: Sequence[Provider]) -> list[str]:
     """Why it proves nothing that these providers show no memory."""
     telling = [p for p in providers if _tells(p)]
-    said = [
+    reasons = [
         f"{provider.name} keeps what is published without telling what is there"
         for provider in providers
         if (provider.capabilities.put or provider.capabilities.pin) and provider not in telling
     ]
-    if not telling and not said:
-        said.append("none of these providers can say for certain what was published")
-    return said
+    if not telling and not reasons:
+        reasons.append("none of these providers can say for certain what was published")
+    return reasons
 
 
 def _tells(provider: Provider) -> bool:

@@ -66,7 +66,7 @@ _gateway_url = re.compile(r"(https?://[^/?#]+)/(ipfs|ipns)/([^/?#]+)(/[^?#]*)?$"
 _host_url = re.compile(r"(https?)://([a-z0-9]{46,})\.(ipfs|ipns)\.([^/?#]+)(/[^?#]*)?$").fullmatch
 
 
-class Foreign(msgspec.Struct, frozen=True):
+class OthersBundle(msgspec.Struct, frozen=True):
     """A bundle that was read: what was asked for, the root that answered (None from a web server), its content."""
 
     source: str
@@ -136,7 +136,7 @@ def _content(space: str, value: str, path: str, gateway: str | None = None) -> S
         ) from None
 
 
-async def read_foreign(source: str, providers: Sequence[Provider], *, now_ms: int) -> Foreign:
+async def read_others_bundle(source: str, providers: Sequence[Provider], *, now_ms: int) -> OthersBundle:
     """Read a whole bundle. A gateway that the source itself names is asked last, at a public address only.
 
     Raises UsageError, ConfigError, NotFoundError, FormatError, LimitError, ProviderError.
@@ -150,7 +150,7 @@ async def read_foreign(source: str, providers: Sequence[Provider], *, now_ms: in
         ) from None
 
 
-async def _read_source(source: str, providers: Sequence[Provider], now_ms: int) -> Foreign:
+async def _read_source(source: str, providers: Sequence[Provider], now_ms: int) -> OthersBundle:
     try:
         wanted = parse_source(source)
     except UsageError:
@@ -161,7 +161,7 @@ async def _read_source(source: str, providers: Sequence[Provider], now_ms: int) 
     if wanted.kind == "url":
         reader = open_reader(configuration.settings().providers.get("web"))
         try:
-            return Foreign(source, None, await _read_web(reader, wanted.value))
+            return OthersBundle(source, None, await _read_web(reader, wanted.value))
         finally:
             await reader.close()
     named = [open_provider(f"gateway:{wanted.gateway}", {"public_only": True})] if wanted.gateway else []
@@ -191,14 +191,18 @@ async def _read_source(source: str, providers: Sequence[Provider], now_ms: int) 
     finally:
         for provider in named:
             await provider.close()
-    said = (*problems, *blob.problems, *(problem for one in scopes.values() for problem in one.problems))
-    return Foreign(source, str(root), msgspec.structs.replace(blob, problems=said), scopes)
+    all_problems = (
+        *problems,
+        *blob.problems,
+        *(problem for one in scopes.values() for problem in one.problems),
+    )
+    return OthersBundle(source, str(root), msgspec.structs.replace(blob, problems=all_problems), scopes)
 
 
 # -- files on this disk --------------------------------------------------------------------------------------------
 
 
-def read_on_disk(source: str, path: Path) -> Foreign:
+def read_on_disk(source: str, path: Path) -> OthersBundle:
     """A folder or zip of memory files, an export, or a CAR file with a public memory in it.
 
     Raises UsageError for a folder that is a provider's, NotFoundError, FormatError, LimitError, StorageError.
@@ -221,7 +225,7 @@ def read_on_disk(source: str, path: Path) -> Foreign:
         if not any(part.blob.files for part in parts.values()):
             raise FormatError(f"there are no memories in {path}")
         rest = {scope: part.blob for scope, part in parts.items() if scope}
-        return Foreign(source, None, parts[""].blob if "" in parts else Blob({}, []), rest)
+        return OthersBundle(source, None, parts[""].blob if "" in parts else Blob({}, []), rest)
     with storage_errors(path, "read"), opened(whole) as file:
         car = read_car(file, STRANGER_LIMITS)
         blocks = dict(car)
@@ -229,7 +233,7 @@ def read_on_disk(source: str, path: Path) -> Foreign:
         raise FormatError(f"{path} holds {len(car.roots)} trees, and a memory is one")
     reading = _read_root(Reader(STRANGER_LIMITS), car.roots[0], ())
     blob, scopes = drive(reading, lambda cids: {cid: blocks[cid] for cid in cids if cid in blocks})
-    return Foreign(source, str(car.roots[0]), blob, scopes)
+    return OthersBundle(source, str(car.roots[0]), blob, scopes)
 
 
 # -- names ---------------------------------------------------------------------------------------------------------
@@ -325,14 +329,14 @@ def _read_base(reader: Reader, names: Mapping[str, CID], where: str, room: Room)
     """The texts and events of one folder `memory/`, in the `room` that its neighbours left; `where` goes before the names of
     what is left out."""
     texts = {name: cid for name, cid in names.items() if name.endswith(".md") and name != INDEX_FILE}
-    said: list[str] = []
-    files = yield from _small_files(reader, texts, MAX_FILE, said)
+    problems: list[str] = []
+    files = yield from _small_files(reader, texts, MAX_FILE, problems)
     days: dict[str, bytes] = {}
     if "timeline" in names:
         listed = yield from reader.list_directory(names["timeline"])
         lines = {link.name: link.cid for link in listed if link.name.endswith(".jsonl")}
-        days = yield from _small_files(reader, lines, STRANGER_LIMITS.file_bytes, said)
-    blob = collect_files(sorted(files.items()), sorted(days.items()), said, room)
+        days = yield from _small_files(reader, lines, STRANGER_LIMITS.file_bytes, problems)
+    blob = collect_files(sorted(files.items()), sorted(days.items()), problems, room)
     return msgspec.structs.replace(blob, problems=tuple(where + problem for problem in blob.problems))
 
 

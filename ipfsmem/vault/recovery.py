@@ -98,8 +98,8 @@ def enrol_words(replica: Replica, root: RootKeys, words: RootKeys) -> str:
     with replica.transaction():
         ring = replica.ring
         assert ring is not None
-        made = datetime.fromtimestamp(replica.world.now() / 1000, UTC)
-        label = f"{LABEL} of {made:%Y-%m-%d %H:%M} UTC"
+        made_at = datetime.fromtimestamp(replica.world.now() / 1000, UTC)
+        label = f"{LABEL} of {made_at:%Y-%m-%d %H:%M} UTC"
         public = operations.enrollee_of(
             words.admin, words.box_public, label, ring.vault, kind="words", anchor=words.head_public
         )

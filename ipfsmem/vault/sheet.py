@@ -111,11 +111,14 @@ def make_sheet(
     stored = replica.db.get_meta(meta.ROOT)
     root = stored.decode() if stored else None
     head = heads.get(replica.db.connection, root) if root else None
-    shown = [_place(*place, root, settings_of) for place in places]
+    listed_places = [_place(*place, root, settings_of) for place in places]
     words = words_of(ring)
     first = ring.view.members.get(member_id(ring.view.roots[0])) if ring is not None else None
     wallet = vault.address is not None or (first is not None and first.kind == "wallet")
-    where = "".join(f" --provider {shlex.quote(place.provider)}" for place in shown) or " --provider WHERE"
+    where = (
+        "".join(f" --provider {shlex.quote(place.provider)}" for place in listed_places)
+        or " --provider WHERE"
+    )
     name = "" if namespace == DEFAULT_NAMESPACE else f" -n {namespace}"
     return RecoverySheet(
         namespace=namespace,
@@ -132,10 +135,10 @@ def make_sheet(
         published_at=head.seen if head else None,
         made_at=replica.world.now(),
         device=replica.config.label,
-        providers=shown,
+        providers=listed_places,
         words=words,
-        with_words=f"ipfsmem recover{name}{_mode(replica)}{where}" if words else "",
-        with_wallet=f"ipfsmem recover{name}{_mode(replica)} --wallet FILE{_which(vault, namespace)}{where}"
+        with_words=f"ipfsmem recover{name}{_mode_option(replica)}{where}" if words else "",
+        with_wallet=f"ipfsmem recover{name}{_mode_option(replica)} --wallet FILE{_vault_options(vault, namespace)}{where}"
         if wallet
         else "",
         vaults=[
@@ -152,11 +155,11 @@ def make_sheet(
     )
 
 
-def _mode(replica: Replica) -> str:
+def _mode_option(replica: Replica) -> str:
     return "" if replica.config.mode.sealed else f" --mode {replica.config.mode}"
 
 
-def _which(vault: VaultConfig, namespace: str) -> str:
+def _vault_options(vault: VaultConfig, namespace: str) -> str:
     """The options that name one vault of many of a wallet, whatever else is on the device by then."""
     known = vault.name == "" or vault.name == namespace == DEFAULT_NAMESPACE
     name = "" if known else f" --vault {vault.name}"
@@ -171,21 +174,21 @@ def _place(
     root: str | None,
     settings_of: Mapping[str, Mapping[str, Any]],
 ) -> Place:
-    given = _given(spec, settings_of)
-    names = {*NEEDS.get(_kind(spec), ()), *given}
-    shown = shown_spec(spec, settings_of)
+    settings = _settings_of_kind(spec, settings_of)
+    names = {*NEEDS.get(_kind(spec), ()), *settings}
+    without = public_spec(spec, settings_of)
     other = placed if root is not None and placed != root else None
-    return Place(shown, sorted(names), shown != spec, other, at)
+    return Place(without, sorted(names), without != spec, other, at)
 
 
-def _given(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+def _settings_of_kind(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """The settings of a provider's kind, from the settings file and the environment."""
     kind = _kind(spec)
     table = kind.partition(":")[0]
     prefix = _PREFIX.get(kind, (kind.upper() + "_",))
     ours = kind in NEEDS or table in settings_of
-    given = {name.upper(): _text(value) for name, value in settings_of.get(table, {}).items()}
-    return given | {n: v for n, v in os.environ.items() if ours and n.startswith(prefix) and v}
+    settings = {name.upper(): _text(value) for name, value in settings_of.get(table, {}).items()}
+    return settings | {n: v for n, v in os.environ.items() if ours and n.startswith(prefix) and v}
 
 
 def _kind(spec: str) -> str:
@@ -205,10 +208,10 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def shown_spec(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -> str:
+def public_spec(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -> str:
     """A provider's spec as others may see it: without its secrets."""
-    given = _given(spec, settings_of)
-    secrets = [value for name, value in given.items() if _SECRET.search(name)]
+    settings = _settings_of_kind(spec, settings_of)
+    secrets = [value for name, value in settings.items() if _SECRET.search(name)]
     # One setting may hold the tokens of several addresses, each behind its own (docs/PROVIDERS.md).
     parts = [pair.partition("=")[2] for value in secrets for pair in value.split()]
     return without_secrets(spec, [*secrets, *parts])
@@ -216,10 +219,10 @@ def shown_spec(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -> str:
 
 def without_secrets(spec: str, secrets: Iterable[str]) -> str:
     """A spec without these secrets, and without what in a URL may be one: user, password, query, fragment."""
-    shown = spec
+    public = spec
     if "://" in spec:
-        shown = _QUERY.sub(HIDDEN, _USER.sub(HIDDEN + "@", spec))
+        public = _QUERY.sub(HIDDEN, _USER.sub(HIDDEN + "@", spec))
     for secret in secrets:
         if len(secret) >= 6:
-            shown = shown.replace(secret, HIDDEN)
-    return shown
+            public = public.replace(secret, HIDDEN)
+    return public
