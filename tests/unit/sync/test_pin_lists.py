@@ -153,7 +153,8 @@ def test_one_that_gives_nothing_is_not_asked_for_every_root(tmp_path: Path) -> N
 
 def head(name: str, ctx: dict[str, tuple[int, str]], *prev: Head, h: int = 0) -> Head:
     seen = {device: Seen(n, r, "") for device, (n, r) in ctx.items()}
-    commit = Commit(1, seen, name, "", f"{h:016x}", [p.commit.digest for p in prev], "", "", 1, "")
+    before = [p.commit.digest for p in prev]
+    commit = Commit(c=1, ctx=seen, dev=name, ek="", h=f"{h:016x}", prev=before, ring="", state="", vault="")
     cid = CID(1, 0x70, b"\x12\x20" + sha256(name.encode()).digest())
     return Head(cid, SignedCommit(commit, name.encode(), b""), cid, seen)
 
