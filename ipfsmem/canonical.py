@@ -19,7 +19,9 @@ from ipfsmem.errors import FormatError
 T = TypeVar("T")
 _encoder = msgspec.json.Encoder(order="deterministic")
 _decoder = msgspec.json.Decoder()
+#: The greatest whole number that every language reads exactly.
 MAX_INT = 2**53 - 1
+#: Deepest nesting of brackets in JSON that is decoded.
 MAX_DEPTH = 2_000
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -66,8 +68,8 @@ def read_json(data: bytes | str) -> Any: ...
 @overload
 def read_json(data: bytes | str, type: type[T]) -> T: ...
 def read_json(data: bytes | str, type: Any = Any) -> Any:
-    """`msgspec.json.decode` for JSON of strangers: too deep (whatever the recursion limit is) and no Unicode text are
-    DecodeErrors too."""
+    """`msgspec.json.decode` for JSON that strangers wrote. Text that is nested too deep or is no Unicode raises DecodeError
+    like any other fault, whatever Python's recursion limit is."""
     try:
         check_depth(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data), "JSON")
         return msgspec.json.decode(data, type=type)
@@ -101,12 +103,13 @@ def check_canonical(data: bytes, value: Any, what: str) -> None:
 
 
 def b64(data: bytes) -> str:
-    """base64url without padding."""
+    """The base64url text of bytes, without padding."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
 def unb64(text: str, what: str, size: int | None = None) -> bytes:
-    """Bytes of base64url text without padding; other spellings of the same bytes are refused."""
+    """The bytes of base64url text without padding. `what` names the thing in the error; `size` is the number of bytes that it must
+    have. Raises FormatError, also for another spelling of the same bytes."""
     try:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except (binascii.Error, ValueError):

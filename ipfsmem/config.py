@@ -99,12 +99,15 @@ class NamespaceConfig(msgspec.Struct, frozen=True):
     memory_dir: str | None = None
     #: Mode `ipfs`: somebody has agreed that everything in it is public for good.
     public: bool = False
-    #: Superseded roots go by themselves once a day, with a sync, and this is kept; None: only `gc` lets go.
+    #: What stays when superseded roots are collected once a day, with a sync; None: they are collected by `gc` only.
     collect: RetentionRule | None = None
 
 
 def settings(environment: Mapping[str, str] | None = None, file: Path | None = None) -> Settings:
-    """The settings file, overridden by the environment; none at the usual place is none. Raises ConfigError naming the file."""
+    """The settings file, overridden by the environment. Without a file at the usual place there are no settings.
+
+    Raises ConfigError naming the file.
+    """
     env = os.environ if environment is None else environment
     named = env.get("IPFSMEM_CONFIG") if file is None else None
     if file is None:
@@ -164,7 +167,7 @@ def namespace_folder(home: Path, namespace: str) -> Path:
 
 
 class _Kind(msgspec.Struct):
-    """What every version of the file says; looked at first, so that one of another version is called that."""
+    """What every version of the file says. It is read first, so that a file of another version is told from a damaged one."""
 
     mode: str
     v: int = 1

@@ -1,6 +1,6 @@
-"""What differs between systems when a file is made durable, replaced or removed: macOS and Windows answer otherwise.
+"""Making a file durable, replacing and removing it, where macOS or Windows needs something else than Linux.
 
-Only these answers; what is written where, and what an error means, is said by who calls. Nothing here opens a file.
+What is written where, and what an error means, is the caller's to say. Nothing here opens a file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ except ImportError:  # Windows
 T = TypeVar("T")
 #: Whether a file that some program has open can be neither replaced nor removed.
 _HELD_OPEN: bool = os.name == "nt"
-#: For so many seconds that is tried again: readers, sync programs and virus scanners let go within that.
+#: For so many seconds a file that is held open is tried again: readers, sync programs and virus scanners let go within that.
 PATIENCE: Final = 2.0
 
 
@@ -30,12 +30,15 @@ def flush_to_disk(fd: int) -> None:
             _fcntl.fcntl(fd, full)
             return
         except OSError:
-            pass  # a disk of the network, or one that does not know it
+            pass  # a network disk, or one that does not support it
     os.fsync(fd)
 
 
 def retry_while_held_open(act: Callable[[], T]) -> T:
-    """Replace or remove a file; on Windows again while somebody has it open. Raises what the last try raised."""
+    """The result of `act`, which replaces or removes a file. On Windows it is tried again while some program has the file open.
+
+    Raises what the last try raised.
+    """
     give_up, pause = time.monotonic() + PATIENCE, 0.01
     while True:
         try:

@@ -1,7 +1,8 @@
 """MEMORY.md where other programs write it too: their lines are a text like any other, ours stand in one marked block
 (format section 1.3).
 
-`split_index_file` takes a file apart, `join_index_file` puts one together, and `split(join(text, ...))` gives the text back. A line between the
+`split_index_file` takes a file apart, `join_index_file` puts one together: taking apart what was put together gives the
+text back. A line between the
 marks that we did not put there is theirs. Pure functions on bytes; nothing here reads memories or files.
 """
 

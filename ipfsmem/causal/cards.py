@@ -130,9 +130,10 @@ def is_forgotten(entry: Entry) -> bool:
 
 
 def redirects(cards: Mapping[str, Card]) -> dict[str, str]:
-    """Of the scopes whose card says `into`, those that are followed, and where to: `cards` are those not forgotten.
+    """Where scopes lead: each scope whose card names another one in `into`, with that one. `cards`: of all scopes that are not
+    forgotten.
 
-    An `into` without such a card at its other end is not followed, nor in a cycle that of the least token.
+    Left out are an `into` that names no scope of `cards`, and of each cycle that of the least token.
     """
     onward = {
         scope: card.into
@@ -154,7 +155,7 @@ def redirects(cards: Mapping[str, Card]) -> dict[str, str]:
 
 
 def write_target(scope: str, onward: Mapping[str, str]) -> str:
-    """Where a new write meant for `scope` goes, by `redirects`: at most 8 steps on."""
+    """The scope to which a new write for `scope` goes, by what `redirects` gave: at most 8 steps on."""
     for _ in range(MAX_STEPS):
         if scope not in onward:
             break
@@ -163,8 +164,8 @@ def write_target(scope: str, onward: Mapping[str, str]) -> str:
 
 
 def read_order(scope: str, onward: Mapping[str, str]) -> list[str]:
-    """The scopes that are read for `scope`, the first goes before the next: itself, then what turned out to be it, by
-    token, each followed by its own; at most 8 steps away.
+    """The scopes that are read for `scope`, in order of precedence: itself, then those that lead into it, by token, each
+    followed by those that lead into that one; at most 8 steps away.
     """
     into: dict[str, list[str]] = {}
     for source, there in sorted(onward.items()):
@@ -182,6 +183,6 @@ def read_order(scope: str, onward: Mapping[str, str]) -> list[str]:
 
 
 def find_project(cards: Mapping[str, Card], idents: Iterable[ProjectId]) -> list[str]:
-    """The scopes whose card has one of these ids, exactly as it is, by token."""
+    """The scopes whose card has one of these ids, by token."""
     wanted = set(idents)
     return sorted(scope for scope, card in cards.items() if wanted & set(card.ids))

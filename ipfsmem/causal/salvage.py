@@ -41,7 +41,8 @@ class DamagedHead(msgspec.Struct, frozen=True):
 
 
 class SalvageChange(msgspec.Struct, frozen=True):
-    """One entry: the values to write under own dots, by the dot that they had, and the dots of the base that go."""
+    """What a salvage does to one entry: the values to write under own dots, each with the dot that it had, and the dots of the
+    base to delete."""
 
     name: str
     taken: tuple[tuple[str, Value], ...]
@@ -77,7 +78,8 @@ def _one(name: str, base: Entry, base_ctx: Ctx, parts: Sequence[DamagedHead]) ->
 
 
 class RewrittenEntry(msgspec.Struct, frozen=True):
-    """An entry after a salvage: the last counter that was used, whether a value came back, whether one found no room."""
+    """An entry after a salvage. `n` is the last counter that was used; `back` says whether a value came back, `crowded` whether
+    one found no room."""
 
     entry: Entry
     n: int
@@ -106,7 +108,7 @@ def rewrite(entry: Entry, change: SalvageChange, dev: str, n: int, mine: IsMine)
 
 
 def is_known_text(value: Value, kept: Iterable[Value]) -> bool:
-    """Whether a value is among these in substance, or one of them replaced it."""
+    """Whether one of these values has the same text (or is a wish to forget, as this one is), or replaced this text."""
     for other in kept:
         if (value.body, value.kind) == (other.body, other.kind):
             return True

@@ -123,7 +123,7 @@ def parse_node(prefix: str, raw: bytes, digest: bytes) -> Node:
 
 
 class TreePatch(msgspec.Struct, frozen=True):
-    """What a change of a tree came to: the new tree, the nodes it did not have, the prefixes that went."""
+    """A changed tree, its nodes that the old tree did not have (by prefix), and the prefixes of nodes that are gone."""
 
     tree: StateTree
     written: dict[str, Node]
@@ -348,8 +348,8 @@ def diff(mine: StateTree, theirs: StateTree) -> list[Difference]:
 def diff_steps(
     mine: StateTree, theirs: bytes, lost: list[str] | None = None
 ) -> Generator[list[tuple[str, bytes]], Sequence[bytes | None], list[Difference]]:
-    """The same for a tree of which only the digest is known: a generator that yields the (prefix, hash) pairs
-    it wants next, is sent their JSON in the same order, and returns the list of differences.
+    """`diff` for a tree of which only the digest is known: a generator that yields the (prefix, SHA-256) pairs of the nodes
+    that it needs next, is sent their JSON in the same order, and returns the list of differences.
 
     Of a damaged tree, None is sent for a node that cannot be read: its prefix is put into `lost`, and nothing is said of
     what lies below. Without `lost` that raises DamagedError.

@@ -40,7 +40,7 @@ class Sibling(msgspec.Struct, frozen=True, gc=False):
 
 
 class ConflictCopy(msgspec.Struct, frozen=True):
-    """A sibling that does not have the name: shown under `file`, and replaced by a write or delete that read it."""
+    """A sibling that is not shown under the key's own file name but under `file`. A write or delete that read it replaces it."""
 
     file: str
     body: str

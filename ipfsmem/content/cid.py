@@ -1,7 +1,7 @@
 """Content identifiers: CIDv0 and CIDv1 as bytes and text, and the names of IPNS keys.
 
 A small, fast codec for what this project meets (SHA-256 and identity; raw, dag-pb, dag-cbor, libp2p-key, CAR). It
-never hashes content to be checked (reader.py does) and never fetches. `multiformats` is asked only for bases that we do
+never checks content against a CID (verify.py does) and never fetches. `multiformats` is asked only for bases that we do
 not speak.
 """
 
@@ -71,7 +71,7 @@ class CID(NamedTuple):
         if self.version == 0:
             return base58_encode(self.multihash)
         if self.codec == LIBP2P_KEY:
-            return "k" + _b36encode(self.encode())
+            return "k" + _digits(self.encode(), _B36)
         return _base32(self.encode())
 
     def __repr__(self) -> str:
@@ -227,16 +227,6 @@ def _b32decode_upper(text: str, whole: str) -> bytes:
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _b36encode(data: bytes) -> str:
-    """The names of a vault's devices are written many times in each sync."""
-    number = int.from_bytes(data, "big")
-    out = []
-    while number:
-        number, rest = divmod(number, 36)
-        out.append(_B36[rest])
-    return "0" * (len(data) - len(data.lstrip(b"\0"))) + "".join(reversed(out))
-
-
 def _b36decode(text: str, whole: str) -> bytes:
     if not text.isalnum() or text != text.lower():
         raise FormatError("not base36")
@@ -245,16 +235,21 @@ def _b36decode(text: str, whole: str) -> bytes:
 
 def base58_encode(data: bytes) -> str:
     """The digits of base58btc, without a multibase prefix."""
+    return _digits(data, _B58)
+
+
+def _digits(data: bytes, alphabet: str) -> str:
+    """`data` as a number in the base of this alphabet, each leading zero byte as the alphabet's first character."""
     number = int.from_bytes(data, "big")
-    out = []
+    found = []
     while number:
-        number, rest = divmod(number, 58)
-        out.append(_B58[rest])
-    return "1" * (len(data) - len(data.lstrip(b"\0"))) + "".join(reversed(out))
+        number, rest = divmod(number, len(alphabet))
+        found.append(alphabet[rest])
+    return alphabet[0] * (len(data) - len(data.lstrip(b"\0"))) + "".join(reversed(found))
 
 
 def base58_decode(text: str, whole: str) -> bytes:
-    """Their bytes. `whole` is what a FormatError names: the text that the digits were part of."""
+    """The bytes of base58btc digits. `whole`: the text that the digits are part of, which a FormatError names."""
     number = 0
     for char in text:
         value = _B58_VALUE.get(char)

@@ -1,7 +1,7 @@
 """Folders too large for one block: the UnixFS hash trie (HAMT) with murmur3, built whole and read shard by shard.
 
 Building is a pure function of the set of links, so the order of insertion never shows. Reading checks that every
-name stands where its hash says, so that a lookup and a listing can never disagree. Fetching shards is reader.py's.
+name stands where its hash says, so that a lookup and a listing can never disagree. Shards are fetched by reader.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A whole tree from paths: files in memory, or links to what is known already, to one root and its blocks.
+"""A folder tree built from paths, whose files are in memory or are links to blocks that are known already.
 
-This is how a bundle gets its root. Large files and disks are files/pack.py's, which gives the same CIDs.
+Large files, and trees on a disk, are built by files/pack.py with the same CIDs.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class EntryChange(msgspec.Struct, frozen=True):
 
 
 def entry_changes(before: StateTree, after: StateTree) -> list[EntryChange]:
-    """What lies between two states."""
+    """The entries in which two states differ, sorted by name."""
 
     def entry(difference: Difference, text: bytes | None) -> Entry:
         return {} if text is None else decode_entry(difference.name, text)

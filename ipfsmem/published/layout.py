@@ -1,7 +1,7 @@
 """What a published root holds in each publishing mode (format section 6): the sealed layout and the plain one.
 
-A layout puts the blocks of a root among the replica's blocks and answers its CID. It decides no content: commit and
-ring come in as they are. Must run inside a transaction, right after a checkpoint with folders.
+A layout adds the blocks of a root to the replica's blocks and returns its CID; commit and ring are given to it as bytes.
+It must run inside a transaction, right after a checkpoint with folders.
 """
 
 from __future__ import annotations
@@ -28,9 +28,6 @@ from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.secret_check import SecretCheck
 from ipfsmem.published.plain_hamt import flat_folder
 from ipfsmem.published.plain_layout import Bases, base_links
-
-#: Rows of `folders` that remember the timeline files of the plain layout, by day and by what went into them.
-_DAY_ROW = "p"
 
 
 class Layout:

@@ -25,7 +25,8 @@ _ELSE = {_TOP: _STRUCTURE, _STRUCTURE: _STRUCTURE, _OBJECTS: _OBJECTS, _PLAIN: _
 
 
 class LiveSet(msgspec.Struct, frozen=True):
-    """The blocks of one root and its rings, each once; `unknown` are folders that are not here, so what they hold is not known."""
+    """The blocks of one root and of its rings, each once. `unknown`: folders that are not here; what is below them is missing in
+    both lists."""
 
     structure: list[CID]
     objects: list[CID]

@@ -66,9 +66,12 @@ class Epoch(
     forbid_unknown_fields=True,
     rename={"for_": "for", "not_": "not", "while_": "while"},
 ):
-    """Gives an epoch key to the families in `for_`, says whom its maker knew to be out: by a root's word (`not_`, for good),
-    or by that of admins, as long as it counts (`while_`: admin's id -> ids); and names the older epoch keys that its maker
-    holds (`old`). Whom only admins let in it serves in the name of these (`of`): it ends with what they said."""
+    """Gives an epoch key to the families in `for_`, and names the older epoch keys that its maker holds (`old`).
+
+    It says whom its maker knew to be out: for good, by a root's word (`not_`), or as long as the word of an admin counts
+    (`while_`: admin's id -> ids). `of`: the admins that let in those whom it serves; it ends with what they said. It is
+    empty for the roots and for whom a root let in.
+    """
 
     by: str
     ek: str
@@ -117,9 +120,10 @@ class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 class Revoke(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Ends the membership of the family of the enrolled key `sign`.
 
-    `n` says up to which counter the values of each of its ids were accepted (none where it is silent), `keep` which of
-    its statements stand. `anchor`, `heirs` (the keys of its successors) and `person` are those of the family: the
-    statements that said so may go. So is `rank`: 0 where a root let it in, 1 where an admin did.
+    `n` says up to which counter the values of each of its ids were accepted (0 for an id that it does not name), `keep` which
+    of its statements stand. `anchor`, `heirs` (the keys of its successors), `person` and `rank` (0 where a root let it in,
+    1 where an admin did) are those of the family: they are repeated here because the statements that said so may be
+    dropped.
     """
 
     anchor: str | None

@@ -1,8 +1,8 @@
-"""Raw deflate inside sealed memories: a stream that is worth storing, and one verdict on a stream that somebody stored.
+"""Raw deflate inside sealed memories: making a stream, and one verdict for all readers on a stream (format section 3).
 
-Format section 3. What one reader takes and another refuses could push an honest object out of its place, so a stream
-is taken only when it is finished, nothing follows it, and it comes to no more than a memory file may have. Which texts
-are compressed is not decided here, and no two compressors need to agree on bytes.
+An object that one reader takes and another refuses could push an honest object out of its place. So a stream is taken only
+when it is finished, nothing follows it, and it inflates to no more than a memory file may have. Which texts are compressed
+is decided in `objects`; two compressors need not agree on bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def deflate(data: bytes, level: int = _LEVEL) -> bytes:
 
 
 def inflate(stream: bytes) -> bytes:
-    """What a stream comes to. Raises OpenError for whatever is wrong with it, one byte too much among that."""
+    """The bytes that a stream inflates to. Raises OpenError for a stream that is not finished, that something follows, or that
+    inflates to more than MAX_INFLATED bytes."""
     inflater = zlib.decompressobj(_RAW)
     try:
         # One byte more than allowed is asked for, so that a stream which goes on is noticed, whatever it would come to.

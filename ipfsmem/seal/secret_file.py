@@ -74,13 +74,13 @@ def protect(
     if len(salt) != ARGON2_SALT_BYTES or len(nonce) != NONCE_BYTES:
         raise UsageError(f"salt and nonce have {ARGON2_SALT_BYTES} and {NONCE_BYTES} bytes")
     if passphrase is None:
-        return _finish(_File(sum="", v=VERSION, clear=b64(secret)))
+        return _with_checksum(_File(sum="", v=VERSION, clear=b64(secret)))
     if not (0 < memory_kib <= MAX_MEMORY_KIB and 0 < passes <= MAX_PASSES):
         raise UsageError(f"Argon2id takes at most {MAX_MEMORY_KIB} KiB and {MAX_PASSES} passes here")
     argon2 = _Argon2(memory_kib=memory_kib, passes=passes, salt=b64(salt))
     key = argon2id(normalised_passphrase(passphrase), salt, memory_kib=memory_kib, passes=passes)
     box = bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(secret, _aad(argon2, b64(nonce)), nonce, key)
-    return _finish(_File(sum="", v=VERSION, argon2=argon2, box=b64(box), nonce=b64(nonce)))
+    return _with_checksum(_File(sum="", v=VERSION, argon2=argon2, box=b64(box), nonce=b64(nonce)))
 
 
 def unprotect(data: bytes, passphrase: str | None) -> bytes:
@@ -138,7 +138,7 @@ def _read(data: bytes) -> _File:
     return file
 
 
-def _finish(file: _File) -> bytes:
+def _with_checksum(file: _File) -> bytes:
     return encode(msgspec.structs.replace(file, sum=_sum(file)))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def wallet_library() -> Iterator[None]:
-    """Import inside this block."""
+    """Put Python's recursion limit back at the end of the block, in which the wallet library is imported."""
     limit = sys.getrecursionlimit()
     try:
         yield

@@ -123,7 +123,7 @@ def normalise_signature(sig: bytes, address20: bytes, message: bytes) -> bytes:
 
 
 def sign_once(signer: WalletSigner, message: bytes) -> bytes:
-    """`r | s` for an unlock, whose keys are then compared with the pinned ones (`derive.require_admin`)."""
+    """`r | s` for an unlock, whose keys are then compared with the pinned ones (`root_keys.require_admin`)."""
     return normalise_signature(signer.sign_message(message), signer.address, message)
 
 

@@ -1,7 +1,6 @@
 """Recovery words: 32 bytes as 24 words of the English BIP-39 list, and back.
 
-Nothing here stretches words into wallet seeds, and no other language
-or length is read.
+No other language and no other length is read, and no wallet seed is made from the words.
 """
 
 from __future__ import annotations

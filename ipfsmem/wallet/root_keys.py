@@ -1,7 +1,7 @@
 """The key tree: from a wallet signature, 64 random bytes or the recovery words to the root keys of a vault.
 
-Format section 2.3. Takes what the gates of `wallet` let through and derives; it never asks a wallet, never checks a
-signature, and never keeps the secret that it was given.
+Format section 2.3. It derives keys from what the gates of `message` let through; it asks no wallet, checks no signature, and
+keeps no secret that it was given.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RootKeys(msgspec.Struct, frozen=True, dict=True):
     def from_signature(
         cls, rs64: bytes, address20: bytes, vault: str, key_number: int, passphrase: str | None = None
     ) -> RootKeys:
-        """Keys of a wallet from `r | s` as `wallet.normalise_signature` returns it.
+        """Keys of a wallet from `r | s` as `message.normalise_signature` returns it.
 
         `passphrase` None means none; it costs about 0.2 s. Raises UsageError for a bad label, number or size,
         PassphraseError for an empty passphrase or one that is not text.

@@ -1,4 +1,4 @@
-"""The three things that a wallet's curve is needed for: a key's account, a signature, who made one.
+"""The three uses of a wallet's curve: the account of a key, a signature, and the account that made a signature.
 
 Through coincurve (the extra `fast`: libsecp256k1) when it is installed, else through eth-keys, which is much slower to
 import. Both sign by RFC 6979, so both give the same bytes. Nothing here knows what is signed, and no key is kept.

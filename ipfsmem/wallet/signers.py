@@ -2,7 +2,7 @@
 
 The only module of this room that touches the disk. A signer answers `personal_sign` with the deterministic signature
 that every ordinary wallet gives (RFC 6979); it never shows its key and never decides what it signs: the text comes
-from `wallet.key_request`. The Ethereum libraries are imported when a signer is made, not before.
+from `message.key_request`. The Ethereum libraries are imported when a signer is made, not before.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def light(passphrase: str | None = "pass", secret: bytes = SECRET) -> bytes:
 
 def with_sum(value: dict) -> bytes:
     """The file with a right checksum, as a forger would write it."""
-    return secret_file._finish(secret_file.msgspec.convert(value | {"sum": ""}, secret_file._File))
+    return secret_file._with_checksum(secret_file.msgspec.convert(value | {"sum": ""}, secret_file._File))
 
 
 def test_default_parameters_are_the_formats():
