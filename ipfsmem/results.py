@@ -796,6 +796,14 @@ class Collecting(Answer, frozen=True, kw_only=True):
         """What was collected."""
         return cls(dry_run=dry_run, **msgspec.structs.asdict(done))
 
+    def raise_if_incomplete(self) -> None:
+        """Raises IncompleteError when a provider did not do its part."""
+        if self.problems:
+            raise IncompleteError(
+                f"not everything could go: {count(len(self.problems), 'provider')} did not do its part",
+                hint="Try again later: ipfsmem gc",
+            )
+
 
 class Salvage(Answer, frozen=True, kw_only=True):
     """What can be read of damaged heads, what was brought back (None when only looked at), and the sync around it."""

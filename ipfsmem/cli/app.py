@@ -67,8 +67,8 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
 }
 SHORT: Final = {name: text for section in SECTIONS.values() for name, text in section.items()}
 
-#: What does its work also where nobody hears of it. Every other command is there for what it prints, and with standard output
-#: closed it is refused before it begins. `init` and `keys words` refuse where they would show words.
+#: Commands that do something useful even when nobody gets what they print. Every other command is refused before it begins when
+#: standard output is closed. `init` and `keys words` refuse by themselves where they would show words.
 USEFUL_WITHOUT_OUTPUT: Final = frozenset(
     [
         "write",
@@ -255,8 +255,8 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _have_streams() -> None:
-    """Where a parent closed one of the three, nothing stands in its place, so that no command has to ask whether it is there
-    and no file of ours gets its number."""
+    """Open the null device for each standard stream that the parent closed: no command has to ask whether it is there, and no
+    file of ours gets its number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - as long as the program runs
@@ -277,8 +277,8 @@ def output_closed_error(what: str) -> UsageError:
 
 
 def _have_every_letter(stream: Any) -> None:
-    """Where the system's own encoding lacks letters (Windows writes cp1252 into pipes and files): UTF-8 for programs, and
-    marks in their place for a person's screen."""
+    """Let a stream take every letter, where the system's encoding does not (Windows writes cp1252 into pipes and files): UTF-8
+    for programs, replacement marks on a person's screen."""
     if str(getattr(stream, "encoding", "utf-8")).lower().replace("-", "") == "utf8" or not hasattr(
         stream, "reconfigure"
     ):

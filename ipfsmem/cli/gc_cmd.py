@@ -11,7 +11,6 @@ from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import provider_option, retention_options
 from ipfsmem.cli.printing import Meter, clean, moment, size, style
-from ipfsmem.errors import IncompleteError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -70,11 +69,7 @@ def command(
         context.emit(done)
     else:
         _show(done)
-    if done.problems:
-        raise IncompleteError(
-            f"not everything could go: {count(len(done.problems), 'provider')} did not do its part",
-            hint="Try again later: ipfsmem gc",
-        )
+    done.raise_if_incomplete()
 
 
 def _show(done: Collecting) -> None:

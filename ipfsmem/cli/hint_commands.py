@@ -1,6 +1,6 @@
-"""Commands in a text that say what to do next, with the memory and scope that this call was about.
+"""Commands in hints, completed with the memory and scope that this call was about.
 
-Who gave --namespace, --home or --scope, and types a hint as it stands, shall reach the same memory and not another one.
+Who gave --namespace, --home or --scope and runs a hint as it is printed reaches the same memory, and not another one.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _ENDS: Final = re.compile(r"[.;)\n](?:\s|$)|, (?:or|then)\b")
 
 
 def advice(text: str) -> str:
-    """A text that was not ours alone, clean, and its commands with what this call named."""
+    """A text for a terminal: clean, and its commands with the namespace, home and scope of this call."""
     ctx = click.get_current_context(silent=True)
     found = ctx.find_root().obj if ctx is not None else None
     return with_call_options(clean(text), found if isinstance(found, Mapping) else {})
 
 
 def with_call_options(text: str, given: Mapping[str, Any]) -> str:
-    """The text, its commands with the `namespace`, `home` and `scope` that were given as flags. What one says itself stays."""
+    """The text, its commands with the `namespace`, `home` and `scope` that were given as flags, where they do not name their own."""
     if not given.get("namespace") and not given.get("home") and given.get("scope") is None:
         return text
     told, text = text, _QUOTED.sub(lambda word: "'" * len(word[0]), text)

@@ -66,7 +66,7 @@ def command(
     Each scope of it comes into a new one of its name. When there is one of that name here you say what it is: --map, or
     --from-backup. With --scope what has no scopes of its own comes into that one.
     """
-    from ipfsmem.errors import IncompleteError, LimitError
+    from ipfsmem.errors import LimitError
     from ipfsmem.memories.importing import MAX_BLOB
 
     source: bytes | Path = Path(path).expanduser()
@@ -87,11 +87,8 @@ def command(
         context.emit(done)
     else:
         _say(done)
-    if done.problems and not partial:
-        raise IncompleteError(
-            f"the rest was taken in, but {count(len(done.problems), 'record was', 'records were')} left out",
-            hint="Put them right and import again: what is there already stays. Or agree with --partial.",
-        )
+    if not partial:
+        done.raise_if_incomplete()
 
 
 def _mapped(texts: tuple[str, ...]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from ipfsmem.cli.keys_sheet import command as sheet_command
 from ipfsmem.cli.keys_words import command as words_command
 from ipfsmem.cli.options import WholeNumber, provider_option
 from ipfsmem.cli.printing import clean, facts, style, table
-from ipfsmem.cli.wallets import Wallet, read_raw_key, root_options
+from ipfsmem.cli.wallets import read_raw_key, root_options
 from ipfsmem.errors import UsageError
 
 if TYPE_CHECKING:
@@ -213,5 +213,3 @@ for sub in (
     derive_command,
 ):
     command.add_command(sub)
-
-__all__ = ["Wallet", "command"]

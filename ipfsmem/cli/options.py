@@ -9,8 +9,8 @@ import click
 
 
 def not_empty(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
-    """A path or name that somebody gave: an empty one, from a variable that is not set, would be the folder that one stands in,
-    or another memory than the one that was meant."""
+    """The path or name as it is. Raises click's error for an empty one: it comes from a variable that is not set, and would mean
+    the current folder, or another memory."""
     if path is not None and not path.strip():
         raise click.BadParameter("it is empty", ctx, param)
     return path

@@ -1,6 +1,6 @@
-"""How somebody else opens what is published in the clear: the address to hand out, and the command that reads it.
+"""How somebody else reads a public memory: the address to hand out, and the command that opens it.
 
-Only said, never decided here: whether it is published at all was agreed to before.
+Whether the memory is published at all was agreed to before, and is not decided here.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def require_output(what: str) -> None:
 
 @contextlib.contextmanager
 def words_unprinted(made: str) -> Iterator[None]:
-    """Where words could not be printed, whole, say what was `made` all the same. Raises StorageError."""
+    """Raises StorageError when the words printed inside could not be written whole; it says what was `made` all the same."""
     try:
         yield
         sys.stdout.flush()

@@ -26,10 +26,11 @@ from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.scopes import read_card
 from ipfsmem.device.state import Store
 from ipfsmem.device.writing import Writing, writing
-from ipfsmem.errors import FormatError, IpfsmemError, NotFoundError, UsageError
+from ipfsmem.errors import FormatError, IncompleteError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.memories.bundle_tree import MAX_BYTES, Part, collect_files
 from ipfsmem.memories.containers import is_car, is_zip, opened, read_folder, read_plain_car, read_zip
 from ipfsmem.memories.memories import Memories, check_body
+from ipfsmem.wording import count
 
 Strategy = Literal["merge", "replace"]
 MAX_BLOB = MAX_BYTES
@@ -57,6 +58,14 @@ class Imported(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
     scopes: dict[str, dict[str, int]] = {}
     key: str = ""
+
+    def raise_if_incomplete(self) -> None:
+        """Raises IncompleteError when something was left out."""
+        if self.problems:
+            raise IncompleteError(
+                f"the rest was taken in, but {count(len(self.problems), 'record was', 'records were')} left out",
+                hint="Put them right and import again: what is there already stays. Or agree with --partial (in Python: see problems).",
+            )
 
 
 def import_files(
