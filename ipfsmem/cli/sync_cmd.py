@@ -56,6 +56,7 @@ _TITLES = {
     "mass-delete": "many deletes",
     "revoke-dropped": "not removed",
     "names-damaged": "damaged",
+    "marks-damaged": "damaged",
     "enrolled": "new device",
     "revoked": "removed",
     "fell": "removed",
