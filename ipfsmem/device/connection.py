@@ -128,6 +128,7 @@ def open_to_be_read(path: Path) -> Connection:
     db.path = path
     db.text_factory = lambda text: text.decode("utf-8", "replace")
     db.execute("PRAGMA cell_size_check=ON")
+    db.execute("BEGIN")  # one committed state, until it is closed
     return db
 
 

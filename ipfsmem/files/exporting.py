@@ -28,7 +28,7 @@ from ipfsmem.device.events import events_of
 from ipfsmem.device.scopes import read_card
 from ipfsmem.errors import IncompleteError, StorageError
 from ipfsmem.file_durability import flush_to_disk
-from ipfsmem.files.folder import flush_all, sync_all
+from ipfsmem.files.folder import is_flushed_together, sync_all
 from ipfsmem.memories.bundle_tree import OTHERS, Part, base_files
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.readings import Copy, Reading, Unsettled, place_of
@@ -297,7 +297,7 @@ def export_folder(folder: Path, files: Mapping[str, bytes]) -> int:
     folder = folder.absolute()
     make_directory(folder.parent)
     scratch = Path(new_name(folder))
-    together = flush_all(len(files))
+    together = is_flushed_together(len(files))
     inner = {inside for name in files for inside in PurePosixPath(name).parents}
     with storage_errors(folder, "write"):
         scratch.mkdir(mode=0o700)

@@ -475,8 +475,8 @@ def _write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def flush_all(many: int) -> bool:
-    """Flush everything at once when that is cheaper; True when it was done and files need no flush of their own."""
+def is_flushed_together(many: int) -> bool:
+    """Whether so many files are cheaper flushed by one `sync_all` after the last than each by itself."""
     return many > _MANY and hasattr(os, "sync")
 
 

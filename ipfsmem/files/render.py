@@ -25,7 +25,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables.renders import Aside, Before, FileRow, Renders, Shows, Texts
 from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.errors import IpfsmemError
-from ipfsmem.files.folder import TIMELINE, Contents, NotPlainError, PlainFolder, flush_all, sync_all
+from ipfsmem.files.folder import TIMELINE, Contents, NotPlainError, PlainFolder, is_flushed_together, sync_all
 from ipfsmem.files.scan import (
     MAX_TIMELINE,
     OLD_TEXT_FOR,
@@ -203,7 +203,7 @@ class Rendering:
                 todo.append((file, want, known))
             elif known.dots != want.dots:
                 self._renders.put(replace(known, dots=want.dots, shows=Shows.VALUES))
-        self._durable = not flush_all(len(todo))
+        self._durable = not is_flushed_together(len(todo))
         if not self._durable:
             # What appears from now on, `create` finds.
             self._standing = self._folder.names()

@@ -37,7 +37,7 @@ _TRIES: Final = 3
 _RENAMES: Final = (0, 35)
 _META: Final = "ipfsmem"
 #: The name of a holder begins so, and goes on with the text of the pin that it stands in for.
-_HOLDS: Final = "ipfsmem holds:"
+_HOLDS: Final = f"{_META} holds:"
 _ENTRY: Final = re.compile(r"([^@,]*)@(\d{1,15})")
 _PLAIN: Final = " !\"#$&'()*+-./:;<=>?[\\]^_`{|}~"
 
