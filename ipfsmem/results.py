@@ -11,7 +11,7 @@ a provider's presence, a working copy's facts) is passed on and not repeated her
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -315,13 +315,6 @@ class TextHistory(Answer, frozen=True, kw_only=True):
         """What was found; `labels` are by device."""
         versions = [TextVersion.of(one, labels) for one in found.versions]
         return cls(key=found.key, versions=versions, roots_not_kept=found.gone)
-
-
-class EventOfScope(Answer, frozen=True, kw_only=True):
-    """An event of the timeline, and the scope that it came from."""
-
-    scope: str
-    event: dict[str, Any]
 
 
 # -- a memory and its scopes ---------------------------------------------------------------------------------

@@ -26,29 +26,34 @@ def command(
     days = None
     if since or until:
         days = (_day(since, "--since", "0001-01-01"), _day(until, "--until", "9999-12-31"))
+    from ipfsmem.memories.stacks import Noted
+
     with context.memory() as memory:
         if context.stacked:
-            noted = [(one.scope, one.event) for one in memory.stack(*context.stacked).timeline(days)]
+            noted = memory.stack(*context.stacked).timeline(days)
         else:
-            noted = [(context.scope or "", event) for event in memory.timeline.read(days)]
-    noted = [one for one in noted if kind is None or one[1]["type"] == kind]
+            noted = [Noted(context.scope or "", event) for event in memory.timeline.read(days)]
+    noted = [one for one in noted if kind is None or one.event["type"] == kind]
     if limit is not None:
         noted = noted[-limit:]
     if context.json:
         if not context.stacked:
-            context.emit_open([event for _, event in noted])
+            context.emit_open([one.event for one in noted])
             return
-        from ipfsmem.results import EventOfScope
-
         # An event may have a field of that name, so the scope stands beside it.
-        context.emit([EventOfScope(scope=scope, event=event) for scope, event in noted])
+        context.emit(noted)
         return
     if not noted and is_terminal():
         click.echo(advice("No events. Add one: ipfsmem note TYPE key=value"), err=True)
         return
     rows = [
-        (_when(event["ts"]), str(event["type"]), _data(event), *([scope] if context.stacked else []))
-        for scope, event in noted
+        (
+            _when(one.event["ts"]),
+            str(one.event["type"]),
+            _data(one.event),
+            *([one.scope] if context.stacked else []),
+        )
+        for one in noted
     ]
     table(
         ("when (UTC)", "type", "data", *(["scope"] if context.stacked else [])),
