@@ -48,6 +48,12 @@ def _base32(data: bytes) -> str:
     return "b" + base64.b32encode(data).decode("ascii").rstrip("=").lower()
 
 
+@functools.lru_cache(maxsize=1 << 12)
+def _base36(data: bytes) -> str:
+    """The names of a vault's devices are written many times in each sync."""
+    return "k" + _digits(data, _B36)
+
+
 class CID(NamedTuple):
     """One content identifier. Two are equal when version, codec and multihash are."""
 
@@ -71,7 +77,7 @@ class CID(NamedTuple):
         if self.version == 0:
             return base58_encode(self.multihash)
         if self.codec == LIBP2P_KEY:
-            return "k" + _digits(self.encode(), _B36)
+            return _base36(self.encode())
         return _base32(self.encode())
 
     def __repr__(self) -> str:
@@ -226,7 +232,6 @@ def _b32decode_upper(text: str, whole: str) -> bytes:
     return _b32decode(text.lower(), whole)
 
 
-@functools.lru_cache(maxsize=1 << 12)
 def _b36decode(text: str, whole: str) -> bytes:
     if not text.isalnum() or text != text.lower():
         raise FormatError("not base36")

@@ -154,10 +154,9 @@ def verify_record(name: str, encoded: bytes) -> Record:
     return _verified(name, bytes(encoded))
 
 
-@lru_cache(
-    maxsize=128
-)  # each sync asks for the same names, and looks at each record several times; 4 MiB at the most
+@lru_cache(maxsize=128)
 def _verified(name: str, encoded: bytes) -> Record:
+    # Each sync asks for the same names, and looks at each record several times. They take 4 MiB at the most.
     public = public_of_ipns_name(name)
     record = parse_record(encoded)
     if record.public_key is not None and record.public_key != public:
