@@ -23,7 +23,8 @@ _decoder = msgspec.json.Decoder()
 MAX_INT = 2**53 - 1
 #: Deepest nesting of brackets in JSON that is decoded.
 MAX_DEPTH = 2_000
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+#: Strings, and what follows a quotation mark that none closes: else each of its escapes would be looked at to the end again.
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.?)*+"?', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 

@@ -5,6 +5,7 @@ specific class with a message that says what happened and to what. Nothing here 
 
     IpfsmemError
      ├ UsageError                  the call is wrong
+     │  └ ClosedError
      ├ ConfigError                 settings, home or mode are wrong
      │  └ OtherKindError
      ├ NotFoundError               no such memory, namespace or root

@@ -392,7 +392,7 @@ class Memory:
     ) -> Memory:
         """`load` for a program with an event loop, which goes on meanwhile: keys are derived and files are opened in a thread."""
         wish = _Wish(namespace, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
-        opened = await asyncio.to_thread(cls._opened, wish)
+        opened = await _in_thread(functools.partial(cls._opened, wish), _close_opened)
         return opened if opened is not None else await cls._brought(wish)
 
     @classmethod
@@ -451,7 +451,7 @@ class Memory:
         except NoVaultError as error:
             if not wish.create or error.doubt:
                 raise
-        return await asyncio.to_thread(functools.partial(cls.create, name, **how))
+        return await _in_thread(functools.partial(cls.create, name, **how), _take_back)
 
     @classmethod
     def create(
@@ -537,7 +537,7 @@ class Memory:
     async def reach(provider: ProviderChoice, *, home: str | Path | None = None) -> None:
         """Open providers and ask each for something, so that a mistyped one shows before a memory is made there.
 
-        Raises ConfigError, ProviderError. Whether uploads are taken only an upload shows: `test_provider`.
+        Raises ConfigError, ProviderError. Whether uploads are taken only an upload shows: `providers.test`.
         """
         pool = ProviderPool(configuration.home(home))
         try:
@@ -616,9 +616,12 @@ class Memory:
             public=public_ok and not sealed,
         )
         with folder_claimed(folder):
-            replica = await asyncio.to_thread(
-                begin_replica, folder, made, world, passphrase=passphrase or None
-            )
+            begin = functools.partial(begin_replica, folder, made, world, passphrase=passphrase or None)
+            try:
+                replica = await _in_thread(begin, _remove_begun)
+            except BaseException:
+                await pool.aclose()
+                raise
             memory = cls(OpenMemory(namespace, replica))
             memory._syncing.hold(pool, opened, root)
             try:
@@ -710,6 +713,40 @@ refuse_wrong_calls(Memory, {"close", "aclose"})
 def has_memory(folder: Path) -> bool:
     """Whether a memory is in this folder."""
     return (folder / configuration.CONFIG_FILE).exists()
+
+
+async def _in_thread(work: Callable[[], T], undo: Callable[[T], None]) -> T:
+    """What `work` returns, done in a thread. A thread cannot be stopped: when its caller is cancelled, its end is waited for and
+    `undo` takes back what it made, before the caller gives up what it holds."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([task])
+        if not task.cancelled() and task.exception() is None:
+            undo(task.result())
+        raise
+
+
+def _close_opened(memory: Memory | None) -> None:
+    if memory is not None:
+        memory.close()
+
+
+def _take_back(memory: Memory) -> None:
+    """Remove a memory that was made just now and that nobody was shown, with the words that nobody was shown."""
+    folder = memory.replica.folder
+    memory.close()
+    if folder is not None:
+        remove_unfinished_memory(folder)
+
+
+def _remove_begun(replica: Replica) -> None:
+    replica.close()
+    if replica.folder is not None:
+        remove_unfinished_memory(replica.folder)
 
 
 def _named(unlock: Unlock, folder: Path) -> Unlock:

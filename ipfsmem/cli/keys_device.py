@@ -45,7 +45,7 @@ def passphrase_command(
                 twice=True,
                 otherwise=secret_input.other_ways("IPFSMEM_NEW_PASSPHRASE", "--new-passphrase-fd"),
             )
-        memory.maintenance.change_passphrase(new or False, old)
+        memory.maintenance.change_passphrase(False if new is None else new, old)
     if context.json:
         from ipfsmem.results import KeysProtected
 

@@ -14,7 +14,7 @@ from ipfsmem.cli.wallets import as_owner
 from ipfsmem.errors import UsageError
 from ipfsmem.wording import count
 
-#: So many members are named where one name may mean several.
+#: Members listed at most when a name is ambiguous.
 MOST_NAMED = 20
 
 if TYPE_CHECKING:

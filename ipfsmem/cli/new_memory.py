@@ -124,8 +124,7 @@ def device_passphrase(context: CommandContext, request: MemoryRequest) -> str | 
     if found is None and request.kind.sealed and secret_input.can_ask():
         click.echo("This device's keys are kept under a passphrase. It never leaves this device.", err=True)
         found = secret_input.ask("passphrase for this device", twice=True)
-    if found is None:
-        check_protection(request.kind, None)
+    check_protection(request.kind, found)
     return found
 
 

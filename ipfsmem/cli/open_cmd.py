@@ -11,7 +11,7 @@ from ipfsmem.cli import export_cmd, list_cmd, read_cmd
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import not_empty, provider_option
 from ipfsmem.cli.printing import clean, is_terminal, size, style
-from ipfsmem.errors import NotFoundError
+from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -55,8 +55,12 @@ def command(
 
     from ipfsmem.memory import Memory
 
+    if out is not None and key is not None:
+        raise UsageError("one memory, KEY, or all of them with --export: not both")
+    if partial and out is None:
+        raise UsageError("--partial is for --export: what that may leave out")
     with asyncio.run(Memory.open_foreign(source, provider=provider or None)) as opened:
-        _tell_problems(context, opened)
+        _tell_problems(opened)
         if scope and opened.scopes.get(scope) is None:
             raise NotFoundError(
                 f"there is no scope {scope} in it", hint="See what there is: the same command without it."
@@ -85,11 +89,10 @@ def command(
                 )
 
 
-def _tell_problems(context: CommandContext, memory: Memory) -> None:
+def _tell_problems(memory: Memory) -> None:
     assert memory.opened is not None
-    if not context.json:
-        for problem in memory.opened.problems:
-            click.echo(clean(problem), err=True)
+    for problem in memory.opened.problems:
+        click.echo(clean(problem), err=True)
 
 
 def _export(context: CommandContext, memory: Memory, where: Path, partial: bool) -> None:

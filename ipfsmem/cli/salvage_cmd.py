@@ -78,13 +78,15 @@ def _picked(found: Salvageable, pick: tuple[str, ...]) -> set[str]:
     """Entry names for what a person called them. Raises NotFoundError for what is not there to be picked."""
     from ipfsmem.causal.entries import entry_place
 
-    loose = {entry_place(one.name): one.name for one in found.loose}
+    loose: dict[str, set[str]] = {}
+    for one in found.loose:
+        loose.setdefault(entry_place(one.name), set()).add(one.name)
     for name in pick:
         if name != "all" and name not in loose:
             raise NotFoundError(
                 f"{name} is not among what can be picked", hint="Look with: ipfsmem salvage --dry-run"
             )
-    return set(loose.values()) if "all" in pick else {loose[name] for name in pick}
+    return set[str]().union(*(loose.values() if "all" in pick else (loose[name] for name in pick)))
 
 
 def _show(found: Salvageable, done: Salvaged | None) -> None:

@@ -20,7 +20,7 @@ from ipfsmem.device.database import Database
 from ipfsmem.device.identity import Device, open_row, place, seal_row
 from ipfsmem.device.state import DamagedStateError, Store
 from ipfsmem.device.tables import meta
-from ipfsmem.errors import ConfigError, IpfsmemError
+from ipfsmem.errors import ConfigError, IpfsmemError, UsageError
 from ipfsmem.ring.keyring import Ring
 
 Now = Callable[[], int]
@@ -102,6 +102,11 @@ class Replica:
         mine = owners.get(self.device.id) or owners.get(self.enrolled().id) or owners.get(self.enroller)
         same = (device for device, whose in owners.items() if whose == mine)
         return frozenset({self.device.id, *(same if mine else ())})
+
+    def refuse_read_only(self) -> None:
+        """Raises UsageError for a memory that was opened to be read only."""
+        if self.read_only:
+            raise UsageError(f"{self.read_only} was opened to be read: nothing can be written to it")
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -224,7 +229,8 @@ class Replica:
             self.db.set_meta(meta.PLACE, place(self.db.path).encode())
 
     def save_config(self, config: NamespaceConfig) -> None:
-        """Change `ipfsmem.json`."""
+        """Change `ipfsmem.json`. Raises UsageError for a memory that was opened to be read only."""
+        self.refuse_read_only()
         self.config = config
         if self.folder is not None:
             write_config(self.folder, config)

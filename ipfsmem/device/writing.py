@@ -27,7 +27,7 @@ from ipfsmem.device.state import Frame
 from ipfsmem.device.tables import meta
 from ipfsmem.device.tables import unscanned as unscanned_rows
 from ipfsmem.device.texts_of_others import any_others, author_of_text, keep_own, note_others, with_kept
-from ipfsmem.errors import IpfsmemError, MembershipError, UsageError
+from ipfsmem.errors import IpfsmemError, MembershipError
 
 #: Changed entries that are kept in memory before they go to the store. (The transaction makes all of them durable in one step anyway.)
 _HELD = 1_000
@@ -272,8 +272,7 @@ def writing(replica: Replica) -> Iterator[Writing]:
 
     Raises UsageError for a memory that was opened to be read only.
     """
-    if replica.read_only:
-        raise UsageError(f"{replica.read_only} was opened to be read: nothing can be written to it")
+    replica.refuse_read_only()
     with replica.transaction():
         change = Writing(replica)
         yield change

@@ -73,7 +73,8 @@ def _refusing(
             if parameter.kind is parameter.VAR_POSITIONAL:
                 rest = check
             elif parameter.kind is not parameter.VAR_KEYWORD:
-                by_name[parameter.name] = check
+                if parameter.kind is not parameter.POSITIONAL_ONLY:
+                    by_name[parameter.name] = check
                 if parameter.kind is not parameter.KEYWORD_ONLY:
                     in_order.append((parameter.name, check))
         return in_order, by_name, rest

@@ -113,7 +113,7 @@ class MemoryTexts(MemoryPart):
             "name": name,
             "description": description,
             "type": type,
-            "tags": None if tags is None else "[" + ", ".join(tags) + "]" if list(tags) else "",
+            "tags": None if tags is None else f"[{', '.join(listed)}]" if (listed := list(tags)) else "",
         }
         return self._written(key, made, seen, if_match, long=body is None or len(body) > LONG)
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.tables import damaged_rows, marks, meta
+from ipfsmem.device.tables import damaged_rows, marks, meta, reports
+from ipfsmem.device.tables.reports import ReportRow
 from ipfsmem.sync.lost_objects import recount_now
 from ipfsmem.sync.report import Notices
 
@@ -52,12 +53,14 @@ def _forget_rows(replica: Replica, notices: Notices) -> None:
             recount_now(replica.db)
         if "marks" in tables:
             marks.restore(db, replica.store.frame.hlc)
-    if "marks" in tables:
-        notices.say(
-            "marks-damaged",
-            "what this device had noted of the newest version of each device was damaged on the disk. It was made again from the "
-            "versions that are held here; where none of a device is, an older version of it may pass for its newest once",
-        )
+            _say(
+                replica,
+                notices,
+                "marks-damaged",
+                "what this device had noted of the newest version of each device was damaged on the disk. It was made again "
+                "from the versions that are held here; where none of a device is, an older version of it may pass for its newest "
+                "once",
+            )
 
 
 def _forget_values(replica: Replica, notices: Notices) -> None:
@@ -73,10 +76,18 @@ def _forget_values(replica: Replica, notices: Notices) -> None:
                 meta.forget(db, [name])
             else:
                 replica.db.set_meta(name, instead)
-    if meta.NAMES in changed:
-        notices.say(
-            "names-damaged",
-            "what this device had signed so that the memory is found by its wallet and its recovery words was damaged on the "
-            "disk. What stands at a provider is still good. If nothing was published since the words were made, make new ones: "
-            "ipfsmem keys words",
-        )
+        if meta.NAMES in changed:
+            _say(
+                replica,
+                notices,
+                "names-damaged",
+                "what this device had signed so that the memory is found by its wallet and its recovery words was damaged on the "
+                "disk. What stands at a provider is still good. If nothing was published since the words were made, make new "
+                "ones: ipfsmem keys words",
+            )
+
+
+def _say(replica: Replica, notices: Notices, kind: str, text: str) -> None:
+    """Say it in this sync's report, and keep it for `doctor`: what is forgotten is forgotten also when this sync fails."""
+    notices.say(kind, text)
+    reports.add(replica.db.connection, ReportRow(replica.world.now(), kind, text))

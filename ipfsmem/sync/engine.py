@@ -284,7 +284,9 @@ async def _begun(
     given: CID | None = None,
     not_opened: Sequence[NotOpened] = (),
 ) -> AsyncIterator[Run]:
-    """A run that is alone with its memory, and that no damaged note of this device stops."""
+    """A run that is alone with its memory, and that no damaged note of this device stops. Raises UsageError for a memory that was
+    opened to be read only."""
+    replica.refuse_read_only()
     async with contextlib.AsyncExitStack() as stack:
         if replica.folder is not None:
             lock = file_lock_async(replica.folder / "sync.lock", wait=WAIT_FOR_OTHERS)

@@ -36,6 +36,7 @@ def test_u16_a_weak_passphrase_is_refused_wherever_it_comes_from(
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "x")
     assert bare("init", key=KEY).code == 22
     assert bare("init", "--new-wallet", "--wallet-passphrase-fd", str(pipe("y"))).code == 22
+    assert bare("init", "--new-wallet", "--wallet-passphrase-fd", str(pipe("open sesame"))).code == 22
     monkeypatch.delenv("IPFSMEM_PASSPHRASE")
     weak = ["--signature-passphrase-fd", str(pipe("z"))]
     assert bare("init", "--unprotected-keys", *weak, key=KEY).code == 22
@@ -53,7 +54,7 @@ def test_u16_the_passphrase_of_a_device_is_changed(sealed: Cli, monkeypatch: pyt
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "open sesame")
     sealed.ok("read", "tone")
     before = key_file.read_bytes()
-    for wrong in (new("x"), new("aaaaaaaaaaaa")):
+    for wrong in (new("x"), new("aaaaaaaaaaaa"), new("")):
         sealed.fails(22, "keys", "passphrase", *wrong)
     sealed.fails(2, "keys", "passphrase", "--unprotected-keys", *new("another fine one"))
     assert key_file.read_bytes() == before

@@ -67,6 +67,15 @@ def test_problems_are_said_beside_the_result(bare: Cli, stick: Path, tmp_path: P
     asyncio.run(DirectoryProvider(stick).put_car(tree.cid, tree.blocks, name="x"))
     result = bare.ok("open", found)
     assert result.out.startswith("good\t") and "bad" in result.err and "bad" not in result.out
+    for_programs = bare.ok("open", found, "--json")
+    assert [one["key"] for one in for_programs.json] == ["good"] and "bad" in for_programs.err
+
+
+def test_what_only_an_export_takes_is_refused_elsewhere(bare: Cli, tmp_path: Path) -> None:
+    """KEY was ignored beside --export, and --partial without it; both ended with 0."""
+    (tmp_path / "tone.md").write_text("direct\n")
+    for wrong in (("tone", "--export", "out.json"), ("--partial",)):
+        bare.fails(2, "open", str(tmp_path), *wrong)
 
 
 def test_a_plain_memory_is_not_published_unasked(bare: Cli, stick: Path) -> None:

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.causal.value import Value
+from ipfsmem.cli.salvage_cmd import _picked
 from ipfsmem.memory import Memory
+from ipfsmem.sync.salvage import Loose, Salvageable
 from tests.support.cli_lab import KEY, Cli, Result
 from tests.support.damage_lab import damage, damage_root, node_blocks
 from tests.support.hints import hinted
@@ -36,6 +39,17 @@ def damaged(sealed: Cli, stick: Path, tmp_path: Path) -> Callable[[str], None]:
         damage(stick, blocks[path])
 
     return act
+
+
+def test_all_that_can_be_picked_is_all_of_it() -> None:
+    """Pieces of one day by several devices have one place in words, and only the last of them was picked."""
+    value = Value(b=(), body="0" * 64, h="0", kind="t")
+    pieces = [
+        Loose(f"t/2026-01-01/{device}/{n}", "1", value) for device in ("a" * 16, "b" * 16) for n in (0, 1)
+    ]
+    found = Salvageable((), (), tuple(pieces), (), 0)
+    names = {one.name for one in pieces}
+    assert _picked(found, ("all",)) == _picked(found, ("timeline/2026-01-01",)) == names
 
 
 def test_nothing_damaged_is_said_so(sealed: Cli) -> None:

@@ -71,7 +71,7 @@ def service(url: str) -> Provider:
 
 
 def device(home: Path, *providers: Provider, world: World | None = None) -> Memory:
-    return Memory.load("m", "encrypted-ipfs", provider=providers, unlock=WALLET, passphrase=False, home=Home(folder=home, world=world), create=True)  # fmt: skip
+    return Memory.load("m", "encrypted-ipfs", provider=providers, unlock=WALLET, passphrase=False, home=Home(folder=home, world=world or World()), create=True)  # fmt: skip
 
 
 def ask(

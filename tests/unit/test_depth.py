@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -49,6 +50,19 @@ print("alive")
 def test_no_reader_crashes_with_a_raised_limit() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "alive"), done.stderr[-500:]
+
+
+def test_what_no_quotation_mark_closes_is_looked_at_once() -> None:
+    """Each escaped mark in a string that never ends was taken for the beginning of one: a minute for 128 KiB of a stranger."""
+
+    def seconds(count: int) -> float:
+        data = b"[" * (MAX_DEPTH + 1) + b'"' + b'\\"' * count
+        start = time.process_time()
+        with pytest.raises(FormatError):
+            check_depth(data, "it")
+        return time.process_time() - start
+
+    assert seconds(64_000) < 40 * max(seconds(8_000), 0.002)
 
 
 def test_wallets_leave_the_limit_alone() -> None:

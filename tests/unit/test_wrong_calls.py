@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 import ipfsmem
+from ipfsmem import memory as memory_module
 from ipfsmem import results
 from ipfsmem.errors import ClosedError, IpfsmemError, UsageError
 from ipfsmem.memory import Memory
@@ -231,3 +233,81 @@ def test_a_closed_memory_is_opened_again_as_its_hint_says(tmp_path: Path) -> Non
     assert said.value.hint == "Open it again (in Python: Memory.load)."
     with Memory.load("alex", home=tmp_path) as memory:
         assert "tone" in memory
+
+
+def test_an_event_may_have_a_field_of_any_name_and_kind(tmp_path: Path) -> None:
+    """`kind=3` was taken for the word of the event, which is a parameter of that name, and the event was refused."""
+    with Memory.create("alex", "local", home=tmp_path) as memory:
+        memory.note("visited", kind=3)
+        memory.timeline.add("visited", kind=[4])
+        assert [one["kind"] for one in memory.timeline.read()] == [3, [4]]
+
+
+def test_tags_that_can_be_read_once_are_written(tmp_path: Path) -> None:
+    with Memory.create("alex", "local", home=tmp_path) as memory:
+        assert (
+            "tags: [work, home]"
+            in memory.write("tone", "direct", tags=(tag for tag in ("work", "home"))).text
+        )
+        assert "work" not in memory.write("tone", tags=()).text
+
+
+def test_what_was_opened_to_be_read_is_published_by_nobody(tmp_path: Path) -> None:
+    """A rescued copy took a new id of this device, published it, and its keys ended with the program."""
+    (tmp_path / "stick").mkdir()
+    key = ipfsmem.RawKeySigner(b"\x22" * 32)
+    where = {"provider": str(tmp_path / "stick"), "home": tmp_path / "home"}
+    with Memory.create("alex", "encrypted-ipfs", unlock=key, passphrase=False, **where) as memory:
+        memory.write("tone", "direct")
+        asyncio.run(memory.sync())
+        root, members = memory.status().root, len(memory.members.list())
+    with Memory.load_damaged("alex", home=tmp_path / "home") as rescued:
+        assert rescued.read("tone") is not None
+        with pytest.raises(UsageError, match="was opened to be read"):
+            asyncio.run(rescued.sync(str(tmp_path / "stick")))
+        with pytest.raises(UsageError, match="was opened to be read"):
+            rescued.providers.add(str(tmp_path / "stick"))
+    with Memory.load("alex", home=tmp_path / "home") as memory:
+        asyncio.run(memory.sync())
+        assert memory.status().root == root and len(memory.members.list()) == members
+
+
+@pytest.mark.parametrize("brought", [False, True])
+def test_who_is_cancelled_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brought: bool
+) -> None:
+    """A thread went on making the memory after the lock of its folder was given back; its recovery words were shown to nobody."""
+    (tmp_path / "stick").mkdir()
+    where: dict[str, Any] = {
+        "provider": str(tmp_path / "stick"),
+        "unlock": ipfsmem.RawKeySigner(b"\x22" * 32),
+        "passphrase": False,
+    }
+    if brought:
+        with Memory.create("alex", "encrypted-ipfs", home=tmp_path / "other", **where) as memory:
+            asyncio.run(memory.sync())
+    name = "begin_replica" if brought else "create_replica"
+    real, begun, go_on = getattr(memory_module, name), threading.Event(), threading.Event()
+
+    def held(folder: Path | None, *args: Any, **named: Any) -> Any:
+        begun.set()
+        assert go_on.wait(20)
+        return real(folder, *args, **named)
+
+    async def work() -> None:
+        task = asyncio.ensure_future(
+            Memory.aload("alex", "encrypted-ipfs", home=tmp_path / "home", create=True, **where)
+        )
+        await asyncio.to_thread(begun.wait, 20)
+        task.cancel()
+        await asyncio.sleep(0)
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with monkeypatch.context() as patch:
+        patch.setattr(memory_module, name, held)
+        asyncio.run(work())
+    assert not (tmp_path / "home" / "alex").exists()
+    with Memory.load("alex", "encrypted-ipfs", home=tmp_path / "home", create=True, **where) as memory:
+        assert brought or memory.recovery_words
