@@ -25,7 +25,7 @@ from ipfsmem.device.namespaces import FIRST, refuse_shared, vault_label
 from ipfsmem.device.replica import Replica, World, claim_folder
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import ConfigError, NoVaultError, UsageError
-from ipfsmem.files.attaching import examine_place
+from ipfsmem.files.attaching import plain_files_at
 from ipfsmem.memories.bundle_tree import Part
 from ipfsmem.memories.importing import import_files
 from ipfsmem.memories.memories import NotHereError
@@ -486,7 +486,7 @@ class Memory:
         key = None if unlock is None else owner_key(unlock)
         folder = configuration.namespace_folder(here.path(known), namespace)
         claim_folder(folder)
-        plain_folder = _plain_folder(chosen, memory_dir)
+        plain_folder = plain_files_at(chosen, memory_dir)
         pool = ProviderPool(folder.parent)
         opened = pool.open_all(each_of(provider))
         root: RootKeys | None = None
@@ -586,7 +586,7 @@ class Memory:
         key = owner_key(unlock)
         folder = configuration.namespace_folder(here.path(known), namespace)
         claim_folder(folder)
-        plain_folder = _plain_folder(chosen, memory_dir)
+        plain_folder = plain_files_at(chosen, memory_dir)
         if isinstance(key, Unlock):
             key = _named(key, folder)
         given = None if root_cid is None else parse_cid(root_cid)
@@ -777,15 +777,6 @@ def _new_root(
         anchor=root.head_public.hex(),
     )
     return root, made, secret
-
-
-def _plain_folder(mode: Mode, chosen: str | Path | None) -> str | None:
-    """The folder of plain files that a configuration names. Raises UsageError for one that cannot be a working copy."""
-    if chosen is None:
-        return None
-    if not mode.plain_files:
-        raise UsageError(f"mode {mode} keeps no plain files, so it takes no memory_dir")
-    return str(examine_place(chosen).path)
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

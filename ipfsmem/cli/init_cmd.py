@@ -127,13 +127,25 @@ def _owner_keys(
     context: CommandContext, request: InitRequest, passphrase: str | None
 ) -> tuple[Unlock | None, Path | None]:
     """The wallet, if any, and the keystore file when it was made just now."""
+    from ipfsmem.device.namespaces import vault_label
+    from ipfsmem.files.attaching import plain_files_at
+    from ipfsmem.wallet.message import check_vault
+    from ipfsmem.wallet.passphrases import require_strong
+
     if request.no_wallet or not request.kind.published:
         return None, None
     if request.new_wallet is None:
         return request.wallet.unlock(passphrase), None
     path = Path(request.new_wallet).expanduser() if request.new_wallet else default_keystore(context.home)
-    signer = make_wallet(path, request.wallet.keystore_passphrase(passphrase, new=True), secrets.token_bytes)
-    return request.wallet.unlock_with(signer), path
+    keystore_passphrase = request.wallet.keystore_passphrase(passphrase, new=True)
+    # All that can be refused is looked at before there is a wallet that belongs to nothing.
+    check_vault(vault_label(context.folder.parent, context.folder.name, request.wallet.vault))
+    signature_passphrase = request.wallet.given_signature_passphrase()
+    if signature_passphrase is not None:
+        require_strong(signature_passphrase, "the signature passphrase")
+    plain_files_at(request.kind, request.memory_dir)
+    signer = make_wallet(path, keystore_passphrase, secrets.token_bytes)
+    return request.wallet.unlock_with(signer, signature_passphrase), path
 
 
 def _find(

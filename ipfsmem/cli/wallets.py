@@ -62,11 +62,12 @@ class Wallet(NamedTuple):
             raise UsageError("name one wallet: --wallet FILE, --mnemonic, or --raw-key-fd N")
         return self.unlock_with(self._signer(device_passphrase))
 
-    def unlock_with(self, signer: WalletSigner) -> Unlock:
-        """The same with a signer that is at hand."""
+    def unlock_with(self, signer: WalletSigner, signature_passphrase: str | None = None) -> Unlock:
+        """The same with a signer that is at hand, and the signature passphrase when that was asked for already."""
         from ipfsmem.vault.opening import Unlock
 
-        return Unlock(signer, self.vault, self.key_number, self._signature_passphrase())
+        signature_passphrase = signature_passphrase or self.given_signature_passphrase()
+        return Unlock(signer, self.vault, self.key_number, signature_passphrase)
 
     def _signer(self, device_passphrase: str | None) -> WalletSigner:
         from ipfsmem.wallet.signers import KeystoreSigner, MnemonicSigner, RawKeySigner
@@ -111,7 +112,8 @@ class Wallet(NamedTuple):
             otherwise=secret_input.other_ways("IPFSMEM_WALLET_PASSPHRASE", "--wallet-passphrase-fd"),
         )
 
-    def _signature_passphrase(self) -> str | None:
+    def given_signature_passphrase(self) -> str | None:
+        """The passphrase that is mixed into what the wallet signs; None when none was named."""
         if self.signature_passphrase_fd is None and not self.signature_passphrase:
             return None
         found = secret_input.from_fd_or_environment(

@@ -18,6 +18,7 @@ from ipfsmem.device.atomic_files import storage_errors
 from ipfsmem.device.tables.working_copies import Copy
 from ipfsmem.errors import UsageError
 from ipfsmem.files.folder import PlainFolder
+from ipfsmem.mode import Mode
 
 _TAKE_OVER = "When nothing else uses it: ipfsmem attach {path} --take-over."
 
@@ -31,6 +32,15 @@ class Place(msgspec.Struct, frozen=True):
     new: bool
     #: The row that it already has, which goes on: it was moved, or lies on another disk now.
     known: Copy | None = None
+
+
+def plain_files_at(mode: Mode, chosen: str | Path | None) -> str | None:
+    """The folder of plain files that a configuration names. Raises UsageError for one that cannot be a working copy."""
+    if chosen is None:
+        return None
+    if not mode.plain_files:
+        raise UsageError(f"mode {mode} keeps no plain files, so it takes no memory_dir")
+    return str(examine_place(chosen).path)
 
 
 def examine_place(
