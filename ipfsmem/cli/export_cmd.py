@@ -88,7 +88,7 @@ def command(
     if out is None and tree is None and output_is_closed():
         raise output_closed_error("ipfsmem export")
     form = "folder" if folder else "zip" if zipped else "car" if plain_car else "blob"
-    _outside(context, tree or out)
+    refuse_inside(context, tree or out)
     try:
         with context.memory() as memory:
             left = _export(context, memory, tree or out, form)
@@ -124,7 +124,7 @@ def _export(context: CommandContext, memory: Memory, to: str | None, form: str) 
     return left
 
 
-def _outside(context: CommandContext, where: str | None) -> None:
+def refuse_inside(context: CommandContext, where: str | None) -> None:
     """Raises UsageError for a place in the folder of a memory itself: its files are not to be replaced, and who moves a
     damaged memory away would take its export along."""
     if where is None or where == "-":
@@ -165,7 +165,7 @@ def _said(context: CommandContext, done: FileWritten, what: str) -> None:
 def _export_car(context: CommandContext, where: Path, root: str | None) -> None:
     from ipfsmem.cli.cid_cmd import is_stdout, new_car
 
-    _outside(context, str(where))
+    refuse_inside(context, str(where))
     with context.memory() as memory, new_car(str(where), mode=0o600) as out:
         cid = memory.bundles.export_published(out, root)
     written = 0 if is_stdout(str(where)) else where.stat().st_size

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
 
-#: So many other scopes are named.
+#: Other scopes listed at most.
 MOST = 20
 
 
@@ -33,8 +33,14 @@ MOST = 20
     metavar="FILE",
     help="Write it to FILE as an export, for ipfsmem import.",
 )
-@click.option("--partial", is_flag=True, help="With --export: it is fine that what is named is left out.")
-@click.option("--scope", metavar="NAME", help="Which scope of it (default: what is in none).")
+@click.option(
+    "--partial",
+    is_flag=True,
+    help="With --export: end with 0 although something was left out; it is still named.",
+)
+@click.option(
+    "--scope", metavar="NAME", help="Which scope of it (default: the memories that are in no scope)."
+)
 def command(
     context: CommandContext,
     source: str,
@@ -59,6 +65,8 @@ def command(
         raise UsageError("one memory, KEY, or all of them with --export: not both")
     if partial and out is None:
         raise UsageError("--partial is for --export: what that may leave out")
+    if out is not None:
+        export_cmd.refuse_inside(context, out)
     with asyncio.run(Memory.open_foreign(source, provider=provider or None)) as opened:
         _tell_problems(opened)
         if scope and opened.scopes.get(scope) is None:
@@ -67,7 +75,7 @@ def command(
             )
         memory = opened if scope is None else opened.scope(scope)
         if out is not None:
-            _export(context, memory, Path(out).expanduser(), partial)
+            _export(context, memory, out, partial)
         elif key is not None:
             reading = memory.read(key)
             if reading is None:
@@ -95,13 +103,15 @@ def _tell_problems(memory: Memory) -> None:
         click.echo(clean(problem), err=True)
 
 
-def _export(context: CommandContext, memory: Memory, where: Path, partial: bool) -> None:
-    from ipfsmem.device.atomic_files import write_atomic
+def _export(context: CommandContext, memory: Memory, out: str, partial: bool) -> None:
+    from ipfsmem.cli.cid_cmd import new_car
 
     assert memory.opened is not None
     left = memory.bundles.left_out()
     blob = memory.bundles.export(partial=True)
-    write_atomic(where, blob)
+    where = Path(out).expanduser()
+    with new_car(str(where), mode=0o600) as file:
+        file.write(blob)
     if context.json:
         from ipfsmem.results import BundleWritten
 

@@ -191,3 +191,15 @@ def test_u14_what_cannot_be_opened_is_refused_in_plain_words(
     ):
         refused = public.fails(code, "open", source).err
         assert said in refused and "multibase" not in refused and "base:" not in refused
+
+
+def test_an_export_goes_where_a_link_leads_and_into_no_memory(bare: Cli, tmp_path: Path) -> None:
+    """The link was replaced, and what it led to stayed as it was; and files of a memory of one's own were replaced."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "tone.md").write_text("direct\n")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    (tmp_path / "real").write_text("old")
+    bare.ok("open", str(notes), "--export", str(tmp_path / "link"))
+    assert (tmp_path / "link").is_symlink() and "direct" in (tmp_path / "real").read_text()
+    bare.fails(2, "open", str(notes), "--export", str(bare.home / "default" / "state.db"))
