@@ -1,6 +1,6 @@
 """The hybrid logical clock (format section 5): wall time that never goes back by itself, as 16 hex digits.
 
-It breaks ties between concurrent siblings and does nothing else: which write saw which is told by dots alone. It never
+It breaks ties between concurrent siblings of texts: which write saw which is told by dots alone. It never
 reads the machine's clock; the time comes in as milliseconds since 1970 UTC, so that a test can hold it still.
 """
 

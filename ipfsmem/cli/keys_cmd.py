@@ -11,9 +11,9 @@ from ipfsmem.cli import secret_input
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.keys_device import label_command, passphrase_command
-from ipfsmem.cli.keys_owner import is_member_named, known_member, with_owner
 from ipfsmem.cli.keys_sheet import command as sheet_command
 from ipfsmem.cli.keys_words import command as words_command
+from ipfsmem.cli.member_commands import find_member, names_somebody, with_owner
 from ipfsmem.cli.options import WholeNumber, provider_option
 from ipfsmem.cli.printing import clean, facts, style, table
 from ipfsmem.cli.wallets import read_raw_key, root_options
@@ -101,12 +101,12 @@ def revoke_command(context: CommandContext, member: str, nothing_stands: bool, *
 
     async def work(memory: Memory, meter: Progress) -> SyncReport:
         before = None
-        if not is_member_named(memory, member):
+        if not names_somebody(memory, member):
             before = await memory.sync(progress=meter)  # it may have joined since
         # Words that were revoked already are no members any more, and what they said may still be ended; and whom words removed
         # a person may remove with the wallet too, for good.
         removed = [one for one in memory.members.removed() if nothing_stands or not one.lasting]
-        target = known_member(memory, member, removed)
+        target = find_member(memory, member, removed)
         report = await memory.members.revoke(target, stands=not nothing_stands, progress=meter)
         report.after(before)
         return report

@@ -8,7 +8,7 @@ import click
 
 from ipfsmem.cli import secret_input
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.keys_owner import is_member_named, known_member, with_owner
+from ipfsmem.cli.member_commands import find_member, names_somebody, with_owner
 from ipfsmem.cli.options import WholeNumber, provider_option, valid_label
 from ipfsmem.cli.wallets import root_options
 from ipfsmem.errors import UsageError
@@ -65,8 +65,8 @@ def label_command(context: CommandContext, member: str, label: str, **owner_opti
     """Call DEVICE (an id or label from `ipfsmem keys list`) LABEL from now on, on every device. Labels are for people."""
 
     async def work(memory: Memory, meter: Progress) -> SyncReport:
-        before = None if is_member_named(memory, member) else await memory.sync(progress=meter)
-        report = await memory.members.relabel(known_member(memory, member), label, progress=meter)
+        before = None if names_somebody(memory, member) else await memory.sync(progress=meter)
+        report = await memory.members.relabel(find_member(memory, member), label, progress=meter)
         report.after(before)
         return report
 

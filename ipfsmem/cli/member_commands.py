@@ -42,7 +42,7 @@ def with_owner(
         click.get_current_context().exit(report.exit_code)
 
 
-def is_member_named(memory: Memory, text: str) -> bool:
+def names_somebody(memory: Memory, text: str) -> bool:
     """Whether `text` names a member of this memory, or several. Raises UsageError for the empty text."""
     from ipfsmem.ring.labels import families_named
 
@@ -51,7 +51,7 @@ def is_member_named(memory: Memory, text: str) -> bool:
     return bool(families_named(memory.replica.ring, text, _labels(memory)))
 
 
-def known_member(memory: Memory, text: str, removed: Iterable[Removal] = ()) -> str:
+def find_member(memory: Memory, text: str, removed: Iterable[Removal] = ()) -> str:
     """The enrolled id of the one that `text` names, among the members and whoever was `removed`.
 
     Raises UsageError when there is none, or several.

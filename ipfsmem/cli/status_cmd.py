@@ -13,7 +13,7 @@ from ipfsmem.cli.printing import clean, facts, moment, style
 from ipfsmem.mode import Mode
 from ipfsmem.wording import count
 
-#: So many scopes are named.
+#: Scopes listed at most.
 MOST = 5
 
 if TYPE_CHECKING:

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 #: After a change here, and after a failure, so many seconds pass unless `--every` is less.
 IDLE = 30.0
-#: So many scopes are named in which something changed.
+#: Scopes with changes that are listed at most.
 MOST_SCOPES = 5
-#: So many memories are named in the paragraph of a sync.
+#: Memories that a sync lists at most.
 _SHOWN = 5
 #: What a person reads before a notice, where that is another word than its kind.
 _TITLES = {

@@ -31,10 +31,10 @@ from ipfsmem.file_durability import flush_to_disk
 from ipfsmem.files.folder import is_flushed_together, sync_all
 from ipfsmem.memories.bundle_tree import OTHERS, Part, base_files
 from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.overview import ScopeView
 from ipfsmem.memories.readings import Copy, Reading, Unsettled, place_of
-from ipfsmem.memories.rendered import Looked
 
-#: So many names are told; the rest is counted.
+#: Names listed at most; the rest is counted.
 _NAMED = 10
 
 
@@ -220,7 +220,7 @@ def whole(memories: Memories) -> tuple[list[Everything], LeftOut]:
     return parts, left
 
 
-def _gathered(memories: Memories, named: Mapping[str, Entry], looked: Looked) -> Everything:
+def _gathered(memories: Memories, named: Mapping[str, Entry], looked: ScopeView) -> Everything:
     """All of one scope out of its entries (inside `reading`); of a forgotten one only what is left there."""
     store, scope = memories.replica.store, memories.scope
     held = named.get(card_entry(scope), {}) if scope else {}

@@ -37,6 +37,7 @@ from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.device.texts_of_others import entries_of_others, with_kept
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import ChangedError, FormatError, IpfsmemError, LimitError, NotFoundError, UsageError
+from ipfsmem.memories.overview import Overview, ScopeView, head_of
 from ipfsmem.memories.readings import (
     SEEN_LEAST,
     Copy,
@@ -47,7 +48,6 @@ from ipfsmem.memories.readings import (
     place_of,
     token_hash,
 )
-from ipfsmem.memories.rendered import Looked, Overview, head_of
 
 #: Bytes from which on a text is looked at before others have to wait: shorter ones take no millisecond.
 LONG = 64 * 1024
@@ -413,17 +413,17 @@ class Memories:
                 return [], []
             return self._index(self.overview.look(self.scope, keep=keep), self.view, self.is_own)
 
-    def index_of(self, looked: Looked) -> str:
+    def index_of(self, looked: ScopeView) -> str:
         """`index` of what `Overview` found of this scope, which is not forgotten (inside `reading`)."""
         return assemble_index(*self._index(looked, self.view, self.is_own))
 
-    def whole_index(self, seen: Looked) -> str:
+    def whole_index(self, seen: ScopeView) -> str:
         """The text of MEMORY.md in a published root, whoever wrote there; `seen` is what `Overview.look` found."""
         return assemble_index(*self._index(seen, self.whole_view, lambda dot, of: True))
 
     def _index(
         self,
-        seen: Looked,
+        seen: ScopeView,
         view_of: Callable[[str, Entry], KeyView],
         wanted: Callable[[str, str], bool],
     ) -> tuple[list[tuple[str, str, str]], list[IndexItem]]:

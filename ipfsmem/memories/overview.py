@@ -1,16 +1,18 @@
-"""What every memory shows, remembered for each leaf of the state: its file, and its line in MEMORY.md.
+"""What a scope shows: the file of each memory and its line in MEMORY.md, from a cache by leaf of the state tree.
 
-A leaf is remembered under its hash, so a memory that changes makes its leaf be read again and no other, and nothing
-remembered can be out of date: the rows also carry a hash of the code that made them. Only memories with one text that is
-at hand are remembered; conflicts and what is not fetched are looked at each time. Rows are derived and may be lost.
+A leaf is cached under its hash, so a memory that changes makes its leaf be read again and no other. Each row also carries a
+hash of the code that made it, so none is out of date. Only memories with one text that is on this device are cached;
+conflicts and what is not fetched are looked at each time. Rows are derived and may be lost.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterator
 
 import msgspec
 
+from ipfsmem import invisible_characters
 from ipfsmem.bundle import header, index, memory_file
 from ipfsmem.bundle.index import IndexItem, index_line
 from ipfsmem.bundle.memory_file import MemoryFile, parse_fields
@@ -40,11 +42,11 @@ class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 #: What is found of one scope: the memories with one text at hand, and its other entries.
-Looked = tuple[list[Shown], dict[str, Entry]]
+ScopeView = tuple[list[Shown], dict[str, Entry]]
 
 
 class _Leaf(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    #: By scope, as the others.
+    #: The cached memories, by scope.
     shown: dict[str, list[Shown]]
     #: Entries that are looked at each time, as canonical JSON: segments, cards, conflicts. By scope.
     others: dict[str, dict[str, bytes]]
@@ -74,7 +76,7 @@ class Overview:
         #: Prefixes that had a row when rows were last written.
         self._kept: set[str] = set()
 
-    def look(self, scope: str = "", *, keep: bool = False) -> Looked:
+    def look(self, scope: str = "", *, keep: bool = False) -> ScopeView:
         """The memories of a scope that have one text at hand, in no order that means anything, and those of its entries
         that are anything else.
 
@@ -82,11 +84,11 @@ class Overview:
         """
         return self.scopes({scope}, keep=keep).get(scope, ([], {}))
 
-    def scopes(self, wanted: Collection[str] | None = None, *, keep: bool = False) -> dict[str, Looked]:
+    def scopes(self, wanted: Collection[str] | None = None, *, keep: bool = False) -> dict[str, ScopeView]:
         """`look` for each of these scopes (None: all) of which an entry exists."""
-        found: dict[str, Looked] = {}
+        found: dict[str, ScopeView] = {}
 
-        def of(scope: str) -> Looked | None:
+        def of(scope: str) -> ScopeView | None:
             if wanted is not None and scope not in wanted:
                 return None
             return found.setdefault(scope, ([], {}))
@@ -223,4 +225,4 @@ def head_of(data: bytes) -> MemoryFile:
 
 def _code() -> bytes:
     """Changes with the code that makes a line of a text."""
-    return source_hash(header, hamt, index, memory_file)
+    return source_hash(header, hamt, index, invisible_characters, memory_file, sys.modules[__name__])

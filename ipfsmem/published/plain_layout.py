@@ -13,6 +13,7 @@ from hashlib import sha256
 
 import msgspec
 
+from ipfsmem import invisible_characters
 from ipfsmem.bundle import header, index, memory_file, timeline
 from ipfsmem.bundle.timeline import event_line
 from ipfsmem.causal import merge3, view
@@ -32,7 +33,7 @@ from ipfsmem.device.source_hash import source_hash
 from ipfsmem.device.state import locations
 from ipfsmem.device.tables import folders, meta
 from ipfsmem.memories.memories import Memories
-from ipfsmem.memories.rendered import Looked, file_name
+from ipfsmem.memories.overview import ScopeView, file_name
 from ipfsmem.published.plain_hamt import flat_folder, forget_flat
 
 #: Rows of `folders` that remember the timeline files of a scope, by day and by what went into them.
@@ -76,7 +77,7 @@ class Bases:
             if base.code == _code() and here.issuperset(base.blocks)
         }
 
-    def base(self, scope: str, looked: Looked) -> Base | None:
+    def base(self, scope: str, looked: ScopeView) -> Base | None:
         """The folder of a scope; None when it is forgotten."""
         card = looked[1].get(card_entry(scope))
         if card is not None and is_forgotten(card):
@@ -120,7 +121,7 @@ class Links(msgspec.Struct, frozen=True):
     small: bool
 
 
-def base_links(replica: Replica, memories: Memories, looked: Looked, lost: Collection[bytes]) -> Links:
+def base_links(replica: Replica, memories: Memories, looked: ScopeView, lost: Collection[bytes]) -> Links:
     """What stands in the folder `memory/` of a scope."""
     seen, others = looked
     # The usual case: the body is the file, so its CID follows from the value.
@@ -205,7 +206,7 @@ def _day_range(scope: str) -> tuple[str, str]:
     return f"{_DAY_ROW}{scope}/", f"{_DAY_ROW}{scope}0"
 
 
-def _made_from(replica: Replica, looked: Looked, lost: Collection[bytes]) -> bytes:
+def _made_from(replica: Replica, looked: ScopeView, lost: Collection[bytes]) -> bytes:
     """A hash of all that a base depends on: texts, entries, and which of their objects are here."""
     seen, others = looked
     parts = sorted(
@@ -239,4 +240,4 @@ def _any_file(db: Database, data: bytes) -> Folder:
 
 
 def _code() -> bytes:
-    return source_hash(header, index, memory_file, merge3, timeline, view)
+    return source_hash(header, index, invisible_characters, memory_file, merge3, timeline, view)

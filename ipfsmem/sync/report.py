@@ -50,7 +50,7 @@ _SAID_ANEW: Final = frozenset(
     )
 )
 
-#: So many of anything are named in one notice.
+#: Names listed at most in one notice.
 MOST_NAMED: Final = 20
 
 

@@ -283,8 +283,8 @@ def test_other_code_makes_everything_anew(tmp_path: Path, monkeypatch: pytest.Mo
     with plain.memory:
         plain.memories.write("one", text(1, 1))
         before = plain.build()
-        monkeypatch.setattr("ipfsmem.memories.rendered._code", lambda: b"another version")
-        monkeypatch.setattr("ipfsmem.memories.rendered.index_line", lambda item: ("Project", "- a line\n"))
+        monkeypatch.setattr("ipfsmem.memories.overview._code", lambda: b"another version")
+        monkeypatch.setattr("ipfsmem.memories.overview.index_line", lambda item: ("Project", "- a line\n"))
         plain.reopen()
         root = plain.build()
         assert root != before

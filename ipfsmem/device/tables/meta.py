@@ -38,7 +38,7 @@ WORKING_COPIES: Final = "working-copies"
 KNOWN_SECRETS: Final = "known secrets"
 #: Hash of the rules by which texts were last searched for secrets.
 SECRET_RULES: Final = "secret rules"  # noqa: S105
-#: Prefix of the names of rendered lists; a prefix of the tree follows, whose memories were shown. Sealed JSON.
+#: Prefix of the names of rendered lists; a prefix of the tree follows, whose memories were shown. Sealed MessagePack.
 SHOWN: Final = "shown/"
 
 # -- its ring and keys --
