@@ -17,6 +17,7 @@ from ipfsmem.device.database import Database
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import BlockError, FormatError, IpfsmemError, LimitError, ProviderError
 from ipfsmem.provider.contract import MAX_BATCH, Provider
+from ipfsmem.provider.opening import NotOpened
 
 if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch
@@ -35,9 +36,13 @@ WHOLE_MAX = OWN_LIMITS.total_bytes
 class Fetcher:
     """Gets blocks for one sync and remembers what it got and what was wrong."""
 
-    def __init__(self, db: Database, providers: Sequence[Provider]) -> None:
+    def __init__(
+        self, db: Database, providers: Sequence[Provider], not_opened: Sequence[NotOpened] = ()
+    ) -> None:
+        """`not_opened`: providers that may hold what the others lack, and that cannot be asked."""
         self._db = db
         self._providers = providers
+        self._not_opened = not_opened
         #: Fetched and verified in this sync, not yet kept.
         self.fetched: dict[CID, bytes] = {}
         self.blocks = 0
@@ -50,7 +55,7 @@ class Fetcher:
     async def get(self, cids: Iterable[CID]) -> Mapping[CID, bytes]:
         """Those of these blocks that can be had, verified. A wrong one is refused, noted and left out.
 
-        Raises ProviderError when a block is missing that a provider which is down may have.
+        Raises ProviderError when a block is missing that a provider may have which is down or cannot be opened.
         """
         found, failure = await self.try_get(cids)
         if failure is not None:
@@ -167,10 +172,10 @@ class Fetcher:
         return True
 
     async def _fetch(self, wanted: list[CID]) -> tuple[dict[CID, bytes], ProviderError | None]:
-        """Ask one provider after another for what is still missing. The error of one that is down counts only when something is
-        missing in the end."""
+        """Ask one provider after another for what is still missing. The error of one that is down, or that cannot be opened,
+        counts only when something is missing in the end."""
         found: dict[CID, bytes] = {}
-        failure: ProviderError | None = None
+        failure: ProviderError | None = self._not_opened[0].error() if self._not_opened else None
         for provider in self._providers:
             left = [cid for cid in wanted if cid not in found]
             if not left or not provider.capabilities.blocks:

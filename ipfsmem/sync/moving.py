@@ -59,15 +59,17 @@ async def move_roots(
     live += [root for root in sorted(run.names.roots(), key=str) if root not in live]
     placed: list[CID] = []
     lacking: list[str] = []
-    down = ""
+    down, ask = "", True
     for done, root in enumerate(live):
         run.progress(f"moving to {target.name}", done, len(live))
+        came = run.fetcher.blocks
         try:
-            complete = await _complete(run, root, ask=root == newest or not down)
+            complete = await _complete(run, root, ask=root == newest or ask)
         except ProviderError as error:
             if root == newest:
                 raise
             complete, down = False, str(error)
+            ask = error.permanent or run.fetcher.blocks > came  # else all would be waited for once more
         if not complete:
             lacking.append(str(root))
             continue
@@ -83,7 +85,8 @@ async def move_roots(
 async def _complete(run: Run, root: CID, *, ask: bool) -> bool:
     """Fetch what this device never needed of another device's root. False when a block cannot be had anywhere.
 
-    Raises ProviderError when nothing could be had because a provider is down; without `ask` nobody is asked.
+    Raises ProviderError when one is missing that a provider may have which is down or cannot be opened; without `ask` nobody
+    is asked.
     """
     db = run.replica.db
     level = [root]
@@ -94,7 +97,7 @@ async def _complete(run: Run, root: CID, *, ask: bool) -> bool:
             return False
         if missing:
             found, down = await run.fetcher.try_get(missing)
-            if not found and down is not None:
+            if down is not None:
                 raise down
             if len(found) < len(missing):
                 return False

@@ -50,7 +50,8 @@ async def place(run: Run, joined: Joined, root: CID, *, check: bool = True, ever
     """Bring a root to every provider that does not have it yet; the root that names are to point at.
 
     `check`: look afterwards whether what is due to be looked at is there, with `every` whether every block is. One provider that takes
-    the root suffices: the others get it at the next sync. Raises the first failure when none took it.
+    the root suffices: the others get it at the next sync. Raises the first failure when none took it, and where
+    no open one takes uploads the error of one that could not be opened.
     """
     answers: list[CID] = []
     failures: list[tuple[Provider, ProviderError]] = []
@@ -70,7 +71,13 @@ async def place(run: Run, joined: Joined, root: CID, *, check: bool = True, ever
         except ProviderError as error:
             run.notices.failed(f"damaged parts at {provider.name} could not be sent again", error)
     if not answers:
-        raise failures[0][1] if failures else ConfigError(f"nothing can be published at {run.where}")
+        if failures:
+            raise failures[0][1]
+        raise (
+            run.not_opened[0].error()
+            if run.not_opened
+            else ConfigError(f"nothing can be published at {run.where}")
+        )
     answered = root if root in answers else answers[0]
     for provider in run.providers:
         if provider.capabilities.pin and not provider.capabilities.put:

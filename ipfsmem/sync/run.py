@@ -71,7 +71,7 @@ class Run:
         self.vault = replica.vault_tag
         self.anchor = bytes.fromhex(replica.config.vault.anchor)
         self.names = Names(replica, providers, self.notices)
-        self.fetcher = Fetcher(replica.db, providers)
+        self.fetcher = Fetcher(replica.db, providers, not_opened)
 
     def why(self, error: IpfsmemError) -> str:
         """What a refused block adds to an error that it caused."""
