@@ -29,6 +29,8 @@ def explained(path: Path, error: Exception) -> IpfsmemError:
     if isinstance(error, sqlite3.OperationalError):
         if text.startswith("database is locked"):
             return LockedError(f"{path} is in use by another program")
+        if text.startswith(("no such ", "table ")):  # a name in its schema is another one
+            return damaged(path, text)
         if text.startswith("Could not decode"):
             return damaged(path, "a text in it is not UTF-8")
         return StorageError(f"cannot use {path}: {_WORDS.get(text, text)}")
@@ -119,7 +121,7 @@ def open_to_be_read(path: Path) -> Connection:
         os.close(open_regular(path, os.O_RDONLY))
         log = path.with_name(path.name + "-wal")
         # With a log SQLite has to look into it; without one nobody has the file open, and nothing is made beside it.
-        quiet = "" if log.exists() and log.stat().st_size else "&immutable=1"
+        quiet = "" if log.exists() else "&immutable=1"
     where = f"file:{quote(str(path))}?mode=ro{quiet}"
     try:
         db = sqlite3.connect(where, uri=True, isolation_level=None, factory=Connection)
@@ -144,8 +146,14 @@ class DatabaseDamagedError(StorageError):
     hint = (
         "What can still be read comes out with: ipfsmem export --dir DIR. Then move the folder away, and begin anew. "
         "A memory that is published comes back with: ipfsmem recover. Any other is made anew: ipfsmem init. "
-        "What came out goes in with: ipfsmem import DIR --from-backup"
+        "What came out goes in with: ipfsmem import DIR --from-backup. Plain files in the folder memory/ of the old one, "
+        "where there is one, may be newer; they go in with: ipfsmem import FOLDER/memory"
     )
+
+
+def verdict(db: Connection) -> str:
+    """SQLite's check of the whole file: "ok", or the first fault. Takes longer for a larger file."""
+    return str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
 
 
 def damaged(path: Path, what: str) -> DatabaseDamagedError:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ipfsmem.device.atomic_files import open_regular, storage_errors
-from ipfsmem.device.connection import Connection, damaged, explained, not_found_again, unusable
+from ipfsmem.device.connection import Connection, explained, not_found_again, unusable, verdict
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.tables import blocks, meta, schema
 from ipfsmem.errors import ConfigError, IpfsmemError
@@ -77,7 +77,7 @@ class Database:
         run = self.connection.execute
         version = schema.check(self.connection)
         if version == 0 and not self._make:
-            raise damaged(self.path, "it is empty")
+            raise unusable(f"{self.path} is damaged: it is empty")
         if version == 0:
             # Counts while there is no table yet (see shrink); repeated, it would write to the file each time.
             run("PRAGMA auto_vacuum=INCREMENTAL")
@@ -238,7 +238,7 @@ class Database:
 
     def verdict(self) -> str:
         """SQLite's check of the whole file: "ok", or the first fault. Takes longer for a larger file."""
-        return str(self.connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+        return verdict(self.connection)
 
     def empty_log(self) -> None:
         """Move the log into the file, so that it contains no deleted text (outside a transaction).

@@ -70,6 +70,8 @@ class Replica:
         self.left_out: list[str] = []
         #: Messages about what could not be read of the damaged database that this is a copy of.
         self.lost: tuple[str, ...] = ()
+        #: The ids that surely are this person's, where the ring that would name them was lost; otherwise None.
+        self.own_without_ring: frozenset[str] | None = None
         #: Why this memory may only be read, in words; "" when it may be written.
         self.read_only = ""
         try:
@@ -87,10 +89,10 @@ class Replica:
         return bytes.fromhex(self.config.vault.tag) if self.config.vault else None
 
     def is_mine(self, device: str) -> bool:
-        """Whether a device id belongs to the person whose device this is. In a memory without a ring all do."""
+        """Whether a device id belongs to the person whose device this is. In a memory that has no ring all do."""
         ring = self.ring
         if ring is None:
-            return True
+            return self.own_without_ring is None or device in self.own_without_ring
         known = self._mine
         if known is None or known[0] is not ring or known[1] != self.device.id:
             known = self._mine = (ring, self.device.id, self._ids_of_mine(ring))

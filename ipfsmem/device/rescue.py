@@ -1,7 +1,9 @@
 """What can still be read of a damaged database, copied into a sound one in memory.
 
 Each row counts for itself: a value of `meta` and a row of the journal by its checksum, a part of the tree by its hash, a block
-by its digest. What does not have its own is left out and named. The damaged file is opened to be read only.
+by its digest. What does not have its own is left out and named. That none is missing or an older one, only the state proves, for
+the tree, and the hash over the journal, for the changes since: without them, that is named too. The damaged file is opened to
+be read only.
 """
 
 from __future__ import annotations
@@ -14,19 +16,20 @@ from typing import TypeVar
 
 import msgspec
 
-from ipfsmem.causal.tree import Node, parse_node
+from ipfsmem.causal.tree import Node, open_tree, parse_node
 from ipfsmem.causal.value import Entry, check_entry, decode_entry
 from ipfsmem.device.codec import Codec
 from ipfsmem.device.connection import (
     DAMAGED_HINT,
     Connection,
     DatabaseDamagedError,
-    damaged,
     open_to_be_read,
+    unusable,
+    verdict,
 )
 from ipfsmem.device.database import Database
 from ipfsmem.device.identity import Device, open_row
-from ipfsmem.device.state import Frame, Store, link, locations, read_row
+from ipfsmem.device.state import Frame, Store, locations, read_row, read_top
 from ipfsmem.device.tables import authors, blocks, held_texts, journal, meta, nodes, schema
 from ipfsmem.device.tables.nodes import NodeRow
 from ipfsmem.errors import DamagedError, FormatError, IpfsmemError, OpenError, StorageError
@@ -56,6 +59,7 @@ def rescue(folder: Path, device: Device, codec: Codec, *, sealed: bool) -> Rescu
     target = Database(None)
     try:
         with closing(_open(path)) as source, target.transaction():
+            _check_file(source, lost)
             values = _values(source, lost)
             for name in values.keys() - set(_MADE_ANEW):
                 target.set_meta(name, values[name])
@@ -63,12 +67,14 @@ def rescue(folder: Path, device: Device, codec: Codec, *, sealed: bool) -> Rescu
             held_texts.note_others(target.connection, _until_damage(source, held_texts.others, lost))
             written_over = _until_damage(source, lambda db: iter(authors.everyone(db).items()), lost)
             authors.put(target.connection, ((mark, " ".join(by)) for mark, by in written_over))
-            for mark, row in _until_damage(source, held_texts.kept_rows, lost):
+            kept = list(_kept(source, codec, lost))
+            for mark, row, _ in kept:
                 held_texts.keep(target.connection, mark, row)
             entries = _entries(source, codec, eks, values, lost)
             if lost and not entries:
                 raise DatabaseDamagedError(f"nothing can be read of {path}", hint=DAMAGED_HINT)
-            digests = {bytes.fromhex(loc.sha) for entry in entries.values() for loc in locations(entry)}
+            held = [*entries.values(), *(entry for _, _, entry in kept)]
+            digests = {bytes.fromhex(loc.sha) for entry in held for loc in locations(entry)}
             found = ((digest, data) for digest in digests if (data := _block(source, digest)) is not None)
             # A text that is not there is named by whoever reads it.
             Store(target, codec).apply(entries, Frame({}, {}), found)
@@ -82,7 +88,7 @@ def _open(path: Path) -> Connection:
     db = open_to_be_read(path)
     try:
         if not schema.check(db):
-            raise damaged(path, "it is empty")
+            raise unusable(f"{path} is damaged: it is empty")
     except BaseException:
         db.close()
         raise
@@ -97,14 +103,22 @@ def _until_damage(db: Connection, rows: Callable[[Connection], Iterator[T]], los
         lost.append(f"what SQLite cannot read ({error})")
 
 
+def _check_file(source: Connection, lost: list[str]) -> None:
+    """Name that SQLite finds a fault: then rows may be hidden also in tables of which nothing proves that all are there."""
+    try:
+        found = verdict(source)
+    except StorageError as error:
+        found = str(error)
+    if found != "ok":
+        lost.append(f"rows may be missing ({found})")
+
+
 def _values(source: Connection, lost: list[str]) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+    found: dict[str, bytes | None] = {}
     for name, value in _until_damage(source, meta.everything, lost):
-        if value is not None:
-            found[name] = value
-        else:
-            lost.append(f"the value {name!r}, which does not have its checksum")
-    return found
+        found[name] = found.get(name) if value is None else value
+    lost += [f"the value {name!r}, which does not have its checksum" for name in found if found[name] is None]
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _use_ring(
@@ -126,36 +140,41 @@ def _use_ring(
     return [""]
 
 
+def _kept(source: Connection, codec: Codec, lost: list[str]) -> Iterator[tuple[bytes, bytes, Entry]]:
+    """The own texts that others replaced, as they are stored and as they are read."""
+    for mark, row in _until_damage(source, held_texts.kept_rows, lost):
+        try:
+            if not isinstance(mark, bytes) or not isinstance(row, bytes):
+                raise FormatError("a row is of another type")
+            entry = decode_entry("m/kept", codec.open_row(row))
+            check_entry("m/kept", entry, published=False)
+        except IpfsmemError:
+            lost.append("an own text that others replaced")
+        else:
+            yield mark, row, entry
+
+
 def _entries(
     source: Connection, codec: Codec, eks: list[str], values: dict[str, bytes], lost: list[str]
 ) -> dict[str, Entry]:
-    texts: dict[str, bytes] = {}
-    for row in _until_damage(source, nodes.rows, lost):
-        node = _node(source, codec, eks, row)
-        if node is None:
-            lost.append(f"a part of the memory ({str(row.prefix) or 'top'}), with whatever stands in it")
-        else:
-            texts.update(node.entries or {})
     state = values.get(meta.STATE)
-    chain = b"" if state is None else link(b"", state)
-    sound = True
-    for seq, stored in _until_damage(source, journal.readable, lost):
-        chain = link(chain, stored or b"")
+    texts = _tree(source, codec, eks, state, lost)
+    chain = b"" if state is None else journal.link(b"", state)
+    rows = journal.readable if schema.version(source) > schema.FIRST else journal.without_checksums
+    for seq, stored in _until_damage(source, rows, lost):
+        chain = journal.link(chain, stored or b"")
         try:
             changes = read_row(codec, stored)[0] if stored is not None else None
         except (ValueError, FormatError, OpenError):
             changes = None
         if changes is None:
-            sound = False
             lost.append(f"the change {seq}: what it changed stands as it was before")
         for name, text in (changes or {}).items():
             texts.pop(name, None)
             if text is not None:
                 texts[name] = text
-    if sound and meta.STATE in values and chain != values.get(meta.JOURNAL_CHAIN, chain):
-        lost.append(
-            "changes that are missing or not in their order: an older text may stand in the place of a newer one"
-        )
+    if chain != values.get(meta.JOURNAL_CHAIN):
+        lost.append("changes may be missing: an older text may stand in the place of a newer one")
     entries: dict[str, Entry] = {}
     for name, text in texts.items():
         try:
@@ -165,6 +184,51 @@ def _entries(
             entries.pop(name, None)
             lost.append(f"{name}: {error}")
     return entries
+
+
+def _tree(
+    source: Connection, codec: Codec, eks: list[str], state: bytes | None, lost: list[str]
+) -> dict[str, bytes]:
+    """The texts of the tree. Of parts to which no way leads from the state it is not known whether they are the newest: they
+    come out where nothing newer was found, and that is named."""
+    found: dict[tuple[str, bytes], Node] = {}
+    unread: list[tuple[str, bytes]] = []
+    for row in _until_damage(source, nodes.rows, lost):
+        node = _node(source, codec, eks, row)
+        if node is None:
+            unread.append((str(row.prefix), b""))
+        else:
+            found[node.prefix, node.digest] = node
+    texts: dict[str, bytes] = {}
+    doubtful = [""]
+    try:
+        top = None if state is None else read_top(codec, state)
+    except (ValueError, FormatError, OpenError):
+        lost.append("the state, which cannot be opened")
+        top = None
+    if top is not None:
+        missed: list[tuple[str, bytes]] = []
+        for part in open_tree(top, lambda prefix, digest: _found(found, prefix, digest)).readable(missed):
+            texts.update(part.entries or {})
+        doubtful = [prefix for prefix, _ in missed]
+        unread += missed
+    lost += [f"a part of the memory ({prefix or 'top'}), with whatever stands in it" for prefix, _ in unread]
+    older = [node for node in found.values() if node.prefix.startswith(tuple(doubtful))]
+    for node in sorted(older, key=lambda node: len(node.prefix)):
+        texts.update(node.entries or {})
+    if older:
+        lost.append(
+            f"{len(older)} parts of the memory may be older than what was written last: forgotten texts may be among them"
+        )
+    return texts
+
+
+def _found(found: dict[tuple[str, bytes], Node], prefix: str, digest: bytes) -> bytes:
+    """The JSON of a part. Raises DamagedError for one that was not found."""
+    node = found.get((prefix, digest))
+    if node is None:
+        raise DamagedError(f"a part of the memory ({prefix or 'top'}) was not found")
+    return node.raw
 
 
 def _node(source: Connection, codec: Codec, eks: list[str], row: NodeRow) -> Node | None:

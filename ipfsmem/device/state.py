@@ -23,6 +23,7 @@ from ipfsmem.device.database import Database
 from ipfsmem.device.root_folders import change_objects, recount_objects, state_folder
 from ipfsmem.device.tables import folders as folder_rows
 from ipfsmem.device.tables import journal, meta, nodes
+from ipfsmem.device.tables.journal import link
 from ipfsmem.device.tables.nodes import NodeRow
 from ipfsmem.errors import FormatError, IpfsmemError, OpenError
 
@@ -478,6 +479,11 @@ def read_row(codec: Codec, row: bytes) -> tuple[dict[str, bytes | None], Frame]:
     return {name: None if text == _GONE else bytes(text) for name, text in read.e.items()}, read.f
 
 
+def read_top(codec: Codec, state: bytes) -> bytes:
+    """The SHA-256 of the top of the tree of a stored state. Raises ValueError, FormatError, OpenError."""
+    return bytes.fromhex(_state_decoder.decode(codec.open_row(state)).top)
+
+
 def _holds_many(text: bytes) -> bool:
     """Whether canonical JSON of an entry holds more than one value."""
     return text.count(_KIND) > 1
@@ -490,11 +496,6 @@ def _locations_in(text: bytes) -> Iterator[Loc]:
             yield place.loc
         if place.base is not None:
             yield place.base
-
-
-def link(chain: bytes, row: bytes) -> bytes:
-    """The hash over the state and the rows of the journal up to this one; it begins with `link(b"", state)`."""
-    return sha256(chain + row).digest()[:16]
 
 
 def locations(entry: Entry) -> Iterator[Loc]:

@@ -41,7 +41,8 @@ _NAMED = 10
 #: What to do when all that can be read of a damaged database is out.
 AFTER_RESCUE = (
     "All that can be read is out. Move the folder of the memory away. One that is published comes back with: ipfsmem recover. "
-    "Any other is made anew: ipfsmem init. What is out goes in with: ipfsmem import DIR --from-backup"
+    "Any other is made anew: ipfsmem init. What is out goes in with: ipfsmem import DIR --from-backup. Plain files in "
+    "the folder memory/ of the old one, where there is one, may be newer; they go in with: ipfsmem import FOLDER/memory"
 )
 
 

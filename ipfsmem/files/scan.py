@@ -486,7 +486,8 @@ class Scan:
         if row is not None:
             # Its writer has this text in hand, and may write the whole file from it.
             self._replica.db.add_blocks([(sha, text)])
-            self._renders.put(replace(row, before=Before.of(sha, row.before, self._now)))
+            shows = Shows.EDIT if row.shows is Shows.OLD_TEXT else row.shows  # now something new stands in it
+            self._renders.put(replace(row, before=Before.of(sha, row.before, self._now), shows=shows))
             older = self._base_for(row, base, text)
         merged = None
         if view.data is not None and view.own and older is not None:

@@ -165,6 +165,9 @@ def open_damaged(folder: Path, passphrase: str | None, world: World) -> Replica:
     found = rescue(folder, device, codec, sealed=config.mode.sealed)
     replica = Replica(None, config, device, codec, world, db=found.db)
     replica.lost = found.lost
+    if config.vault is not None and replica.ring is None:
+        replica.own_without_ring = frozenset({device.id, replica.device.id, replica.enrolled().id})
+        replica.lost += ("who wrote what is not known: only texts that this device signed count as yours",)
     replica.read_only = f"what can be read of {folder}"
     return replica
 

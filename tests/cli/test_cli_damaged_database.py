@@ -1,23 +1,28 @@
 """Bytes of `state.db` that are others than were written: what can still be read comes out, and the rest is named.
 
-Nothing is ever written to the damaged file, and nothing comes out that is not what was written.
+The rescue never writes to the damaged file, and nothing comes out that is not what was written.
 """
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
+import sqlite3
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from ipfsmem.device.tables import journal, meta
+from ipfsmem.causal.value import encode_entry
+from ipfsmem.device.connection import DatabaseDamagedError
+from ipfsmem.device.tables import held_texts, journal, meta, schema
 from ipfsmem.errors import StorageError
 from ipfsmem.memories.importing import read_path
 from ipfsmem.memory import Memory
 from tests.support.cli_lab import KEY, Cli
-from tests.support.damage_lab import flip, flip_value
+from tests.support.damage_lab import change_rows, flip, flip_value
+from tests.support.schema_fixture import unpack
 
 TEXTS = {f"note-{n:02}": f"Text {n}." for n in range(12)}
 LATER = {"note-03": "Text 3, once more.", "later": "Written after the last sync.", "last": "The last one."}
@@ -50,13 +55,17 @@ def hashes(home: Path) -> dict[str, str]:
     }
 
 
-def brought_out(device: Cli, into: Path) -> tuple[dict[str, str], list[str], str]:
-    """What `export` writes of a damaged memory: texts by key, remarks, and what it said. The file stays as it is."""
+def brought_out(device: Cli, into: Path, *, noted: bool = False) -> tuple[dict[str, str], list[str], str]:
+    """What `export` writes of a damaged memory: texts by key, remarks, and what it said. The file stays as it is; `noted`: but
+    for a note that its tree is damaged, which opening it as usual leaves."""
     home = device.home / "default"
     before = hashes(home)
     said = device("export", "--dir", str(into))
     assert said.code == 7 and "Traceback" not in said.err, said
-    assert hashes(home) == before
+    after = hashes(home)
+    assert noted or after == before
+    Memory.load_damaged(home=device.home).close()
+    assert hashes(home) == after
     part = read_path(into)[""].blob
     texts = {key: data.decode().rpartition("---\n")[2].strip() for key, data in part.files.items()}
     remarks = [str(event["text"]) for event in part.events if event["type"] == "remark"]
@@ -187,3 +196,121 @@ def test_flips_all_over_the_file_never_bring_out_what_was_not_written(device: Cl
         assert left or texts == TEXTS | LATER
         whole += texts == TEXTS | LATER
     assert whole > 40
+
+
+STATE_GONE = "DELETE FROM meta WHERE name IN ('state', 'copy of state')"
+LAST_CHANGE_GONE = "DELETE FROM journal WHERE seq=(SELECT max(seq) FROM journal)"
+CHAIN_GONE = "DELETE FROM meta WHERE name='journal'"
+TREE_GONE = "DELETE FROM nodes"
+
+
+@pytest.mark.parametrize(
+    "gone", [[STATE_GONE], [LAST_CHANGE_GONE], [CHAIN_GONE], [TREE_GONE], [STATE_GONE, TREE_GONE]], ids=str
+)
+def test_rows_that_are_gone_are_missed(device: Cli, tmp_path: Path, gone: list[str]) -> None:
+    """Nothing that is left is wrong, and only what names it all tells that it is not all."""
+    change_rows(device.home / "default", *gone)
+    texts, _, said = brought_out(device, tmp_path / "out", noted=True)
+    assert texts.items() <= (TEXTS | LATER).items() and texts
+    assert "may be missing" in said or "a part of the memory (top)" in said
+
+
+@pytest.mark.parametrize("gone", [LAST_CHANGE_GONE, CHAIN_GONE])
+def test_rows_of_a_young_memory_that_are_gone_are_missed(bare: Cli, tmp_path: Path, gone: str) -> None:
+    """It has no tree yet: all of it are changes."""
+    bare.ok("init", "--mode", "local")
+    for key in ("first", "second"):
+        bare.ok("write", key, "--body", "x")
+    change_rows(bare.home / "default", gone)
+    texts, _, said = brought_out(bare, tmp_path / "out")
+    assert "first" in texts and "may be missing" in said
+
+
+def test_a_part_of_the_tree_that_is_an_older_one_is_not_taken_for_the_newest(
+    device: Cli, tmp_path: Path
+) -> None:
+    """A write that the disk lost: the row has a hash, and it is the right one of a text that was forgotten since."""
+    home = device.home / "default"
+    with Memory.load(home=device.home) as memory:
+        replica = memory.replica
+        (old,) = replica.db.connection.execute("SELECT hash, file, size FROM nodes").fetchall()
+        block = replica.db.block(old[1])
+        memory.forget("note-05")
+        with replica.transaction():
+            replica.store.checkpoint(folders=False)
+            assert block is not None
+            replica.db.add_blocks([(old[1], block)])
+    change_rows(home, f"UPDATE nodes SET hash=x'{old[0].hex()}', file=x'{old[1].hex()}', size={old[2]}")
+    texts, _, said = brought_out(device, tmp_path / "out", noted=True)
+    assert texts["note-03"] == TEXTS["note-03"] and "may be older" in said
+
+
+def test_the_copy_is_read_when_the_first_is_gone_and_goes_with_it(device: Cli) -> None:
+    home = device.home / "default"
+    change_rows(home, "DELETE FROM meta WHERE name IN ('state', 'ring')")
+    assert "The last one." in device.ok("read", "last").out
+    with Memory.load(home=device.home) as memory, memory.replica.transaction():
+        db = memory.replica.db.connection
+        meta.put(db, meta.RING, b"x")
+        meta.forget(db, [meta.RING])
+        assert meta.get(db, meta.RING) is None
+
+
+def test_without_its_ring_a_public_memory_takes_no_text_for_its_own(
+    bare: Cli, stick: Path, tmp_path: Path
+) -> None:
+    """The ring says whose device is whose: without it only what this device signed is surely its own."""
+    bare.ok("init", "--mode", "ipfs", key=KEY)
+    bare.ok("write", "tone", "--body", "Short.")
+    flip_value(bare.home / "default", meta.RING)
+    with Memory.load_damaged(home=bare.home) as memory:
+        assert memory.replica.is_mine(memory.replica.device.id) and not memory.replica.is_mine("0" * 16)
+    texts, _, said = brought_out(bare, tmp_path / "out")
+    assert texts == {"tone": "Short."} and "who wrote what is not known" in said
+
+
+def test_own_texts_that_others_replaced_come_along_and_a_damaged_one_is_named(device: Cli) -> None:
+    with Memory.load(home=device.home) as memory, memory.replica.transaction():
+        replica = memory.replica
+        entry = replica.store.entry("m/note-01")
+        row = replica.codec.seal_row(encode_entry(entry))
+        for mark, kept in ((b"a", row), (b"b", b"{"), (b"c", row[:-1])):
+            held_texts.keep(replica.db.connection, mark * 16, kept)
+        (loc,) = (value.loc for value in entry.values())
+    with Memory.load(home=device.home) as memory:
+        memory.write("note-01", "Another text.")
+    flip_value(device.home / "default", meta.JOURNAL_CHAIN)
+    with Memory.load_damaged(home=device.home) as memory:
+        assert held_texts.all_kept(memory.replica.db.connection) == [row]
+        assert loc is not None and memory.replica.db.has_block(bytes.fromhex(loc.sha))
+        assert any("own text" in lost for lost in memory.replica.lost)
+
+
+def test_a_table_that_cannot_be_found_costs_what_stands_in_it(device: Cli, tmp_path: Path) -> None:
+    """A bit of its name in the schema is another one."""
+    change_rows(device.home / "default", "ALTER TABLE nodes RENAME TO nodet")
+    texts, _, said = brought_out(device, tmp_path / "out")
+    assert texts == LATER and "no such table: nodes" in said
+
+
+def test_of_an_empty_file_nothing_can_come_out_and_nobody_is_sent_to_try(bare: Cli, tmp_path: Path) -> None:
+    bare.ok("init", "--mode", "local")
+    with Memory.load(home=bare.home) as memory:
+        memory.replica.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    (bare.home / "default" / "state.db").write_bytes(b"")
+    for call in (["read", "tone"], ["export", "--dir", str(tmp_path / "out")]):
+        said = bare(*call)
+        assert said.code == 30 and "ipfsmem export" not in said.err and "Move the folder away" in said.err
+
+
+def test_damage_of_an_older_version_is_not_given_a_checksum(tmp_path: Path) -> None:
+    """Rows of version 2 have none: that all are as written is proved by the hash over them, before each is given one."""
+    home = tmp_path / "default"
+    unpack(schema.FIRST, "plain", home)
+    flip(home, "row FROM journal WHERE seq=(SELECT min(seq) FROM journal) AND 1=?", 1)
+    with pytest.raises(DatabaseDamagedError):
+        Memory.load("default", home=tmp_path)
+    with Memory.load_damaged("default", home=tmp_path) as memory:
+        assert memory.bundles.left_out().lost and memory.files()
+    with contextlib.closing(sqlite3.connect(home / "state.db")) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (schema.FIRST,)

@@ -80,3 +80,10 @@ def flip_value(home: Path, name: str, *, at: float = 0.5) -> None:
     for place in (name, f"copy of {name}"):
         with contextlib.suppress(TypeError):  # most stand there once
             flip(home, "value FROM meta WHERE name=?", place, at=at)
+
+
+def change_rows(home: Path, *statements: str) -> None:
+    """Rows of the database are others than were written, or gone."""
+    with contextlib.closing(sqlite3.connect(home / "state.db")) as db, db:
+        for statement in statements:
+            db.execute(statement)

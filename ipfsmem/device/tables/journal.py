@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 
 from ipfsmem.device.connection import Connection, blob, damaged, not_found_again
+from ipfsmem.device.tables import meta
 
 #: Bytes of a checksum.
 _CHECK = 8
@@ -43,6 +44,17 @@ def readable(db: Connection) -> Iterator[tuple[int, bytes | None]]:
         yield seq, data[_CHECK:] if data[:_CHECK] == _check(data[_CHECK:]) else None
 
 
+def without_checksums(db: Connection) -> Iterator[tuple[int, bytes | None]]:
+    """The same of a file of the first version, whose rows have none; None for what is no row."""
+    for seq, stored in db.execute("SELECT seq, row FROM journal ORDER BY seq"):
+        yield seq, blob(stored)
+
+
+def link(chain: bytes, row: bytes) -> bytes:
+    """The hash over the state and the rows of the journal up to this one; it begins with `link(b"", state)`."""
+    return sha256(chain + row).digest()[:16]
+
+
 def last_number(db: Connection) -> int:
     """The greatest number that a row ever had, 0 before the first: it changes with every write."""
     row = db.execute("SELECT seq FROM sqlite_sequence WHERE name='journal'").fetchone()
@@ -55,9 +67,18 @@ def clear(db: Connection) -> None:
 
 
 def add_checksums(db: Connection) -> None:
-    """Give rows of a version without them their checksums (inside a transaction)."""
-    for seq, row in db.execute("SELECT seq, row FROM journal").fetchall():
+    """Give rows of a version without them their checksums (inside a transaction). DatabaseDamagedError when they are not what was
+    written: a checksum would say that they are."""
+    state = meta.get(db, meta.STATE)
+    chain = b"" if state is None else link(b"", state)
+    found = list(without_checksums(db))
+    for seq, row in found:
+        if row is None:
+            raise damaged(db.path, f"journal row {seq} is none")
+        chain = link(chain, row)
         db.execute("UPDATE journal SET row=? WHERE seq=?", (_check(row) + row, seq))
+    if chain != (meta.get(db, meta.JOURNAL_CHAIN) or b""):
+        raise damaged(db.path, "the journal is not as it was written")
 
 
 def _check(row: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """The table `meta`: single values by name. This module lists every name, with the meaning of its value.
 
 Each value has a checksum that covers its name, so a flipped bit is noticed. The two without which nothing else can be read are
-stored twice, and the copy is read when the first is damaged. Values described as *sealed* are under the device's own key in a
+stored twice, and the copy is read when the first is damaged or missing. Values described as *sealed* are under the device's own key in a
 sealed memory; the others reveal nothing that must not be read without a key.
 """
 
@@ -123,13 +123,15 @@ _COPY: Final = "copy of "
 
 def get(db: Connection, name: str) -> bytes | None:
     """One value, None without one. DatabaseDamagedError when neither it nor its copy has its checksum."""
+    stands = False
     for place in _places(name):
         row = db.execute("SELECT value FROM meta WHERE name=?", (place,)).fetchone()
-        if row is None and place == name:
-            return None
         value = _checked(place, row[0]) if row is not None else None
         if value is not None:
             return value
+        stands = stands or row is not None
+    if not stands:
+        return None
     raise damaged(db.path, f"the value {name!r} does not have its checksum")
 
 
@@ -170,20 +172,15 @@ def sound(db: Connection, prefix: str) -> Iterator[tuple[str, bytes]]:
 
 
 def everything(db: Connection) -> Iterator[tuple[str, bytes | None]]:
-    """Name and value of all; None for a value that is damaged, its copy too."""
-    copies: dict[str, bytes] = {}
-    # In this order a copy comes before what it copies.
-    for name, stored in db.execute("SELECT name, value FROM meta ORDER BY name"):
-        value = _checked(str(name), stored)
-        if not str(name).startswith(_COPY):
-            yield str(name), copies.get(str(name)) if value is None else value
-        elif value is not None:
-            copies[str(name).removeprefix(_COPY)] = value
+    """Name and value of all, None for a damaged one; a copy comes under the name of what it copies, so a name may come twice."""
+    for name, stored in db.execute("SELECT name, value FROM meta"):
+        yield str(name).removeprefix(_COPY), _checked(str(name), stored)
 
 
 def forget(db: Connection, names: Iterable[str]) -> None:
     """Delete values (inside a transaction)."""
-    db.executemany("DELETE FROM meta WHERE name=?", [(name,) for name in names])
+    places = [(place,) for name in names for place in _places(name)]
+    db.executemany("DELETE FROM meta WHERE name=?", places)
 
 
 def forget_all(db: Connection, prefix: str) -> None:

@@ -17,6 +17,7 @@ from ipfsmem.device.identity import (
     save_device,
     seal_row,
 )
+from ipfsmem.device.tables import meta
 from ipfsmem.errors import (
     FormatError,
     KeyNameError,
@@ -110,7 +111,7 @@ def test_failed_transaction_leaves_no_ring(tmp_path: Path) -> None:
     ring = replica.ring
     assert isinstance(ring, Ring)
     with replica.transaction():
-        replica.db.connection.execute("DELETE FROM meta WHERE name='ring'")
+        meta.forget(replica.db.connection, [meta.RING])
     replica.ring, replica._ring_dump = None, b""
     with pytest.raises(ZeroDivisionError), replica.transaction():
         replica.set_ring(ring)

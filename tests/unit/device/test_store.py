@@ -183,7 +183,7 @@ class _Proxy:
         "DELETE FROM journal WHERE seq=(SELECT min(seq) FROM journal)",
         "UPDATE journal SET seq=seq+100 WHERE seq=(SELECT min(seq) FROM journal)",
         "UPDATE journal SET row=(SELECT row FROM journal ORDER BY seq LIMIT 1)",
-        "DELETE FROM meta WHERE name='state'",
+        "DELETE FROM meta WHERE name IN ('state', 'copy of state')",
         "DELETE FROM meta WHERE name='journal'",
         "DELETE FROM nodes",
         "UPDATE nodes SET hash=x'00'",

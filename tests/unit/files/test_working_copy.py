@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from ipfsmem.device.tables.renders import Renders, Shows
+from ipfsmem.device.writing import Writing
 from ipfsmem.errors import ChangedError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.vault.home import Home
@@ -569,6 +573,23 @@ def test_lines_written_through_a_handle_that_was_open_are_kept(lab: Lab) -> None
         handle.write(b"\nlate\n")
     lab.look()
     assert lab.files()["log.md"] == b"ONE\n\ntwo\n\nlate\n"
+
+
+def test_what_stood_in_a_file_before_a_late_change_is_stored_also_when_an_old_text_stands_in_it(
+    lab: Lab,
+) -> None:
+    """Its writer may write the whole file from any of these texts."""
+    lab.memory.write_text("log", b"one\n\ntwo\n")
+    lab.look()
+    replica, late = lab.memory.replica, b"one\n\ntwo\n\nlate\n"
+    with replica.transaction():
+        renders = Renders(replica.db.connection, lab.copy.copy.id)
+        row = renders.get("log.md")
+        assert row is not None
+        renders.put(replace(row, shows=Shows.OLD_TEXT, dots=()))
+        lab.copy._scanner(Writing(replica))._late("log.md", row.text, late)
+        row = renders.get("log.md")
+    assert row is not None and row.before is not None and row.before.texts[0] == sha256(late).digest()
 
 
 def test_files_set_aside_go_after_a_while(lab: Lab) -> None:
