@@ -245,6 +245,20 @@ def test_a_part_of_the_tree_that_is_an_older_one_is_not_taken_for_the_newest(
     assert texts["note-03"] == TEXTS["note-03"] and "may be older" in said
 
 
+def test_a_branch_of_the_tree_that_is_gone_is_missed(bare: Cli, tmp_path: Path) -> None:
+    """Each row that is left is right: only the one above it tells that another one is gone."""
+    bare.ok("init", "--mode", "local")
+    (tmp_path / "notes").mkdir()
+    for n in range(80):
+        (tmp_path / "notes" / f"note-{n}.md").write_text(f"Text {n}.")
+    bare.ok("import", str(tmp_path / "notes"))
+    with Memory.load(home=bare.home) as memory, memory.replica.transaction():
+        memory.replica.store.checkpoint(folders=False)
+    change_rows(bare.home / "default", "DELETE FROM nodes WHERE prefix='a'")
+    texts, _, said = brought_out(bare, tmp_path / "out", noted=True)
+    assert 60 < len(texts) < 80 and "a part of the memory (a)" in said
+
+
 def test_the_copy_is_read_when_the_first_is_gone_and_goes_with_it(device: Cli) -> None:
     home = device.home / "default"
     change_rows(home, "DELETE FROM meta WHERE name IN ('state', 'ring')")
