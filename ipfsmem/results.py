@@ -811,6 +811,11 @@ class Salvage(Answer, frozen=True, kw_only=True):
         """How many damaged versions cannot be opened at all, so that nothing in them can be listed."""
         return self.report.damaged - len(self.found.heads)
 
+    @property
+    def exit_code(self) -> int:
+        """What the sync around it ends with; of what is damaged `raise_if_damaged` judges."""
+        return msgspec.structs.replace(self.report, damaged=0).exit_code
+
     def raise_if_damaged(self) -> None:
         """Raises DamagedError while something cannot be read, and IncompleteError for texts that had no room."""
         found, done = self.found, self.done

@@ -12,7 +12,7 @@ from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import provider_option
 from ipfsmem.cli.printing import Meter, clean, style
-from ipfsmem.cli.sync_cmd import print_report
+from ipfsmem.cli.sync_cmd import notice_line, print_report
 from ipfsmem.errors import NotFoundError
 from ipfsmem.wording import count
 
@@ -43,6 +43,9 @@ def command(
 
     What hashes prove comes back by itself, as writes of this device; nothing that is here and newer is replaced. What is
     only signed by its writer is listed, and comes back when it is picked: a newer version of it may be among what is lost.
+
+    The exit code is 14 while a part cannot be read, and else as that of `sync`: 45 when a provider that may have newer texts
+    did not answer, 7 when one of several took no part.
     """
     with context.memory(provider=provider) as memory:
         public_ok = dry_run or agrees_to_publish(memory, yes_public)
@@ -60,18 +63,21 @@ def command(
     else:
         _print(result)
     result.raise_if_damaged()
+    if code := result.exit_code:
+        click.get_current_context().exit(code)
 
 
 def _print(result: Salvage) -> None:
-    found, done = result.found, result.done
-    if found.heads or result.unopened <= 0:
+    found, done, report = result.found, result.done, result.report
+    if found.heads or not (report.damaged or report.unread):
         _show(found, done)
     if done is not None:
-        print_report(result.report)
-    elif result.unopened > 0 and found.heads:
-        for notice in result.report.notices:
-            if notice.kind == "head-refused":
-                click.echo(clean(notice.text))
+        print_report(report)
+        return
+    # Where nothing could be opened at all, the error that follows says so.
+    said = "" if found.heads or result.unopened <= 0 else "head-refused"
+    for line in dict.fromkeys(notice_line(notice) for notice in report.notices if notice.kind != said):
+        click.echo(line)
 
 
 def _picked(found: Salvageable, pick: tuple[str, ...]) -> set[str]:

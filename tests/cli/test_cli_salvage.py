@@ -57,6 +57,31 @@ def test_nothing_damaged_is_said_so(sealed: Cli) -> None:
     assert sealed.ok("salvage", "--dry-run", "--json").json["found"]["heads"] == []
 
 
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+def test_a_provider_that_took_no_part_is_named_and_counts(
+    sealed: Cli, monkeypatch: pytest.MonkeyPatch, dry: list[str]
+) -> None:
+    """It said that nothing is damaged, and ended with 0, though one of two providers could not be looked at."""
+    monkeypatch.setenv("PINATA_JWT", "a.token.of-somebody")
+    sealed.ok("providers", "add", "pinata")
+    monkeypatch.delenv("PINATA_JWT")
+    done = sealed("salvage", *dry)
+    assert done.code == 7 and "PINATA_JWT is not set" in done.out
+
+
+def test_what_may_be_at_a_provider_that_took_no_part_is_not_said_to_be_whole(
+    sealed: Cli, second: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PINATA_JWT", "a.token.of-somebody")
+    sealed.ok("providers", "add", "pinata")
+    monkeypatch.delenv("PINATA_JWT")
+    second.ok("write", "tone", "--body", "x")
+    second.ok("sync")
+    damage_root(second, stick)
+    done = sealed("salvage")
+    assert done.code == 45 and "Nothing is damaged" not in done.out and "could not be read" in done.out
+
+
 def test_what_cannot_be_opened_is_not_said_to_be_whole(
     sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

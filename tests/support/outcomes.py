@@ -446,6 +446,7 @@ ROWS: tuple[Row, ...] = (
     Row("doctor", "the missing files are written again", 0, "doctor --restore-files", before=HAS, prepare=unmade_files),
     Row("doctor", "--clock-is-right, and nothing has to be put right", 2, "doctor --clock-is-right"),
     Row("salvage", "nothing is damaged", 0, "salvage", "sealed", SAID),
+    Row("salvage", "nothing is damaged where it could look; a provider took no part", 7, "salvage", "sealed", prepare=second_provider_gone),
     Row("salvage", "parts still cannot be read", 14, "salvage", "sealed", prepare=damaged_head),
     Row("salvage", "nothing of that name can be picked", 4, "salvage --pick nothing", "sealed", SAID),
     Row("salvage", "the provider cannot be reached", 41, "salvage", "sealed", prepare=unplug),
