@@ -11,7 +11,14 @@ from ipfsmem import config as configuration
 from ipfsmem.bundle.program_events import MAX_SPEC, MOVED, Move, moved_data
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import placed
-from ipfsmem.errors import ConfigError, NotFoundError, ProviderError, ProviderUnavailable, UsageError
+from ipfsmem.errors import (
+    ConfigError,
+    IncompleteError,
+    NotFoundError,
+    ProviderError,
+    ProviderUnavailable,
+    UsageError,
+)
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.syncing import Syncing, specs_of
@@ -205,7 +212,7 @@ class MemoryProviders(MemoryPart):
 
         `spec`: what that provider is called here (None: as the forwarding record has it). Nothing changes before it
         showed this memory and a sync with both places worked. Raises NotFoundError when nobody moved it, or nothing of
-        it is there, ConfigError, ProviderError.
+        it is there, ConfigError, ProviderError, and IncompleteError when the new place did not take what is new.
         """
         places = self._syncing.published_at()
         move = unanswered_move(self._replica)
@@ -239,6 +246,13 @@ class MemoryProviders(MemoryPart):
             )
         finally:
             self._open.render()
+        if report.blocked or opened.name in report.not_placed:
+            why = (n.text for n in report.notices if n.kind == report.blocked or opened.name in n.text)
+            raise IncompleteError(
+                f"{opened.name} has not everything of this memory yet, so this device publishes where it did: "
+                f"{next(why, 'it could not be asked')}",
+                hint="When it takes uploads again: ipfsmem providers follow",
+            )
         known = list_(self._replica.config.providers)
         stay = [one for one in known if self.shown(one) not in move.left]
         if len(known) == 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
@@ -13,13 +14,21 @@ from ipfsmem.content.cid import CID
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import World
 from ipfsmem.device.writing import writing
-from ipfsmem.errors import ConfigError, NotFoundError, ProviderUnavailable, UsageError
+from ipfsmem.errors import (
+    ConfigError,
+    IncompleteError,
+    NotFoundError,
+    ProviderRefused,
+    ProviderUnavailable,
+    UsageError,
+)
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import MockClock, SeededRandom
 from ipfsmem.vault.home import Home
 from ipfsmem.wallet.root_keys import RootKeys
+from tests.support.hints import hinted
 
 WALLET = RootKeys.from_random(b"\x03" * 64, "default", 1)
 
@@ -101,6 +110,31 @@ def test_l14_a_move_is_told_at_the_old_place_and_followed(homes: Homes) -> None:
     assert not told(homes.sync(a))
     e = homes.restore("e", homes.q)
     assert e.restored is not None and not told(e.restored)
+
+
+def test_a_place_that_does_not_take_what_is_new_is_not_followed_to(
+    homes: Homes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old place took it, so the sync worked; and the device forgot the old place for one that refuses its uploads."""
+    a, c = homes.pair()
+    asyncio.run(a.providers.move(homes.q))
+    homes.sync(c)
+    c.write("k", "written here")
+    put = DirectoryProvider.put_car
+
+    async def refuse(self: DirectoryProvider, *args: Any, **more: Any) -> Any:
+        if self.name.endswith("/q"):
+            raise ProviderRefused("that folder takes no more")
+        return await put(self, *args, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DirectoryProvider, "put_car", refuse)
+        with pytest.raises(IncompleteError, match="that folder takes no more") as caught:
+            asyncio.run(c.providers.follow())
+    assert [*c.replica.config.providers] == [homes.p] and c.providers.moved() is not None
+    hinted("When it takes uploads again: ipfsmem providers follow", caught.value.hint)
+    asyncio.run(c.providers.follow())
+    assert [*c.replica.config.providers] == [homes.q]
 
 
 def test_who_comes_to_the_old_place_later_is_told_too(homes: Homes) -> None:
