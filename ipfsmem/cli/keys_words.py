@@ -20,6 +20,7 @@ from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
+    from ipfsmem.sync.report import SyncReport
     from ipfsmem.vault.recovery import NewWords, Words
 
 #: Said where its words could not be shown.
@@ -60,7 +61,9 @@ def command(context: CommandContext, revoke_old: bool | None, **owner_options: A
                 f"the older words still work, and the new ones may not yet work everywhere: {made.problem}",
                 hint="Then: ipfsmem sync, and to revoke the older ones: ipfsmem keys revoke ID.",
             )
-        _revoke(memory, going, context)
+        unplaced = [
+            report for report in _revoke(memory, going, context) if report.blocked or report.not_placed
+        ]
     if not context.json:
         _tell_what_stays(made, old, going)
     if made.problem:
@@ -68,6 +71,8 @@ def command(context: CommandContext, revoke_old: bool | None, **owner_options: A
             f"the new words are made, and may not yet work everywhere: {made.problem}",
             hint="They do after: ipfsmem sync",
         )
+    if unplaced:
+        click.get_current_context().exit(max(report.exit_code for report in unplaced))
 
 
 def _show(made: NewWords) -> None:
@@ -97,11 +102,14 @@ def _agreed(old: list[Words], revoke_old: bool | None) -> list[Words]:
     return old
 
 
-def _revoke(memory: Memory, going: list[Words], context: CommandContext) -> None:
+def _revoke(memory: Memory, going: list[Words], context: CommandContext) -> list[SyncReport]:
+    """Revoke these words and say so of each as soon as it is done; the reports of their syncs."""
+    reports = []
     for one in going:
         with Meter(silent=context.json) as meter:
             report = asyncio.run(memory.members.revoke(one.id, progress=meter))
-        # That it is revoked is said at the end, by label.
+        reports.append(report)
+        # That it is revoked is said below, by label.
         report.notices = [notice for notice in report.notices if notice.kind != "revoked"]
         if context.json:
             # The words had to be out before; what this did beside the revoke is told where JSON is not read.
@@ -109,11 +117,20 @@ def _revoke(memory: Memory, going: list[Words], context: CommandContext) -> None
                 click.echo(notice_line(notice), err=True)
         elif report.notices:
             print_report(report)
+        if report.blocked or report.not_placed:
+            click.echo(
+                style("not published everywhere yet: ", fg="yellow")
+                + advice(
+                    f"that {clean(one.label)} ({one.id}) is revoked. The next sync tries again: ipfsmem sync"
+                ),
+                err=True,
+            )
+        if not context.json:
+            click.echo(f"Revoked: {clean(one.label)} ({one.id}).")
+    return reports
 
 
 def _tell_what_stays(made: NewWords, old: list[Words], going: list[Words]) -> None:
-    if going:
-        click.echo(f"Revoked: {', '.join(f'{clean(one.label)} ({one.id})' for one in going)}.")
     stays = [one for one in old if one not in going]
     if stays:
         click.echo(

@@ -164,6 +164,30 @@ def test_a_revoke_that_fails_comes_after_the_words(sealed: Cli, monkeypatch: pyt
         assert len(result.json["recovery_words"] if more else shown(result.out)) == 24
 
 
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_a_revoke_that_is_not_everywhere_yet_says_so(
+    sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_json: list[str]
+) -> None:
+    """It said "Revoked" and ended with 0, where `keys revoke` ends with 7: at the other provider the old words still work."""
+    from ipfsmem.parts.members import MemoryMembers
+
+    other = tmp_path / "other stick"
+    other.mkdir()
+    sealed.ok("providers", "add", str(stick))
+    sealed.ok("providers", "add", str(other))
+    first = sealed.ok("keys", "words", "--json", key=KEY).json
+    revoke = MemoryMembers.revoke
+
+    async def revoke_with_one_away(self: MemoryMembers, member: str, **more: Any) -> Any:
+        other.rename(tmp_path / "away")
+        return await revoke(self, member, **more)
+
+    monkeypatch.setattr(MemoryMembers, "revoke", revoke_with_one_away)
+    done = sealed("keys", "words", "--revoke-old", *as_json, key=KEY)
+    assert done.code == 7 and "not published everywhere yet" in done.err
+    assert as_json or ("Revoked: recovery words" in done.out and first["id"] in done.out)
+
+
 @pytest.mark.parametrize("answer", ["y", "", "n"])
 def test_on_a_terminal_it_asks(
     bare: Cli, stick: Path, device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
