@@ -96,10 +96,6 @@ class Pins:
     async def _add(self, root: CID, name: str, now: int) -> tuple[Pin, dict[CID, str]]:
         """The pin, and what the node lists under that name."""
         known, listed = await self._find(root, name)
-        holder = _holder(root)
-        if holder.cid in listed:  # an earlier `_replace` was cut off
-            await self._put_back(root, unquote(listed[holder.cid].removeprefix(_HOLDS)))
-            known, listed = await self._find(root, name)
         if known is not None:
             return known, listed
         before = await self.text_of(root)
@@ -143,7 +139,8 @@ class Pins:
 
     async def drop(self, pin: Pin) -> None:
         """Take one name off a root, and the pin with its last name. Not there any more is success."""
-        await self._take_off(pin, (await self._all(pin.name)).get(pin.cid, ""))
+        _, listed = await self._find(pin.cid, pin.name)
+        await self._take_off(pin, listed.get(pin.cid, ""))
 
     async def _take_off(self, pin: Pin, text: str) -> None:
         """`text`: the entries of the root as they are listed."""
@@ -184,6 +181,10 @@ class Pins:
     async def _find(self, root: CID, name: str) -> tuple[Pin | None, dict[CID, str]]:
         """The pin of a root under a name, and all that the node lists under that name."""
         listed = await self._all(name)
+        holder = _holder(root).cid
+        if holder in listed:  # an earlier `_replace` was cut off
+            await self._put_back(root, unquote(listed[holder].removeprefix(_HOLDS)))
+            listed = await self._all(name)
         created = _time(listed.get(root, ""), name)
         return (None if created is None else Pin(root, name, str(root), created)), listed
 

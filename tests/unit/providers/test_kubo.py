@@ -22,7 +22,7 @@ from ipfsmem.content.cid import ipns_name, raw_cid
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.provider.contract import Block, Provider, open_provider
+from ipfsmem.provider.contract import Block, Pin, Provider, open_provider
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import MockClock
 from ipfsmem.vault.opening import Unlock
@@ -235,7 +235,7 @@ def test_p3_an_import_keeps_every_name_of_a_pinned_root(url: str, kubo: FakeKubo
 
 
 @pytest.mark.parametrize("version", ["0.30.0", "0.34.1"])
-@pytest.mark.parametrize("again", ["upload", "pin"])
+@pytest.mark.parametrize("again", ["upload", "pin", "unpin"])
 def test_a_new_name_that_is_cut_off_loses_neither_the_tree_nor_the_other_names(
     version: str, again: str
 ) -> None:
@@ -263,6 +263,10 @@ def test_a_new_name_that_is_cut_off_loses_neither_the_tree_nor_the_other_names(
         kubo.faults.clear()
         kubo._pin_rm = remove  # type: ignore[method-assign]
         provider = opened(url)
+        if again == "unpin":  # of the pin that is not there, but for its holder: then the other name is back
+            await provider.unpin(Pin(TREE.cid, "n", str(TREE.cid), 0))
+            assert kubo.pins == {TREE.cid: "my own, with a comma@7"}
+            return
         if again == "upload":
             await provider.put_car(TREE.cid, TREE.blocks, name="n")
         pin = await provider.pin(TREE.cid, "n")
