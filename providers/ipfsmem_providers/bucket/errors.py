@@ -45,9 +45,9 @@ class NoSuchObject(FileNotFoundError):
 
 
 def provider_error(
-    error: BaseException, where: str, what: str, redact: Redactor
+    error: BaseException, where: str, what: str, redact: Redactor, *, ranged: bool = False
 ) -> ProviderError | NoSuchObject | BehindTheEnd:
-    """obstore's error as ours. `where`: the bucket, `what`: a verb phrase for the request ("list objects"). Raise the result
+    """obstore's error as ours. `where`: the bucket, `what`: a verb phrase for the request ("list objects"); `ranged`: it asked for parts of an object. Raise the result
     outside `except`: obstore's own error may show secrets."""
     text = str(error)[:_READ_MAX]
     message, _, debug = text.partition(_DEBUG)
@@ -61,7 +61,7 @@ def provider_error(
             f"no connection to {where}",
             hint="See that this device is online, and that the name of the server is spelled right.",
         )
-    if status == 416:
+    if status == 416 and ranged:
         return BehindTheEnd(f"{where} has less of that object")
     if isinstance(error, FileNotFoundError) and (status, reason.code) in ((0, ""), (404, "")):
         return NoSuchObject(f"{where} has no such object")

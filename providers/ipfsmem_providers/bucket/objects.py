@@ -96,7 +96,7 @@ class Objects:
             return Head(bytes(found.bytes()), size)
 
         try:
-            head = self._ask("GET", "read an object", ask)
+            head = self._ask("GET", "read an object", ask, ranged=True)
         except (NoSuchObject, BehindTheEnd):
             return None
         self._count("received", len(head.data))
@@ -118,6 +118,7 @@ class Objects:
                     bytes(part) for part in obstore.get_ranges(at, key, starts=starts, ends=ends, coalesce=0)
                 ],
                 count=len(spans),
+                ranged=True,
             )
         except BehindTheEnd:  # one such range, and the server gives none of them
             data = self.read(key)
@@ -182,7 +183,16 @@ class Objects:
 
     # -- one request ---------------------------------------------------------------------------------------------
 
-    def _ask(self, kind: str, what: str, work: Callable[[Any], T], *, size: int = 0, count: int = 1) -> T:
+    def _ask(
+        self,
+        kind: str,
+        what: str,
+        work: Callable[[Any], T],
+        *,
+        size: int = 0,
+        count: int = 1,
+        ranged: bool = False,
+    ) -> T:
         attempts = self._bounds.attempts(self.where)
         while True:
             if self._bounds.rests(self.where):
@@ -195,7 +205,7 @@ class Objects:
             try:
                 found = work(self._store(patience))
             except Exception as error:
-                failed = self._failed(error, what)
+                failed = self._failed(error, what, ranged)
             else:
                 attempts.answered()
                 self._bounds.answer_came(began, self._now())
@@ -213,11 +223,13 @@ class Objects:
                 raise failed
             time.sleep(pause)
 
-    def _failed(self, error: Exception, what: str) -> ProviderError | NoSuchObject | BehindTheEnd:
+    def _failed(
+        self, error: Exception, what: str, ranged: bool
+    ) -> ProviderError | NoSuchObject | BehindTheEnd:
         from obstore.exceptions import BaseError
 
         if isinstance(error, BaseError | OSError):
-            return provider_error(error, self.where, what, self._redact)
+            return provider_error(error, self.where, what, self._redact, ranged=ranged)
         raise error
 
     def _patience(self, size: int) -> Patience:

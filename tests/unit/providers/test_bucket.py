@@ -20,7 +20,7 @@ from ipfsmem_providers.http.policy import ONCE, Retry
 
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.content.tree import build_tree
-from ipfsmem.errors import ConfigError, ProviderError, ProviderUnavailable
+from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import open_provider
 from tests.servers import s3
 from tests.support.hints import Refused
@@ -358,6 +358,16 @@ def test_parts_behind_the_end_of_an_object_are_short(at: Bucket) -> None:
     assert objects.head("empty", 4) is None and objects.head("none", 4) is None
     with pytest.raises(FileNotFoundError):
         objects.ranges("none", [(50, 60)])
+
+
+def test_416_to_a_request_without_a_range_is_an_error_of_the_server(at: Bucket) -> None:
+    """It stopped the program: only who asks for a range knows what to do with that answer."""
+    objects = at.open(retry=ONCE).objects
+    says(at, 416, "InvalidRange")
+    with pytest.raises(ProviderRefused, match="refused to read an object"):
+        objects.read("a")
+    with pytest.raises(ProviderRefused, match="refused to list objects"):
+        objects.list("")
 
 
 @pytest.mark.parametrize("which", ["index", "list of pins", "record"])
