@@ -110,9 +110,10 @@ async def _serve(
     requests = PinRequests(folder / PSA_FOLDER)
     server = app(store, token=token, hosts=LOCAL_HOSTS | frozenset(names), requests=requests)
     ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
     with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C comes as KeyboardInterrupt
         for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+            loop.add_signal_handler(number, ended.set)
     async with running(server, host, port, public=bool(names)) as url:
         pins = f"{url}{PSA_PATH}"
         if context.json:
@@ -133,3 +134,8 @@ async def _serve(
             if new_token:
                 click.echo(f"the token, shown this once: {token}")
         await ended.wait()
+    with contextlib.suppress(NotImplementedError):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # `timeout` sends its signal twice; the second would meet a loop that is half closed, and be told as an error.
+            if loop.remove_signal_handler(number):
+                signal.signal(number, signal.SIG_IGN)

@@ -38,6 +38,35 @@ SERVE = [sys.executable, "-m", "ipfsmem.cli", "serve"]
 NOBODY = 65534
 
 
+#: `ipfsmem` that gets its signal once more when its event loop is half closed.
+TWICE = """
+import asyncio, os, signal, sys
+from ipfsmem.cli import main
+close = asyncio.selector_events.BaseSelectorEventLoop.close
+def closed(loop):
+    close(loop)
+    os.kill(os.getpid(), signal.SIGTERM)
+asyncio.selector_events.BaseSelectorEventLoop.close = closed
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_a_signal_that_comes_twice_ends_it_without_a_word(tmp_path: Path) -> None:
+    """`timeout` sends its signal twice: sometimes the second was told as an error of a closed file descriptor."""
+    arguments = ["serve", str(tmp_path / "kept"), "--create", "--port", "0"]
+    server = subprocess.Popen(
+        [sys.executable, "-c", TWICE, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert server.stdout is not None and "serving" in server.stdout.readline()
+        server.send_signal(signal.SIGTERM)
+        _, errors = server.communicate(timeout=20)
+        assert (server.returncode, errors) == (0, "")
+    finally:
+        server.kill()
+
+
 @contextlib.contextmanager
 def served(
     folder: Path, *more: str, token: str = TOKEN, before: tuple[str, ...] = (), stop: int = signal.SIGINT
