@@ -24,21 +24,23 @@ FLOORS = (
     ("causal",),
     ("device",),
     ("memories",),
-    ("published", "files"),
+    ("published", "files", "exchange"),
     ("provider",),
     ("sync",),
     ("vault",),
     ("results",),
     ("parts",),
     ("memory",),
-    ("demo", "http", "testing"),
+    ("agents", "tools"),
+    ("adapters", "demo", "http", "mcp", "testing"),
     ("cli",),
     ("__main__",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 #: Values and functions of values: no disk, no clock, no chance, no network.
 PURE = ("bundle", "content", "seal", "wallet", "ring", "causal")
-HEAVY = {"eth_account", "eth_keys", "aiohttp", "mcp", "keyring", "multiformats"}
+HEAVY = {"eth_account", "eth_keys", "aiohttp", "keyring", "multiformats", "watchfiles"}
+HEAVY |= {"mcp", "pydantic", "anthropic", "langgraph", "llama_index", "agents", "pydantic_ai"}
 
 
 def room_of(path: Path) -> str:
