@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from ipfsmem_providers.http.client import Http
-    from ipfsmem_providers.http.progress import Budget
+    from ipfsmem_providers.http.stall_timeout import StallTimeout
 
 T = TypeVar("T")
 
@@ -80,10 +80,12 @@ class Answer:
 class Stream:
     """An answer whose body is read piece by piece; `Http.stream` makes it."""
 
-    def __init__(self, http: Http, response: aiohttp.ClientResponse, budget: Budget, max_bytes: int) -> None:
+    def __init__(
+        self, http: Http, response: aiohttp.ClientResponse, timeout: StallTimeout, max_bytes: int
+    ) -> None:
         self._http = http
         self.response = response  #: for Http alone
-        self._budget = budget
+        self._timeout = timeout
         self._max = max_bytes
         self.status = response.status
         self.headers = response.headers
@@ -110,17 +112,17 @@ class Stream:
             raise self._too_long(declared)
         while True:
             try:
-                async with self._budget:
+                async with self._timeout:
                     piece = await self.response.content.readany()
                 problem = None
             except (aiohttp.ClientError, OSError) as error:
-                problem = self._http.failed(error, self.response.url, self._budget)
+                problem = self._http.failed(error, self.response.url, self._timeout)
             if problem is not None:
                 raise problem
             if not piece:
                 return
             self.received += len(piece)
-            self._budget.moved(len(piece))
+            self._timeout.bytes_passed(len(piece))
             self._http.count("received", len(piece))
             if self.received > self._max:
                 raise self._too_long(self.received)

@@ -56,16 +56,16 @@ from ipfsmem_providers.http.body import Body
 from ipfsmem_providers.http.bounds import Bounds
 from ipfsmem_providers.http.errors import Redactor
 from ipfsmem_providers.http.policy import Retry, Timing, retry_after
-from ipfsmem_providers.http.progress import Budget, Progress, WatchedBody
+from ipfsmem_providers.http.stall_timeout import CountBytes, RequestBody, StallTimeout
 
 __all__ = [
     "ANSWER_MAX",
     "CONCURRENCY",
     "Answer",
+    "CountBytes",
     "Http",
     "NotConnected",
     "Origin",
-    "Progress",
     "RequestOptions",
     "Stream",
     "origin_of",
@@ -145,7 +145,7 @@ class Http:
         self.service = service
         self._bounds = Bounds(settings, retry=retry, per_minute=per_minute)
         self.timing: Timing = self._bounds.timing
-        self._progress: Progress | None = settings.get("progress")
+        self._progress: CountBytes | None = settings.get("progress")
         self._auth = dict(auth or {})
         self.redact = Redactor(secrets)
         self.redact.add_headers(self._auth)
@@ -216,8 +216,10 @@ class Http:
         attempts = self._bounds.attempts(origin)
         while True:
             wait = self._bounds.patience() if request.stall is None else request.stall
-            budget = Budget(self._bounds.timeouts, wait, request.total, counts=request.stall is None)
-            outcome = await self._attempt(request, budget)
+            timeout = StallTimeout(
+                self._bounds.timeouts, wait, request.total, late_is_silence=request.stall is None
+            )
+            outcome = await self._attempt(request, timeout)
             if isinstance(outcome, Stream) or outcome.error.permanent or outcome.heard:
                 attempts.answered()
             if isinstance(outcome, Stream):
@@ -262,8 +264,8 @@ class Http:
         if self._progress is not None:
             self._progress(direction, size)
 
-    def failed(self, error: Exception, url: URL, budget: Budget | None = None) -> ProviderError:
-        """An error of aiohttp or the system as ours. `budget`: that of the attempt. Raise the result outside `except`: the
+    def failed(self, error: Exception, url: URL, timeout: StallTimeout | None = None) -> ProviderError:
+        """An error of aiohttp or the system as ours. `timeout`: that of the attempt. Raise the result outside `except`: the
         original error holds headers."""
         blocked = _blocked(error)
         if blocked is not None:
@@ -274,9 +276,9 @@ class Http:
             return _ConnectTimedOut(self.redact(f"{self.service}: no connection to {url.host} in time"))
         if isinstance(error, TimeoutError):
             text = self.redact(f"{self.service}: {url.host} made no progress in time")
-            if budget is None or not budget.stalled:
+            if timeout is None or not timeout.seconds_lost:
                 return ProviderUnavailable(text)
-            self._bounds.stalled(origin_of(url), budget.stalled)
+            self._bounds.stalled(origin_of(url), timeout.seconds_lost)
             return _Stalled(text)
         kind = NotConnected if isinstance(error, aiohttp.ClientConnectorError) else ProviderUnavailable
         return kind(self.redact(f"{self.service}: no connection to {url.host}: {_words(error)}"))
@@ -290,17 +292,17 @@ class Http:
 
     # -- one attempt ---------------------------------------------------------------------------------------------
 
-    async def _attempt(self, request: _Request, budget: Budget) -> Stream | _FailedAttempt:
+    async def _attempt(self, request: _Request, timeout: StallTimeout) -> Stream | _FailedAttempt:
         url, headers, hops = request.url, request.headers, request.redirects
         while True:
             await self._bounds.turn()
             try:
-                response = await self._send(request, url, headers, budget)
+                response = await self._send(request, url, headers, timeout)
             except ProviderError as error:
                 return _FailedAttempt(
                     error, None, isinstance(error, NotConnected), silent=isinstance(error, _ConnectTimedOut)
                 )
-            stream = Stream(self, response, budget, request.max_bytes)
+            stream = Stream(self, response, timeout, request.max_bytes)
             try:
                 status = response.status
                 if status in _REDIRECTS and status not in request.allow:
@@ -327,27 +329,27 @@ class Http:
             return stream
 
     async def _send(
-        self, request: _Request, url: URL, headers: Mapping[str, str], budget: Budget
+        self, request: _Request, url: URL, headers: Mapping[str, str], timeout: StallTimeout
     ) -> aiohttp.ClientResponse:
         trusted = self.is_trusted(url)
         if not trusted:
             addresses.check_url(url)
         sent = {"User-Agent": _USER_AGENT, "Accept-Encoding": "identity", **(self._auth if trusted else {})}
         sent.update(headers)
-        body = WatchedBody(request.body, sent, budget, self.count)
+        body = RequestBody(request.body, sent, timeout, self.count)
         self.requests += 1
         began = self.timing.now()
         try:
-            async with budget:
+            async with timeout:
                 session = await self._session(trusted)
                 response = await session.request(
                     request.method, url, headers=sent, data=body.data, allow_redirects=False
                 )
-            if budget.counts:
-                self._bounds.answer_came(*budget.idle)
+            if timeout.late_is_silence:
+                self._bounds.answer_came(*timeout.last_wait)
             problem = None
         except (aiohttp.ClientError, OSError) as error:
-            problem = self.failed(error, url, budget)
+            problem = self.failed(error, url, timeout)
         except (ValueError, TypeError) as error:
             # A redirect named a URL that cannot be requested.
             shown = f"{self.redact(str(url))[:_SHOWN]}: {self.redact(str(error))[:_SHOWN]}"
