@@ -1,7 +1,8 @@
-"""The demonstration: two devices, one wallet, a folder as provider, real texts, and every promise checked as it is made.
+"""The demonstration: two devices share one wallet and one folder as provider, and every promise about them is checked.
 
-`Demo(folder, blob).steps()` does one thing after another and yields what was done and whether each claim about it held.
-A claim is always a comparison made in this run, never a text. Nothing here prints, and nothing is outside `folder`.
+`Demo(folder, blob).steps()` yields, for one step after another, what was done and whether each claim about it held.
+A claim is the outcome of a comparison made in this run, never a fixed text. Nothing here prints, and every file lies
+below `folder`.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ _NAMES = re.compile(rb"ba[a-z2-7]{50,}|k51[0-9a-z]{50,}")
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """Something that was promised, and whether it turned out so."""
+    """A promise in words, and whether this run kept it."""
 
     text: str
     held: bool
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One step: what was done, in how many seconds, and its claims."""
+    """One step: what was done (`text`, and details in `facts`), how many seconds it took, and its claims."""
 
     title: str
     text: str
@@ -64,8 +65,8 @@ class Step(msgspec.Struct, frozen=True):
         return all(claim.held for claim in self.claims)
 
 
-class StepPlayed(Answer, frozen=True, kw_only=True):
-    """A step with whether every claim of it held; times in seconds."""
+class StepResult(Answer, frozen=True, kw_only=True):
+    """One step as `--json` prints it: `held` says whether all its claims did; `seconds` is its duration."""
 
     title: str
     text: str
@@ -75,29 +76,33 @@ class StepPlayed(Answer, frozen=True, kw_only=True):
     held: bool
 
 
-class Played(Answer, frozen=True, kw_only=True):
-    """A demo that was played: whether all of so many claims held, the versions at its ends, the folder that was kept."""
+class DemoResult(Answer, frozen=True, kw_only=True):
+    """The demonstration as `--json` prints it.
+
+    `held`: whether every one of `claims` claims did. `roots`: the CID of the last published root of each device, None
+    when there is none. `folder`: where everything was left, None when it was removed.
+    """
 
     held: bool
     claims: int
     roots: dict[str, str | None]
     folder: str | None
-    steps: list[StepPlayed]
+    steps: list[StepResult]
 
     @classmethod
-    def of(cls, steps: list[Step], roots: dict[str, str | None], folder: str | None) -> Played:
-        """What came of the steps."""
+    def of(cls, steps: list[Step], roots: dict[str, str | None], folder: str | None) -> DemoResult:
+        """The result of these steps."""
         return cls(
             held=all(step.held for step in steps),
             claims=sum(len(step.claims) for step in steps),
             roots=roots,
             folder=folder,
-            steps=[StepPlayed(**msgspec.structs.asdict(step), held=step.held) for step in steps],
+            steps=[StepResult(**msgspec.structs.asdict(step), held=step.held) for step in steps],
         )
 
 
-class Flipped(msgspec.Struct, frozen=True):
-    """One byte changed in the provider's folder, and how to change it back."""
+class DamagedByte(msgspec.Struct, frozen=True):
+    """One byte of a file of the provider: in the block `cid`, which has `size` bytes."""
 
     file: Path
     offset: int
@@ -105,7 +110,7 @@ class Flipped(msgspec.Struct, frozen=True):
     size: int
 
     def flip(self) -> None:
-        """Change one bit; twice is as good as never."""
+        """Change one bit of it. A second call restores it."""
         with self.file.open("r+b") as file:
             file.seek(self.offset)
             old = file.read(1)[0]
@@ -114,7 +119,7 @@ class Flipped(msgspec.Struct, frozen=True):
 
 
 class Demo:
-    """Everything happens below `folder`: `a` and `b` are the two devices, `provider` is the folder that both can reach."""
+    """The demonstration in a folder: `a` and `b` below it are the homes of the two devices, `provider` is what both reach."""
 
     def __init__(self, folder: Path, blob: Blob, *, source: str = "the sample") -> None:
         self.folder = folder
@@ -133,32 +138,32 @@ class Demo:
         self.written: list[bytes] = [*self.files.values()]
         self.roots: dict[str, str | None] = {"A": None, "B": None}
         self._claims: list[Claim] = []
-        self._own_words: set[str] = set()
-        self._opened: KeystoreSigner
+        self._words_of_the_format: set[str] = set()
+        self._signer: KeystoreSigner
         self._a: Memory
         self._b: Memory
 
     def steps(self) -> Iterator[Step]:
-        """Do everything. An error ends it with a step that did not hold."""
-        doing: list[tuple[str, Callable[[], tuple[str, dict[str, Any]]]]] = [
-            ("A makes a wallet", self._wallet),
-            ("A makes a memory", self._init),
-            ("A takes in texts", self._import),
-            ("A syncs", self._publish),
-            ("Another wallet", self._stranger),
-            ("B has the wallet only", self._restore),
-            ("Both write, offline", self._edit),
-            ("A syncs, a byte flips", self._damage),
-            ("The byte is put right", self._repair),
-            ("A and B sync", self._converge),
-            ("Nothing was lost", self._compare),
-            ("Nobody can read it", self._plaintext),
+        """Run every step. An error of ours becomes a claim that did not hold, and its step is the last."""
+        actions: list[tuple[str, Callable[[], tuple[str, dict[str, Any]]]]] = [
+            ("A makes a wallet", self._make_wallet),
+            ("A makes a memory", self._make_memory),
+            ("A takes in texts", self._import_texts),
+            ("A syncs", self._first_sync),
+            ("Another wallet", self._try_another_wallet),
+            ("B has the wallet only", self._recover_on_b),
+            ("Both write, offline", self._write_on_both),
+            ("A syncs, a byte flips", self._damage_a_byte),
+            ("The byte is put right", self._undo_the_damage),
+            ("A and B sync", self._sync_both),
+            ("Nothing was lost", self._compare_devices),
+            ("Nobody can read it", self._search_for_plaintext),
         ]
         try:
-            for title, work in doing:
+            for title, action in actions:
                 self._claims, started = [], time.perf_counter()
                 try:
-                    text, facts = work()
+                    text, facts = action()
                 except IpfsmemError as error:
                     failed = Claim(f"{type(error).__name__}: {error}", False)
                     yield Step(title, "it failed", (*self._claims, failed), time.perf_counter() - started)
@@ -174,21 +179,18 @@ class Demo:
 
     # -- one method a step -------------------------------------------------------------------------------------
 
-    def _wallet(self) -> tuple[str, dict[str, Any]]:
+    def _make_wallet(self) -> tuple[str, dict[str, Any]]:
         for place in (self.home_a, self.home_b, self.provider):
             place.mkdir(parents=True)
         keystore = self.home_a / "wallet.json"
         address = create_keystore(keystore, PASSPHRASE, secrets.token_bytes(32))
-        self._opened = self._signer(keystore)
-        self._claim("the keystore file opens to the same account", self._opened.address == address)
+        self._signer = _open_wallet(keystore)
+        self._claim("the keystore file opens to the same account", self._signer.address == address)
         shown = "0x" + address.hex()
-        return f"{_short(shown)}, an encrypted keystore", {"address": shown, "keystore": str(keystore)}
+        return f"{_shortened(shown)}, an encrypted keystore", {"address": shown, "keystore": str(keystore)}
 
-    def _signer(self, keystore: Path) -> KeystoreSigner:
-        return KeystoreSigner(keystore, PASSPHRASE)
-
-    def _init(self) -> tuple[str, dict[str, Any]]:
-        unlock = Unlock(self._opened)
+    def _make_memory(self) -> tuple[str, dict[str, Any]]:
+        unlock = Unlock(self._signer)
         self._a = Memory.create(
             NAMESPACE,
             "encrypted-ipfs",
@@ -198,8 +200,8 @@ class Demo:
             home=Home(folder=self.home_a, label="A"),
         )
         _sync(self._a)
-        # What the format itself writes in the clear, with no memory in it yet.
-        self._own_words = _words_in(_everything(self.provider))
+        # The provider holds no memory yet, so these words come from the format itself.
+        self._words_of_the_format = _words_in(_all_files(self.provider))
         words = self._a.recovery_words or []
         self._claim("24 recovery words were drawn", len(words) == 24)
         vault = self._a.status().vault
@@ -209,7 +211,7 @@ class Demo:
             "device": self._a.device,
         }
 
-    def _import(self) -> tuple[str, dict[str, Any]]:
+    def _import_texts(self) -> tuple[str, dict[str, Any]]:
         blob = write_blob(self.files, self.events, "")
         done = self._a.bundles.import_(blob)
         back = self._a.files()
@@ -229,7 +231,7 @@ class Demo:
             },
         )
 
-    def _publish(self) -> tuple[str, dict[str, Any]]:
+    def _first_sync(self) -> tuple[str, dict[str, Any]]:
         report = _sync(self._a)
         self._claim("a new version was published", report.published and report.root is not None)
         self._claim("a second sync has nothing to do", not _sync(self._a).published)
@@ -238,7 +240,7 @@ class Demo:
             _facts(report),
         )
 
-    def _stranger(self) -> tuple[str, dict[str, Any]]:
+    def _try_another_wallet(self) -> tuple[str, dict[str, Any]]:
         found = "a memory"
         try:
             asyncio.run(
@@ -256,14 +258,14 @@ class Demo:
         self._claim("and nothing was made for it", not (self.folder / "stranger").exists())
         return f"a stranger's wallet finds {found} there", {}
 
-    def _restore(self) -> tuple[str, dict[str, Any]]:
+    def _recover_on_b(self) -> tuple[str, dict[str, Any]]:
         carried = self.home_b / "wallet.json"
         shutil.copy(self.home_a / "wallet.json", carried)
         self._b = asyncio.run(
             Memory.recover(
                 NAMESPACE,
                 provider=str(self.provider),
-                unlock=Unlock(self._signer(carried)),
+                unlock=Unlock(_open_wallet(carried)),
                 passphrase=PASSPHRASE,
                 home=Home(folder=self.home_b, label="B"),
             )
@@ -278,7 +280,7 @@ class Demo:
             {**_facts(report), "device": self._b.device},
         )
 
-    def _edit(self) -> tuple[str, dict[str, Any]]:
+    def _write_on_both(self) -> tuple[str, dict[str, Any]]:
         """Five memories: two places of one, the same line of one, forget against edit, and one each alone."""
         chosen = sorted(self.files, key=lambda key: (-len(parse_memory(self.files[key]).body), key))[
             : len(SPARE)
@@ -289,7 +291,7 @@ class Demo:
         self._write(self._a, self.clash, lambda _: "Device A rewrote the whole of it.")
         self._write(self._b, self.clash, lambda _: "Device B rewrote the whole of it, otherwise.")
         self._a.forget(self.forgotten, reason="shown in the demonstration")
-        self._late = self._write(
+        self._text_by_b_after_forget = self._write(
             self._b, self.forgotten, lambda body: f"{body}\n\nWritten by B before it knew."
         )
         self._write(self._a, self.only_a, lambda body: f"{body}\n\nOnly device A changed this one.")
@@ -314,38 +316,38 @@ class Demo:
         self.written.append(data)
         return data
 
-    def _damage(self) -> tuple[str, dict[str, Any]]:
+    def _damage_a_byte(self) -> tuple[str, dict[str, Any]]:
         _sync(self._a)
-        self._flipped = self._find_block()
+        self._damaged = self._largest_new_block()
         before = self._b.files()
-        self._flipped.flip()
+        self._damaged.flip()
         refused = _sync(self._b)
-        named = [notice.detail for notice in refused.notices if str(self._flipped.cid) in notice.detail]
-        self._claim(f"B names the part {self._flipped.cid} and refuses what needs it", bool(named))
+        named = [notice.detail for notice in refused.notices if str(self._damaged.cid) in notice.detail]
+        self._claim(f"B names the part {self._damaged.cid} and refuses what needs it", bool(named))
         self._claim("B took in nothing of it", not refused.entries_changed)
         self._claim("B still has every text it had", self._b.files() == before)
         return (
-            f"1 bit of {self._flipped.size:,} bytes: B refuses them",
+            f"1 bit of {self._damaged.size:,} bytes: B refuses them",
             {
-                "block": str(self._flipped.cid),
-                "file": str(self._flipped.file),
-                "offset": self._flipped.offset,
+                "block": str(self._damaged.cid),
+                "file": str(self._damaged.file),
+                "offset": self._damaged.offset,
                 "refusal": named,
             },
         )
 
-    def _find_block(self) -> Flipped:
+    def _largest_new_block(self) -> DamagedByte:
         """The largest sealed block at the provider that B does not have."""
-        found: list[Flipped] = []
+        found: list[DamagedByte] = []
         for car in sorted(self.provider.glob("packs/*.car")):
             data = car.read_bytes()
             for cid, block in read_car(data):
                 if cid.codec == RAW and not self._b.replica.db.has_block(cid.digest):
-                    found.append(Flipped(car, data.index(block) + len(block) // 2, cid, len(block)))
+                    found.append(DamagedByte(car, data.index(block) + len(block) // 2, cid, len(block)))
         return max(found, key=lambda one: one.size)
 
-    def _repair(self) -> tuple[str, dict[str, Any]]:
-        self._flipped.flip()
+    def _undo_the_damage(self) -> tuple[str, dict[str, Any]]:
+        self._damaged.flip()
         report = _sync(self._b)
         self._claim("B takes in what it had refused", report.entries_changed > 0 and report.heads_joined > 0)
         self._claim("and has nothing to complain of", not any("refused" in n.kind for n in report.notices))
@@ -354,7 +356,7 @@ class Demo:
             _facts(report),
         )
 
-    def _converge(self) -> tuple[str, dict[str, Any]]:
+    def _sync_both(self) -> tuple[str, dict[str, Any]]:
         first, second = _sync(self._a), _sync(self._b)
         self.roots = {"A": first.root, "B": second.root}
         self._claim("both devices end on one version", first.root is not None and first.root == second.root)
@@ -366,7 +368,7 @@ class Demo:
             {"roots": self.roots},
         )
 
-    def _compare(self) -> tuple[str, dict[str, Any]]:
+    def _compare_devices(self) -> tuple[str, dict[str, Any]]:
         a, b = self._a, self._b
         files = a.files()
         self._claim("A and B show the same texts", files == b.files())
@@ -384,7 +386,10 @@ class Demo:
         self._claim(f"{self.forgotten} is forgotten on both", self.forgotten not in files)
         copies = {item.key: item.files for item in b.conflicts()}
         kept = [b.read_conflict(self.forgotten, name).data for name in copies.get(self.forgotten, ())]
-        self._claim(f"what B wrote in {self.forgotten} is kept under its conflicts", self._late in kept)
+        self._claim(
+            f"what B wrote in {self.forgotten} is kept under its conflicts",
+            self._text_by_b_after_forget in kept,
+        )
         ids = {event["id"] for event in b.timeline.read()}
         self._claim("the events of both are there", all(event["id"] in ids for event in self._events))
         untouched = set(self.files) - {self.both, self.clash, self.forgotten, self.only_a, self.only_b}
@@ -412,20 +417,20 @@ class Demo:
             data.decode() for data in (*texts, *(memory.read_conflict(key, name).data for name in copies))
         ]
 
-    def _plaintext(self) -> tuple[str, dict[str, Any]]:
+    def _search_for_plaintext(self) -> tuple[str, dict[str, Any]]:
         words: set[str] = set()
         for key in self.files:
             words.update(_WORD.findall(key))
         for data in self.written:
             file = parse_memory(data)
             words.update(_WORD.findall(f"{file.name}\n{file.description}\n{file.body}"))
-        words -= self._own_words
-        stored = _everything(self.provider)
+        words -= self._words_of_the_format
+        stored = _all_files(self.provider)
         runs = _words_in(stored)
         found = {
             word
             for word in words
-            if (any(word in run for run in runs) if word.isascii() else _holds(stored, word))
+            if (any(word in run for run in runs) if word.isascii() else _contains(stored, word))
         }
         self._claim(f"none of the words is there ({', '.join(sorted(found)[:5]) or 'none found'})", not found)
         lines = {
@@ -434,7 +439,7 @@ class Demo:
             for line in data.split(b"\n")
             if len(line) >= 24 and b":" not in line[:14]
         }
-        disks = {**_everything(self.home_a), **_everything(self.home_b)}
+        disks = {**_all_files(self.home_a), **_all_files(self.home_b)}
         left = [line for line in lines if any(line in data for data in disks.values())]
         self._claim("no line of any text is on either device's disk", not left)
         size = sum(map(len, stored.values()))
@@ -450,11 +455,15 @@ class Demo:
         )
 
 
+def _open_wallet(keystore: Path) -> KeystoreSigner:
+    return KeystoreSigner(keystore, PASSPHRASE)
+
+
 def _sync(memory: Memory) -> SyncReport:
     return asyncio.run(memory.sync())
 
 
-def _short(cid: str | None) -> str:
+def _shortened(cid: str | None) -> str:
     return f"{cid[:11]}…{cid[-6:]}" if cid else "none"
 
 
@@ -473,14 +482,14 @@ def _facts(report: SyncReport) -> dict[str, Any]:
     return facts
 
 
-def _everything(folder: Path) -> dict[str, bytes]:
+def _all_files(folder: Path) -> dict[str, bytes]:
     """Every file below a folder, and the names of all of them as one more."""
     found = {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
     return {**found, "names": "\n".join(Path(name).relative_to(folder).as_posix() for name in found).encode()}
 
 
 def _words_in(stored: Mapping[str, bytes]) -> set[str]:
-    """Every run of six letters and more, outside of CIDs and IPNS names: hashes and keys spell words by chance."""
+    """Every run of six or more letters, but for those in CIDs and IPNS names, which spell words by chance."""
     return {
         run.decode("ascii")
         for data in stored.values()
@@ -497,6 +506,6 @@ def _is_name(text: bytes) -> bool:
     return True
 
 
-def _holds(stored: Mapping[str, bytes], word: str) -> bool:
+def _contains(stored: Mapping[str, bytes], word: str) -> bool:
     coded = word.encode()
     return any(coded in data for data in stored.values())

@@ -1,4 +1,4 @@
-"""`ipfsmem demo`: the whole promise in a few seconds, checked while one watches."""
+"""`ipfsmem demo`: runs the demonstration and prints each step with the outcome of its checks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def command(context: CommandContext, source: str | None, keep: bool, folder: str
         if source is not None
         else read_blob((files("ipfsmem") / "data" / "sample.json").read_bytes())
     )
-    # It damages its own provider, and says itself what came of that.
+    # The demonstration damages its own provider and reports that itself; warnings about it would only repeat it.
     logging.getLogger("ipfsmem").addHandler(logging.NullHandler())
     place = _folder(folder)
     started = time.perf_counter()
@@ -76,9 +76,9 @@ def command(context: CommandContext, source: str | None, keep: bool, folder: str
     claims = [claim for step in steps for claim in step.claims]
     held = all(claim.held for claim in claims)
     if context.json:
-        from ipfsmem.demo import Played
+        from ipfsmem.demo import DemoResult
 
-        context.emit(Played.of(steps, demo.roots, str(place) if keep else None))
+        context.emit(DemoResult.of(steps, demo.roots, str(place) if keep else None))
     else:
         _end(demo.roots, len(claims), sum(not claim.held for claim in claims), time.perf_counter() - started)
         if keep:

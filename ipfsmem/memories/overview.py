@@ -1,8 +1,9 @@
-"""What a scope shows: the file of each memory and its line in MEMORY.md, from a cache by leaf of the state tree.
+"""A cache of what each scope shows: for every memory its file and its line in MEMORY.md, kept per leaf of the state tree.
 
-A leaf is cached under its hash, so a memory that changes makes its leaf be read again and no other. Each row also carries a
-hash of the code that made it, so none is out of date. Only memories with one text that is on this device are cached;
-conflicts and what is not fetched are looked at each time. Rows are derived and may be lost.
+A leaf is cached under its hash, so when a memory changes, its leaf is read again and no other. Each row also carries a
+hash of the code that made it, so a row of older code is not used. Only memories with exactly one text that is on this
+device are cached; conflicts and texts that were not fetched are looked up each time. The rows are derived from the state
+and may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ from ipfsmem.errors import FormatError, IpfsmemError
 
 
 class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A memory with one text, which is the file byte for byte. `section` and `line` are its place in MEMORY.md, `slot`
-    the hash that places the file in a sharded folder.
+    """A memory with exactly one text, which is its file byte for byte.
+
+    `dot` and `of`: which write made it, and whose (`Value`). `sha` and `size`: SHA-256 and bytes of the text. `section`
+    and `line`: its place in MEMORY.md. `slot`: the hash that places its file in a sharded folder.
     """
 
     key: str
@@ -41,7 +44,7 @@ class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
     line: str
 
 
-#: What is found of one scope: the memories with one text at hand, and its other entries.
+#: One scope: its memories with one text that is on this device, and its other entries by name.
 ScopeView = tuple[list[Shown], dict[str, Entry]]
 
 
@@ -63,85 +66,85 @@ _decoder = msgspec.msgpack.Decoder(_Row)
 
 
 class Overview:
-    """The memories of one replica as they are shown."""
+    """The memories of one replica as `list`, MEMORY.md and working copies show them, by scope."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
-        #: By prefix, with the hash of the leaf.
+        #: The cached leaves by their prefix in the tree, each with its hash.
         self._leaves: dict[str, tuple[bytes, _Leaf]] = {}
-        #: Section and line by entry and hash of a text that was read, until its leaf has them.
+        #: Section and line by (entry name, hash of the text): texts that were read and whose leaf is not cached yet.
         self._lines: dict[tuple[str, str], tuple[str, str]] = {}
-        #: Prefixes whose row is not written yet.
-        self._made: set[str] = set()
+        #: Prefixes of cached leaves whose row is not written yet.
+        self._unwritten: set[str] = set()
         #: Prefixes that had a row when rows were last written.
-        self._kept: set[str] = set()
+        self._stored: set[str] = set()
 
     def look(self, scope: str = "", *, keep: bool = False) -> ScopeView:
-        """The memories of a scope that have one text at hand, in no order that means anything, and those of its entries
-        that are anything else.
+        """One scope: its memories with one text that is on this device, in no particular order, and its other entries.
 
-        Inside `reading` or a transaction; `keep` only inside a transaction: then the next process is as quick.
+        Call it inside `reading` or a transaction. `keep`, inside a transaction only, stores the cache, so that the next
+        process need not read the texts again.
         """
         return self.scopes({scope}, keep=keep).get(scope, ([], {}))
 
     def scopes(self, wanted: Collection[str] | None = None, *, keep: bool = False) -> dict[str, ScopeView]:
-        """`look` for each of these scopes (None: all) of which an entry exists."""
-        found: dict[str, ScopeView] = {}
+        """`look` for each of these scopes, or for all (None); a scope without entries is left out."""
+        views: dict[str, ScopeView] = {}
 
-        def of(scope: str) -> ScopeView | None:
+        def view_of(scope: str) -> ScopeView | None:
             if wanted is not None and scope not in wanted:
                 return None
-            return found.setdefault(scope, ([], {}))
+            return views.setdefault(scope, ([], {}))
 
-        met = 0
+        uncached = 0
         for leaf in self._walk(self._replica.store.tree, keep):
-            for scope, ones in leaf.shown.items():
-                if (there := of(scope)) is not None:
-                    there[0].extend(ones)
-            for scope, texts in leaf.others.items():
-                met += len(texts)
-                if (there := of(scope)) is not None:
-                    there[1].update({name: decode_entry(name, text) for name, text in texts.items()})
+            for scope, memories in leaf.shown.items():
+                if (view := view_of(scope)) is not None:
+                    view[0].extend(memories)
+            for scope, entries in leaf.others.items():
+                uncached += len(entries)
+                if (view := view_of(scope)) is not None:
+                    view[1].update({name: decode_entry(name, entry) for name, entry in entries.items()})
         pending = self._replica.store.pending
         changed = {name: parse_entry(name) for name in pending}
         for scope in {parsed.scope for parsed in changed.values()}:
-            if (there := of(scope)) is not None:
-                there[0][:] = [one for one in there[0] if memory_entry(one.key, scope) not in pending]
+            if (view := view_of(scope)) is not None:
+                view[0][:] = [memory for memory in view[0] if memory_entry(memory.key, scope) not in pending]
         for name, parsed in changed.items():
-            text = pending[name]
-            if (there := of(parsed.scope)) is not None:
-                there[1].pop(name, None)
-                if text is not None:
-                    there[1][name] = decode_entry(name, text)
-        if len(self._lines) > 2 * (met + len(pending)) + 100:
-            self._lines.clear()  # mostly of texts that are gone
-        return {scope: there for scope, there in found.items() if there[0] or there[1]}
+            entry = pending[name]
+            if (view := view_of(parsed.scope)) is not None:
+                view[1].pop(name, None)
+                if entry is not None:
+                    view[1][name] = decode_entry(name, entry)
+        if len(self._lines) > 2 * (uncached + len(pending)) + 100:
+            self._lines.clear()  # most of them belong to texts that no longer exist
+        return {scope: view for scope, view in views.items() if view[0] or view[1]}
 
     def _walk(self, tree: StateTree, keep: bool) -> Iterator[_Leaf]:
-        """Every leaf of a tree. Those that are remembered are not even loaded."""
+        """Every leaf of a tree. The node of a cached leaf is not loaded."""
         leaves: dict[str, tuple[bytes, _Leaf]] = {}
         stack: list[tuple[str, bytes, Node | None, str]] = [("", tree.digest, None, "")]
         while stack:
             prefix, digest, parent, digit = stack.pop()
-            leaf = self._remembered(prefix, digest)
+            leaf = self._cached_leaf(prefix, digest)
             if leaf is None:
                 node = tree.top if parent is None else tree.child(parent, digit)
                 if node.children is not None:
                     stack.extend((prefix + d, child, node, d) for d, child in node.children.items())
                     continue
-                leaf, whole = self._made_of(node)
-                if not whole:
+                leaf, complete = self._read_leaf(node)
+                if not complete:
                     yield leaf
                     continue
-                self._made.add(prefix)
+                self._unwritten.add(prefix)
             leaves[prefix] = digest, leaf
             yield leaf
         self._leaves = leaves
         if keep:
-            self._keep()
+            self._write_rows()
 
     def line(self, name: str, value: Value) -> tuple[str, str] | None:
-        """Section and line of a memory with this one text; None when it is not at hand."""
+        """Section and line in MEMORY.md of an entry with this one text; None when the text is not on this device."""
         if value.body is None:
             return None
         known = self._lines.get((name, value.body))
@@ -154,10 +157,11 @@ class Overview:
             self._lines[name, value.body] = known
         return known
 
-    def _made_of(self, node: Node) -> tuple[_Leaf, bool]:
-        """What a leaf shows, and whether all texts were at hand that it depends on."""
+    def _read_leaf(self, node: Node) -> tuple[_Leaf, bool]:
+        """What a leaf of the tree shows, and whether every text that it depends on is on this device: only then may it be
+        cached."""
         assert node.entries is not None
-        leaf, whole = _Leaf({}, {}), True
+        leaf, complete = _Leaf({}, {}), True
         for name, text in node.entries.items():
             entry = decode_entry(name, text)
             parsed = parse_entry(name)
@@ -171,16 +175,16 @@ class Overview:
             loc, line = value.loc, self.line(name, value)
             if line is None or loc is None or loc.ek or loc.sha != value.body:
                 others[name] = text
-                whole = whole and line is not None
+                complete = complete and line is not None
                 continue
             self._lines.pop((name, value.body), None)
             slot = hamt.name_hash(file_name(parsed.key))
             sha = bytes.fromhex(loc.sha)
             shown = leaf.shown.setdefault(parsed.scope, [])
             shown.append(Shown(parsed.key, dot, value.of, sha, loc.size, slot, *line))
-        return leaf, whole
+        return leaf, complete
 
-    def _remembered(self, prefix: str, digest: bytes) -> _Leaf | None:
+    def _cached_leaf(self, prefix: str, digest: bytes) -> _Leaf | None:
         known = self._leaves.get(prefix)
         if known is not None and known[0] == digest:
             return known[1]
@@ -188,20 +192,20 @@ class Overview:
             stored = self._replica.db.get_meta(meta.SHOWN + prefix)
             row = _decoder.decode(self._replica.codec.open_row(stored)) if stored is not None else None
         except (IpfsmemError, msgspec.DecodeError, UnicodeDecodeError):
-            return None  # derived: made again
+            return None  # the row is derived, so it is simply made again
         return row.leaf if row is not None and row.digest == digest and row.code == _code() else None
 
-    def _keep(self) -> None:
-        """Write rows for leaves that are new, and drop those of prefixes that are none any more."""
+    def _write_rows(self) -> None:
+        """Store the leaves that were read anew, and delete the rows of prefixes that are no leaves any more."""
         db, codec = self._replica.db, self._replica.codec
-        made, self._made = self._made & self._leaves.keys(), set()
-        for prefix in made:
+        new, self._unwritten = self._unwritten & self._leaves.keys(), set()
+        for prefix in new:
             digest, leaf = self._leaves[prefix]
             db.set_meta(meta.SHOWN + prefix, codec.seal_row(_encode(_Row(_code(), digest, leaf))))
-        if made or self._kept != self._leaves.keys():
-            self._kept = set(self._leaves)
-            known = meta.names(db.connection, meta.SHOWN)
-            meta.forget(db.connection, [one for one in known if one[len(meta.SHOWN) :] not in self._leaves])
+        if new or self._stored != self._leaves.keys():
+            self._stored = set(self._leaves)
+            rows = meta.names(db.connection, meta.SHOWN)
+            meta.forget(db.connection, [row for row in rows if row[len(meta.SHOWN) :] not in self._leaves])
 
 
 def _key(name: str) -> str:
@@ -216,7 +220,7 @@ def file_name(key: str) -> bytes:
 
 
 def head_of(data: bytes) -> MemoryFile:
-    """The header of a text; an empty one where it cannot be read."""
+    """The fields of a text's header; empty where they cannot be read."""
     try:
         return parse_fields(data)
     except FormatError:
@@ -224,5 +228,5 @@ def head_of(data: bytes) -> MemoryFile:
 
 
 def _code() -> bytes:
-    """Changes with the code that makes a line of a text."""
+    """A hash of the code that makes a row from a text, so that rows of other code are not used."""
     return source_hash(header, hamt, index, invisible_characters, memory_file, sys.modules[__name__])

@@ -99,18 +99,18 @@ Breaker = Callable[[pytest.MonkeyPatch], None]
 
 
 def _no_damage(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(demo.Flipped, "flip", lambda self: None)
+    patch.setattr(demo.DamagedByte, "flip", lambda self: None)
 
 
 def _not_repaired(patch: pytest.MonkeyPatch) -> None:
-    flip, calls = demo.Flipped.flip, []
+    flip, calls = demo.DamagedByte.flip, []
 
-    def once(self: demo.Flipped) -> None:
+    def once(self: demo.DamagedByte) -> None:
         calls.append(1)
         if len(calls) == 1:
             flip(self)
 
-    patch.setattr(demo.Flipped, "flip", once)
+    patch.setattr(demo.DamagedByte, "flip", once)
 
 
 def _before(patch: pytest.MonkeyPatch, step: str, meddle: Callable[[demo.Demo], Any]) -> None:
@@ -124,27 +124,31 @@ def _before(patch: pytest.MonkeyPatch, step: str, meddle: Callable[[demo.Demo], 
 
 
 def _leak_a_word(patch: pytest.MonkeyPatch) -> None:
-    _before(patch, "_plaintext", lambda d: (d.provider / "packs" / "x").write_bytes(b"\0Personal\0"))
+    _before(
+        patch, "_search_for_plaintext", lambda d: (d.provider / "packs" / "x").write_bytes(b"\0Personal\0")
+    )
 
 
 def _leak_a_file_name(patch: pytest.MonkeyPatch) -> None:
-    _before(patch, "_plaintext", lambda d: (d.provider / "sentence.txt").touch())
+    _before(patch, "_search_for_plaintext", lambda d: (d.provider / "sentence.txt").touch())
 
 
 def _leak_on_a_device(patch: pytest.MonkeyPatch) -> None:
-    _before(patch, "_plaintext", lambda d: (d.home_b / "x").write_text("Personal sentence number 3."))
+    _before(
+        patch, "_search_for_plaintext", lambda d: (d.home_b / "x").write_text("Personal sentence number 3.")
+    )
 
 
 def _lose_a_text(patch: pytest.MonkeyPatch) -> None:
-    _before(patch, "_compare", lambda d: delete(d._b, d.only_a))
+    _before(patch, "_compare_devices", lambda d: delete(d._b, d.only_a))
 
 
 def _lose_the_conflict(patch: pytest.MonkeyPatch) -> None:
-    _before(patch, "_converge", lambda d: d._b.resolve(d.clash, seen=d._b.conflicts()[0]))
+    _before(patch, "_sync_both", lambda d: d._b.resolve(d.clash, seen=d._b.conflicts()[0]))
 
 
 def _change_after_the_last_sync(patch: pytest.MonkeyPatch) -> None:
-    _before(patch, "_compare", lambda d: d._a.note("late"))
+    _before(patch, "_compare_devices", lambda d: d._a.note("late"))
 
 
 def _another_wallet(patch: pytest.MonkeyPatch) -> None:
@@ -152,7 +156,7 @@ def _another_wallet(patch: pytest.MonkeyPatch) -> None:
         (d.home_a / "wallet.json").unlink()
         demo.create_keystore(d.home_a / "wallet.json", demo.PASSPHRASE, b"\x07" * 32)
 
-    _before(patch, "_restore", swap)
+    _before(patch, "_recover_on_b", swap)
 
 
 def _open_to_all(patch: pytest.MonkeyPatch) -> None:
