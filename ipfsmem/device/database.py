@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -40,6 +41,8 @@ class Database:
         self._lock_path = None if folder is None else folder / "lock"
         self._wait = wait
         self._depth = 0
+        #: Held by the thread that works here: one at a time reads or writes.
+        self.alone = threading.RLock()
         #: Digests of damaged blocks: they count as missing, and are replaced when they come again.
         self._bad: set[bytes] = set()
         self._order_is_checked = False
@@ -106,7 +109,11 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """The lock file and one SQLite transaction; nested uses join the outer one."""
+        """The lock file and one SQLite transaction; nested uses of this thread join the outer one."""
+        with self.alone:
+            yield from self._transaction()
+
+    def _transaction(self) -> Iterator[None]:
         if self._depth:
             self._depth += 1
             try:
@@ -151,15 +158,16 @@ class Database:
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Reads inside see one committed state, whatever other processes do meanwhile."""
-        if self.connection.in_transaction:
-            yield
-            return
-        self.connection.execute("BEGIN")
-        try:
-            yield
-        finally:
-            self._end_reading()
+        """Reads inside see one committed state, whatever other processes and threads do meanwhile."""
+        with self.alone:
+            if self.connection.in_transaction:
+                yield
+                return
+            self.connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._end_reading()
 
     def _end_reading(self) -> None:
         if self.connection.in_transaction:

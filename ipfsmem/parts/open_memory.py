@@ -5,7 +5,10 @@ Nothing here talks to a provider; that is `parts.syncing`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Concatenate, ParamSpec, TypeVar
 
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
@@ -13,6 +16,20 @@ from ipfsmem.files.working_copies import WorkingCopies
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.scopes import Scopes
 from ipfsmem.mode import Mode
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _alone(method: Callable[Concatenate[OpenMemory, P], R]) -> Callable[Concatenate[OpenMemory, P], R]:
+    """The same method, in which one thread is at a time."""
+
+    @functools.wraps(method)
+    def call(self: OpenMemory, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.alone:
+            return method(self, *args, **kwargs)
+
+    return call
 
 
 class OpenMemory:
@@ -44,6 +61,11 @@ class OpenMemory:
         return self.replica.device.id
 
     @property
+    def alone(self) -> AbstractContextManager[bool]:
+        """Held by the thread that works here, again and again if it likes: others wait."""
+        return self.replica.db.alone
+
+    @property
     def is_revoked(self) -> bool:
         """Whether this device was revoked, as far as it knows."""
         ring = self.replica.ring
@@ -59,38 +81,45 @@ class OpenMemory:
 
     # -- plain files -----------------------------------------------------------------------------------------
 
+    @_alone
     def begin_files(self) -> None:
         """Take in what was edited while nobody had the memory open, and bring the files up to date."""
         if self.files is not None:
             self.files.scan()
             self.files.render_if_needed()
 
+    @_alone
     def scan(self) -> None:
         """Take in what people and programs edited in the plain files."""
         if self.files is not None and self.files.scan():
             self.changed()
 
+    @_alone
     def render(self) -> None:
         """Bring the plain files up to date."""
         if self.files is not None:
             self.files.render()
 
+    @_alone
     def look(self) -> None:
         """`scan`, unless the last one was less than a second ago: before lists."""
         if self.files is not None:
             self.files.look()
 
+    @_alone
     def take(self, key: str, scope: str) -> None:
         """Take in edits of one memory's files: before it is read or changed."""
         if self.files is not None:
             self.files.take(key, scope)
 
+    @_alone
     def show(self, key: str, scope: str) -> None:
         """Bring one memory's files up to date after it was changed, then tell whoever waits for changes."""
         if self.files is not None:
             self.files.show(key, scope)
         self.changed()
 
+    @_alone
     def close(self) -> None:
         """Let go of files and secrets."""
         self.closed = True

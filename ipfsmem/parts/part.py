@@ -50,7 +50,8 @@ class MemoryPart:
 def refuse_wrong_calls(owner: type, when_closed: Iterable[str] = ()) -> None:
     """Make each public method that a class defines refuse a closed memory and arguments of the wrong type.
 
-    An instance has its `OpenMemory` as `_open`. Methods that hand on to those of a part are left as they are.
+    An instance has its `OpenMemory` as `_open`, and one thread at a time is in such a method of it. Coroutines are not kept
+    apart by that: they run in one event loop, and what they do between two waits is kept apart below. Methods that hand on to those of a part are left as they are.
     """
     for name, method in list(vars(owner).items()):
         if name.startswith("_") or getattr(method, "handed_on", False):
@@ -64,6 +65,8 @@ def refuse_wrong_calls(owner: type, when_closed: Iterable[str] = ()) -> None:
 def _refusing(
     method: Callable[..., Any], *, of_instance: bool, even_closed: bool = False
 ) -> Callable[..., Any]:
+    awaited = inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
+
     @functools.cache
     def checks() -> tuple[list[tuple[str, _Check | None]], dict[str, _Check | None], _Check | None]:
         hints = typing.get_type_hints(method)
@@ -79,10 +82,14 @@ def _refusing(
                     in_order.append((parameter.name, check))
         return in_order, by_name, rest
 
+    def refuse_closed(self: Any) -> None:
+        if not even_closed and self._open.closed:
+            raise ClosedError(f"{method.__name__}: the memory {self._open.namespace} is closed")
+
     @functools.wraps(method)
     def call(self: Any, /, *given: Any, **named: Any) -> Any:
-        if of_instance and not even_closed and self._open.closed:
-            raise ClosedError(f"{method.__name__}: the memory {self._open.namespace} is closed")
+        if of_instance:
+            refuse_closed(self)
         in_order, by_name, rest = checks()
         for (name, check), value in zip(in_order, given, strict=False):
             if check is not None and not check[0](value):
@@ -94,7 +101,11 @@ def _refusing(
             check = by_name.get(name)
             if check is not None and not check[0](value):
                 raise _wrong(method, name, check, value)
-        return method(self, *given, **named)
+        if not of_instance or awaited:
+            return method(self, *given, **named)
+        with self._open.alone:
+            refuse_closed(self)  # meanwhile, by another thread
+            return method(self, *given, **named)
 
     return call
 

@@ -1,0 +1,80 @@
+"""One open memory, used by many threads at once: each call stands alone, and the sync of an event loop beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import ClosedError
+from ipfsmem.memory import Memory
+from ipfsmem.mode import ModeName
+from tests.support.device_lab import Lab, body
+
+THREADS = 50
+
+
+def use(memory: Memory, number: int) -> None:
+    key = f"key-{number}"
+    memory.write(key, f"text {number}")
+    assert body(memory, key) == f"text {number}"
+    memory.note("used", number=number)
+    assert key in [item.key for item in memory.list()]
+    memory.write("shared", f"by {number}")
+    memory.scope("project").write(key, "in the scope")
+    if number % 5 == 0:
+        assert memory.forget(key)
+
+
+def all_of_it_is_here(memory: Memory) -> None:
+    kept = {f"key-{number}" for number in range(THREADS) if number % 5}
+    assert {item.key for item in memory.list()} == {*kept, "shared"}
+    assert len(memory.scope("project").list()) == THREADS
+    events = [event["number"] for event in memory.timeline.read() if event["type"] == "used"]
+    assert sorted(events) == list(range(THREADS))
+    assert memory.conflicts() == []
+
+
+@pytest.mark.parametrize("mode", ["none", "local"])
+def test_fifty_threads_use_one_memory(tmp_path: Path, mode: ModeName) -> None:
+    with Memory.load("x", mode=mode, home=tmp_path) as memory, ThreadPoolExecutor(THREADS) as threads:
+        list(threads.map(lambda number: use(memory, number), range(THREADS)))
+        all_of_it_is_here(memory)
+
+
+def test_threads_write_while_the_event_loop_syncs(lab: Lab) -> None:
+    a = lab.create("a")
+
+    async def both() -> None:
+        with ThreadPoolExecutor(THREADS) as threads:
+            loop = asyncio.get_running_loop()
+            work = [loop.run_in_executor(threads, use, a, number) for number in range(THREADS)]
+            while not all(one.done() for one in work):
+                await a.sync()
+            await asyncio.gather(*work)
+        await a.sync()
+
+    asyncio.run(both())
+    all_of_it_is_here(a)
+    all_of_it_is_here(lab.restore("b"))
+
+
+def test_a_thread_that_waited_while_the_memory_was_closed_is_told_so(tmp_path: Path) -> None:
+    memory = Memory.load("x", mode="none", home=tmp_path)
+    begun = threading.Event()
+
+    def late() -> None:
+        begun.set()
+        memory.write("late", "text")
+
+    with ThreadPoolExecutor(1) as threads:
+        with memory.replica.db.alone:
+            waiting = threads.submit(late)
+            assert begun.wait(10)
+            threading.Event().wait(0.02)
+            memory.close()
+        with pytest.raises(ClosedError):
+            waiting.result(10)
