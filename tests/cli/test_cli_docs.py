@@ -26,8 +26,8 @@ Step = tuple[str, list[str]]
 APART = ("second", "copy", "notes", "page", "served")
 #: All that is not apart.
 LONGEST = "laptop and phone"
-#: Played with a real start of the program for each command.
-STARTED = ("the whole page", "demo", "served")
+#: Played with a real start of the program for each command. (A real start of `demo` is in test_cli_demo.)
+STARTED = ("the whole page", "served", *(["demo"] if effort.THOROUGH else []))
 
 
 def examples() -> dict[str, list[Step]]:

@@ -8,6 +8,9 @@ prints how to repeat one that fails: for a night, and before a release.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from itertools import product
+from typing import Any
 
 from hypothesis import HealthCheck, settings
 
@@ -35,3 +38,24 @@ def load() -> None:
 def cases(few: int, many: int) -> int:
     """How many cases a test takes whose cases cost more, or less, than others': `few` in a short run, `many` in the longest."""
     return {"dev": few, "explore": many}.get(PROFILE, max(few, many // 5))
+
+
+def each_once(*axes: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """The cases of a test that goes over a product: all of it in a thorough run; in a short one each value of the longest axis
+    once, beside values of the others that change from case to case, so that each of those comes at least once too.
+
+    For axes whose values are told apart in few places each, so that a fault in one value shows beside any value of the others.
+    """
+    values = [list(axis) for axis in axes]
+    if THOROUGH:
+        return list(product(*values))
+    first = max(range(len(values)), key=lambda axis: len(values[axis]))
+    strides, stride = [], 1
+    for axis, found in enumerate(values):
+        strides.append(1 if axis == first else stride)
+        stride *= 1 if axis == first else len(found)
+    count = max(stride, len(values[first]))
+    return [
+        tuple(found[number // step % len(found)] for found, step in zip(values, strides, strict=True))
+        for number in range(count)
+    ]

@@ -419,7 +419,7 @@ def test_requests_do_not_grow_with_the_memory(tmp_path: Path) -> None:
 
 
 def test_a_first_publish_does_not_ask_for_every_block(url: str, kubo: FakeKubo) -> None:
-    cids = [block(f"{number}")[0] for number in range(2000)]
+    cids = [block(f"{number}")[0] for number in range(400)]
 
     async def body() -> None:
         provider = opened(url)
@@ -428,7 +428,7 @@ def test_a_first_publish_does_not_ask_for_every_block(url: str, kubo: FakeKubo) 
         item = block("7")
         await provider.put_car(item[0], [item], name="n")
         assert await provider.has(cids) == {item[0]}
-        assert kubo.requests.count("block/stat") == 32 + 2000
+        assert kubo.requests.count("block/stat") == 32 + 400
 
     run(body())
 

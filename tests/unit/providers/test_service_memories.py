@@ -11,6 +11,7 @@ import pytest
 from ipfsmem.memory import Memory
 from ipfsmem.vault.opening import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
+from tests.support import effort
 from tests.unit.providers.services_lab import KINDS, Account, account
 
 
@@ -19,8 +20,7 @@ def memory(make: Any, at: Account, home: Path, mode: str) -> Memory:
     return opened
 
 
-@pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "mode"), effort.each_once(KINDS, ["encrypted-ipfs", "ipfs"]))
 def test_two_devices_over_one_account(kind: str, mode: str, tmp_path: Path) -> None:
     with account(kind) as at:
         one = memory(Memory.create, at, tmp_path / "one", mode)
@@ -39,8 +39,7 @@ def test_two_devices_over_one_account(kind: str, mode: str, tmp_path: Path) -> N
         two.close()
 
 
-@pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "mode"), effort.each_once(KINDS, ["encrypted-ipfs", "ipfs"]))
 def test_what_many_devices_wrote_at_once_is_found_under_each_of_their_roots(
     kind: str, mode: str, tmp_path: Path
 ) -> None:
@@ -69,8 +68,12 @@ def test_what_many_devices_wrote_at_once_is_found_under_each_of_their_roots(
             device.close()
 
 
-@pytest.mark.parametrize("again", ["the same process", "another process"])
-@pytest.mark.parametrize("kind", ["pinata-car", "pinata-free", "pinata-legacy", "filebase-s3"])
+@pytest.mark.parametrize(
+    ("kind", "again"),
+    effort.each_once(
+        ["pinata-car", "pinata-free", "pinata-legacy", "filebase-s3"], ["the same process", "another process"]
+    ),
+)
 def test_what_could_not_be_had_once_is_had_later(kind: str, again: str, tmp_path: Path) -> None:
     """From where it stands: nothing new leads there, and the root itself was read before."""
     with account(kind) as at:

@@ -18,6 +18,7 @@ from ipfsmem.provider.contract import Pin, Provider
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
+from tests.support import effort
 from tests.support.device_lab import NAMESPACE, ROOT, says, texts
 
 KINDS = {
@@ -111,16 +112,12 @@ class World:
         return "whole"
 
 
-@pytest.fixture(params=KINDS)
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
-    return World(tmp_path, request.param)
-
-
-@pytest.mark.parametrize("what", ["first", "later"])
+@pytest.mark.parametrize(("kind", "what"), effort.each_once(KINDS, ["first", "later"]))
 def test_a_fetch_that_is_cut_off_after_any_block_is_whole_or_says_what_it_is_not(
-    world: World, what: str
+    tmp_path: Path, kind: str, what: str
 ) -> None:
     """A server that is killed while it gives what was asked for."""
+    world = World(tmp_path, kind)
     come: Callable[..., str] = getattr(world, what)
     found: Counter[str] = Counter()
     for blocks in range(1_000):
@@ -132,12 +129,12 @@ def test_a_fetch_that_is_cut_off_after_any_block_is_whole_or_says_what_it_is_not
     assert found["whole"] and found["error"] and provider.faults.serve is not None
 
 
-@pytest.mark.parametrize("what", ["first", "later"])
-@pytest.mark.parametrize("calls", [1, 1_000])
+@pytest.mark.parametrize(("kind", "what", "calls"), effort.each_once(KINDS, ["first", "later"], [1, 1_000]))
 def test_a_fetch_of_which_any_call_fails_is_whole_or_says_what_it_is_not(
-    world: World, what: str, calls: int
+    tmp_path: Path, kind: str, what: str, calls: int
 ) -> None:
     """One call that fails, and all from that one on."""
+    world = World(tmp_path, kind)
     come: Callable[..., str] = getattr(world, what)
     found: Counter[str] = Counter()
     for number in range(1, 1_000):
