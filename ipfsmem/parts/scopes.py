@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import builtins
 from collections import Counter
+from collections.abc import Iterable
 
-from ipfsmem.causal.cards import Kind
+from ipfsmem.causal.cards import Kind, ProjectId
 from ipfsmem.causal.entries import SegmentName, segment_name
 from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.device.events import events_of
@@ -48,11 +49,29 @@ class MemoryScopes(MemoryPart):
         """Where what is written for a scope goes: to itself, or to the one that it turned out to be."""
         return self._scopes.target(token)
 
-    def make(self, token: str, *, title: str | None = None, kind: Kind = "workspace") -> Scope:
-        """Make a scope before anything is written there, with what people call it and what it is for. Raises KeyNameError,
-        UsageError when it is there, NotFoundError when it is forgotten, FormatError, LimitError.
+    def make(
+        self,
+        token: str,
+        *,
+        title: str | None = None,
+        kind: Kind = "workspace",
+        ids: Iterable[ProjectId] = (),
+    ) -> Scope:
+        """Make a scope before anything is written there, with what people call it, what it is for, and what the project that it
+        stands for is known by. Raises KeyNameError, UsageError when it is there or for ids in mode ipfs, NotFoundError when it is forgotten, FormatError,
+        LimitError.
         """
-        made = self._scopes.make(token, title=title, kind=kind)
+        made = self._scopes.make(token, title=title, kind=kind, ids=ids)
+        self._open.changed()
+        return made
+
+    def find(self, ids: Iterable[ProjectId]) -> builtins.list[str]:
+        """The scopes that stand for a project which is known by one of these ids, by token."""
+        return self._scopes.find(ids)
+
+    def stand_for(self, token: str, ids: Iterable[ProjectId]) -> Scope:
+        """Say by what else the project of a scope is known. Raises NotFoundError, UsageError in mode ipfs, LimitError."""
+        made = self._scopes.change(token, add=ids)
         self._open.changed()
         return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipfsmem.device.project_folders import unconnected_folders
 from ipfsmem.device.tables import meta
 from ipfsmem.parts.folders import MemoryFolders
 from ipfsmem.parts.members import MemoryMembers
@@ -63,6 +64,7 @@ class MemoryStatus(MemoryPart):
             members=[f"{p.id} {p.role} {p.label}" for p in self._members.list()],
             notices=[
                 *(self._open.files.notices() if self._open.files is not None else []),
+                *self._unconnected(),
                 *self._late_notices(),
                 *self._revoked_notices(),
                 *(one.error().in_a_line() for one in places.not_opened),
@@ -96,6 +98,13 @@ class MemoryStatus(MemoryPart):
             return []
         return [
             f"{found:,} old versions take up room here and at the provider: let go of them with ipfsmem gc, or once a day by themselves: ipfsmem gc --daily"
+        ]
+
+    def _unconnected(self) -> list[str]:
+        """Where agents ask for memories and get none of a project, as nobody said which it is."""
+        return [
+            f"an agent works in {path}, which nobody connected to a project of this memory"
+            for path in unconnected_folders(self._replica)
         ]
 
     def _late_notices(self) -> list[str]:

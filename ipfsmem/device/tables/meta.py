@@ -38,6 +38,8 @@ WORKING_COPIES: Final = "working-copies"
 KNOWN_SECRETS: Final = "known secrets"
 #: Hash of the rules by which texts were last searched for secrets.
 SECRET_RULES: Final = "secret rules"  # noqa: S105
+#: Which folders of this device are which project, and which were seen that are none yet, sealed JSON.
+PROJECTS: Final = "projects"
 #: Prefix of the names of rendered lists; a prefix of the tree follows, whose memories were shown. Sealed MessagePack.
 SHOWN: Final = "shown/"
 

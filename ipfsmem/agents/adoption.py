@@ -1,0 +1,178 @@
+"""Adopting what Claude Code remembers: a project's memory folder becomes a working copy of the scope that stands for the project.
+
+Looked at first and changed after: a plan says which folder, which scope and why, and nothing else is done than what a plan says. A folder is
+attached as any other (`memory.folders`), so no byte of it changes by that; letting go of it leaves every file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem.agents.claude_folders import ClaudeHome, known_projects, memory_files, memory_place
+from ipfsmem.agents.projects import (
+    Choice,
+    Project,
+    bind,
+    choose_scope,
+    find_connected,
+    follow_move,
+    project_at,
+    unbind,
+)
+from ipfsmem.device.project_folders import ProjectFolder, connected_folders
+from ipfsmem.errors import IpfsmemError, NotFoundError, StorageError, UsageError
+from ipfsmem.memory import Memory
+
+PROGRAM = "claude-code"
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What connecting a project would do."""
+
+    project: Project
+    #: The folder that Claude Code keeps its memory in.
+    folder: Path
+    choice: Choice
+    #: Memory files that lie there now.
+    files: int
+    #: The settings file that names the folder; None when it lies where it lies by itself.
+    named_in: Path | None = None
+    #: Whether all of it is done already.
+    done: bool = False
+
+
+class NotPlanned(msgspec.Struct, frozen=True):
+    """A project that Claude Code knows and that is not connected with the others."""
+
+    folder: Path
+    #: What speaks against it, empty when it is only that there is nothing to adopt.
+    error: str = ""
+    hint: str = ""
+
+
+def plan_project(
+    memory: Memory,
+    claude: ClaudeHome,
+    folder: str | Path,
+    *,
+    scope: str | None = None,
+    new: bool = False,
+    part: bool = False,
+) -> Plan:
+    """What connecting one project would do. Changes nothing.
+
+    Raises UsageError when a person has to say more, NotFoundError when its scope is forgotten, StorageError.
+    """
+    project = project_at(folder, part=part)
+    place = memory_place(claude, project)
+    choice = choose_scope(memory, project, scope=scope, new=new)
+    _, row = find_connected(memory, project.folder)
+    attached = {one.path: one.scope for one in memory.folders.list()}
+    done = (
+        row is not None
+        and row.path == str(project.folder)
+        and row.scope == choice.scope
+        and row.adopted.get(PROGRAM) == str(place.path)
+        and attached.get(str(place.path)) == choice.scope
+    )
+    return Plan(project, place.path, choice, memory_files(place.path), place.named_in, done)
+
+
+def plan_all(memory: Memory, claude: ClaudeHome) -> tuple[list[Plan], list[NotPlanned]]:
+    """The same for every project that Claude Code knows on this device and that has memories there or in this vault; and those that are
+    left out, with what speaks against them. Two folders of one repository are one project."""
+    plans: dict[Path, Plan] = {}
+    left: dict[Path, NotPlanned] = {}
+    for folder in known_projects(claude):
+        with contextlib.suppress(IpfsmemError):
+            folder = project_at(folder).folder
+        if folder in plans or folder in left:
+            continue
+        try:
+            plan = plan_project(memory, claude, folder)
+        except (UsageError, NotFoundError, StorageError) as error:
+            place = _place_without_question(claude, folder)
+            if place is None or memory_files(place) or not isinstance(error, UsageError):
+                left[folder] = NotPlanned(folder, str(error), error.hint)
+            else:
+                left[folder] = NotPlanned(folder)
+            continue
+        if plan.files or not plan.choice.new:
+            plans[folder] = plan
+        else:
+            left[folder] = NotPlanned(folder)
+    return list(plans.values()), list(left.values())
+
+
+def _place_without_question(claude: ClaudeHome, folder: Path) -> Path | None:
+    with contextlib.suppress(IpfsmemError):
+        return memory_place(claude, project_at(folder)).path
+    return None
+
+
+def carry_out(memory: Memory, plan: Plan) -> ProjectFolder:
+    """Do what a plan says: attach the folder, name the project. Raises what attaching raises; then nothing was changed."""
+    made = _make_parents(plan.folder)
+    stood = {one.path for one in memory.folders.list()}
+    try:
+        attached = memory.folders.attach(plan.folder, scope=plan.choice.scope)
+    except BaseException:
+        for folder in made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+    try:
+        return bind(memory, plan.project, plan.choice, adopted={PROGRAM: attached.path})
+    except BaseException:
+        if attached.path not in stood:
+            memory.folders.detach(attached.path)
+        raise
+
+
+def _make_parents(folder: Path) -> list[Path]:
+    """Make the folders above one that Claude Code has not made yet; those that were made, the deepest first."""
+    missing = [above for above in folder.parents if not above.exists()]
+    made: list[Path] = []
+    for above in reversed(missing):
+        try:
+            above.mkdir(mode=0o700)
+        except OSError as error:
+            raise StorageError(f"cannot make {above}: {error.strerror}") from None
+        made.insert(0, above)
+    return made
+
+
+def let_go(memory: Memory, row: ProjectFolder) -> None:
+    """Detach what was adopted of a project, and forget that its folder is one. Every file stays. Raises StorageError when something
+    would be lost; then it is still connected."""
+    for path in row.adopted.values():
+        with contextlib.suppress(NotFoundError):  # detached by hand
+            memory.folders.detach(path, gone=not Path(path).is_dir())
+    unbind(memory, row)
+
+
+def connected_project(memory: Memory, folder: str | Path) -> ProjectFolder:
+    """The row of a project that is connected, also when its folder is not there any more. Raises NotFoundError."""
+    given = os.path.realpath(Path(folder).expanduser())
+    row = next((one for one in connected_folders(memory.replica) if one.path == given), None)
+    if row is None and Path(given).is_dir():
+        _, row = find_connected(memory, given)
+    if row is None:
+        raise NotFoundError(f"{folder} is not connected", hint="See what is: ipfsmem status")
+    return row
+
+
+def follow(memory: Memory, claude: ClaudeHome, project: Project, row: ProjectFolder) -> ProjectFolder:
+    """After a connected folder was moved: remember where it lies, and adopt the memory folder that Claude Code gives it there. The one
+    from before stays attached as long as it is there. Raises what attaching raises."""
+    now = follow_move(memory, project, row)
+    if PROGRAM not in now.adopted or project.part:
+        return now
+    place = memory_place(claude, project).path
+    if str(place) == now.adopted[PROGRAM]:
+        return now
+    return carry_out(memory, Plan(project, place, Choice(now.scope, False, "it was moved"), 0))

@@ -1,0 +1,205 @@
+"""Where Claude Code keeps what it remembers of a project (its "auto memory"), and which projects it knows on this device.
+
+As its documentation has it (code.claude.com, "How Claude remembers your project" and "Settings", November 2026): `projects/<name>/memory/`
+in its configuration folder, named after the first working tree of the repository, else after the folder; `autoMemoryDirectory` in its
+settings moves it. How a name is made and where the known projects stand is not documented; both are as versions 2.1.59 to 2.1.219 do
+it. Nothing here writes.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem.agents.projects import Project
+from ipfsmem.agents.repositories import find_repository
+from ipfsmem.canonical import read_json
+from ipfsmem.device.atomic_files import read_file, storage_errors
+from ipfsmem.errors import UsageError
+
+#: A longer name is cut, and gets an end that only the program itself can make.
+MAX_NAME = 200
+#: Bytes of a settings file, and of a file of the program's own state.
+_MAX_SETTINGS = 1024 * 1024
+_MAX_STATE = 64 * 1024 * 1024
+#: Of a transcript so much is read, to find in which folder it was written.
+_TRANSCRIPT = 64 * 1024
+_SETTING = "autoMemoryDirectory"
+_MANAGED = (
+    Path("/etc/claude-code/managed-settings.json"),
+    Path("/Library/Application Support/ClaudeCode/managed-settings.json"),
+    Path("C:/Program Files/ClaudeCode/managed-settings.json"),
+)
+
+
+class ClaudeHome(msgspec.Struct, frozen=True):
+    """The configuration of Claude Code on this device."""
+
+    #: Its configuration folder.
+    folder: Path
+    #: The file with the projects that it knows.
+    state: Path
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> ClaudeHome:
+        """By CLAUDE_CONFIG_DIR, else in the user's home."""
+        if chosen := environment.get("CLAUDE_CONFIG_DIR"):
+            folder = Path(chosen).expanduser()
+            return cls(folder, folder / ".claude.json")
+        return cls(Path.home() / ".claude", Path.home() / ".claude.json")
+
+
+class MemoryPlace(msgspec.Struct, frozen=True):
+    """The folder in which it keeps what it remembers of a project."""
+
+    path: Path
+    #: The settings file that names it; None when it lies where it lies by itself.
+    named_in: Path | None = None
+
+
+def project_name(folder: str) -> str:
+    """The name of a project's folder in `projects/`, by its path. One of over 200 characters goes on, and only the program can say
+    how."""
+    path = unicodedata.normalize("NFC", folder)
+    return "".join(
+        letter if letter.isascii() and letter.isalnum() else "-" * (2 if ord(letter) > 0xFFFF else 1)
+        for letter in path
+    )
+
+
+def memory_place(claude: ClaudeHome, project: Project) -> MemoryPlace:
+    """Where the memory of a project is, or will be. Raises UsageError where that cannot be told or the folder is everybody's, StorageError."""
+    chosen = _chosen(claude, project)
+    if chosen is not None:
+        return chosen
+    if project.part:
+        raise UsageError(
+            f"Claude Code keeps one memory for all of {project.repository.root if project.repository else project.folder}, none for {project.part}",
+            hint="Connect the whole repository: leave --part out (in Python: part=False).",
+        )
+    projects = claude.folder / "projects"
+    name = project_name(str(project.folder))
+    if len(name) <= MAX_NAME:
+        return MemoryPlace(projects / name / "memory")
+    begin = name[:MAX_NAME] + "-"
+    with storage_errors(projects, "look into"):
+        found = sorted(one for one in _folders(projects) if one.name.startswith(begin))
+    if len(found) != 1:
+        raise UsageError(
+            f"which of Claude Code's folders is that of {project.folder} cannot be told: its path is too long",
+            hint="Run Claude Code there once. Else attach its memory folder: ipfsmem attach DIR --scope NAME",
+        )
+    return MemoryPlace(found[0] / "memory")
+
+
+def known_projects(claude: ClaudeHome) -> list[Path]:
+    """The folders in which Claude Code was used and that are still there, by path."""
+    found: set[str] = set()
+    with_state = _object(claude.state, _MAX_STATE).get("projects")
+    if isinstance(with_state, dict):
+        found |= {path for path in with_state if isinstance(path, str)}
+    for folder in _folders(claude.folder / "projects"):
+        if (folder / "memory").is_dir() and (path := _written_in(folder)):
+            found.add(path)
+    return sorted(
+        path for path in map(Path, found) if "\0" not in str(path) and path.is_absolute() and path.is_dir()
+    )
+
+
+def memory_files(folder: Path) -> int:
+    """How many memory files lie in a folder; 0 when there is none."""
+    try:
+        with os.scandir(folder) as entries:
+            return sum(
+                one.name.endswith(".md")
+                and not one.name.startswith(".")
+                and one.is_file(follow_symlinks=False)
+                for one in entries
+            )
+    except OSError:
+        return 0
+
+
+def _chosen(claude: ClaudeHome, project: Project) -> MemoryPlace | None:
+    """The folder that its settings name, the strongest first."""
+    own = project.folder / ".claude"
+    shared = own / "settings.json"
+    for file in (*_MANAGED, own / "settings.local.json", shared, claude.folder / "settings.json"):
+        said = _object(file, _MAX_SETTINGS).get(_SETTING)
+        if not isinstance(said, str) or not said.strip():
+            continue
+        path = Path(said).expanduser()
+        if not path.is_absolute():
+            continue  # as the program does
+        if file == shared:
+            raise UsageError(
+                f"{file} moves Claude Code's memory of this project to {path}, and everybody who has the repository can have written that",
+                hint=f"If that is meant, attach it: ipfsmem attach {path} --scope NAME",
+            )
+        if file != own / "settings.local.json":
+            raise UsageError(
+                f"{file} lets Claude Code keep the memories of all projects in one folder, {path}",
+                hint=f"Attach that folder once: ipfsmem attach {path}",
+            )
+        return MemoryPlace(path, file)
+    return None
+
+
+def _object(file: Path, limit: int) -> dict[str, object]:
+    """What a JSON file says; nothing when it is not there. Raises UsageError when it is not JSON, StorageError."""
+    data = read_file(os.path.realpath(file), limit)
+    if data is None:
+        return {}
+    try:
+        said = read_json(data.removeprefix(b"\xef\xbb\xbf"))
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{file} is not JSON: {error}", hint="Mend that file, then try again.") from None
+    return said if isinstance(said, dict) else {}
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from (Path(one.path) for one in entries if one.is_dir(follow_symlinks=False))
+    except OSError:
+        return
+
+
+def _written_in(folder: Path) -> str:
+    """The folder in which the sessions of an entry of `projects/` ran, by its transcripts; empty when none says it, or what it says
+    is of another entry."""
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(one.name for one in entries if one.name.endswith(".jsonl"))
+    except OSError:
+        return ""
+    for name in names[:5]:
+        path = _said_in(folder / name)
+        if path and (project_name(path) == folder.name or _begins_at(path) == folder.name):
+            return path
+    return ""
+
+
+def _begins_at(path: str) -> str:
+    found = find_repository(Path(os.path.realpath(path)))
+    return "" if found is None else project_name(str(found.root))
+
+
+def _said_in(transcript: Path) -> str:
+    try:
+        with transcript.open("rb") as file:
+            lines = file.read(_TRANSCRIPT).split(b"\n")[:-1]
+    except OSError:
+        return ""
+    for line in lines:
+        try:
+            said = read_json(line)
+        except msgspec.DecodeError:
+            continue
+        if isinstance(said, dict) and isinstance(path := said.get("cwd"), str) and Path(path).is_absolute():
+            return path
+    return ""

@@ -1,0 +1,305 @@
+"""Which project a folder is, and which scope of a memory stands for it (format section 5.1).
+
+Connecting a folder is a person's act: a repository says by which names its project may be known, and nothing that it says connects
+it. A connected folder is found again where it lies, and where it was moved to on the same disk. Nothing here runs `git`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem.agents.repositories import Repository, find_repository, give_id, take_id_away
+from ipfsmem.bundle.keys import check_scope
+from ipfsmem.bundle.projects import random_token, scope_token, slug
+from ipfsmem.causal.cards import ProjectId
+from ipfsmem.device.atomic_files import storage_errors
+from ipfsmem.device.project_folders import ProjectFolder, connected_folders, drop_folder, keep_folder
+from ipfsmem.errors import FormatError, IpfsmemError, UsageError
+from ipfsmem.memory import Memory
+from ipfsmem.ring.statements import check_label
+
+
+class Project(msgspec.Struct, frozen=True):
+    """A folder on this device, and what it says of itself."""
+
+    #: Absolute, without links: where the project begins. Of a repository that is its first working tree.
+    folder: Path
+    inode: int
+    repository: Repository | None = None
+    #: The part of a monorepo that is a project of its own, as a path inside it; empty for all of it.
+    part: str = ""
+
+    @property
+    def ids(self) -> tuple[ProjectId, ...]:
+        """What it may be known by, as a card says it."""
+        repository, found = self.repository, list[ProjectId]()
+        if repository is not None and repository.id and not self.part:
+            found.append(("id", repository.id))
+        if repository is not None and repository.remote:
+            found.append(("remote", repository.remote, self.part))
+        return tuple(found)
+
+    @property
+    def name(self) -> str:
+        """What people call it: the repository, by its remote, else the folder."""
+        remote = self.repository.remote if self.repository is not None else ""
+        return remote.rpartition("/")[2] or self.folder.name
+
+    @property
+    def git_inode(self) -> int:
+        """The inode of its `.git`, 0 without one."""
+        return self.repository.inode if self.repository is not None else 0
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """The scope that is to stand for a project."""
+
+    scope: str
+    #: Whether there is none of that token yet.
+    new: bool
+    #: Why it is this one, for the person who is asked.
+    why: str
+
+
+def project_at(folder: str | Path, *, part: bool = False) -> Project:
+    """The project to which a folder belongs: its repository, else the folder itself. `part`: this folder of its repository, as a
+    project of its own. Raises UsageError when there is no such folder, StorageError."""
+    named = Path(folder).expanduser()
+    with storage_errors(named, "look into"):
+        try:
+            place = Path(os.path.realpath(named))
+            inode = place.stat().st_ino
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            raise UsageError(f"there is no folder {named}") from None
+        if not place.is_dir():
+            raise UsageError(f"{named} is not a folder")
+    repository = find_repository(place)
+    if repository is None:
+        return Project(place, inode)
+    inside = place.relative_to(repository.tree)
+    if part and inside.parts:
+        return Project(repository.root / inside, inode, repository, inside.as_posix())
+    with storage_errors(repository.root, "look into"):
+        return Project(repository.root, repository.root.stat().st_ino, repository)
+
+
+def find_connected(memory: Memory, folder: str | Path) -> tuple[Project, ProjectFolder | None]:
+    """The project to which a folder belongs, and as what it was connected; None when nobody connected it.
+
+    What lies in a connected folder is of its project, but for a repository of its own. Raises UsageError, StorageError.
+    """
+    project = project_at(folder)
+    known = {Path(one.path): one for one in connected_folders(memory.replica)}
+    place = project.folder
+    if project.repository is not None:
+        inside = Path(os.path.realpath(Path(folder).expanduser())).relative_to(project.repository.tree)
+        for part in (inside, *inside.parents):
+            row = known.get(place / part)
+            if row is not None and (found := _as_connected(row, project, part.as_posix())) is not None:
+                return found, row
+        return project, next((row for row in known.values() if _moved_here(row, project)), None)
+    for above in (place, *place.parents):
+        row = known.get(above)
+        if row is not None and (found := _as_connected(row, project, "", above)) is not None:
+            return found, row
+    return project, None
+
+
+def _row_of(memory: Memory, project: Project) -> ProjectFolder | None:
+    """As what this very folder was connected; not what it lies in."""
+    rows = connected_folders(memory.replica)
+    here = next((row for row in rows if Path(row.path) == project.folder), None)
+    if here is not None:
+        return here if _is_it(here, project) else None
+    return next((row for row in rows if not project.part and _moved_here(row, project)), None)
+
+
+def _is_it(row: ProjectFolder, project: Project) -> bool:
+    """Whether what lies at the path of a row is what was connected: the same folder, or one that is known by the same name, as
+    after a new clone in its place."""
+    same = bool(set(row.ids) & set(project.ids)) or not (row.ids or project.ids)
+    return project.inode == row.inode or same
+
+
+def _as_connected(
+    row: ProjectFolder, project: Project, part: str, place: Path | None = None
+) -> Project | None:
+    """The project of a row, when what lies at its path now is what was connected."""
+    if part not in ("", "."):
+        project = msgspec.structs.replace(project, folder=project.folder / part, part=part)
+    elif place is not None:
+        project = msgspec.structs.replace(project, folder=place)
+    with contextlib.suppress(OSError):
+        found = msgspec.structs.replace(project, inode=project.folder.stat().st_ino)
+        if _is_it(row, found):
+            return found
+    return None
+
+
+def _moved_here(row: ProjectFolder, project: Project) -> bool:
+    """Whether a connected repository was moved to where this one is: its own inode and that of its `.git`, and a name by which it was
+    known. A name alone can be written into any folder by whoever packs it."""
+    return (
+        row.inode == project.inode
+        and row.git_inode == project.git_inode != 0
+        and bool(set(row.ids) & set(project.ids))
+    )
+
+
+def choose_scope(memory: Memory, project: Project, *, scope: str | None = None, new: bool = False) -> Choice:
+    """The scope that stands for a project, by what a person said and else by what it is known by.
+
+    `scope`: this one, which may be there or not; `new`: one of its own, whatever is there. Raises UsageError when a person
+    has to say which, NotFoundError when it is forgotten, KeyNameError.
+    """
+    if scope is not None and new:
+        raise UsageError("one scope is named and a new one is asked for: one of both")
+    if scope is not None:
+        return _existing(memory, check_scope(scope), "it was named")
+    row = _row_of(memory, project)
+    if row is not None and not new:
+        return _existing(memory, row.scope, "this folder is connected to it")
+    if not memory.mode.sealed:
+        return _of_its_own(memory, project, new)
+    if new:
+        return Choice(_random(memory, project), True, "a new one was asked for")
+    for ident in project.ids:
+        found = {memory.scopes.target(token): token for token in memory.scopes.find([ident])}
+        if len(found) > 1:
+            raise _ask(project, f"{project.folder} may be one of several scopes", sorted(found))
+        if found:
+            (target,) = found
+            if ident[0] == "id":
+                _refuse_foreign_origin(memory, project, target)
+                return _existing(memory, target, "its repository has the id of that project")
+            return _existing(memory, target, f"its remote is {'/'.join(filter(None, ident[1:]))}")
+    if not project.ids:
+        return _of_its_own(memory, project, new)
+    ident = project.ids[-1]
+    assert memory.replica.config.vault is not None
+    tag = bytes.fromhex(memory.replica.config.vault.tag)
+    token = scope_token(tag, ident[1], project.part if ident[0] == "remote" else "", name=project.name)
+    return _existing(memory, token, "no scope stands for it yet")
+
+
+def _existing(memory: Memory, token: str, why: str) -> Choice:
+    known = memory.scopes.get(token)
+    if known is not None:
+        memory.scopes.known(token, live=True)
+    return Choice(token, known is None, why)
+
+
+def _refuse_foreign_origin(memory: Memory, project: Project, token: str) -> None:
+    """Raises UsageError for an id whose repository has an origin that the project is not known by: a copy of it went its own
+    way, or its origin moved, and only a person knows which."""
+    one = memory.scopes.get(token)
+    ids = one.card.ids if one is not None and one.card is not None else ()
+    remote = next((ident for ident in project.ids if ident[0] == "remote"), None)
+    if remote is not None and remote not in ids:
+        raise _ask(
+            project, f"{project.folder} has the id of the project {token}, and another origin", [token]
+        )
+
+
+def _of_its_own(memory: Memory, project: Project, new: bool) -> Choice:
+    """A scope with a random end, unless one is there that may be this project of another device."""
+    begin = slug(project.name) + "-"
+    near = [one.token for one in memory.scopes.list() if one.token.startswith(begin)]
+    if near and not new:
+        raise _ask(project, f"nothing says whether {project.folder} is one of the projects here", near)
+    return Choice(_random(memory, project), True, "no scope stands for it yet")
+
+
+def _random(memory: Memory, project: Project) -> str:
+    return random_token(project.name, memory.replica.world.random(6))
+
+
+def _ask(project: Project, what: str, scopes: list[str]) -> UsageError:
+    names = ", ".join(scopes[:5])
+    return UsageError(
+        f"{what}: {names}",
+        hint=f"Say which: --scope {scopes[0]}. Or that it is another project: --new (in Python: scope= or new=True).",
+    )
+
+
+def bind(
+    memory: Memory, project: Project, choice: Choice, *, adopted: dict[str, str] | None = None
+) -> ProjectFolder:
+    """Remember that a folder is the project of a scope, which is made where there is none. What the project is known by goes
+    onto the card of a sealed memory, sealed; in the plain modes it stays on this device.
+
+    A repository without a remote gets a random id in its own configuration. Raises UsageError, NotFoundError, LimitError, StorageError.
+    """
+    before = _row_of(memory, project)
+    wrote = False
+    if project.repository is not None and not project.ids and project.repository.config is not None:
+        give_id(project.repository, memory.replica.world.random(16).hex())
+        wrote, project = True, project_at(project.folder)
+    try:
+        _make_known(memory, project, choice)
+        kept = ProjectFolder(
+            path=str(project.folder),
+            scope=choice.scope,
+            inode=project.inode,
+            git_inode=project.git_inode,
+            ids=project.ids,
+            adopted={**(before.adopted if before is not None else {}), **(adopted or {})},
+            wrote_id=wrote or (before is not None and before.wrote_id),
+        )
+        keep_folder(memory.replica, kept, instead=before)
+    except BaseException:
+        if wrote and project.repository is not None:
+            with contextlib.suppress(IpfsmemError):
+                take_id_away(project.repository)
+        raise
+    return kept
+
+
+def _make_known(memory: Memory, project: Project, choice: Choice) -> None:
+    ids = project.ids if memory.mode.sealed else ()
+    one = memory.scopes.get(choice.scope)
+    if one is None:
+        memory.scopes.make(choice.scope, title=_title(project, choice.scope), ids=ids)
+        return
+    memory.scopes.known(choice.scope, live=True)
+    known = one.card.ids if one.card is not None else ()
+    if set(ids) - set(known):
+        memory.scopes.stand_for(choice.scope, ids)
+    if choice.new and one.title == choice.scope:
+        memory.scopes.title(choice.scope, _title(project, choice.scope))
+
+
+def _title(project: Project, token: str) -> str:
+    try:
+        check_label(project.name, "the title of a scope")
+    except FormatError:
+        return token
+    return project.name
+
+
+def unbind(memory: Memory, row: ProjectFolder) -> None:
+    """Forget that a folder is a project of this memory. Its scope and its texts stay; an id that was written for it goes. Raises
+    UsageError, StorageError."""
+    if row.wrote_id and Path(row.path).is_dir():
+        project = project_at(row.path)
+        if project.repository is not None and ("id", project.repository.id) in row.ids:
+            take_id_away(project.repository)
+    drop_folder(memory.replica, row)
+
+
+def follow_move(memory: Memory, project: Project, row: ProjectFolder) -> ProjectFolder:
+    """Remember where a connected folder lies now, and by what it is known now."""
+    now = msgspec.structs.replace(
+        row,
+        path=str(project.folder),
+        inode=project.inode,
+        git_inode=project.git_inode,
+        ids=tuple(sorted({*row.ids, *project.ids})),
+    )
+    if now != row:
+        keep_folder(memory.replica, now, instead=row)
+    return now

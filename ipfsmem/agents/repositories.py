@@ -1,0 +1,235 @@
+"""What a git repository says of itself, read from its files: where it begins, what it is called, which id it was given.
+
+No program is run, nothing is included from elsewhere and no link is followed, as a repository may have come out of
+somebody's archive. What it says makes nobody a project of this memory: that is a person's word (`agents/projects.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem.bundle.projects import remote_name
+from ipfsmem.device.atomic_files import read_file, storage_errors
+from ipfsmem.errors import StorageError, UsageError
+from ipfsmem.file_durability import flush_to_disk
+
+#: Bytes of a configuration and of a file that only names a place; what is longer is not read.
+MAX_CONFIG = 256 * 1024
+_MAX_POINTER = 4 * 1024
+#: Folders above a folder in which a repository may begin.
+_MAX_STEPS = 64
+_SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)\s*(?:"((?:[^"\\\n]|\\.)*)")?\s*\]')
+_VARIABLE = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=(.*))?\Z", re.DOTALL)
+_ID = re.compile(r"[0-9a-f]{32}")
+#: What `give_id` writes, and `take_id_away` removes, byte for byte.
+_WRITTEN = "[ipfsmem]\n\tproject = {}\n"
+
+
+class Repository(msgspec.Struct, frozen=True):
+    """A repository as far as its own files prove it."""
+
+    #: The folder in which it begins, that of its first working tree: all others of it are the same project.
+    root: Path
+    #: The working tree that was looked at: `root`, or another one of the same repository.
+    tree: Path
+    #: Its own configuration, which nobody tracks; None where it cannot be told that it belongs to this folder.
+    config: Path | None
+    #: The inode of its `.git`.
+    inode: int
+    #: Host and path of the remote `origin`, as the format writes it; empty without one that is an identity.
+    remote: str
+    #: The 32 hex digits that this program wrote into its configuration; empty without.
+    id: str
+
+
+def find_repository(folder: Path) -> Repository | None:
+    """The repository in which a folder lies; None when it lies in none. `folder`: absolute, without links.
+
+    Raises nothing for what is broken or hostile: then the repository begins here, and says nothing of itself.
+    """
+    for place in (folder, *folder.parents)[:_MAX_STEPS]:
+        with contextlib.suppress(OSError, ValueError):
+            return _read(place, (place / ".git").lstat())
+    return None
+
+
+def give_id(repository: Repository, id: str) -> None:
+    """Write the id of a project into the repository's own configuration, as git itself writes there: a lock file, and a rename.
+
+    Raises UsageError when git is writing just now or there is no such configuration, StorageError.
+    """
+    _rewrite(
+        repository,
+        lambda text: text + ("" if not text or text.endswith("\n") else "\n") + _WRITTEN.format(id),
+    )
+
+
+def take_id_away(repository: Repository) -> bool:
+    """Remove what `give_id` wrote; False when it does not stand there as it was written, and nothing was changed."""
+    if not repository.id:
+        return False
+    written = _WRITTEN.format(repository.id)
+    return _rewrite(repository, lambda text: text.replace(written, "", 1))
+
+
+def _rewrite(repository: Repository, change: Callable[[str], str]) -> bool:
+    config = repository.config
+    if config is None:
+        raise UsageError(f"{repository.root} has no configuration of its own in which an id could stand")
+    data = _bytes(config, MAX_CONFIG)
+    if data is None:
+        raise StorageError(f"{config} cannot be read")
+    text = data.decode("utf-8", "surrogateescape")
+    changed = change(text).encode("utf-8", "surrogateescape")
+    if changed == data:
+        return False
+    lock = config.with_name(config.name + ".lock")
+    with storage_errors(config, "write"):
+        try:
+            fd = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IMODE(config.stat().st_mode))
+        except FileExistsError:
+            raise UsageError(
+                f"{lock} is there: git is changing that configuration, or was stopped while it did",
+                hint="Try again when it is done. When no git runs, remove that file.",
+            ) from None
+        try:
+            with os.fdopen(fd, "wb") as file:
+                file.write(changed)
+                file.flush()
+                flush_to_disk(file.fileno())
+            lock.replace(config)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                lock.unlink()
+            raise
+    return True
+
+
+def _read(place: Path, found: os.stat_result) -> Repository:
+    mark = place / ".git"
+    if stat.S_ISDIR(found.st_mode):
+        return _of(place, place, mark / "config", found.st_ino)
+    if stat.S_ISREG(found.st_mode) and (there := _pointer(mark, "gitdir:")) is not None:
+        return _pointed(place, mark, there, found.st_ino)
+    return Repository(place, place, None, found.st_ino, "", "")
+
+
+def _pointed(place: Path, mark: Path, there: Path, inode: int) -> Repository:
+    """Of a `.git` that is a file: it is believed when what it points at points back, as git wrote both. Else anybody could say
+    of a folder that it is a part of another's repository."""
+    common = _pointer(there / "commondir")
+    if common is not None:
+        back = _pointer(there / "gitdir")
+        if back is not None and there.parent == common / "worktrees" and _same(back, mark):
+            root = common.parent if common.name == ".git" else common
+            return _of(root, place, common / "config", common.lstat().st_ino)
+    else:
+        config = there / "config"
+        tree = _first(_variables(config), "core", "", "worktree")
+        if tree and _same(there / tree, place):
+            return _of(place, place, config, inode)
+    return Repository(place, place, None, inode, "", "")
+
+
+def _of(root: Path, tree: Path, config: Path, inode: int) -> Repository:
+    said = list(_variables(config))
+    url = _first(said, "remote", "origin", "url")
+    id = _first(said, "ipfsmem", "", "project")
+    return Repository(
+        root,
+        tree,
+        config if config.is_file() and not config.is_symlink() else None,
+        inode,
+        remote_name(url) or "",
+        id if _ID.fullmatch(id) else "",
+    )
+
+
+def _pointer(path: Path, word: str = "") -> Path | None:
+    """The absolute path that a small file names, without links; None when it names none."""
+    data = _bytes(path, _MAX_POINTER)
+    if data is None:
+        return None
+    text = os.fsdecode(data).rstrip("\r\n")
+    if not text.startswith(word) or "\0" in text or "\n" in text:
+        return None
+    try:
+        return Path(os.path.realpath(path.parent / text.removeprefix(word).strip()))
+    except (OSError, ValueError):
+        return None
+
+
+def _same(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _bytes(path: Path, limit: int) -> bytes | None:
+    try:
+        return read_file(path, limit)
+    except StorageError:
+        return None
+
+
+def _first(said: Iterable[tuple[str, str, str, str]], section: str, part: str, name: str) -> str:
+    return next((value for *where, value in said if where == [section, part, name]), "")
+
+
+def _variables(config: Path) -> Iterator[tuple[str, str, str, str]]:
+    """Section, subsection, name and value of each variable (git-config, "CONFIGURATION FILE"). What is included is not read."""
+    data = _bytes(config, MAX_CONFIG)
+    if data is None:
+        return
+    text = data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
+    section = part = ""
+    for line in _lines(text):
+        rest = line.lstrip()
+        if match := _SECTION.match(rest):
+            section, _, old_part = match[1].lower().partition(".")
+            part = old_part if match[2] is None else re.sub(r"\\(.)", r"\1", match[2])
+            rest = rest[match.end() :]
+        if section and rest[:1] not in ("#", ";") and (match := _VARIABLE.match(rest)):
+            yield section, part, match[1].lower(), _value(match[2] or "")
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines, those joined that end with a backslash."""
+    held = ""
+    for line in text.split("\n"):
+        ends = len(line) - len(line.rstrip("\\"))
+        if ends % 2:
+            held += line[:-1]
+            continue
+        yield held + line
+        held = ""
+    if held:
+        yield held
+
+
+def _value(text: str) -> str:
+    """A value without its quotes, escapes and comment."""
+    made: list[str] = []
+    kept = 0  # what stands in quotes keeps its spaces
+    quoted, letters = False, iter(text.lstrip())
+    for letter in letters:
+        if letter == "\\":
+            letter = {"n": "\n", "t": "\t", "b": "\b"}.get(following := next(letters, ""), following)
+            made.append(letter)
+            kept = len(made)
+        elif letter == '"':
+            quoted = not quoted
+            kept = len(made)
+        elif letter in "#;" and not quoted:
+            break
+        else:
+            made.append(letter)
+            if quoted:
+                kept = len(made)
+    whole = "".join(made)
+    return (whole[:kept] + whole[kept:].rstrip()) if kept else whole.rstrip()

@@ -1,0 +1,108 @@
+"""Which folders of this device are which project of a memory: what a person said when they connected one.
+
+One sealed row beside the state: no path and no remote stands in the clear in the home of a sealed memory, and nothing of it
+ever leaves this device. What a folder says of itself is read in `agents/repositories.py`; whether it is the one that was connected is
+decided in `agents/projects.py`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ipfsmem.causal.cards import ProjectId
+from ipfsmem.device.connection import damaged
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables import meta
+from ipfsmem.errors import FormatError, OpenError
+
+#: Folders that are remembered as seen and not connected; the oldest goes.
+MAX_SEEN = 20
+
+
+class ProjectFolder(msgspec.Struct, frozen=True):
+    """A folder that a person connected."""
+
+    #: Absolute, without links.
+    path: str
+    scope: str
+    #: Of the folder, and of its `.git` (0 without): a folder that was moved keeps both.
+    inode: int
+    git_inode: int
+    #: What it was known by when it was connected.
+    ids: tuple[ProjectId, ...] = ()
+    #: The folders that programs keep its memory in, as they were attached, by program.
+    adopted: dict[str, str] = {}
+    #: Whether the id in its repository's configuration was written when it was connected.
+    wrote_id: bool = False
+
+
+class _Row(msgspec.Struct):
+    folders: list[ProjectFolder]
+    #: Folders in which an agent's program asked for memories and that nobody connected, the newest last.
+    seen: list[str]
+
+
+_decoder = msgspec.json.Decoder(_Row)
+
+
+def connected_folders(replica: Replica) -> list[ProjectFolder]:
+    """The folders that were connected, by path."""
+    return _read(replica).folders
+
+
+def unconnected_folders(replica: Replica) -> list[str]:
+    """The folders in which an agent's program asked for memories and that nobody connected."""
+    return _read(replica).seen
+
+
+def keep_folder(replica: Replica, folder: ProjectFolder, *, instead: ProjectFolder | None = None) -> None:
+    """Remember a folder, in place of what was known of that path; `instead`: also in place of this one."""
+    with replica.transaction():
+        row = _read(replica)
+        gone = {folder.path, instead.path if instead is not None else folder.path}
+        row.folders = sorted(
+            [*(one for one in row.folders if one.path not in gone), folder], key=lambda one: one.path
+        )
+        row.seen = [path for path in row.seen if path != folder.path]
+        _write(replica, row)
+
+
+def drop_folder(replica: Replica, folder: ProjectFolder) -> None:
+    """Forget a folder."""
+    with replica.transaction():
+        row = _read(replica)
+        row.folders = [one for one in row.folders if one.path != folder.path]
+        _write(replica, row)
+
+
+def note_unconnected(replica: Replica, path: str) -> None:
+    """Remember that an agent works in a folder that nobody connected. Writes only what is new."""
+    if path in _read(replica).seen:
+        return
+    with replica.transaction():
+        row = _read(replica)
+        if path not in row.seen:
+            row.seen = [*row.seen, path][-MAX_SEEN:]
+            _write(replica, row)
+
+
+def forget_unconnected(replica: Replica, paths: set[str]) -> None:
+    """Say no more of these folders that nobody connected them."""
+    with replica.transaction():
+        row = _read(replica)
+        row.seen = [path for path in row.seen if path not in paths]
+        _write(replica, row)
+
+
+def _read(replica: Replica) -> _Row:
+    stored = replica.db.get_meta(meta.PROJECTS)
+    if stored is None:
+        return _Row([], [])
+    try:
+        return _decoder.decode(replica.codec.open_row(stored))
+    except (msgspec.DecodeError, FormatError, OpenError) as error:
+        raise damaged(replica.db.path, f"which folder is which project cannot be read: {error}") from None
+
+
+def _write(replica: Replica, row: _Row) -> None:
+    replica.db.set_meta(meta.PROJECTS, replica.codec.seal_row(msgspec.json.encode(row)))

@@ -1,0 +1,221 @@
+"""Claude Code's memory folder of a project becomes a working copy of the project's scope, and is let go of again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.agents.adoption import (
+    carry_out,
+    connected_project,
+    follow,
+    let_go,
+    plan_all,
+    plan_project,
+)
+from ipfsmem.agents.claude_folders import ClaudeHome, known_projects, memory_place, project_name
+from ipfsmem.agents.projects import find_connected, project_at
+from ipfsmem.device.project_folders import connected_folders
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.memory import Memory
+from tests.support.agents_lab import Claude, repository, worktree
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return Memory.create("x", "local", home=tmp_path / "home")
+
+
+@pytest.fixture
+def claude(tmp_path: Path) -> Claude:
+    return Claude(tmp_path / "me")
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/home/me/work/api", "-home-me-work-api"),
+        ("/home/me/my app.v2_x", "-home-me-my-app-v2-x"),
+        ("C:\\Users\\me\\api", "C--Users-me-api"),
+        ("/home/jürgen/ä", "-home-j-rgen--"),
+        ("/home/ju\u0308rgen", "-home-j-rgen"),  # taken apart by the file system, one letter to the program
+        ("/x/\U0001f600", "-x---"),  # two units in JavaScript
+    ],
+)
+def test_names_of_projects(path: str, name: str) -> None:
+    assert project_name(path) == name
+
+
+def test_a_folder_is_adopted_without_changing_a_byte_of_what_was_there(
+    memory: Memory, claude: Claude, tmp_path: Path
+) -> None:
+    root = repository(tmp_path / "api")
+    file = claude.remembers(root, "deploy", "Deploy with make ship.")
+    before = file.read_bytes()
+    plan = plan_project(memory, claude.home, root)
+    assert (plan.folder, plan.files, plan.choice.new, plan.done) == (file.parent, 2, True, False)
+    assert not memory.scopes.list()
+
+    row = carry_out(memory, plan)
+    assert file.read_bytes() == before
+    part = memory.scope(row.scope)
+    read = part.read("deploy")
+    assert read is not None
+    assert read.file.body.strip() == "Deploy with make ship."
+    part.write("style", "Two spaces.")
+    assert (file.parent / "style.md").exists()
+    claude.remembers(root, "later", "Written by the agent.")
+    memory.folders.scan()
+    assert part.read("later") is not None
+    assert plan_project(memory, claude.home, root).done
+
+    again = carry_out(memory, plan_project(memory, claude.home, root))
+    assert again == row
+    assert len(memory.folders.list()) == 2
+
+
+def test_a_worktree_has_the_memory_of_its_repository(memory: Memory, claude: Claude, tmp_path: Path) -> None:
+    root = repository(tmp_path / "api")
+    tree = worktree(root, tmp_path / "other")
+    claude.remembers(root, "deploy", "x")
+    plan = plan_project(memory, claude.home, tree)
+    assert plan.project.folder == root
+    assert plan.folder == claude.used_in(root)
+
+
+def test_a_folder_that_claude_has_not_made_yet_is_made(
+    memory: Memory, claude: Claude, tmp_path: Path
+) -> None:
+    root = repository(tmp_path / "api")
+    row = carry_out(memory, plan_project(memory, claude.home, root))
+    memory.scope(row.scope).write("deploy", "from the other machine")
+    assert (claude.used_in(root) / "deploy.md").exists()
+
+
+def test_letting_go_leaves_every_file_and_forgets_the_binding(
+    memory: Memory, claude: Claude, tmp_path: Path
+) -> None:
+    root = repository(tmp_path / "notes", None)
+    config = (root / ".git" / "config").read_bytes()
+    file = claude.remembers(root, "deploy", "x")
+    row = carry_out(memory, plan_project(memory, claude.home, root))
+    files = {one.name for one in file.parent.iterdir() if one.is_file()}
+    let_go(memory, connected_project(memory, root))
+    assert {one.name for one in file.parent.iterdir() if one.is_file()} == files
+    assert (root / ".git" / "config").read_bytes() == config
+    assert not connected_folders(memory.replica)
+    assert [one.scope for one in memory.folders.list()] == [""]
+    assert memory.scope(row.scope).read("deploy") is not None
+    with pytest.raises(NotFoundError, match="is not connected"):
+        connected_project(memory, root)
+
+
+def test_all_connects_what_has_memories_and_names_what_it_leaves(
+    memory: Memory, claude: Claude, tmp_path: Path
+) -> None:
+    one, two = (
+        repository(tmp_path / "one" / "api"),
+        repository(tmp_path / "two" / "api", "https://github.com/b/api"),
+    )
+    empty = repository(tmp_path / "empty", "https://github.com/b/empty")
+    loose = tmp_path / "loose"
+    loose.mkdir()
+    for root in (one, two, loose):
+        claude.remembers(root, "deploy", str(root))
+    claude.used_in(empty)
+    claude.used_in(tmp_path / "gone")
+    plans, left = plan_all(memory, claude.home)
+    assert [plan.project.folder for plan in plans] == [loose, one, two]
+    assert [(each.folder, each.error) for each in left] == [(empty, "")]
+    for plan in plans[:2]:
+        carry_out(memory, plan)
+    plans, left = plan_all(memory, claude.home)
+    assert [(plan.project.folder, plan.done) for plan in plans] == [(loose, True), (one, True)]
+    assert "nothing says whether" in next(each for each in left if each.folder == two).error
+
+
+def test_projects_are_also_found_by_their_transcripts(claude: Claude, tmp_path: Path) -> None:
+    root, other = repository(tmp_path / "a.b"), repository(tmp_path / "a-b", None)
+    memory = claude.folder / "projects" / project_name(str(root)) / "memory"
+    memory.mkdir(parents=True)
+    lines = [{"type": "summary"}, {"type": "user", "cwd": str(root / "src"), "message": "hi"}]
+    (root / "src").mkdir()
+    (memory.parent / "0.jsonl").write_text("not json\n")
+    (memory.parent / "1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert known_projects(claude.home) == [root / "src"]
+    (memory.parent / "0.jsonl").write_text(json.dumps({"cwd": "/etc"}) + "\n")  # not this entry's
+    assert known_projects(claude.home) == [root / "src"]
+    assert other.is_dir()
+
+
+def test_where_settings_move_the_memory(memory: Memory, claude: Claude, tmp_path: Path) -> None:
+    root = repository(tmp_path / "api")
+    project = project_at(root)
+    (root / ".claude").mkdir()
+    local, shared = root / ".claude" / "settings.local.json", root / ".claude" / "settings.json"
+    local.write_text(json.dumps({"autoMemoryDirectory": str(tmp_path / "mine")}))
+    place = memory_place(claude.home, project)
+    assert (place.path, place.named_in) == (tmp_path / "mine", local)
+    carry_out(memory, plan_project(memory, claude.home, root))
+    assert (tmp_path / "mine" / ".ipfsmem" / "marker").exists()
+
+    local.write_text(json.dumps({"autoMemoryDirectory": "relative"}))
+    assert memory_place(claude.home, project).named_in is None
+    shared.write_text(json.dumps({"autoMemoryDirectory": "/etc"}))
+    with pytest.raises(UsageError, match="everybody who has the repository"):
+        memory_place(claude.home, project)
+    shared.unlink()
+    (claude.folder / "settings.json").write_text(json.dumps({"autoMemoryDirectory": str(tmp_path / "all")}))
+    with pytest.raises(UsageError, match="all projects in one folder"):
+        memory_place(claude.home, project)
+    (claude.folder / "settings.json").write_text("{ // comment")
+    with pytest.raises(UsageError, match="not JSON"):
+        memory_place(claude.home, project)
+
+
+def test_a_long_path_is_found_by_what_claude_made(memory: Memory, claude: Claude, tmp_path: Path) -> None:
+    root = repository(tmp_path / ("x" * 120) / ("y" * 120))
+    with pytest.raises(UsageError, match="too long"):
+        plan_project(memory, claude.home, root)
+    made = claude.folder / "projects" / (project_name(str(root))[:200] + "-1abc2")
+    made.mkdir(parents=True)
+    assert plan_project(memory, claude.home, root).folder == made / "memory"
+
+
+def test_a_moved_project_takes_its_memory_to_the_folder_that_claude_gives_it_there(
+    memory: Memory, claude: Claude, tmp_path: Path
+) -> None:
+    root = repository(tmp_path / "api")
+    claude.remembers(root, "deploy", "x")
+    row = carry_out(memory, plan_project(memory, claude.home, root))
+    moved = root.rename(tmp_path / "renamed")
+    project, found = find_connected(memory, moved)
+    assert found is not None
+    now = follow(memory, claude.home, project, found)
+    assert (now.scope, now.path) == (row.scope, str(moved))
+    assert (claude.used_in(moved) / "deploy.md").exists()
+    assert follow(memory, claude.home, *find_connected(memory, moved)) == now  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_attached_leaves_nothing_behind(
+    memory: Memory, claude: Claude, tmp_path: Path
+) -> None:
+    root = repository(tmp_path / "notes", None)
+    before = (root / ".git" / "config").read_bytes()
+    plan = plan_project(memory, claude.home, root)
+    plan.folder.parent.mkdir(parents=True)
+    plan.folder.write_text("a file")
+    with pytest.raises(UsageError, match="not a folder"):
+        carry_out(memory, plan)
+    assert (root / ".git" / "config").read_bytes() == before
+    assert not connected_folders(memory.replica)
+    assert not memory.scopes.list()
+
+
+def test_the_configuration_folder_is_that_of_the_environment(tmp_path: Path) -> None:
+    assert ClaudeHome.of({"CLAUDE_CONFIG_DIR": str(tmp_path)}) == ClaudeHome(
+        tmp_path, tmp_path / ".claude.json"
+    )
+    assert ClaudeHome.of({}).folder == Path.home() / ".claude"
