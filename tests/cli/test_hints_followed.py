@@ -462,6 +462,14 @@ def test_u12_what_a_hint_tells_to_run_is_what_was_run() -> None:
 
 #: Hints that other tests carry out, each in its situation.
 ELSEWHERE = {
+    "Attach that folder once: ipfsmem attach VALUE": "tests/unit/agents/test_adoption.py::test_where_settings_move_the_memory",
+    "If that is meant, attach it: ipfsmem attach VALUE --scope NAME": "tests/unit/agents/test_adoption.py::test_where_settings_move_the_memory",
+    "Mend that file, then try again.": "tests/unit/agents/test_adoption.py::test_where_settings_move_the_memory",
+    "Run Claude Code there once. Else attach its memory folder: ipfsmem attach DIR --scope NAME": "tests/unit/agents/test_adoption.py::test_a_long_path_is_found_by_what_claude_made",
+    "Connect the whole repository: leave --part out (in Python: part=False).": "tests/unit/agents/test_adoption.py::test_a_part_of_a_repository_has_no_memory_of_its_own",
+    "See what is: ipfsmem status": "tests/unit/agents/test_adoption.py::test_letting_go_leaves_every_file_and_forgets_the_binding",
+    "Say which: --scope VALUE. Or that it is another project: --new (in Python: scope= or new=True).": "tests/unit/agents/test_projects.py::test_an_id_with_another_origin_asks",
+    "Try again when it is done. When no git runs, remove that file.": "tests/unit/agents/test_repositories.py::test_an_id_waits_for_git",
     "Threshold and MPC wallets and devices with anti-klepto protection (BitBox02, Keycard) sign differently every time, so they could never open the memory again. Use another wallet, or make the vault without a wallet and keep its recovery words.": "tests/unit/wallet/test_message.py::test_sign_twice",
     "Give the whole id.": "tests/cli/test_cli_revoke.py::test_a_label_that_looks_like_the_beginning_of_an_id_is_not_taken_for_it",
     "Revoke it, and enrol the device under a new key.": "tests/unit/ring/test_ring_ops.py::test_an_admin_cannot_date_an_enrolment_so_late_that_no_root_can_change_it",

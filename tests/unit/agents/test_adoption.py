@@ -85,6 +85,16 @@ def test_a_worktree_has_the_memory_of_its_repository(memory: Memory, claude: Cla
     assert plan.folder == claude.used_in(root)
 
 
+def test_a_part_of_a_repository_has_no_memory_of_its_own(
+    memory: Memory, claude: Claude, tmp_path: Path
+) -> None:
+    root = repository(tmp_path / "api")
+    (root / "web").mkdir()
+    with pytest.raises(UsageError, match="one memory for all of"):
+        plan_project(memory, claude.home, root / "web", part=True)
+    assert plan_project(memory, claude.home, root / "web").project.folder == root
+
+
 def test_a_folder_that_claude_has_not_made_yet_is_made(
     memory: Memory, claude: Claude, tmp_path: Path
 ) -> None:
@@ -110,6 +120,7 @@ def test_letting_go_leaves_every_file_and_forgets_the_binding(
     assert memory.scope(row.scope).read("deploy") is not None
     with pytest.raises(NotFoundError, match="is not connected"):
         connected_project(memory, root)
+    assert len(memory.status().files) == 1
 
 
 def test_all_connects_what_has_memories_and_names_what_it_leaves(
@@ -163,16 +174,21 @@ def test_where_settings_move_the_memory(memory: Memory, claude: Claude, tmp_path
 
     local.write_text(json.dumps({"autoMemoryDirectory": "relative"}))
     assert memory_place(claude.home, project).named_in is None
-    shared.write_text(json.dumps({"autoMemoryDirectory": "/etc"}))
+    local.unlink()
+    shared.write_text(json.dumps({"autoMemoryDirectory": str(tmp_path / "theirs")}))
     with pytest.raises(UsageError, match="everybody who has the repository"):
         memory_place(claude.home, project)
+    memory.folders.attach(tmp_path / "theirs", scope="theirs")
     shared.unlink()
     (claude.folder / "settings.json").write_text(json.dumps({"autoMemoryDirectory": str(tmp_path / "all")}))
     with pytest.raises(UsageError, match="all projects in one folder"):
         memory_place(claude.home, project)
+    memory.folders.attach(tmp_path / "all")
     (claude.folder / "settings.json").write_text("{ // comment")
     with pytest.raises(UsageError, match="not JSON"):
         memory_place(claude.home, project)
+    (claude.folder / "settings.json").write_text("{}")
+    assert memory_place(claude.home, project).named_in is None
 
 
 def test_a_long_path_is_found_by_what_claude_made(memory: Memory, claude: Claude, tmp_path: Path) -> None:

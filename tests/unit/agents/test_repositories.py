@@ -230,6 +230,7 @@ def test_an_id_waits_for_git(tmp_path: Path) -> None:
         give_id(found, ID)
     assert (root / ".git" / "config").read_bytes() == before
     (root / ".git" / "config.lock").unlink()
+    give_id(found, ID)
     (root / ".git" / "config").unlink()
     with pytest.raises(StorageError, match="cannot be read"):
         give_id(found, ID)
