@@ -55,8 +55,9 @@ class Mode(StrEnum):
         return self.published and not self.sealed
 
     @property
-    def plain_files(self) -> bool:
-        """Whether working copies of plain files may lie on this disk."""
+    def own_folder(self) -> bool:
+        """Whether a folder of plain files lies beside it from the start. A sealed one has such a folder only where somebody
+        chose one, as whoever reads that disk reads it."""
         return self.on_disk and not self.sealed
 
 

@@ -25,7 +25,7 @@ from ipfsmem.wording import count
 )
 @click.option("--timeline", is_flag=True, help="Write timeline/ into it too, although it stood there before.")
 def command(context: CommandContext, folder: str, scope: str | None, take_over: bool, timeline: bool) -> None:
-    """Make DIR a working copy of this memory (modes local and ipfs), from now on.
+    """Make DIR a working copy of this memory, from now on. Whoever can read this disk can read its files, in every mode.
 
     What is in it is taken in, what it lacks is written; its files keep their names and their bytes. In MEMORY.md the lines of
     others stay theirs, and ours stand in one marked block. DIR belongs to one scope; a scope may have several folders.

@@ -20,6 +20,7 @@ from ipfsmem.cli.new_memory import (
     device_passphrase,
     end,
     memory_request_options,
+    print_remarks,
     print_vaults,
     publish_restored,
     say_not_public,
@@ -271,8 +272,7 @@ def _print_text(made: _Result) -> None:
             ("published", status.root or ""),
         ]
     )
-    for remark in status.remarks:
-        click.echo(style("note: ", fg="yellow") + advice(remark))
+    print_remarks(status)
     if made.report is not None and made.report.notices:
         print_report(made.report)
     print_vaults(memory.unlisted, memory.vaults.list() if made.restored else [])

@@ -63,7 +63,6 @@ class InitRequest(MemoryRequest):
             owners=self.owners,
             provider=bool(self.where),
             recovery=not self.no_recovery,
-            memory_dir=self.memory_dir is not None,
             root=self.root is not None,
         ).check()
 

@@ -97,7 +97,8 @@ def memory_request_options(
             "--memory-dir",
             callback=not_empty,
             metavar="DIR",
-            help="Where the plain files are (modes local and ipfs).",
+            help="Where the plain files are. In mode encrypted-ipfs there are none unless a folder is named: whoever can "
+            "read this disk can read them.",
         ),
         label_option,
     )
@@ -175,6 +176,12 @@ def what_came_back(status: Status, restored: SyncReport | None) -> str:
             f"It is back, but {missing} of it could not be had: {amount} To ask again: ipfsmem sync"
         )
     return f"It is back: {amount}"
+
+
+def print_remarks(status: Status) -> None:
+    """Say what a person should know about the places of the plain files: who can read them, and what else is at work there."""
+    for remark in status.remarks:
+        click.echo(style("note: ", fg="yellow") + advice(remark))
 
 
 def vault_text(vault: VaultConfig | None) -> str:

@@ -15,6 +15,7 @@ from ipfsmem.cli.new_memory import (
     device_passphrase,
     end,
     memory_request_options,
+    print_remarks,
     print_vaults,
     publish_restored,
     vault_text,
@@ -79,6 +80,7 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
     else:
         click.echo(style(what_came_back(status, memory.restored), bold=True))
         facts(_facts(context, status, request.root is not None))
+        print_remarks(status)
         if report is not None and report.notices:
             print_report(report)
         print_vaults(memory.unlisted, vaults)

@@ -46,6 +46,12 @@ def _files(facts: FolderFacts) -> str:
     return clean(facts.path) + whose + state
 
 
+def _readers(found: Status) -> str:
+    """Who can read it: what is sealed stands in the open in a folder that somebody chose."""
+    there = "; of the files below whoever can read this disk" if found.mode.sealed and found.files else ""
+    return READERS[found.mode] + there
+
+
 def _copy(one: Presence) -> str:
     """What is known of the copy at one provider."""
     checked = f", checked {moment(one.at)} UTC" if one.at else ""
@@ -107,7 +113,7 @@ def command(context: CommandContext) -> None:
             ("provider", clean(", ".join(found.providers)) or ("none chosen" if vault else "")),
             *(("copy", _copy(one)) for one in found.presence),
             ("names put", f"{moment(found.names_put)} UTC, the oldest" if found.names_put else ""),
-            ("readers", READERS[found.mode]),
+            ("readers", _readers(found)),
             ("wallet", wallet),
             ("vault id", vault.tag if vault else ""),
             (

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Protocol, TypeVar
+
+import msgspec
 
 from ipfsmem.bundle.secrets import find_secrets
 from ipfsmem.causal.entries import CardName, MemoryName, entry_context, parse_entry
 from ipfsmem.device.identity import open_row, seal_row
+from ipfsmem.device.tables.cover import Cover
 from ipfsmem.errors import OpenError
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.seal.objects import CARD, MEMORY, SEGMENT, STATE_NODE, EpochKey, Sealer, deflate_if_smaller
 
 T = TypeVar("T")
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class Codec(Protocol):
@@ -63,6 +68,11 @@ class Codec(Protocol):
         """The row again."""
         ...
 
+    @property
+    def cover(self) -> Cover | None:
+        """What hides the rows about plain files; None where they may lie on this disk as they are."""
+        ...
+
 
 def body_kind(name: str) -> tuple[int, str]:
     """Type and context of the object that holds the body of this entry (format section 3)."""
@@ -76,6 +86,7 @@ class PlainCodec:
 
     extension = ".json"
     ek = ""
+    cover = None
 
     def use_ring(self, ring: Ring) -> None:
         """A plain ring has no keys."""
@@ -212,3 +223,12 @@ class SealedCodec:
     def open_row(self, stored: bytes) -> bytes:
         """The row again."""
         return open_row(self._row_key, stored)
+
+    @property
+    def cover(self) -> Cover:
+        """This codec: rows about plain files are sealed as all others."""
+        return self
+
+    def mark(self, *parts: object) -> bytes:
+        """A keyed hash of these values, under the key of the rows."""
+        return blake2b(_encode(parts), digest_size=16, key=self._row_key, person=b"ipfsmem/files").digest()

@@ -51,7 +51,8 @@ def collect(store: Store, roots: Iterable[CID], *, dry_run: bool, forgotten: str
     needed.update(store.object_digests())
     needed.update(blocks_of_kept_texts(store))
     needed.update(blocks_for_undo(store))
-    needed.update(renders.texts_needed(run, forgotten or ""))
+    if store.codec.cover is None:
+        needed.update(renders.texts_needed(run, forgotten or ""))
     gone = [(digest, size) for digest, size in blocks.sizes(run) if digest not in needed]
     if not dry_run:
         blocks.forget(run, [digest for digest, _ in gone])

@@ -38,8 +38,8 @@ def plain_files_at(mode: Mode, chosen: str | Path | None) -> str | None:
     """The folder of plain files that a configuration names. Raises UsageError for one that cannot be a working copy."""
     if chosen is None:
         return None
-    if not mode.plain_files:
-        raise UsageError(f"mode {mode} keeps no plain files, so it takes no memory_dir")
+    if not mode.on_disk:
+        raise UsageError(f"mode {mode} keeps nothing on the disk, so it takes no memory_dir")
     return str(examine_place(chosen).path)
 
 

@@ -22,9 +22,11 @@ from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.value import Entry
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.tables.renders import Aside, Before, FileRow, Renders, Shows, Texts
+from ipfsmem.device.tables.renders import Aside, Before, FileRow, Shows, Texts
+from ipfsmem.device.tables.sealed_renders import renders_of
 from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.errors import IpfsmemError
+from ipfsmem.files.base_texts import BaseTexts
 from ipfsmem.files.folder import TIMELINE, Contents, NotPlainError, PlainFolder, is_flushed_together, sync_all
 from ipfsmem.files.scan import (
     MAX_TIMELINE,
@@ -40,12 +42,13 @@ from ipfsmem.memories.memories import Memories
 
 class _Want(msgspec.Struct, frozen=True):
     """What a file is to show. `load` gives the bytes, None when they are not at hand; `text` is their SHA-256, None where the state
-    has no text for it (an index of our lines alone)."""
+    has no text for it (an index of our lines alone). `merged`: no value of the state has just this text."""
 
     key: str
     text: bytes | None
     dots: tuple[str, ...]
     load: Callable[[], bytes | None]
+    merged: bool = False
 
 
 class _Plan:
@@ -71,7 +74,9 @@ class _Work(msgspec.Struct, frozen=True):
     want: _Want
     row: FileRow | None
     staged: str
+    #: The bytes of the file, and the text that they stand for.
     data: bytes
+    text: bytes
 
 
 class Rendering:
@@ -93,7 +98,8 @@ class Rendering:
         self._timeline = timeline
         self._folder = folder
         self._copy = copy
-        self._renders = Renders(replica.db.connection, copy.id)
+        self._renders = renders_of(replica.db.connection, copy.id, replica.codec.cover)
+        self._texts = BaseTexts(replica, self._renders)
         self._problems = problems
         self._now = replica.world.now()
         self._durable = True
@@ -174,10 +180,7 @@ class Rendering:
             plan.keep.add(key)
         if view.data is not None and not self._stands_in_index(key):
             data = view.data
-            if view.merged:
-                # Found again as the text that a later edit started from.
-                self._replica.db.add_blocks([(sha256(data).digest(), data)])
-            plan.add(main, _Want(key, sha256(data).digest(), view.dots, lambda: data))
+            plan.add(main, _Want(key, sha256(data).digest(), view.dots, lambda: data, view.merged))
         for copy in view.conflicts:
             load = partial(self._replica.store.body, name, entry[copy.dot])
             plan.add(copy.file, _Want(key, bytes.fromhex(copy.body), copy.dots, load))
@@ -240,26 +243,32 @@ class Rendering:
 
     def _stage(self, file: str, want: _Want, row: FileRow | None) -> _Work | None:
         try:
-            data = want.load()
-            if data is None:
+            text = want.load()
+            if text is None:
                 return None
             origin = name_of(file)[1]
-            data = data if origin is None else without_origin(data, origin)
+            data = text if origin is None else without_origin(text, origin)
             new = self._standing is not None and file not in self._standing
-            if not new and not self._is_as_seen(file, data, row, want):
+            if not new and not self._is_as_seen(file, data, text, row, want):
                 return None
-            return _Work(file, want, row, self._folder.stage(file, data, durable=self._durable), data)
+            return _Work(file, want, row, self._folder.stage(file, data, durable=self._durable), data, text)
         except (NotPlainError, IpfsmemError) as error:
             self._is_behind(file, error)
             return None
 
-    def _is_as_seen(self, file: str, data: bytes, row: FileRow | None, want: _Want) -> bool:
+    def _keep(self, file: str, want: _Want, text: bytes) -> None:
+        """Keep what a file shows: a later edit starts from it."""
+        if want.text is not None:
+            self._texts.keep(file, want.text, text, in_state=not want.merged)
+
+    def _is_as_seen(self, file: str, data: bytes, text: bytes, row: FileRow | None, want: _Want) -> bool:
         """Whether a file holds what this device last saw in it, or is absent; else it is left for the next look."""
         found = self._folder.read(file, MAX_FILE)
         if found is None or (row is not None and found.sha == row.body):
             return True
         if found.data == data:
             # It says so already: rendered just before a crash.
+            self._keep(file, want, text)
             self._renders.put(FileRow(file, want.key, found.sha, want.text, want.dots, stat=found.stat))
         else:
             self.untaken = True
@@ -279,6 +288,7 @@ class Rendering:
             self._note_aside(old, row)
         self._touched = True
         body = sha256(work.data).digest()
+        self._keep(file, want, work.text)
         made = FileRow(file, want.key, body, want.text, want.dots, before=self._before(row))
         self._renders.put(made, new=row is None)
 
@@ -373,16 +383,16 @@ class Rendering:
         if found is not None and (row is None or row.body != found.sha):
             self.untaken = True
             return
-        if view.merged and text is not None:
-            self._replica.db.add_blocks([(text, state)])
         before = (
             split_index_file(found.data, frozenset(self._copy.lines.split(b"\n")))
             if found is not None
             else None
         )
         data = join_index_file(theirs, lines, before)
-        want = _Want(INDEX_KEY, text, view.dots if found_here is not None else (), lambda: state)
+        dots = view.dots if found_here is not None else ()
+        want = _Want(INDEX_KEY, text, dots, lambda: state, view.merged)
         if found is not None and data == found.data:
+            self._keep(INDEX_FILE, want, state)
             known = None if row is None else row.before
             self._renders.put(
                 FileRow(INDEX_FILE, INDEX_KEY, found.sha, text, want.dots, stat=found.stat, before=known)
@@ -391,11 +401,12 @@ class Rendering:
             if row is not None:
                 self._remove(row)
         else:
-            self._place(_Work(INDEX_FILE, want, row, self._folder.stage(INDEX_FILE, data), data))
+            self._place(_Work(INDEX_FILE, want, row, self._folder.stage(INDEX_FILE, data), data, state))
             if self.untaken:
                 return
         self._copy = replace(self._copy, lines=b"\n".join(lines))
-        Copies(self._replica.db.connection).change(self._copy.id, lines=self._copy.lines)
+        cover = self._replica.codec.cover
+        Copies(self._replica.db.connection, cover).change(self._copy.id, lines=self._copy.lines)
 
     # -- timeline ----------------------------------------------------------------------------------------------
 

@@ -25,10 +25,12 @@ from ipfsmem.causal.merge3 import merge_memory
 from ipfsmem.causal.view import KeyView
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.tables.renders import Aside, Before, FileRow, Missing, Renders, Return, Shows, Stat
+from ipfsmem.device.tables.renders import Aside, Before, FileRow, Missing, Return, Shows, Stat
+from ipfsmem.device.tables.sealed_renders import renders_of
 from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import FormatError, IpfsmemError, StorageError
+from ipfsmem.files.base_texts import BaseTexts
 from ipfsmem.files.folder import ASIDE, HIDDEN, RACY, TIMELINE, NotPlainError, PlainFolder
 from ipfsmem.memories.memories import Memories, check_body
 
@@ -73,7 +75,9 @@ class Scan:
         self._folder = folder
         self._copy = copy
         self._change = change
-        self._renders = Renders(replica.db.connection, copy.id)
+        self._renders = renders_of(replica.db.connection, copy.id, replica.codec.cover)
+        self._copies = Copies(replica.db.connection, replica.codec.cover)
+        self._texts = BaseTexts(replica, self._renders)
         self._index_lines = frozenset(copy.lines.split(b"\n"))
         self._problems = problems
         self._believe = believe
@@ -234,6 +238,7 @@ class Scan:
             dots = self._new_text(file, key, text, digest.hexdigest(), view)
         else:
             dots, shows = self._edit(row, name, text, view)
+        self._texts.keep(file, digest.digest(), text, in_state=True)
         self._renders.put(FileRow(file, key, body, digest.digest(), dots, shows, stat), new=row is None)
         self._renders.drop_return(file)
 
@@ -261,11 +266,11 @@ class Scan:
         self._problems[row.file] = (
             f"{row.file} was written by a program that had not read the newest text; both were kept"
         )
-        shown = self._block(row.text)
+        shown = self._texts.get(row.file, row.text)
         merged = merge_memory(older, shown, text) if shown is not None else None
         if merged is None:
             return (self._change.put(name, text, ()),), Shows.VALUES
-        self._replica.db.add_blocks([(sha256(text).digest(), text)])
+        self._texts.keep(row.file, sha256(text).digest(), text)
         if merged == shown:
             return (), Shows.OLD_TEXT
         self._change.put(name, merged, row.dots)
@@ -276,7 +281,7 @@ class Scan:
         older = self._base_for(row, row.text, text)
         if view.data is not None and view.own and older is not None:
             merged = merge_memory(older, view.data, text)
-            self._replica.db.add_blocks([(sha256(text).digest(), text)])
+            self._texts.keep(row.file, sha256(text).digest(), text)
             if merged is not None:
                 if merged != view.data:
                     self._change.put(name, merged, (*view.dots, *row.dots))
@@ -288,18 +293,15 @@ class Scan:
         when that is the newest, or cannot be told. See `read_before`."""
         if row.before is None or not row.before.is_within(OLD_TEXT_FOR, self._now):
             return None
-        latest = self._block(newest)
+        latest = self._texts.get(row.file, newest)
         if latest is None:
             return None
-        older = [data for sha in row.before.texts if (data := self._block(sha)) is not None]
+        older = [data for sha in row.before.texts if (data := self._texts.get(row.file, sha)) is not None]
         return read_before(text, latest, older)
 
     def _base_for(self, row: FileRow, stood_there: bytes | None, text: bytes) -> bytes | None:
         """What the writer of `text` had read when `stood_there` (a SHA-256) was in the file."""
-        return self._older_base(row, stood_there, text) or self._block(stood_there)
-
-    def _block(self, sha: bytes | None) -> bytes | None:
-        return None if sha is None else self._replica.db.block(sha)
+        return self._older_base(row, stood_there, text) or self._texts.get(row.file, stood_there)
 
     # -- what was missed ---------------------------------------------------------------------------------------
 
@@ -333,11 +335,11 @@ class Scan:
                 self._change.remove(name, row.dots)
             self._renders.drop(row.file)
         recent.append((self._now, len(ready)))
-        Copies(self._replica.db.connection).change(self._copy.id, vanished=msgspec.json.encode(recent))
+        self._copies.change(self._copy.id, vanished=msgspec.json.encode(recent))
         return None
 
     def _recent_deletes(self) -> list[tuple[int, int]]:
-        copy = Copies(self._replica.db.connection).get(self._copy.id)
+        copy = self._copies.get(self._copy.id)
         stored = copy.vanished if copy is not None else b""
         known = msgspec.json.decode(stored, type=list[tuple[int, int]]) if stored else []
         return [(at, count) for at, count in known if abs(self._now - at) < DAY]
@@ -435,7 +437,13 @@ class Scan:
 
     def _is_known(self, file: str, body: bytes) -> bool:
         """Whether bytes that stood in a file (their SHA-256) are in the state, or stood there before."""
-        return self._renders.held(file, body) or self._replica.db.has_block(body)
+        if self._renders.held(file, body) or self._texts.has(file, body):
+            return True
+        if file.startswith(TIMELINE + "/"):
+            return False
+        key = _key_in(self._renders.get(file), name_of(file)[0])
+        entry = self._change.entry(self._memories.name(key))
+        return any(value.body == body.hex() for value in entry.values())
 
     def _take_left(self, name: str, file: str, data: bytes) -> bool:
         """Take in what a run that did not finish set aside; False, and said, when it is to stay aside."""
@@ -485,7 +493,7 @@ class Scan:
         view, older = self._view(key), None
         if row is not None:
             # Its writer has this text in hand, and may write the whole file from it.
-            self._replica.db.add_blocks([(sha, text)])
+            self._texts.keep(file, sha, text)
             shows = Shows.EDIT if row.shows is Shows.OLD_TEXT else row.shows  # now something new stands in it
             self._renders.put(replace(row, before=Before.of(sha, row.before, self._now), shows=shows))
             older = self._base_for(row, base, text)

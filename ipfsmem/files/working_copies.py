@@ -17,7 +17,7 @@ from ipfsmem.bundle.keys import check_scope
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
-from ipfsmem.device.tables.renders import Renders
+from ipfsmem.device.tables.sealed_renders import renders_of
 from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.errors import NotFoundError, StorageError
 from ipfsmem.files.attaching import Place, examine_place
@@ -42,6 +42,11 @@ class FolderFacts(msgspec.Struct, frozen=True):
     remarks: list[str] = []
 
 
+def readers_of(path: Path) -> str:
+    """Who can read the files of a folder beside a sealed memory: what somebody who chooses one should know."""
+    return f"whoever can read this disk can read the files in {path}; the memory itself stays encrypted, here and at the provider"
+
+
 class WorkingCopies:
     """The working copies of one memory."""
 
@@ -49,7 +54,7 @@ class WorkingCopies:
         self._replica = replica
         self._memories = memories
         self._timeline = timeline
-        self._rows = Copies(replica.db.connection)
+        self._rows = Copies(replica.db.connection, replica.codec.cover)
         self._open: dict[tuple[str, str], WorkingCopy] = {}
         self._looked = -FRESH
         self._begun = False
@@ -84,14 +89,17 @@ class WorkingCopies:
         return [copy for copy in self.all() if copy.copy.scope == scope]
 
     def begin(self) -> None:
-        """Give the folder that this memory was made with its row; done once in its life."""
+        """Give the folder that this memory was made with its row; done once in its life. A sealed one has none unless it was named."""
         if self._begun:
+            return
+        chosen = self._replica.config.memory_dir
+        if chosen is None and not self._replica.config.mode.own_folder:
+            self._begun = True
             return
         with self._replica.transaction():
             self._begun = True
             if self._replica.db.get_meta(meta.WORKING_COPIES) is not None:
                 return
-            chosen = self._replica.config.memory_dir
             place = Place(self.own, True) if chosen is None else examine_place(chosen)
             row = self._row(place, "", place.new)
             self._rows.put(row)
@@ -178,11 +186,14 @@ class WorkingCopies:
     def _facts(self, copy: WorkingCopy) -> FolderFacts:
         there = copy.is_there()
         paused = copy.copy.paused
-        files = Renders(self._replica.db.connection, copy.copy.id).count()
+        files = renders_of(self._replica.db.connection, copy.copy.id, self._replica.codec.cover).count()
         state = "ok" if there else "paused" if paused else "not there"
         note = paused or ("" if there else next(iter(copy.notices()), ""))
         path = copy.folder.path
-        return FolderFacts(str(path), copy.copy.scope, state, files, copy.copy.timeline, note, remarks(path))
+        about = remarks(path)
+        if self._replica.config.mode.sealed:
+            about.insert(0, readers_of(path))
+        return FolderFacts(str(path), copy.copy.scope, state, files, copy.copy.timeline, note, about)
 
     def pause(self, folder: str | Path) -> None:
         """Leave a folder alone until a person says what counts there. Raises NotFoundError."""

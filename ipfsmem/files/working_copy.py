@@ -1,4 +1,4 @@
-"""One working copy of modes `local` and `ipfs`: a folder of plain files that people and other programs edit.
+"""One working copy: a folder of plain files that people and other programs edit.
 
 `scan` turns what they did into writes, `render` brings the files up to date; format section 6. The state is the truth and
 durable first, so a crash between leaves files that the next look takes for what they are. Files stay where and as they
@@ -24,7 +24,8 @@ from ipfsmem.bundle.keys import INDEX_FILE, is_key
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import journal, meta
-from ipfsmem.device.tables.renders import Missing, Renders
+from ipfsmem.device.tables.renders import Missing
+from ipfsmem.device.tables.sealed_renders import renders_of
 from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import StorageError
@@ -49,8 +50,8 @@ class WorkingCopy:
         self._replica = replica
         self._memories = memories
         self._timeline = timeline
-        self._copies = Copies(replica.db.connection)
-        self._renders = Renders(replica.db.connection, copy.id)
+        self._copies = Copies(replica.db.connection, replica.codec.cover)
+        self._renders = renders_of(replica.db.connection, copy.id, replica.codec.cover)
         #: Its row, as it was when the folder was last used.
         self.copy = copy
         self.folder = PlainFolder(path, copy.secret)

@@ -11,7 +11,8 @@ from ipfsmem.parts.part import MemoryPart
 
 
 class MemoryFolders(MemoryPart):
-    """The working copies of an open memory, of all its scopes. A mode that keeps no plain files has none."""
+    """The working copies of an open memory, of all its scopes. Whoever reads the disk reads these folders, in every mode; beside
+    an encrypted memory there is none unless one was attached."""
 
     def scan(self) -> None:
         """Take in what people and programs edited in the plain files.
@@ -41,8 +42,8 @@ class MemoryFolders(MemoryPart):
         written, and so it stays. It belongs to that scope alone; a scope may have several folders.
 
         `take_over`: the folder is marked as another memory's, or lies on another disk now, and should be this one's.
-        `timeline`: write `timeline/` into it although it stood there before. Raises UsageError for what cannot be one (a mode
-        that keeps no plain files, another memory's folder), StorageError; then nothing was changed.
+        `timeline`: write `timeline/` into it although it stood there before. Raises UsageError for what cannot be one (of a memory
+        in mode `none`, another memory's folder), StorageError; then nothing was changed.
         """
         made = self._plain_files().attach(folder, scope=scope or "", take_over=take_over, timeline=timeline)
         self._open.changed()
@@ -82,8 +83,5 @@ class MemoryFolders(MemoryPart):
     def _plain_files(self) -> WorkingCopies:
         copies = self._open.files
         if copies is None:
-            raise UsageError(
-                f"a memory in mode {self._open.mode} keeps no plain files on the disk",
-                hint="Write some out with: ipfsmem export --dir DIR.",
-            )
+            raise UsageError(f"a memory in mode {self._open.mode} keeps no plain files on the disk")
         return copies

@@ -42,9 +42,9 @@ class OpenMemory:
         self.memories = Memories(replica)
         self.scopes = Scopes(replica)
         self._timelines: dict[str, Timeline] = {}
-        #: The plain files of modes `local` and `ipfs`; None in the other modes, and once the memory is closed.
+        #: The folders of plain files; None where nothing is kept on the disk, and once the memory is closed.
         self.files: WorkingCopies | None = None
-        if replica.folder is not None and self.mode.plain_files:
+        if replica.folder is not None and self.mode.on_disk:
             self.files = WorkingCopies(replica, self.memories, self.timeline(""))
         #: Called after every change that is on disk.
         self.when_changed: Callable[[], None] = lambda: None

@@ -46,8 +46,6 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     provider: bool
     #: Whether recovery words are to be made.
     recovery: bool
-    #: Whether a folder for its plain files is named.
-    memory_dir: bool
     #: Whether a published version of it is named, to be brought back.
     root: bool
 
@@ -71,11 +69,6 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     def _check_published(self) -> None:
         if len(self.owners) > 1:
             raise UsageError("choose one: a wallet that there is, a new one, or none")
-        if self.memory_dir and not self.mode.plain_files:
-            raise UsageError(
-                "an encrypted memory leaves no plain files on the disk",
-                hint="Write some out with: ipfsmem export --dir DIR.",
-            )
         if not self.owners:
             raise UsageError(
                 "choose a key for this memory",

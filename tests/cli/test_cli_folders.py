@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.cli_lab import Cli
+from tests.support.cli_lab import KEY, Cli
 
 
 def test_a_folder_from_attach_to_detach(cli: Cli, tmp_path: Path) -> None:
@@ -81,10 +81,33 @@ def test_forget_says_what_it_cannot_reach(cli: Cli) -> None:
     assert "swap file, the trash and backups" in cli.ok("forget", "tone").err
 
 
-def test_what_is_sealed_has_no_plain_files(sealed: Cli, tmp_path: Path) -> None:
-    sealed.fails(2, "attach", str(tmp_path / "there"))
-    assert sealed.ok("folders", "list", "--json").json == []
-    assert not (tmp_path / "there").exists()
+READERS = "whoever can read this disk"
+
+
+def test_what_is_sealed_has_a_folder_where_one_is_attached(sealed: Cli, tmp_path: Path) -> None:
+    assert sealed.ok("folders", "list", "--json").json == [] and READERS not in sealed.ok("status").out
+    said = sealed.ok("attach", str(tmp_path / "there"))
+    assert READERS in said.out and str(tmp_path / "there") in said.out
+    sealed.ok("write", "tone", "--body", "direct")
+    assert "direct" in (tmp_path / "there" / "tone.md").read_text()
+    status = sealed.ok("status").out
+    assert f"files      {tmp_path / 'there'}\n" in status and f"; of the files below {READERS}\n" in status
+    sealed.ok("detach", str(tmp_path / "there"))
+    assert READERS not in sealed.ok("status").out and "direct" in (tmp_path / "there" / "tone.md").read_text()
+
+
+def test_a_folder_is_chosen_with_a_sealed_memory(bare: Cli, stick: Path, tmp_path: Path) -> None:
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    mine.mkdir()
+    (mine / "role.md").write_text("firmware\n")
+    said = bare.ok("init", "--unprotected-keys", "--memory-dir", str(mine), key=KEY)
+    assert f"{READERS} can read the files in {mine}" in said.out
+    assert bare.ok("read", "role", "--body").out == "firmware\n"
+    bare.ok("sync")
+    other = Cli(tmp_path / "second", bare._monkeypatch)
+    back = other.ok("recover", "--unprotected-keys", "--memory-dir", str(theirs), key=KEY)
+    assert f"{READERS} can read the files in {theirs}" in back.out
+    assert (theirs / "role.md").read_text() == "firmware\n"
 
 
 def test_init_says_where_a_folder_lies_too(bare: Cli, tmp_path: Path) -> None:

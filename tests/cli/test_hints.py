@@ -195,15 +195,3 @@ def test_a_conflict_that_a_sync_brings_is_shown_as_it_says(clash: tuple[Cli, Cli
     said = [device.ok("status").out for device in clash]
     told = next(text for text in said if "ipfsmem conflicts" in text)
     assert "tone" in run_as_printed(one, re.sub(r"[()]", "\n", told)).out
-
-
-def test_a_plain_text_that_stays_when_an_encrypted_one_is_asked_for(
-    bare: Cli, tmp_path: Path, stick: Path
-) -> None:
-    """`--dir` without a folder was told."""
-    refused = bare("init", "--memory-dir", str(tmp_path / "plain"), "--unprotected-keys", key=KEY)
-    assert refused.code == 2 and "export --dir DIR" in refused.err
-    bare.ok("init", "--unprotected-keys", key=KEY)
-    bare.ok("write", "tone", "--body", "x")
-    run_as_printed(bare, refused.err, DIR=str(tmp_path / "out"))
-    assert [*(tmp_path / "out").rglob("tone.md")]

@@ -279,7 +279,6 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Put them right and import again: what is there already stays. Or agree with --partial (in Python: see problems).", "import PLAIN", (mended,), prepare=spoilt),
     Hint("Put them right and import again: what is there already stays. Or agree with --partial (in Python: see problems).", "import PLAIN", (), "import PLAIN --partial", prepare=spoilt),
     Hint("--new-wallet (recommended), --wallet FILE, --mnemonic, or --no-wallet (in Python: owners=).", "init --unprotected-keys", (), "init --unprotected-keys --no-wallet", "none"),
-    Hint("Write some out with: ipfsmem export --dir DIR.", "attach PLAIN", ("export --dir BASE/out",), "cid BASE/out", "sealed", HAS),
     Hint("When the provider can be reached: ipfsmem sync.", "init --unprotected-keys KEY", (room_again, "sync"), "status", "none", prepare=full_stick),
     Hint("Its CID: ipfsmem cid PATH.", "inspect BASE/note.md", ("cid BASE/note.md",), "cid BASE/note.md", "none"),
     Hint("Its CID: ipfsmem cid PATH. A file in it: inspect that.", "inspect PLAIN", ("cid PLAIN",), "cid PLAIN", "none"),

@@ -27,7 +27,7 @@ SEALED = (
     f"keys vaults --add {LONG}", "keys vaults extra", "keys label", "keys label first", "keys label first x", "keys label nobody x KEY",
     "keys passphrase --new-passphrase-fd 999", "keys passphrase --new-passphrase-fd x", "keys passphrase extra", "keys revoke", "keys revoke '' KEY",
     "providers check extra", "providers check --every 5m", "providers follow nonsense", "providers follow --decline USB",
-    "providers follow BASE/none", "providers follow --decline", "attach PLAIN", "detach PLAIN", "folders pause PLAIN", "folders accept", "folders put-back PLAIN",
+    "providers follow BASE/none", "providers follow --decline", "attach BASE/home/default", "detach PLAIN", "folders pause PLAIN", "folders accept", "folders put-back PLAIN",
 )  # fmt: skip
 LOCAL = (
     "attach", "attach ''", "attach BASE/note.md", "attach PLAIN --scope 'No Scope'", f"attach BASE/{'x' * 300}", "attach 'BASE/a\nb\x00c'",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from ipfsmem.device.identity import Device, new_device
 from ipfsmem.device.replica import World
 from ipfsmem.files.working_copy import WorkingCopy
 from ipfsmem.memory import Memory
+from ipfsmem.mode import ModeName
+from ipfsmem.ring.operations import enrol, enrollee_of
 from ipfsmem.testing import SeededRandom
 from ipfsmem.vault.home import Home
+from ipfsmem.vault.opening import kept_root
 
 START_MS = 1_776_000_000_000
 
@@ -27,23 +30,29 @@ class Clock:
         self.ms += round(seconds * 1000)
 
 
-class Lab:
-    """One memory in mode `local`."""
+#: A plain memory and a sealed one: whatever holds of a folder holds beside both.
+MODES: tuple[ModeName, ...] = ("local", "encrypted-ipfs")
 
-    def __init__(self, base: Path, *, adopt: bool = False, seed: int = 0) -> None:
+
+class Lab:
+    """One memory with a folder: its own, or one that was there before it (`adopt`)."""
+
+    def __init__(self, base: Path, *, adopt: bool = False, seed: int = 0, mode: ModeName = "local") -> None:
+        self.mode: ModeName = mode
         self.clock = Clock()
         self.world = World(self.clock, SeededRandom(seed))
         self.home = base / "home"
         self.dir = base / "agent" if adopt else self.home / "x" / "memory"
         self.adopt = adopt
-        self._other: Any = None
+        self._other: Device | None = None
         self.memory: Memory = None  # type: ignore[assignment]
 
     def start(self) -> Memory:
         chosen = self.dir if self.adopt else None
-        self.memory = Memory.create(
-            "x", "local", home=Home(folder=self.home, world=self.world), memory_dir=chosen
-        )
+        home = Home(folder=self.home, world=self.world)
+        self.memory = Memory.create("x", self.mode, home=home, memory_dir=chosen, passphrase=False)
+        if not self.adopt and not self.memory.mode.own_folder:
+            self.memory.folders.attach(self.dir)
         return self.memory
 
     def again(self) -> Memory:
@@ -95,14 +104,25 @@ class Lab:
 
     def remote(self, key: str, data: bytes, replaces: tuple[str, ...]) -> None:
         """A text of another device that has seen `replaces`, joined here."""
-        from ipfsmem.device.identity import new_device
         from ipfsmem.device.writing import writing
 
         replica = self.memory.replica
-        mine, replica.device = replica.device, self._other or new_device(self.world.random)
-        self._other = replica.device
+        mine, replica.device = replica.device, self._phone()
         try:
             with writing(replica) as change:
                 change.put(f"m/{key}", data, replaces)
         finally:
             replica.device = mine
+
+    def _phone(self) -> Device:
+        """The other device of the same person."""
+        if self._other is None:
+            self._other = new_device(self.world.random)
+            replica = self.memory.replica
+            root = kept_root(replica)
+            if root is not None and replica.ring is not None:
+                public = enrollee_of(self._other.signer, self._other.box_public, "phone", replica.ring.vault)
+                since = replica.store.frame.hlc
+                with replica.transaction():
+                    replica.set_ring(enrol(replica.ring, root.admin, public, "writer", since=since))
+        return self._other

@@ -372,7 +372,6 @@ ROWS: tuple[Row, ...] = (
     Row("open", "the provider cannot be reached", 41, "open ROOT", "sealed", SAID, unplug),
     Row("attach", "attached; a folder that is not there is made", 0, "attach BASE/none"),
     Row("attach", "marked as another memory's, or no place for one", 2, "attach PLAIN", before=("attach PLAIN", "init -n b --mode local", "attach PLAIN -n b --take-over")),
-    Row("attach", "a sealed memory keeps no plain files", 2, "attach PLAIN", "sealed"),
     Row("detach", "detached", 0, "detach PLAIN", before=("attach PLAIN",)),
     Row("detach", "it is no working copy of this memory", 4, "detach PLAIN"),
     Row("folders list", "listed", 0, "folders list"),

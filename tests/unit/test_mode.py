@@ -74,8 +74,8 @@ def test_what_is_no_mode_may_be_compared() -> None:
     ("name", "true"),
     [
         ("none", set()),
-        ("local", {"on_disk", "only_here", "plain_files"}),
-        ("ipfs", {"on_disk", "published", "public", "plain_files"}),
+        ("local", {"on_disk", "only_here", "own_folder"}),
+        ("ipfs", {"on_disk", "published", "public", "own_folder"}),
         ("encrypted-ipfs", {"on_disk", "published", "sealed"}),
     ],
 )

@@ -3,7 +3,7 @@ what was last put into it or taken out of it, each text that stood there before,
 and each file that was replaced.
 
 The rows decide what counts as an edit and which texts its writer was shown. They are read and written inside the same
-transaction as the state; nothing here touches a file.
+transaction as the state; nothing here touches a file. In a sealed memory `sealed_renders` keeps them.
 """
 
 from __future__ import annotations
@@ -148,6 +148,14 @@ class Renders:
         self._db = db
         self._copy = copy
 
+    def _file(self, file: str) -> str:
+        """How a file is called in the tables."""
+        return file
+
+    def _body(self, file: str, body: bytes) -> bytes:
+        """How what stands in a file is called in the tables."""
+        return body
+
     def all(self) -> dict[str, FileRow]:
         """Every row, by file."""
         return self._where("copy=?", self._copy)
@@ -158,8 +166,8 @@ class Renders:
             values,
         ).fetchall()
         return {
-            row.file: _read(row)
-            for row in typed(self._db, rows, list[_Stored])
+            row.file: from_stored(row)
+            for row in typed(self._db, rows, list[Stored])
             if row.mark == self._mark(row.file, row.key, row.body, row.text, row.dots, row.base)
         }
 
@@ -229,27 +237,28 @@ class Renders:
         """Keep a row. A text that it replaces is remembered as one that stood in the file before. `new`: there is no row yet."""
         if not new:
             self._remember(row.file, row.body)
-        stored = _stored(row)
+        r = to_stored(row)
+        r.mark = self._mark(r.file, r.key, r.body, r.text, r.dots, r.base)
         self._db.execute(
             f"INSERT OR REPLACE INTO renders (copy, {_COLUMNS}, fold) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",  # noqa: S608
-            (self._copy, *stored, self._mark(*stored[:5], stored[10]), fold(row.file)),
+            (self._copy, *msgspec.structs.astuple(r), fold(row.file)),
         )
 
     def drop(self, file: str) -> None:
         """Forget a file; the text that stood in it is remembered as such."""
         self._remember(file, b"")
-        self._db.execute("DELETE FROM renders WHERE copy=? AND file=?", (self._copy, file))
+        self._db.execute("DELETE FROM renders WHERE copy=? AND file=?", (self._copy, self._file(file)))
 
     def _remember(self, file: str, now: bytes) -> None:
         self._db.execute(
             "INSERT OR IGNORE INTO earlier (copy, file, body) SELECT copy, file, body FROM renders "
             "WHERE copy=? AND file=? AND key != '' AND body != ?",
-            (self._copy, file, now),
+            (self._copy, self._file(file), self._body(file, now)),
         )
 
     def drop_all(self) -> None:
         """Forget every file: the folder is another one now."""
-        for table in ("renders", "earlier", "returns"):
+        for table in ("renders", "earlier", "returns", "file_names", "file_texts"):
             self._db.execute(f"DELETE FROM {table} WHERE copy=?", (self._copy,))  # noqa: S608
 
     def any(self) -> bool:
@@ -272,13 +281,16 @@ class Renders:
 
     def had(self, file: str) -> bool:
         """Whether a file ever held another text than now."""
-        found = self._db.execute("SELECT 1 FROM earlier WHERE copy=? AND file=? LIMIT 1", (self._copy, file))
+        found = self._db.execute(
+            "SELECT 1 FROM earlier WHERE copy=? AND file=? LIMIT 1", (self._copy, self._file(file))
+        )
         return found.fetchone() is not None
 
     def held(self, file: str, body: bytes) -> bool:
         """Whether these bytes (their SHA-256) stood in a file before."""
         found = self._db.execute(
-            "SELECT 1 FROM earlier WHERE copy=? AND file=? AND body=?", (self._copy, file, body)
+            "SELECT 1 FROM earlier WHERE copy=? AND file=? AND body=?",
+            (self._copy, self._file(file), self._body(file, body)),
         )
         return found.fetchone() is not None
 
@@ -296,7 +308,7 @@ class Renders:
 
     def drop_return(self, file: str) -> None:
         """Forget a row."""
-        self._db.execute("DELETE FROM returns WHERE copy=? AND file=?", (self._copy, file))
+        self._db.execute("DELETE FROM returns WHERE copy=? AND file=?", (self._copy, self._file(file)))
 
     # -- what was replaced -------------------------------------------------------------------------------------
 
@@ -325,12 +337,13 @@ class Renders:
 
 def forget_copy(db: Connection, copy: str) -> None:
     """Forget all that is known of the files of a working copy (inside a transaction)."""
-    for table in ("renders", "asides", "earlier", "returns"):
+    for table in ("renders", "asides", "earlier", "returns", "file_names", "file_texts"):
         db.execute(f"DELETE FROM {table} WHERE copy=?", (copy,))  # noqa: S608
 
 
 def texts_needed(db: Connection, but: str) -> Iterator[bytes]:
-    """SHA-256 of every text that an edit of a plain file may have to be merged with, but for those of the memory `but`."""
+    """SHA-256 of every text that an edit of a plain file may have to be merged with, but for those of the memory `but`; of a plain
+    memory, for in a sealed one they stand in a table of their own."""
     for text, base in db.execute("SELECT text, base FROM renders WHERE key != ?", (but,)):
         yield bytes(text)
         yield from (base[start : start + 32] for start in range(0, len(base or b""), 32))
@@ -349,7 +362,9 @@ _UNKNOWN = -1
 _EDIT = "-"
 
 
-class _Stored(msgspec.Struct, array_like=True, gc=False):
+class Stored(msgspec.Struct, array_like=True, gc=False):
+    """A row with its columns as they are stored."""
+
     file: str
     key: str
     body: bytes
@@ -365,7 +380,8 @@ class _Stored(msgspec.Struct, array_like=True, gc=False):
     mark: bytes
 
 
-def _read(r: _Stored) -> FileRow:
+def from_stored(r: Stored) -> FileRow:
+    """The row of these columns."""
     dots, shows = tuple(r.dots.split(" ")) if r.dots else (), Shows.VALUES
     if r.dots == _EDIT:
         dots, shows = (), Shows.OLD_TEXT if r.since < 0 else Shows.EDIT
@@ -376,12 +392,25 @@ def _read(r: _Stored) -> FileRow:
     return FileRow(r.file, r.key or None, r.body, r.text or None, dots, shows, stat, r.missed, before)
 
 
-def _stored(row: FileRow) -> tuple[object, ...]:
-    """The columns of a row but its checksum."""
+def to_stored(row: FileRow) -> Stored:
+    """The columns of a row, still without its checksum."""
     dots = " ".join(row.dots) if row.shows is Shows.VALUES else _EDIT
     stat = row.stat or Stat(_UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN)
     base, since = (None, 0) if row.before is None else (b"".join(row.before.texts), row.before.at)
     if row.shows is Shows.OLD_TEXT:
         since = -1
-    times = msgspec.structs.astuple(stat)
-    return row.file, row.key or "", row.body, row.text or b"", dots, *times, row.missed, base, since
+    return Stored(
+        file=row.file,
+        key=row.key or "",
+        body=row.body,
+        text=row.text or b"",
+        dots=dots,
+        mtime=stat.mtime,
+        ctime=stat.ctime,
+        size=stat.size,
+        inode=stat.inode,
+        missed=row.missed,
+        base=base,
+        since=since,
+        mark=b"",
+    )

@@ -1,4 +1,7 @@
-"""The table `copies`: the working copies of this memory, folders in which its texts stand as plain files."""
+"""The table `copies`: the working copies of this memory, folders in which its texts stand as plain files.
+
+In a sealed memory all that says where they are and what is in them stands sealed in the column `lines`.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,10 @@ from typing import Any
 
 import msgspec
 
-from ipfsmem.device.connection import Connection, typed
+from ipfsmem.device.connection import Connection, damaged, typed
 from ipfsmem.device.tables import renders
+from ipfsmem.device.tables.cover import Cover
+from ipfsmem.errors import OpenError
 
 
 class Copy(msgspec.Struct, frozen=True, array_like=True):
@@ -47,18 +52,33 @@ _COLUMNS = ", ".join(Copy.__struct_fields__)
 _NOT_MADE = -1
 
 
+class _Covered(msgspec.Struct, array_like=True):
+    """The fields that are sealed in a sealed memory."""
+
+    path: str
+    scope: str
+    secret: bytes
+    head: bytes
+    paused: str
+    lines: bytes
+    vanished: bytes
+
+
+_rows = msgspec.msgpack.Decoder(_Covered)
+
+
 class Copies:
     """The table of working copies. Writing must stand inside a transaction."""
 
-    def __init__(self, db: Connection) -> None:
+    def __init__(self, db: Connection, cover: Cover | None = None) -> None:
+        """`cover`: what the rows are sealed with, in a sealed memory."""
         self._db = db
+        self._cover = cover
 
     def all(self) -> list[Copy]:
         """Every working copy of this memory on this device, our own folder first."""
-        rows = self._db.execute(
-            f"SELECT {_COLUMNS} FROM copies ORDER BY path"  # noqa: S608
-        ).fetchall()
-        return [_made(self._db, row) for row in rows]
+        rows = self._db.execute(f"SELECT {_COLUMNS} FROM copies").fetchall()  # noqa: S608
+        return sorted((self._read(row) for row in rows), key=lambda copy: copy.path)
 
     def get(self, id: str) -> Copy | None:
         """One of them."""
@@ -66,17 +86,40 @@ class Copies:
             f"SELECT {_COLUMNS} FROM copies WHERE id=?",  # noqa: S608
             (id,),
         ).fetchone()
-        return None if row is None else _made(self._db, row)
+        return None if row is None else self._read(row)
+
+    def _read(self, row: Any) -> Copy:
+        fields = dict(zip(Copy.__struct_fields__, row, strict=True))
+        fields["timeline"] = bool(fields["timeline"])
+        if fields["inode"] == _NOT_MADE:
+            fields["inode"] = None
+        if self._cover is not None:
+            try:
+                fields |= msgspec.structs.asdict(_rows.decode(self._cover.open_row(fields["lines"])))
+            except (OpenError, msgspec.DecodeError, TypeError):
+                raise damaged(self._db.path, "the row of a working copy cannot be read") from None
+        return typed(self._db, list(fields.values()), Copy)
 
     def put(self, copy: Copy) -> None:
         """Keep a row."""
         stored = copy if copy.inode is not None else msgspec.structs.replace(copy, inode=_NOT_MADE)
+        if self._cover is not None:
+            hidden = _Covered(**{name: getattr(copy, name) for name in _Covered.__struct_fields__})
+            nothing = _Covered(
+                "", "", b"", b"", "", self._cover.seal_row(msgspec.msgpack.encode(hidden)), b""
+            )
+            stored = msgspec.structs.replace(stored, **msgspec.structs.asdict(nothing))
         values = msgspec.structs.astuple(stored)
         marks = ",".join("?" * len(values))
         self._db.execute(f"INSERT OR REPLACE INTO copies ({_COLUMNS}) VALUES ({marks})", values)  # noqa: S608
 
     def change(self, id: str, **fields: Any) -> None:
         """Change some fields of a row."""
+        if self._cover is not None and not fields.keys().isdisjoint(_Covered.__struct_fields__):
+            known = self.get(id)
+            if known is not None:
+                self.put(msgspec.structs.replace(known, **fields))
+            return
         names = ", ".join(f"{name}=?" for name in fields)
         self._db.execute(f"UPDATE copies SET {names} WHERE id=?", (*fields.values(), id))  # noqa: S608
 
@@ -84,11 +127,3 @@ class Copies:
         """Forget a working copy and everything known of it."""
         renders.forget_copy(self._db, id)
         self._db.execute("DELETE FROM copies WHERE id=?", (id,))
-
-
-def _made(db: Connection, row: Any) -> Copy:
-    fields = dict(zip(Copy.__struct_fields__, row, strict=True))
-    fields["timeline"] = bool(fields["timeline"])
-    if fields["inode"] == _NOT_MADE:
-        fields["inode"] = None
-    return typed(db, list(fields.values()), Copy)

@@ -11,18 +11,19 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ipfsmem.device.tables.renders import Renders, Shows
+from ipfsmem.device.tables.renders import Shows
+from ipfsmem.device.tables.sealed_renders import renders_of
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import ChangedError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.vault.home import Home
 from tests.support.costs import cost
-from tests.support.files_lab import Lab
+from tests.support.files_lab import MODES, Lab
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Lab:
-    made = Lab(tmp_path)
+@pytest.fixture(params=MODES)
+def lab(tmp_path: Path, request: pytest.FixtureRequest) -> Lab:
+    made = Lab(tmp_path, mode=request.param)
     made.start()
     return made
 
@@ -583,7 +584,7 @@ def test_what_stood_in_a_file_before_a_late_change_is_stored_also_when_an_old_te
     lab.look()
     replica, late = lab.memory.replica, b"one\n\ntwo\n\nlate\n"
     with replica.transaction():
-        renders = Renders(replica.db.connection, lab.copy.copy.id)
+        renders = renders_of(replica.db.connection, lab.copy.copy.id, replica.codec.cover)
         row = renders.get("log.md")
         assert row is not None
         renders.put(replace(row, shows=Shows.OLD_TEXT, dots=()))

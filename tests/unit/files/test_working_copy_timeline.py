@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from ipfsmem.files import folder
-from tests.support.files_lab import Lab
+from tests.support.files_lab import MODES, Lab
 
 DAY = "2026-04-12"
 FILE = f"timeline/{DAY}.jsonl"
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Lab:
-    made = Lab(tmp_path)
+@pytest.fixture(params=MODES)
+def lab(tmp_path: Path, request: pytest.FixtureRequest) -> Lab:
+    made = Lab(tmp_path, mode=request.param)
     made.start()
     return made
 

@@ -18,13 +18,13 @@ from ipfsmem.errors import KeyNameError, NotFoundError, StorageError, UsageError
 from ipfsmem.files.surroundings import git_head, remarks
 from ipfsmem.memory import Memory
 from ipfsmem.vault.home import Home
-from tests.support.files_lab import Lab
+from tests.support.files_lab import MODES, Lab
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Lab:
+@pytest.fixture(params=MODES)
+def lab(tmp_path: Path, request: pytest.FixtureRequest) -> Lab:
     """A memory with an adopted folder that held one file."""
-    made = Lab(tmp_path, adopt=True)
+    made = Lab(tmp_path, adopt=True, mode=request.param)
     made.dir.mkdir(parents=True)
     (made.dir / "role.md").write_bytes(b"firmware\n")
     made.start()
@@ -798,14 +798,14 @@ def test_attach_says_what_else_reaches_the_folder(lab: Lab, tmp_path: Path) -> N
         place.mkdir(parents=True)
         if name == "synced":
             (tmp_path / name / ".stfolder").mkdir()
-        (said,) = lab.memory.folders.attach(place).remarks
+        said = lab.memory.folders.attach(place).remarks[-1]
         assert program in said
     work = tmp_path / "work"
     (work / ".git").mkdir(parents=True)
     (work / ".git" / "HEAD").write_bytes(b"ref: refs/heads/main\n")
     place = work / "docs" / "memory"
     place.parent.mkdir()
-    assert "git work tree" in lab.memory.folders.attach(place).remarks[0]
+    assert "git work tree" in lab.memory.folders.attach(place).remarks[-1]
 
 
 @pytest.mark.parametrize(

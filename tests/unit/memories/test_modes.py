@@ -90,11 +90,9 @@ def test_local_keeps_plain_files_and_state_and_nothing_else(tmp_path: Path) -> N
     again.close()
 
 
-def test_a_sealed_memory_takes_no_folder_of_plain_files(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no plain files"):
-        Memory.create(
-            "x", "encrypted-ipfs", home=tmp_path / "home", memory_dir=tmp_path / "plain", passphrase=False
-        )
+def test_a_memory_that_is_kept_nowhere_takes_no_folder_of_plain_files(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="none"):
+        Memory.create("x", "none", home=tmp_path / "home", memory_dir=tmp_path / "plain")
     assert tree(tmp_path) == []
 
 

@@ -1,0 +1,268 @@
+"""Folders of plain files beside a sealed memory: plain there, and nowhere else on the disk or at the provider."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.device.tables.sealed_renders import SealedRenders
+from ipfsmem.memory import Memory
+from tests.support.device_lab import ROOT
+from tests.support.files_lab import Lab
+from tests.support.folder_lab import FolderLab
+
+MODE = "encrypted-ipfs"
+
+
+class Devices(FolderLab):
+    """Devices of one sealed memory, each with a folder, over one folder as provider."""
+
+    def memory_dir(self, name: str) -> Path | None:
+        place = self.folder / f"files-{name}"
+        place.mkdir(exist_ok=True)
+        return place
+
+    def files(self, name: str) -> dict[str, bytes]:
+        place = self.folder / f"files-{name}"
+        return {path.name: path.read_bytes() for path in place.glob("*.md")}
+
+
+@pytest.fixture
+def devices(tmp_path: Path) -> Iterator[Devices]:
+    made = Devices(tmp_path)
+    yield made
+    made.close()
+
+
+def stored(*places: Path) -> Iterator[tuple[Path, bytes]]:
+    """Every file in these places, with its name for whatever that says."""
+    for place in places:
+        for path in place.rglob("*"):
+            if path.is_file():
+                yield path, os.fsencode(path.name) + b"\0" + path.read_bytes()
+
+
+def assert_nowhere(words: Iterable[bytes], *places: Path) -> None:
+    """Neither a word nor its SHA-256, as bytes or as digits, nor that of its file's name."""
+    secrets = [
+        word for text in words for word in (text, sha256(text).digest(), sha256(text).hexdigest().encode())
+    ]
+    seen = 0
+    for path, data in stored(*places):
+        seen += 1
+        assert not [secret for secret in secrets if secret in data], path
+    assert seen
+
+
+def words_of(place: Path) -> set[bytes]:
+    """The texts of a folder, their names, and the lines in them."""
+    found: set[bytes] = set()
+    for path in place.rglob("*"):
+        if path.is_file() and path.name not in (".gitignore", "marker"):
+            data = path.read_bytes()
+            found |= {data, os.fsencode(path.name), *(line for line in data.split(b"\n") if len(line) > 7)}
+    return {word for word in found if b"canary" in word.lower()}
+
+
+def test_a_word_of_a_sealed_memory_stands_in_the_attached_folder_and_nowhere_else(devices: Devices) -> None:
+    """Edits, merges, conflicts, late changes, returns, deletes, MEMORY.md, a scope, a foreign name, a forgotten memory: at each step
+    no word, no name and no hash of one lies beside the state or at the provider, also while the database is open."""
+    folder = devices.folder / "files-a"
+    folder.mkdir()
+    (folder / "Canary Foreign.md").write_bytes(
+        b"---\nname: Canary name\ndescription: canary-description\n---\ncanary-text\n"
+    )
+    (folder / "MEMORY.md").write_bytes(b"# Mine\n\ncanary-line-of-the-index\n")
+    a = devices.create("a")
+    seen: set[bytes] = set()
+
+    def check() -> None:
+        nonlocal seen
+        seen |= words_of(devices.folder)
+        assert_nowhere(seen, devices.home("a"), devices.shared)
+
+    check()
+    assert len(seen) >= 6
+    a.write(
+        "canary-key",
+        "canary-body\n\nlast",
+        name="Canary-name",
+        description="canary-about",
+        tags=["canary-tag"],
+    )
+    a.note("canary-event", text="canary-said")
+    scope = devices.folder / "canary-place"
+    a.folders.attach(scope, scope="canary-scope", timeline=True)
+    a.scope("canary-scope").write("canary-other", "canary-in-the-scope")
+    check()
+    path = folder / "canary-key.md"
+    before = path.read_bytes()
+    path.write_bytes(before + b"canary-edit\n")
+    a.folders.scan()
+    check()
+    # What stood there is set aside; a change that comes late is merged with a text that the state has no more.
+    late = path.open("ab", buffering=0)
+    a.write("canary-key", "canary-new\n\nlast", seen=a.read("canary-key"))
+    late.write(b"canary-late\n")
+    late.close()
+    a.folders.scan()
+    a.folders.render()
+    check()
+    (folder / "canary-key.conflict-00000000.md").write_bytes(b"canary-copy\n")
+    (folder / "MEMORY.md").write_bytes((folder / "MEMORY.md").read_bytes() + b"canary-added-to-the-index\n")
+    path.write_bytes(before)  # a return
+    a.folders.scan()
+    check()
+    devices.sync(a)
+    check()
+    a.forget("canary-key")
+    (folder / "Canary Foreign.md").unlink()
+    a.folders.scan()
+    a.folders.pause(folder)
+    check()
+    assert len(seen) > 25
+    devices.close()
+    check()
+    again = devices.open("a")
+    again.folders.accept(folder)
+    again.folders.detach(scope)
+    again.folders.detach(folder)
+    again.close()
+    check()
+
+
+def test_without_a_folder_no_plain_file_is_made(tmp_path: Path) -> None:
+    """A sealed memory has no folder unless somebody chose one, and looks for none."""
+    with Memory.create("x", MODE, home=tmp_path / "home", passphrase=False) as memory:
+        memory.write("tone", "direct")
+        assert memory.folders.list() == []
+        memory.folders.scan()
+        memory.folders.render()
+    with Memory.load("x", home=tmp_path / "home") as memory:
+        assert memory.folders.list() == []
+    assert not [
+        path for path in tmp_path.rglob("*") if path.suffix in (".md", ".jsonl") or path.name == "memory"
+    ]
+
+
+def test_two_devices_with_folders_end_equal(devices: Devices) -> None:
+    """A folder that is in use on each: nothing is overwritten, what both lack comes, and both show the same."""
+    for name, other in (("a", b"common\n\nas a has it\n"), ("b", b"common\n\nas b has it\n")):
+        place = devices.memory_dir(name)
+        assert place is not None
+        (place / f"only_{name}.md").write_bytes(b"of %s\n" % name.encode())
+        (place / "same.md").write_bytes(b"the same\n")
+        (place / "differs.md").write_bytes(other)
+        (place / "MEMORY.md").write_bytes(
+            b"# Memory\n\n- [only](only_%s.md) %s\n" % (name.encode(), name.encode())
+        )
+    stood = {name: devices.files(name) for name in "ab"}
+    a = devices.create("a")
+    assert devices.files("a") == stood["a"] | {"MEMORY.md": devices.files("a")["MEMORY.md"]}
+    devices.sync(a)
+    b = devices.restore("b")
+    for _ in range(2):
+        devices.sync(b)
+        devices.sync(a)
+    assert devices.files("a").keys() == devices.files("b").keys()
+    shown = devices.files("a")
+    assert shown == devices.files("b")
+    assert {"only_a.md", "only_b.md", "same.md", "differs.md"} < shown.keys()
+    for name in "ab":
+        for file, data in stood[name].items():
+            lines = {line for text in shown.values() for line in text.split(b"\n")}
+            assert set(data.split(b"\n")) <= lines, (name, file)
+    # And an edit on each, at once, of two lines of one memory.
+    same = a.read("only_a")
+    assert same is not None
+    for name, old, new in (("a", b"of a", b"of a, edited"), ("b", b"of b", b"of b, edited")):
+        path = devices.folder / f"files-{name}" / f"only_{name}.md"
+        path.write_bytes(path.read_bytes().replace(old, new))
+    devices.settle(a, b)
+    assert devices.files("a") == devices.files("b")
+    assert devices.files("a")["only_a.md"] == b"of a, edited\n"
+    assert devices.files("b")["only_b.md"] == b"of b, edited\n"
+
+
+def test_texts_that_edits_are_merged_with_go_with_their_file(tmp_path: Path) -> None:
+    """They are kept beside the state, sealed: none stays when its memory is forgotten, none piles up."""
+    lab = Lab(tmp_path, mode=MODE)
+    lab.start()
+    renders = lab.copy._renders
+    assert isinstance(renders, SealedRenders)
+
+    def kept() -> int:
+        return int(renders._db.execute("SELECT count(*) FROM file_texts").fetchone()[0])
+
+    for n in range(30):
+        lab.memory.write_text("log", b"%d\n" % n)
+        lab.clock.advance(300)
+        lab.look()
+    lab.memory.write_text("log", b"last\n")
+    lab.clock.advance(300)
+    lab.look()
+    lab.memory.write_text("log", b"very last\n")
+    assert kept() <= 3
+    lab.memory.forget("log")
+    assert kept() == 0
+    lab.memory.close()
+
+
+def test_a_row_of_another_file_or_of_another_folder_counts_as_none(tmp_path: Path) -> None:
+    """Rows are sealed with the name of their file: one that was put in the place of another makes no text an edit of it."""
+    lab = Lab(tmp_path, mode=MODE)
+    lab.start()
+    for key in ("one", "two"):
+        lab.memory.write_text(key, b"%s\n" % key.encode())
+    lab.memory.close()
+    lab.reopen()
+    db = lab.memory.replica.db.connection
+    renders = lab.copy._renders
+    assert isinstance(renders, SealedRenders)
+    name = {file: renders._file(file) for file in ("one.md", "two.md")}
+    (one,) = db.execute("SELECT text FROM renders WHERE file=?", (name["one.md"],)).fetchone()
+    with lab.memory.replica.transaction():
+        db.execute("UPDATE renders SET text=? WHERE file=?", (one, name["two.md"]))
+    assert renders.get("two.md") is None and renders.get("one.md") is not None
+    (lab.dir / "two.md").write_bytes(b"two, edited\n")
+    lab.look()
+    assert lab.texts() >= {b"one\n", b"two\n", b"two, edited\n"}
+    lab.memory.close()
+
+
+def test_keys_that_are_rotated_and_the_home_that_is_copied_change_no_file(devices: Devices) -> None:
+    """The rows are under the device's own key: neither a new epoch key nor a new id of the device makes an edit of anything."""
+    a = devices.create("a")
+    for n in range(3):
+        a.write(f"m{n}", f"text {n}")
+    before = devices.files("a")
+    devices.sync(a)
+    a.unlock(ROOT)
+    asyncio.run(a.members.rotate())
+    devices.sync(a)
+    assert devices.files("a") == before
+    devices.close()
+    again = devices.open("a")
+    (devices.folder / "files-a" / "m0.md").write_bytes(before["m0.md"] + b"more\n")
+    again.folders.scan()
+    assert not again.conflicts() and again.read("m0").data.endswith(b"more\n")  # type: ignore[union-attr]
+
+
+def test_the_home_of_a_stranger_opens_no_row(tmp_path: Path) -> None:
+    """Two memories with the same files have nothing in common in their rows."""
+    rows = []
+    for n in range(2):
+        lab = Lab(tmp_path / str(n), mode=MODE, seed=n)
+        lab.start()
+        lab.memory.write_text("tone", b"the same\n")
+        found = lab.memory.replica.db.connection.execute(
+            "SELECT file, key, body, fold, mark FROM renders"
+        ).fetchall()
+        rows.append({value for row in found for value in row if value})
+        lab.memory.close()
+    assert rows[0] and not rows[0] & rows[1]
