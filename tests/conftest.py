@@ -100,6 +100,16 @@ def _nothing_of_the_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _passphrases_cost_little() -> Iterator[None]:
+    """What a test writes under a passphrase protects nothing. `at_full_cost` is for tests of the cost itself."""
+    from tests.support import passphrase_cost
+
+    passphrase_cost.make_cheap()
+    yield
+    passphrase_cost.make_full()
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _control_c_is_heard() -> Iterator[None]:
     """A parent may have left SIGINT ignored (`nohup`, `command &` in a script); what the tests start inherits that."""
     before = signal.getsignal(signal.SIGINT)

@@ -19,14 +19,18 @@ Rules for every implementation:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast, runtime_checkable
 
 import msgspec
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINTS: Final = "ipfsmem.providers"
 #: Group of what reads single files from web servers: a callable that takes settings.
@@ -295,15 +299,13 @@ def open_provider(spec: str, settings: Mapping[str, Any] | None = None) -> Provi
     `beside`, a function that tells the specs of this kind in use, as a token is for one address only). A text with a path separator at its start, or of an existing folder, is a folder. No network is touched. Raises
     ConfigError when the kind is unknown, its package cannot be loaded, or the settings do not do.
     """
-    from importlib.metadata import entry_points  # 20 ms that local work need not pay
-
     if not spec.isprintable() and any("\ud800" <= char <= "\udfff" for char in spec):
         raise ConfigError(
             f"the provider {spec!a} is not Unicode text, and cannot be written down",
             hint="Rename the folder.",
         )
     kind, colon, rest = spec.partition(":")
-    known = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    known = _installed()
     point = known.get(kind)
     if point is None or (not colon and kind == "directory"):
         if not _is_folder(spec):
@@ -322,6 +324,14 @@ def open_provider(spec: str, settings: Mapping[str, Any] | None = None) -> Provi
     return opener(rest, {**(settings or {}), "silence": {}})
 
 
+@functools.cache
+def _installed() -> dict[str, EntryPoint]:
+    """The kinds of provider that are installed. Looked up once a process: it reads a file of every installed package."""
+    from importlib.metadata import entry_points  # 20 ms that local work need not pay
+
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
 def lasting_spec(spec: str) -> str:
     """A spec that means the same in every working directory, for what is written down: folders by their whole path.
 
@@ -333,9 +343,7 @@ def lasting_spec(spec: str) -> str:
     elif spec.startswith(_PATHS) or spec in (".", ".."):
         path = spec
     elif _is_folder(spec):
-        from importlib.metadata import entry_points
-
-        if kind in entry_points(group=ENTRY_POINTS).names:
+        if kind in _installed():
             return spec
         path = spec
     else:

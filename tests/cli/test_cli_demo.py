@@ -18,12 +18,6 @@ from tests.support.cli_lab import Cli
 from tests.support.device_lab import delete
 
 
-@pytest.fixture(autouse=True)
-def _cheap_wallets(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = demo.create_keystore
-    monkeypatch.setattr(demo, "create_keystore", lambda *given: slow(*given, scrypt_n=1024))
-
-
 @pytest.fixture
 def few(tmp_path: Path) -> str:
     """A small memory of one's own."""

@@ -131,16 +131,6 @@ def test_a_vault_without_a_wallet(
     assert other.ok("read", "tone", "--body").out == "direct\n"
 
 
-@pytest.fixture
-def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wallets that open in milliseconds."""
-    from ipfsmem.wallet import signers
-
-    slow = signers.create_keystore
-    monkeypatch.setattr(signers, "create_keystore", lambda *given: slow(*given, scrypt_n=1024))
-
-
-@pytest.mark.usefixtures("cheap")
 def test_a_new_wallet_and_its_passphrases(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,7 +157,6 @@ def test_a_new_wallet_and_its_passphrases(
     other.fails(30, "init", "-n", "third", "--wallet", str(tmp_path / "missing.json"))
 
 
-@pytest.mark.usefixtures("cheap")
 def test_one_passphrase_serves_both(bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "the first one")
     said = bare.ok("init", "--new-wallet", "--json").json
@@ -402,7 +391,6 @@ def test_l9_a_place_that_takes_nothing_is_enough_to_bring_it_back(
     assert bare.ok("read", "tone", "--body").out == "direct\n"
 
 
-@pytest.mark.usefixtures("cheap")
 @pytest.mark.parametrize("owner", ["--no-wallet", "--new-wallet"])
 def test_u5_a_provider_that_is_not_there_leaves_nothing_behind(
     bare: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str

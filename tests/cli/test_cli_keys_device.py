@@ -10,18 +10,6 @@ from ipfsmem.device.identity import KEY_FILE
 from tests.support.cli_lab import KEY, OTHER_KEY, Cli, pipe
 
 
-@pytest.fixture(autouse=True)
-def _cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Argon2id at its least: the strength of the file is not what is looked at here."""
-    from ipfsmem.device import identity
-    from ipfsmem.seal.secret_file import protect
-
-    def cheap(secret: bytes, passphrase: str | None, *, salt: bytes, nonce: bytes) -> bytes:
-        return protect(secret, passphrase, salt=salt, nonce=nonce, memory_kib=64, passes=1)
-
-    monkeypatch.setattr(identity, "protect", cheap)
-
-
 def new(text: str) -> list[str]:
     return ["--new-passphrase-fd", str(pipe(text))]
 

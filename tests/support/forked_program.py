@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+from pathlib import Path
 
 _STREAMS = (0, 1, 2)
 
@@ -50,12 +51,10 @@ def serve(path: str) -> None:
         "rich.table",
     ):
         import_module(name)
-    from ipfsmem.seal.secret_file import protect
-    from ipfsmem.wallet.signers import create_keystore
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from tests.support import passphrase_cost
 
-    # A guess at a passphrase costs next to nothing in files that these calls write.
-    protect.__kwdefaults__.update(memory_kib=64, passes=1)
-    create_keystore.__kwdefaults__.update(scrypt_n=2)
+    passphrase_cost.make_cheap()
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
         listening.listen()

@@ -33,8 +33,14 @@ class Told(NamedTuple):
     command: str
 
 
-def texts() -> Iterator[tuple[str, str]]:
-    """Each text of the package with its place, what is filled in as VALUE, docstrings left out."""
+@functools.cache
+def texts() -> tuple[tuple[str, str], ...]:
+    """Each text of the package with its place, what is filled in as VALUE, docstrings left out. The whole package is parsed
+    once a process for all who ask."""
+    return tuple(_texts())
+
+
+def _texts() -> Iterator[tuple[str, str]]:
     for path in sorted([*(ROOT / "ipfsmem").rglob("*.py"), *(ROOT / "providers").rglob("*.py")]):
         tree = ast.parse(path.read_text("utf-8"))
         docs = {id(node.body[0].value) for node in ast.walk(tree) if _has_doc(node)}

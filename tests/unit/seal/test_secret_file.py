@@ -10,6 +10,7 @@ from ipfsmem.canonical import encode
 from ipfsmem.errors import FormatError, LimitError, PassphraseError, UsageError
 from ipfsmem.seal import secret_file
 from ipfsmem.seal.secret_file import is_protected, protect, unprotect
+from tests.support.passphrase_cost import at_full_cost
 
 SALT, NONCE = bytes(range(16)), bytes(range(24))
 SECRET = b"\xa5" * 64
@@ -26,7 +27,8 @@ def with_sum(value: dict) -> bytes:
 
 
 def test_default_parameters_are_the_formats():
-    data = protect(SECRET, "pass", salt=SALT, nonce=NONCE)
+    with at_full_cost():
+        data = protect(SECRET, "pass", salt=SALT, nonce=NONCE)
     assert json.loads(data)["argon2"] == {"memory_kib": 65536, "passes": 3, "salt": "AAECAwQFBgcICQoLDA0ODw"}
     assert unprotect(data, "pass") == SECRET
 

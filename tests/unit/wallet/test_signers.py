@@ -11,6 +11,7 @@ from eth_account.messages import encode_defunct
 
 from ipfsmem.errors import FormatError, LimitError, PassphraseError, StorageError, UsageError
 from ipfsmem.wallet import message, signers
+from tests.support.passphrase_cost import at_full_cost
 
 KEY = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
 ACCOUNT = bytes.fromhex("f39fd6e51aad88f6f4ce6ab8827279cfffb92266")
@@ -105,7 +106,8 @@ def test_default_parameters_are_a_wallets(tmp_path, monkeypatch):
         return {}
 
     monkeypatch.setattr("eth_keyfile.keyfile.create_keyfile_json", fake)
-    signers.create_keystore(tmp_path / "k", "a long secret", KEY)
+    with at_full_cost():
+        signers.create_keystore(tmp_path / "k", "a long secret", KEY)
     assert seen == {"kdf": "scrypt", "iterations": 262144}
 
 
