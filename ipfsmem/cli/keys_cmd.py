@@ -124,14 +124,18 @@ def rotate_command(context: CommandContext, **owner_options: Any) -> None:
 
 @cli_command("vaults", short_help="Further vaults of this wallet, whose names this memory keeps.")
 @click.option("--add", metavar="NAME", help="Keep the name of another one.")
-@click.option("--key-number", type=WholeNumber(1), default=1, metavar="N", help="Its key number, with --add.")
-def vaults_command(context: CommandContext, add: str | None, key_number: int) -> None:
+@click.option(
+    "--key-number", type=WholeNumber(1), metavar="N", help="Its key number, with --add (default: 1)."
+)
+def vaults_command(context: CommandContext, add: str | None, key_number: int | None) -> None:
     """List the further vaults of this memory's wallet. The vault `default` keeps their names, encrypted, so that whoever has
     brought that one back knows them. Each takes one more signature: ipfsmem recover -n NAME --vault NAME --wallet FILE.
     """
+    if key_number is not None and add is None:
+        raise UsageError("--key-number goes with --add")
     with context.memory() as memory:
         if add is not None:
-            memory.vaults.add(add, key_number)
+            memory.vaults.add(add, key_number or 1)
         found = memory.vaults.list()
     if context.json:
         context.emit(found)

@@ -8,6 +8,7 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import is_terminal, style, table
 from ipfsmem.wording import count
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     type=click.Choice(["user", "feedback", "project", "reference"]),
     help="Only memories of this type.",
 )
-@click.option("--tag", help="Only memories with this tag.")
+@click.option("--tag", callback=not_empty, help="Only memories with this tag.")
 def command(context: CommandContext, kind: str | None, tag: str | None) -> None:
     """List all memories: key, type, name, description.
 

@@ -9,15 +9,17 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.options import WholeNumber
+from ipfsmem.cli.options import WholeNumber, not_empty
 from ipfsmem.cli.printing import is_terminal, table
 from ipfsmem.errors import UsageError
 
 
 @cli_command("timeline", scoped=True, shows=True, stacks=True)
-@click.option("--since", metavar="DAY", help="From this UTC day on, for instance 2026-04-14.")
-@click.option("--until", metavar="DAY", help="Up to this UTC day, included.")
-@click.option("--type", "kind", help="Only events of this type.")
+@click.option(
+    "--since", callback=not_empty, metavar="DAY", help="From this UTC day on, for instance 2026-04-14."
+)
+@click.option("--until", callback=not_empty, metavar="DAY", help="Up to this UTC day, included.")
+@click.option("--type", "kind", callback=not_empty, help="Only events of this type.")
 @click.option("--limit", type=WholeNumber(1), metavar="N", help="Only the last N.")
 def command(
     context: CommandContext, since: str | None, until: str | None, kind: str | None, limit: int | None

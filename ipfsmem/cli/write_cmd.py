@@ -61,10 +61,15 @@ def command(
     changes. A text that begins with a header, as `ipfsmem read` prints it, is taken as the whole file. An empty one is
     refused. A write replaces what is shown now; --if-match refuses to overwrite what you have not seen.
     """
+    import msgspec
+
     from ipfsmem.memories.write_request import WriteRequest
 
-    text = _text(body, file, source)
-    asked = WriteRequest(text=text, fields=pairs(fields, "--set"), **request)
+    _check_places(body, file, source)
+    asked = WriteRequest(fields=pairs(fields, "--set"), **request)
+    # Before a person types a text at the terminal, not after it.
+    asked.check_without_text(has_text=any(place is not None for place in (body, file, source)))
+    asked = msgspec.structs.replace(asked, text=_text(body, file or source))
     asked.check()
     with context.memory() as memory:
         written = _write(memory, key, asked)
@@ -80,17 +85,20 @@ def command(
     context.print_where_scope_went()
 
 
-def _text(body: str | None, file: str | None, source: str | None) -> bytes | None:
-    """The text, from the one place that it is given in; None when there is none."""
+def _check_places(body: str | None, file: str | None, source: str | None) -> None:
+    """Raises UsageError unless the text is given in at most one place."""
     if source not in (None, "-"):
         raise UsageError(
             f"unexpected {source!r}", hint="Give the text with --body or --file, or - for standard input."
         )
     if sum(place is not None for place in (body, file, source)) > 1:
         raise UsageError("give the text once: --body, --file or -")
+
+
+def _text(body: str | None, path: str | None) -> bytes | None:
+    """The text of --body, or else of a file or standard input (`-`); None when there is none."""
     if body is not None:
         return body.encode("utf-8", "surrogateescape")
-    path = file or source
     return None if path is None else read_text(path, "the text")
 
 

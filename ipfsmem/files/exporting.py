@@ -26,7 +26,7 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.device.atomic_files import make_directory, new_name, storage_errors, sync_directory
 from ipfsmem.device.events import events_of
 from ipfsmem.device.scopes import read_card
-from ipfsmem.errors import IncompleteError, StorageError
+from ipfsmem.errors import IncompleteError, UsageError
 from ipfsmem.file_durability import flush_to_disk
 from ipfsmem.files.folder import is_flushed_together, sync_all
 from ipfsmem.memories.bundle_tree import OTHERS, Part, base_files
@@ -287,12 +287,12 @@ def export_plain_car(out: BinaryIO, files: Mapping[str, bytes]) -> CID:
 def export_folder(folder: Path, files: Mapping[str, bytes]) -> int:
     """Write these files by path to a folder that is new or empty; how many files.
 
-    They are readable by their owner only, and on the disk when this returns. Raises StorageError, also when something is in
-    the folder.
+    They are readable by their owner only, and on the disk when this returns. Raises UsageError when something is in the
+    folder, StorageError when the disk refuses.
     """
     with storage_errors(folder, "look into"):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise StorageError(
+            raise UsageError(
                 f"{folder} is not an empty folder", hint="Nothing was overwritten. Name another folder."
             )
     folder = folder.absolute()

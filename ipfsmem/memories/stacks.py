@@ -12,6 +12,7 @@ import msgspec
 
 from ipfsmem.bundle.timeline import event_line, union_of_scopes
 from ipfsmem.device.events import Timeline
+from ipfsmem.errors import UsageError
 from ipfsmem.memories.memories import Listed, Memories
 from ipfsmem.memories.readings import Reading
 
@@ -54,7 +55,12 @@ class Stack:
         return sorted(found.values(), key=lambda item: item.key)
 
     def timeline(self, days: tuple[str, str] | None = None) -> list_[Noted]:
-        """The events of all of them in order; one that stands in several with the same id and line comes once."""
+        """The events of all of them in order; one that stands in several with the same id and line comes once.
+
+        `days`: only these UTC days, the first and the last (`2026-11-23`). UsageError when the first comes after the last.
+        """
+        if days is not None and days[0] > days[1]:
+            raise UsageError(f"{days[0]} comes after {days[1]}, so no day lies between them")
         sources: dict[bytes, str] = {}
         found = []
         first = self._parts[0]

@@ -61,41 +61,45 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
         except UnicodeDecodeError as error:
             raise FormatError(f"the text is not UTF-8 (byte {error.start + 1:,})") from None
 
+    @property
+    def _has_header(self) -> bool:
+        """Whether any header field is asked for."""
+        named = (self.name, self.description, self.type)
+        return bool(any(value is not None for value in named) or self.tags or self.fields)
+
     def check(self) -> None:
         """Raises UsageError for what does not fit together, for an empty text, and for a field that cannot mean anything."""
-        header = any(
-            (
-                self.name is not None,
-                self.description is not None,
-                self.type is not None,
-                self.tags,
-                self.fields,
-            )
-        )
-        if self.if_match is not None and self.must_be_new:
-            raise UsageError(
-                "it cannot both replace the text with a certain SHA-256 and be new: ask for one of them"
-            )
-        if self.text is None and not header:
-            raise UsageError(
-                "nothing to write",
-                hint="Give --body TEXT, --file PATH or - for standard input (in Python: text=).",
-            )
-        if self.whole and (header or self.text is None):
-            raise UsageError(
-                "a whole file is a text with a header of its own, and takes no header fields beside it"
-            )
+        self.check_without_text(has_text=self.text is not None)
         if self.text is not None and not self.text.strip() and not self.empty_ok:
             raise UsageError(
                 "the text is empty, so nothing was written",
                 hint="When the memory shall have an empty text: --empty. To take it away: ipfsmem forget.",
             )
-        self._check_fields()
-        if header and self.file is not None:
+        if self._has_header and self.file is not None:
             raise UsageError(
                 "the text begins with a header of its own, so it takes no header fields beside it",
                 hint="Leave them out, or say that it is the body alone: --body-only (in Python: whole=False).",
             )
+
+    def check_without_text(self, *, has_text: bool) -> None:
+        """The checks that need no text, for a caller that still has to read it; `has_text`: whether there will be one.
+
+        Raises UsageError, as `check` would.
+        """
+        if self.if_match is not None and self.must_be_new:
+            raise UsageError(
+                "it cannot both replace the text with a certain SHA-256 and be new: ask for one of them"
+            )
+        if not has_text and not self._has_header:
+            raise UsageError(
+                "nothing to write",
+                hint="Give --body TEXT, --file PATH or - for standard input (in Python: text=).",
+            )
+        if self.whole and (self._has_header or not has_text):
+            raise UsageError(
+                "a whole file is a text with a header of its own, and takes no header fields beside it"
+            )
+        self._check_fields()
 
     def _check_fields(self) -> None:
         """Refuse a field that is given twice, or has a value that it cannot have (format 1.2).

@@ -110,7 +110,7 @@ class MemoryBundles(MemoryPart):
         """Write everything, or the one scope that was chosen, as plain files to a new or empty folder.
 
         The nameless scope stands in `memory/`, each other in `scopes/<scope>/memory/`; conflict copies and what stands
-        behind a forget go along (format section 1.6). `import_` takes it. Raises StorageError when something is in the
+        behind a forget go along (format section 1.6). `import_` takes it. Raises UsageError when something is in the
         folder; IncompleteError, before anything is written, when what is not fetched would be left out. `partial` agrees.
         """
         parts, left = self.whole()

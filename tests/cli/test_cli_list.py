@@ -27,6 +27,7 @@ def test_filters(cli: Cli) -> None:
     assert keys("--type", "user") == ["a"]
     assert keys("--tag", "work") == ["b"]
     assert keys("--tag", "wor") == []
+    assert cli("list", "--tag", "").code == 2
 
 
 def test_empty(cli: Cli) -> None:

@@ -42,3 +42,7 @@ def test_days_and_limit(cli: Cli) -> None:
     assert days("--type", "night") == []
     cli.fails(2, "timeline", "--since", "yesterday")
     cli.fails(2, "timeline", "--limit", "0")
+    turned = cli.fails(2, "timeline", "--since", "2026-04-13", "--until", "2026-04-12")
+    assert "comes after" in turned.err
+    for option in ("--since", "--until", "--type"):  # from a variable that is not set
+        assert cli("timeline", option, "").code == 2

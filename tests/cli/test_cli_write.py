@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.cli import write_cmd
 from tests.support.cli_lab import Cli
 
 
@@ -183,3 +184,16 @@ def test_u8_an_empty_input_wipes_nothing(cli: Cli) -> None:
     assert cli.ok("read", "tone", "--body").out == "\n"
     cli.ok("write", "tone", "--body", "---")
     assert cli.ok("read", "tone", "--body").out == "---\n"
+
+
+def test_options_are_refused_before_a_text_is_waited_for(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person typed a whole text at the terminal, and then heard that a date was none."""
+
+    def read(path: str, what: str) -> bytes:
+        raise AssertionError(f"{path} was read")
+
+    monkeypatch.setattr(write_cmd, "read_text", read)
+    cli.fails(2, "write", "tone", "-", "--set", "created=never")
+    cli.fails(2, "write", "tone", "-", "--new", "--if-match", "0" * 64)
+    cli.fails(2, "write", "tone", "--file", "-", "--whole", "--name", "Tone")
+    cli.fails(2, "write", "tone", "--body", "x", "-")

@@ -23,7 +23,7 @@ SEALED = (
     "restore tone --text 0123456789abcdef", "restore nothing --text 0123456789abcdef", "restore tone --root ''",
     "restore 'No Key' --root ROOT", "restore tone --root ROOT --seen zz", "restore tone --root ROOT --seen 12345678",
     "undo tone", "promote nothing", "promote 'No Key'", "promote tone --copy nothing", "promote tone --copy ../tone.md", "promote",
-    "keys vaults --add ''", "keys vaults --add 'No Vault'", "keys vaults --key-number 0", "keys vaults --key-number x",
+    "keys vaults --add ''", "keys vaults --add 'No Vault'", "keys vaults --key-number 0", "keys vaults --key-number x", "keys vaults --key-number 2",
     f"keys vaults --add {LONG}", "keys vaults extra", "keys label", "keys label first", "keys label first x", "keys label nobody x KEY",
     "keys passphrase --new-passphrase-fd 999", "keys passphrase --new-passphrase-fd x", "keys passphrase extra", "keys revoke", "keys revoke '' KEY",
     "providers check extra", "providers check --every 5m", "providers follow nonsense", "providers follow --decline USB",
