@@ -659,6 +659,11 @@ def without_origin(text: bytes, origin: str) -> bytes:
     elif text.startswith(b"---\n" + line + b"---\n") and not text[len(b"---\n" + line + b"---\n") :]:
         bare = b""
     else:
-        start, found, rest = text.partition(b"\n" + line)
-        bare = start + b"\n" + rest if found and start.startswith(b"---\n") else text
+        crlf = text.startswith(b"---\r\n" + line[:-1] + b"\r\n")
+        start, found, rest = text.partition(b"\n" + (line[:-1] + b"\r\n" if crlf else line))
+        bare = (
+            start + b"\n" + rest
+            if found and (start.rstrip() == b"---" or start.startswith(b"---\n"))
+            else text
+        )
     return bare if with_origin(bare, origin) == text else text

@@ -425,12 +425,17 @@ def test_a_file_with_a_foreign_name_stays_as_it_is(lab: Lab) -> None:
 )
 def test_the_foreign_name_goes_into_the_header_and_nothing_else_changes(data: bytes) -> None:
     from ipfsmem.bundle.memory_file import parse_memory
-    from ipfsmem.files.scan import with_origin
+    from ipfsmem.files.scan import with_origin, without_origin
 
     made = parse_memory(with_origin(data, "A b: c.md"))
     assert made.body == parse_memory(data).body
     assert made.fields == {**parse_memory(data).fields, "origin_name": "A b: c.md"}
     assert with_origin(with_origin(data, "A b: c.md"), "A b: c.md") == with_origin(data, "A b: c.md")
+    if not data.startswith(
+        b"---\n---"
+    ):  # whatever header a file has, it shows no line of ours; an empty one goes
+        shown = without_origin(with_origin(data, "A b: c.md"), "A b: c.md")
+        assert shown == data.removeprefix(b"\xef\xbb\xbf")
 
 
 CLAUDE = b"""---

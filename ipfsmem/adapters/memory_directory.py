@@ -1,0 +1,378 @@
+"""The six commands of the memory tool `memory_20250818`, on the memories of one scope: they look like files below `/memories`.
+
+What a path stands for is said in `memory_paths`. A command replaces only what this conversation was shown: where a text has
+changed since, it is refused, and the refusal says what to do. Texts of others that nobody promoted are no files here, nor
+are parts of sessions, and nothing here promotes. Answers and refusals are worded as models are trained to read them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
+
+from ipfsmem.adapters.memory_paths import ROOT, name_below, path_of, relative, shown, stored
+from ipfsmem.bundle.index import SESSION
+from ipfsmem.bundle.memory_file import MAX_FILE
+from ipfsmem.errors import ChangedError, IpfsmemError, UsageError
+from ipfsmem.memories.readings import Reading
+from ipfsmem.memory import Memory
+
+#: Lines of a text, and columns of their numbers.
+MAX_LINES = 999_999
+_WIDTH = len(str(MAX_LINES))
+#: Lines of a folder's list: more would fill a model's context.
+MAX_LISTED = 1_000
+#: Levels below the folder that is viewed.
+_LEVELS = 2
+
+
+class CommandError(UsageError):
+    """A command of the memory tool was refused; the message is for the model"""
+
+
+class MemoryDirectory:
+    """The memories of one scope as a folder of files, for one conversation: make one for each. Any thread may use it."""
+
+    def __init__(self, memory: Memory) -> None:
+        """`memory`: the memory, or one scope of it (`memory.scope("project")`)."""
+        self._memory = memory
+        self._alone = threading.Lock()
+        #: The digests of the texts that this conversation was shown, by path.
+        self._seen: dict[str, bytes] = {}
+        self._commands: dict[str, Callable[[_Arguments], str]] = {
+            "view": self._view,
+            "create": self._create,
+            "str_replace": self._str_replace,
+            "insert": self._insert,
+            "delete": self._delete,
+            "rename": self._rename,
+        }
+
+    def run(self, command: object) -> str:
+        """Carry out one command, the `input` of the model's tool use. Raises CommandError with an answer for the model."""
+        arguments = _Arguments(command)
+        name = arguments.text("command")
+        work = self._commands.get(name)
+        if work is None:
+            raise CommandError(f"Unknown command: {name}. It is one of {', '.join(self._commands)}.")
+        with self._alone:
+            try:
+                return work(arguments)
+            except CommandError:
+                raise
+            except ChangedError:
+                raise _changed(arguments.path("old_path" if name == "rename" else "path")) from None
+            except IpfsmemError as error:
+                raise CommandError(error.diagnostics()) from None
+
+    def clear(self) -> str:
+        """Forget everything that is a file here. For the program, never for a model."""
+        with self._alone:
+            for _, key in self._below(""):
+                self._memory.forget(key, reason="all memory cleared")
+            self._seen.clear()
+        return "All memory cleared"
+
+    # -- the commands --------------------------------------------------------------------------------------------
+
+    def _view(self, given: _Arguments) -> str:
+        path, where = given.path("path"), given.place("path")
+        found = self._read(where)
+        if found is None:
+            return self._list(path, where)
+        lines = self._text(where, found).split("\n")
+        first, last = given.lines("view_range")
+        start = max(1, first) - 1
+        self._note(where, found)
+        chosen = lines[start : len(lines) if last == -1 else last]
+        return f"Here's the content of {path} with line numbers:\n" + _numbered(chosen, start + 1)
+
+    def _create(self, given: _Arguments) -> str:
+        path, where = given.path("path"), given.place("path")
+        if not where or any(self._below(where)):
+            raise CommandError(f"File {path} already exists")
+        self._put_new(path, where, _encoded(given.text("file_text")))
+        return f"File created successfully at: {path}"
+
+    def _str_replace(self, given: _Arguments) -> str:
+        path, where, found = self._to_edit(given)
+        old, new = given.text("old_str"), given.text("new_str")
+        text = self._text(where, found)
+        times = text.count(old) if old else 0
+        if times == 0:
+            raise CommandError(
+                f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
+            )
+        if times > 1:
+            lines = ", ".join(str(line) for line in _lines_with(text, old))
+            raise CommandError(
+                f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}. "
+                "Please ensure it is unique"
+            )
+        changed = text.index(old)
+        made = text.replace(old, new)
+        self._replace(where, found, made)
+        line = text.count("\n", 0, changed)
+        start = max(0, line - 2)
+        return (
+            "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
+            + _numbered(made.split("\n")[start : line + 3], start + 1)
+        )
+
+    def _insert(self, given: _Arguments) -> str:
+        path, where, found = self._to_edit(given)
+        at = given.number("insert_line")
+        lines = self._text(where, found).split("\n")
+        if lines[-1] == "":
+            lines.pop()
+        if not 0 <= at <= len(lines):
+            raise CommandError(
+                f"Invalid `insert_line` parameter: {at}. It should be within the range [0, {len(lines)}]."
+            )
+        lines.insert(at, given.text("insert_text").rstrip("\n"))
+        made = "\n".join(lines)
+        self._replace(where, found, made if made.endswith("\n") else made + "\n")
+        return f"The file {path} has been edited."
+
+    def _delete(self, given: _Arguments) -> str:
+        path, where = given.path("path"), given.place("path")
+        if not where:
+            raise CommandError(f"Cannot delete the {ROOT} directory itself")
+        gone = self._whole(where)
+        if not gone:
+            raise CommandError(f"The path {path} does not exist")
+        for file, found in gone:
+            self._memory.forget(found.key, seen=found)
+            self._seen.pop(file, None)
+        return f"Successfully deleted {path}"
+
+    def _rename(self, given: _Arguments) -> str:
+        old, source = given.path("old_path"), given.place("old_path")
+        new, target = given.path("new_path"), given.place("new_path")
+        if not source:
+            raise CommandError(f"Cannot rename the {ROOT} directory itself")
+        if not target or self._read(target) is not None or any(self._below(target)):
+            raise CommandError(f"The destination {new} already exists")
+        moved = self._whole(source)
+        if not moved:
+            raise CommandError(f"The path {old} does not exist")
+        if target.startswith(source + "/"):
+            raise CommandError(f"Cannot move {old} into itself")
+        for file, found in moved:
+            place = target + file[len(source) :]
+            self._put_new(f"{ROOT}/{place}", place, shown(file, found.data))
+            self._memory.forget(found.key, reason="renamed", seen=found)
+            self._seen.pop(file, None)
+        return f"Successfully renamed {old} to {new}"
+
+    # -- what is there -------------------------------------------------------------------------------------------
+
+    def _read(self, where: str) -> Reading | None:
+        """The memory that is the file at a path below the root, None when there is none."""
+        if not where:
+            return None
+        found = self._memory.read(name_below(where).key)
+        if found is None or not _is_file(found) or path_of(found.key, found.file) != where:
+            return None
+        return found
+
+    def _below(self, where: str) -> Iterator[tuple[str, str]]:
+        """The paths of all files in a folder, in order, and the keys of their memories."""
+        inside = where + "/" if where else ""
+        found = [(path_of(item.key, item.file), item.key) for item in self._memory.list() if item.own]
+        return iter(sorted(one for one in found if one[0].startswith(inside)))
+
+    def _whole(self, where: str) -> list[tuple[str, Reading]]:
+        """The file at a path, or all files of the folder there, each as this conversation has seen it where it has seen it."""
+        found = self._read(where)
+        if found is not None:
+            files = [(where, found)]
+        else:
+            read = [(file, self._read(file)) for file, _ in self._below(where)]
+            files = [(file, one) for file, one in read if one is not None]
+        for file, one in files:
+            self._refuse_changed(file, one)
+        return files
+
+    def _list(self, path: str, where: str) -> str:
+        files: list[tuple[str, int]] = []
+        for file, _ in self._below(where):
+            if len(files) == MAX_LISTED:
+                break
+            found = self._read(file)
+            if found is not None:
+                files.append((file[len(where) + 1 if where else 0 :], len(shown(file, found.data))))
+        if where and not files:
+            raise CommandError(f"The path {path} does not exist. Please provide a valid path.")
+        there = f"{ROOT}/{where}" if where else ROOT
+        lines = [f"{_size(sum(size for _, size in files))}\t{there}"]
+        lines += [f"{_size(size)}\t{there}/{name}" for name, size in _tree(files, _LEVELS)]
+        if len(files) == MAX_LISTED:
+            lines.append(
+                f"({MAX_LISTED:,} files were looked at. There may be more: view a folder, or a file by its name.)"
+            )
+        return (
+            f"Here're the files and directories up to {_LEVELS} levels deep in {path}, excluding hidden items:\n"
+            + "\n".join(lines)
+        )
+
+    # -- texts ---------------------------------------------------------------------------------------------------
+
+    def _text(self, where: str, found: Reading) -> str:
+        return shown(where, found.data).decode()
+
+    def _to_edit(self, given: _Arguments) -> tuple[str, str, Reading]:
+        path, where = given.path("path"), given.place("path")
+        found = self._read(where)
+        if found is None:
+            if not where or any(self._below(where)):
+                raise CommandError(f"The path {path} is not a file.")
+            raise CommandError(f"The path {path} does not exist. Please provide a valid path.")
+        self._refuse_changed(where, found)
+        return path, where, found
+
+    def _refuse_changed(self, where: str, found: Reading) -> None:
+        if self._seen.get(where, _digest(found)) != _digest(found):
+            raise _changed(f"{ROOT}/{where}")
+
+    def _replace(self, where: str, found: Reading, text: str) -> None:
+        made = stored(where, _encoded(text))
+        self._note_written(
+            where, made, self._memory.write_text(found.key, made, seen=found, if_match=found.sha256)
+        )
+
+    def _put_new(self, path: str, where: str, text: bytes) -> None:
+        names = where.split("/")
+        for end in range(1, len(names)):
+            if self._read("/".join(names[:end])) is not None:
+                raise CommandError(f"Cannot create {path}: {ROOT}/{'/'.join(names[:end])} is a file")
+        key = name_below(where).key
+        found = self._memory.read(key)
+        if found is not None and found.own:
+            if _is_file(found) and path_of(key, found.file) == where:
+                raise CommandError(f"File {path} already exists")
+            raise CommandError(f"The name {path} stands for the memory {key} already. Choose another name.")
+        made = stored(where, text)
+        try:
+            # Beside a text of others, which is no file here.
+            written = self._memory.write_text(key, made, if_match=found.sha256 if found is not None else "")
+        except ChangedError:
+            raise CommandError(f"File {path} already exists") from None
+        self._note_written(where, made, written)
+
+    def _note(self, where: str, found: Reading) -> None:
+        self._seen[where] = _digest(found)
+
+    def _note_written(self, where: str, made: bytes, now: Reading) -> None:
+        """What was written is known to this conversation; what it was merged with is not."""
+        self._seen[where] = sha256(made).digest() if made != now.data else _digest(now)
+
+
+class _Arguments:
+    """What a model gave, which may be anything."""
+
+    def __init__(self, given: object) -> None:
+        if not isinstance(given, Mapping):
+            raise CommandError("A command is an object with the name `command`.")
+        self._given = given
+
+    def text(self, name: str) -> str:
+        value = self._given.get(name)
+        if not isinstance(value, str):
+            raise CommandError(f"`{name}` is required, and is a text.")
+        return value
+
+    def path(self, name: str) -> str:
+        """A path as the model wrote it."""
+        return self.text(name)
+
+    def place(self, name: str) -> str:
+        """The same below the root."""
+        try:
+            return relative(self.path(name))
+        except UsageError as error:
+            raise CommandError(str(error)) from None
+
+    def number(self, name: str) -> int:
+        value = self._given.get(name)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise CommandError(f"`{name}` is required, and is a whole number.")
+        return value
+
+    def lines(self, name: str) -> tuple[int, int]:
+        """The first line and the last one; -1 is the end."""
+        value = self._given.get(name)
+        if value is None or value == []:
+            return 1, -1
+        if not isinstance(value, list) or len(value) != 2 or not all(type(one) is int for one in value):
+            raise CommandError(f"`{name}` is two whole numbers: the first line and the last, -1 for the end.")
+        return value[0], value[1]
+
+
+def _is_file(found: Reading) -> bool:
+    return found.own and found.file.type != SESSION
+
+
+def _digest(found: Reading) -> bytes:
+    return sha256(found.data).digest()
+
+
+def _changed(path: str) -> CommandError:
+    return CommandError(
+        f"{path} was changed since you viewed it, by another program or device, so nothing was done. View it again, "
+        "then repeat the command with what stands there now."
+    )
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise CommandError("The text holds something that is not Unicode (a lone surrogate).") from None
+    if len(data) > MAX_FILE:
+        raise CommandError(
+            f"The text has {len(data):,} bytes, and a memory file at most {MAX_FILE:,}. Split it into several files."
+        )
+    return data
+
+
+def _numbered(lines: list[str], first: int) -> str:
+    return "\n".join(f"{number:>{_WIDTH}}\t{line}" for number, line in enumerate(lines, first))
+
+
+def _lines_with(text: str, part: str) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield text.count("\n", 0, at) + 1
+        at = text.find(part, at + 1)
+
+
+def _size(size: int) -> str:
+    unit = min(max(size.bit_length() - 1, 0) // 10, 3)
+    number = size / 1024**unit
+    return f"{number:.0f}{'BKMG'[unit]}" if number == int(number) else f"{number:.1f}{'BKMG'[unit]}"
+
+
+def _tree(files: list[tuple[str, int]], levels: int) -> Iterator[tuple[str, int]]:
+    """Names with sizes, some levels deep, folders with a slash; what begins with a dot is left out."""
+    folders: dict[str, list[tuple[str, int]]] = {}
+    items: list[tuple[str, int | None]] = []
+    for path, size in files:
+        name, slash, rest = path.partition("/")
+        if name.startswith("."):
+            continue
+        if not slash:
+            items.append((name, size))
+        else:
+            if name not in folders:
+                items.append((name, None))
+            folders.setdefault(name, []).append((rest, size))
+    for name, size_or_none in sorted(items, key=lambda item: item[0]):
+        if size_or_none is not None:
+            yield name, size_or_none
+            continue
+        yield f"{name}/", sum(size for _, size in folders[name])
+        if levels > 1:
+            for below, size in _tree(folders[name], levels - 1):
+                yield f"{name}/{below}", size

@@ -1,0 +1,35 @@
+"""The examples of docs/ADAPTERS.md run, and say what they should."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.extras import need_extra
+
+TEXT = (Path(__file__).parents[3] / "docs" / "ADAPTERS.md").read_text("utf-8")
+EXAMPLES = dict(re.findall(r"<!-- test: ([\w-]+) -->\n```python\n(.*?)```", TEXT, re.S))
+
+
+@pytest.fixture(autouse=True)
+def _a_memory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IPFSMEM_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("IPFSMEM_CONFIG", os.devnull)
+    monkeypatch.chdir(tmp_path)
+
+
+def said(example: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """What an example prints."""
+    exec(compile(EXAMPLES[example], f"docs/ADAPTERS.md, {example}", "exec"), {})
+    return capsys.readouterr().out
+
+
+@pytest.mark.xdist_group("anthropic")
+def test_anthropic(capsys: pytest.CaptureFixture[str]) -> None:
+    need_extra("anthropic", "anthropic.tools")
+    shown = said("anthropic", capsys)
+    assert "created successfully at: /memories/tone.md" in shown
+    assert "22B\t/memories/tone.md" in shown and shown.endswith("wants direct critique\n\n")
