@@ -221,6 +221,11 @@ class Memory:
         empty when it does, or when there is nothing to list."""
         return self._origin.unlisted
 
+    @property
+    def in_scope(self) -> str:
+        """The token of the scope that this is; "" is the nameless one."""
+        return self._texts.scope
+
     def status(self) -> Status:
         """Counts and state of all scopes, local."""
         return MemoryStatus(self._open, self._syncing, self.scopes, self.members, self.folders).status()
@@ -233,6 +238,8 @@ class Memory:
     read_conflict = _of_texts(MemoryTexts.read_conflict)
     list = _of_texts(MemoryTexts.list)
     index = _of_texts(MemoryTexts.index)
+    recall = _of_texts(MemoryTexts.recall)
+    context = _of_texts(MemoryTexts.context)
     forget = _of_texts(MemoryTexts.forget)
     conflicts = _of_texts(MemoryTexts.conflicts)
     resolve = _of_texts(MemoryTexts.resolve)

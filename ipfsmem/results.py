@@ -24,9 +24,12 @@ from ipfsmem.device.collection import Collected
 from ipfsmem.errors import DamagedError, IncompleteError, IpfsmemError
 from ipfsmem.files.exporting import LeftOut
 from ipfsmem.files.working_copies import FolderFacts
+from ipfsmem.memories.context import ContextBlock
 from ipfsmem.memories.memories import Listed
 from ipfsmem.memories.readings import Copy, Reading, Token, Unsettled
+from ipfsmem.memories.recall import Hit, Recall
 from ipfsmem.memories.undo import Undone
+from ipfsmem.memories.writers import Writers, written_on
 from ipfsmem.mode import Mode
 from ipfsmem.provider.abilities import good_for, limits
 from ipfsmem.provider.contract import Capabilities
@@ -135,6 +138,77 @@ class MemoryLine(Answer, frozen=True, kw_only=True):
             merged=listed.merged,
             conflicts=listed.conflicts,
             fetched=listed.fetched,
+        )
+
+
+class Found(Answer, frozen=True, kw_only=True):
+    """One memory that `recall` found. `own` False: the word of others, a candidate. `words` are those of the query that occur in
+    it, where it was asked why; None: it was not."""
+
+    key: str
+    scope: str
+    own: bool
+    fields: dict[str, str]
+    body: str
+    seen: str
+    #: What the device that wrote it is called, and the UTC date of that device's clock; empty where it is not known.
+    by: str
+    written: str
+    words: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, hit: Hit, writers: Writers, *, why: bool) -> Found:
+        """A hit; `writers` are those of the memory."""
+        reading = hit.reading
+        file = reading.file
+        return cls(
+            key=reading.key,
+            scope=reading.scope,
+            own=reading.own,
+            fields=file.fields,
+            body=file.body,
+            seen=reading.seen,
+            by=writers.device(reading.device),
+            written=written_on(reading.hlc),
+            words=hit.words if why else None,
+        )
+
+
+class Recalled(Answer, frozen=True, kw_only=True):
+    """What `recall` found: the first hits of so many. `ranking` says by what they are in order: `plain` is words alone. In
+    `not_fetched` memories nothing could be looked for."""
+
+    ranking: Literal["plain"] = "plain"
+    found: int
+    not_fetched: int
+    hits: tuple[Found, ...]
+
+    @classmethod
+    def of(cls, found: Recall, writers: Writers, *, why: bool = False) -> Recalled:
+        """What was found; `writers` are those of the memory."""
+        hits = tuple(Found.of(hit, writers, why=why) for hit in found.hits)
+        return cls(found=found.found, not_fetched=found.not_fetched, hits=hits)
+
+
+class ContextText(Answer, frozen=True, kw_only=True):
+    """What a model is given: the fenced text, counted as so many tokens (three bytes each); the memories that stand in it with
+    their texts, and how many its index names and leaves out."""
+
+    text: str
+    tokens: int
+    shown: tuple[str, ...]
+    listed: int
+    left_out: int
+
+    @classmethod
+    def of(cls, block: ContextBlock) -> ContextText:
+        """What `Memory.context` made."""
+        return cls(
+            text=block.text,
+            tokens=block.tokens,
+            shown=block.shown,
+            listed=block.listed,
+            left_out=block.left_out,
         )
 
 

@@ -18,6 +18,7 @@ PATHS: Final = (
     "unit/device/",
     "unit/memories/",
     "unit/ring/",
+    "unit/tools/",
     "unit/wallet/",
     "unit/seal/",
     "unit/files/",

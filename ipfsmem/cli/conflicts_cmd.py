@@ -9,7 +9,7 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.diff_cmd import differences
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.printing import clean, clean_lines, is_terminal, member_names, style
+from ipfsmem.cli.printing import clean, clean_lines, is_terminal, style
 from ipfsmem.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def command(context: CommandContext, key: str | None) -> None:
 
     Settle one with the command that is printed then: it names what you looked at.
     """
+    from ipfsmem.memories.writers import member_names
     from ipfsmem.results import Conflict
 
     with context.memory() as memory:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.printing import clean, is_terminal, member_names, moment, size, style, table
+from ipfsmem.cli.printing import clean, is_terminal, moment, size, style, table
 from ipfsmem.wording import count
 
 
@@ -21,6 +21,8 @@ def command(context: CommandContext, key: str) -> None:
         found = memory.versions.of(key)
         published = memory.mode.published
         members = memory.members.list()
+    from ipfsmem.memories.writers import member_names
+
     names = member_names(members)
     if context.json:
         context.emit(found)

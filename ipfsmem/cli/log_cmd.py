@@ -7,7 +7,7 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import WholeNumber
-from ipfsmem.cli.printing import is_terminal, member_names, moment, table
+from ipfsmem.cli.printing import is_terminal, moment, table
 
 
 @cli_command("log")
@@ -26,6 +26,8 @@ def command(context: CommandContext, limit: int | None) -> None:
     if not entries and is_terminal():
         click.echo(advice("Nothing was published yet. Publish: ipfsmem sync"), err=True)
         return
+    from ipfsmem.memories.writers import member_names
+
     names = member_names(members)
     rows = [
         (

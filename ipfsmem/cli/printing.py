@@ -11,14 +11,10 @@ import re
 import shutil
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-
-if TYPE_CHECKING:
-    from ipfsmem.ring.authority import RingMember
 
 # C0 and C1 controls, and the marks that reorder text.
 _UNSAFE = dict.fromkeys(
@@ -123,19 +119,6 @@ def moment(ms: int | None) -> str:
         return datetime.fromtimestamp(ms / 1000, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
     except (OverflowError, ValueError, OSError):
         return "after the year 9999"
-
-
-def member_names(members: Iterable[RingMember]) -> dict[str, str]:
-    """What people are told of each member by id: its label, with the id where another has the same (two devices of one host
-    name)."""
-    members = list(members)
-    alike = Counter(person.label for person in members)
-    return {
-        person.id: person.label
-        if alike[person.label] == 1 or not person.label
-        else f"{person.label} ({person.id})"
-        for person in members
-    }
 
 
 def short(cid: str) -> str:

@@ -48,6 +48,7 @@ from ipfsmem.memories.readings import (
     place_of,
     token_hash,
 )
+from ipfsmem.memories.words import WordCache
 
 #: Bytes from which on a text is looked at before others have to wait: shorter ones take no millisecond.
 LONG = 64 * 1024
@@ -79,17 +80,19 @@ class Listed(msgspec.Struct, frozen=True):
 class Memories:
     """Reads and writes the memory files of one scope of a replica, the nameless one unless said otherwise."""
 
-    def __init__(self, replica: Replica, scope: str = "", overview: Overview | None = None) -> None:
-        """`overview`: that of another scope of the same replica, to share what it remembers."""
+    def __init__(self, replica: Replica, scope: str = "", sibling: Memories | None = None) -> None:
+        """`sibling`: the memories of another scope of the same replica, to share what they remember."""
         self.replica = replica
         self.scope = check_scope(scope) if scope else ""
         #: What the memories of all scopes show, remembered by what they are.
-        self.overview = overview or Overview(replica)
+        self.overview: Overview = sibling.overview if sibling is not None else Overview(replica)
+        #: The words of the texts that were looked through.
+        self.words: WordCache = sibling.words if sibling is not None else WordCache()
         self._heads: dict[str, MemoryFile] = {}
 
     def in_scope(self, scope: str) -> Memories:
         """The memories of another scope of this replica. Raises KeyNameError."""
-        return self if scope == self.scope else Memories(self.replica, scope, self.overview)
+        return self if scope == self.scope else Memories(self.replica, scope, self)
 
     def name(self, key: str) -> str:
         """The name of a memory's entry; the key is not checked."""

@@ -13,8 +13,10 @@ import msgspec
 from ipfsmem.bundle.timeline import event_line, union_of_scopes
 from ipfsmem.device.events import Timeline
 from ipfsmem.errors import UsageError
+from ipfsmem.memories.context import DEFAULT_TOKENS, ContextBlock, Layout, context
 from ipfsmem.memories.memories import Listed, Memories
 from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.recall import Recall, recall
 
 list_ = list  # `Stack.list` hides the builtin inside the class
 
@@ -53,6 +55,26 @@ class Stack:
                 for item in part.listing(held=None if held is None else held[part.scope]):
                     found.setdefault(item.key, item)
         return sorted(found.values(), key=lambda item: item.key)
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        type: str | None = None,
+        tag: str | None = None,
+        since: str | None = None,
+        why: bool = False,
+    ) -> Recall:
+        """The memories that `read` would show in which a word of the query occurs, best first; see `memories.recall`. Raises
+        UsageError."""
+        return recall(self._parts, query, limit=limit, type=type, tag=tag, since=since, why=why)
+
+    def context(
+        self, query: str | None = None, *, max_tokens: int = DEFAULT_TOKENS, layout: Layout = "index"
+    ) -> ContextBlock:
+        """What a model is given of these scopes, fenced, in at most so many tokens; see `memories.context`. Raises UsageError."""
+        return context(self._parts, query=query, max_tokens=max_tokens, layout=layout)
 
     def timeline(self, days: tuple[str, str] | None = None) -> list_[Noted]:
         """The events of all of them in order; one that stands in several with the same id and line comes once.

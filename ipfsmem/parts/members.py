@@ -6,7 +6,6 @@ import msgspec
 
 from ipfsmem import config as configuration
 from ipfsmem.causal.clock import next_hlc
-from ipfsmem.device.replica import Replica
 from ipfsmem.errors import (
     FormatError,
     IpfsmemError,
@@ -17,6 +16,7 @@ from ipfsmem.errors import (
     UsageError,
 )
 from ipfsmem.memories.after_revoke import late_values
+from ipfsmem.memories.writers import members_of
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.providers import providers_in_use
@@ -239,16 +239,3 @@ class MemoryMembers(MemoryPart):
         return make_sheet(
             self._open.namespace, self._replica, vault, places, configuration.settings().providers
         )
-
-
-def members_of(replica: Replica) -> list[RingMember]:
-    """Who belongs to a memory, as its key ring says; empty where it has none. All ids of a device go by the label of its
-    enrolment."""
-    ring = replica.ring
-    if ring is None:
-        return []
-    known = ring.view.members
-    return [
-        msgspec.structs.replace(one, label=known[one.family].label) if one.family in known else one
-        for one in known.values()
-    ]

@@ -12,9 +12,11 @@ from datetime import UTC, datetime
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.errors import ChangedError, StorageError, UsageError
+from ipfsmem.memories.context import DEFAULT_TOKENS, ContextBlock, Layout
 from ipfsmem.memories.memories import LONG, Listed, Memories, NotHereError
 from ipfsmem.memories.purge import erase
 from ipfsmem.memories.readings import Reading, Seen, Unsettled, place_of
+from ipfsmem.memories.recall import Recall
 from ipfsmem.memories.stacks import Stack
 from ipfsmem.memories.undo import Undone, undo
 from ipfsmem.parts.open_memory import OpenMemory
@@ -206,6 +208,39 @@ class MemoryTexts(MemoryPart):
         """All memories, ordered by key, headers only."""
         self._open.look()
         return self._stack().list()
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        type: str | None = None,
+        tag: str | None = None,
+        scope: str | None = None,
+        since: str | None = None,
+        why: bool = False,
+    ) -> Recall:
+        """The memories in which a word of the query occurs, best first: plain words, no ranking model.
+
+        `scope`: another one than this. `why`: each hit says which words it has. `since`: an ISO 8601 date or time, of when a text was written. Texts of others are
+        candidates (`own` False) and come after own ones. Raises UsageError, KeyNameError.
+        """
+        self._open.look()
+        there = self if scope is None else self.in_scope(scope)
+        return there._stack().recall(query, limit=limit, type=type, tag=tag, since=since, why=why)
+
+    def context(
+        self, query: str | None = None, *, max_tokens: int = DEFAULT_TOKENS, layout: Layout = "index"
+    ) -> ContextBlock:
+        """What a model is given: the index of the own memories of this scope and of what is everybody's, and with a query the
+        texts that match it; fenced, never more than `max_tokens`. Others' texts stand in it once they are promoted. Raises
+        UsageError.
+        """
+        self._open.look()
+        everybody = [] if not self.scope else [self.memories.in_scope("")]
+        return Stack([self.memories, *self._below(), *everybody]).context(
+            query, max_tokens=max_tokens, layout=layout
+        )
 
     def index(self) -> str:
         """The text of MEMORY.md."""

@@ -8,7 +8,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import NotFoundError
 from ipfsmem.memories.readings import Reading, Seen
-from ipfsmem.parts.members import members_of
+from ipfsmem.memories.writers import members_of
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.published.history import (

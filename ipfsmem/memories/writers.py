@@ -1,0 +1,94 @@
+"""Who wrote a text, in words: what the key ring calls a device, and the person to whom it belongs.
+
+A label is its member's own word. Nothing here decides whose a text is (`causal.authorship`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import msgspec
+
+from ipfsmem.bundle.fence import Quoted
+from ipfsmem.bundle.memory_file import MemoryFile
+from ipfsmem.causal.clock import hlc_ms
+from ipfsmem.device.replica import Replica
+from ipfsmem.memories.readings import Reading
+from ipfsmem.ring.authority import RingMember
+
+
+def members_of(replica: Replica) -> list[RingMember]:
+    """Who belongs to a memory, as its key ring says; empty where it has none. All ids of a device go by the label of its
+    enrolment."""
+    ring = replica.ring
+    if ring is None:
+        return []
+    known = ring.view.members
+    return [
+        msgspec.structs.replace(one, label=known[one.family].label) if one.family in known else one
+        for one in known.values()
+    ]
+
+
+def member_names(members: Iterable[RingMember]) -> dict[str, str]:
+    """What people are told of each member by id: its label, with the id where another has the same (two devices of one host
+    name)."""
+    members = list(members)
+    alike = Counter(person.label for person in members)
+    return {
+        person.id: person.label
+        if alike[person.label] == 1 or not person.label
+        else f"{person.label} ({person.id})"
+        for person in members
+    }
+
+
+class Writers:
+    """The writers of one memory by the ids of their devices, as they are called now."""
+
+    def __init__(self, replica: Replica) -> None:
+        members = members_of(replica)
+        self._names = member_names(members)
+        self._names.setdefault(replica.device.id, replica.config.label)
+        self._owners = {one.id: one.owner for one in members}
+
+    def device(self, device: str) -> str:
+        """What a device is called, else its id."""
+        return self._names.get(device) or device
+
+    def member(self, device: str) -> str:
+        """Whose it is: what that member is called, else its id; empty when nobody is known to own it."""
+        owner = self._owners.get(device)
+        return (self._names.get(owner) or owner) if owner else ""
+
+    def quoted(self, reading: Reading, *, file: MemoryFile | None = None, copy: str = "") -> Quoted:
+        """A text for a fence. `file`: what of it is to be quoted, if not all; `copy`: the name of a conflict copy."""
+        file = reading.file if file is None else file
+        return Quoted(
+            key=reading.key,
+            body=file.body,
+            scope=reading.scope,
+            name=file.name,
+            description=file.description,
+            type=file.type,
+            tags=file.tags,
+            own=reading.own,
+            by=self.device(reading.device) if reading.device else "",
+            member="" if reading.own else self.member(reading.device),
+            source=file.source,
+            written=written_on(reading.hlc),
+            file=copy,
+        )
+
+
+def written_on(hlc: str) -> str:
+    """The UTC date of a clock value; empty for a text that came in without one, and beyond the calendar."""
+    ms = hlc_ms(hlc) if hlc else 0
+    if not ms:
+        return ""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).date().isoformat()
+    except (OverflowError, ValueError, OSError):
+        return ""

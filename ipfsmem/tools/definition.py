@@ -1,0 +1,49 @@
+"""What a tool is before it has a memory: its words, its schemas, and the function that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ipfsmem.tools.desk import Desk
+from ipfsmem.tools.schema import JSON, text
+from ipfsmem.tools.tool import Tool, ToolResult
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
+    """The one definition of a tool, of which MCP and all adapters are made."""
+
+    name: str
+    title: str
+    description: str
+    parameters: JSON
+    returns: JSON
+    run: Callable[[Desk, JSON], ToolResult]
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+
+    def at(self, desk: Desk) -> Tool:
+        """The tool for one memory."""
+        run = self.run
+        return Tool(
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            parameters=self.parameters,
+            returns=self.returns,
+            answer=lambda given: run(desk, given),
+            read_only=self.read_only,
+            destructive=self.destructive,
+            idempotent=self.idempotent,
+        )
+
+
+#: The argument that every operation on a key takes.
+SCOPE = text(
+    "The named part of the memory that is meant, such as a project; an empty text for what is everybody's. Leave it out for the "
+    "usual one.",
+    most=64,
+)
+KEY = text("Its key: 1 to 64 of a-z, 0-9, _ and -, for instance feedback_tone.", least=1, most=64)

@@ -1,0 +1,145 @@
+"""What the tools of one set share: the memory, the scope that they mean when none is named, and what this session was shown.
+
+A read goes through the scope and then what is everybody's, and says where a text stands; a write goes to exactly one scope. It
+decides nothing that `Memory` decides.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ipfsmem.bundle.fence import CANDIDATE, NOTICE, Quoted, clean_text, fence
+from ipfsmem.bundle.keys import check_scope
+from ipfsmem.errors import NotFoundError
+from ipfsmem.memories.readings import Reading, place_of
+from ipfsmem.memories.writers import Writers
+from ipfsmem.tools.schema import JSON, answer
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
+
+#: Facts of a session that are kept; the oldest go first.
+SESSION_FACTS = 50
+#: Texts of which a session remembers that it was shown them.
+_SHOWN = 1_000
+
+_text = {"type": "string"}
+#: The structured form of one text, and what stands beside it.
+TEXT_SCHEMA = answer(
+    notice=_text,
+    key=_text,
+    scope=_text,
+    own={"type": "boolean"},
+    name=_text,
+    description=_text,
+    type=_text,
+    tags={"type": "array", "items": _text},
+    body=_text,
+    by=_text,
+    member=_text,
+    source=_text,
+    written=_text,
+)
+
+
+class Session:
+    """What is known of one conversation, in this process only; gone when it ends."""
+
+    def __init__(self) -> None:
+        #: (category, fact) each.
+        self.facts: deque[tuple[str, str]] = deque(maxlen=SESSION_FACTS)
+        self._shown: dict[tuple[str, str], str] = {}
+
+    def show(self, reading: Reading) -> None:
+        """Remember that this text was shown whole, or written."""
+        place = reading.scope, reading.key
+        self._shown.pop(place, None)
+        self._shown[place] = reading.seen
+        if len(self._shown) > _SHOWN:
+            self._shown.pop(next(iter(self._shown)))
+
+    def was_shown(self, reading: Reading) -> bool:
+        """Whether exactly this was."""
+        return self._shown.get((reading.scope, reading.key)) == reading.seen
+
+
+class Desk:
+    """One set of tools over one memory."""
+
+    def __init__(self, source: Callable[[], Memory], scope: str | None, session: Session) -> None:
+        """`source` gives the open memory, each time; `scope` None: the one that it was chosen for. Raises KeyNameError."""
+        self._source = source
+        self._scope = check_scope(scope) if scope else scope
+        self.session = session
+
+    @property
+    def memory(self) -> Memory:
+        """The memory, open. Raises what opening it raises."""
+        return self._source()
+
+    def scope_of(self, given: JSON, *, must_exist: bool = False) -> str:
+        """The scope that a call means. `must_exist`: a named one that is none is refused, as a typing error would look empty.
+        Raises KeyNameError, NotFoundError."""
+        memory = self.memory
+        usual = memory.in_scope if self._scope is None else self._scope
+        named: str = given.get("scope", usual)
+        if named:
+            check_scope(named)
+        if must_exist and named not in ("", usual) and memory.scopes.get(named) is None:
+            there = ", ".join(one.token for one in memory.scopes.list()[:20]) or "none but the nameless one"
+            raise NotFoundError(f"there is no scope {named}", hint=f"The scopes here: {there}.")
+        return named
+
+    def there(self, given: JSON) -> Memory:
+        """The memory in the scope that a call means."""
+        return self.memory.scope(self.scope_of(given))
+
+    def read(self, key: str, given: JSON) -> Reading | None:
+        """What is shown under a key: in the scope that is meant, else in what is everybody's."""
+        memory, scope = self.memory, self.scope_of(given, must_exist=True)
+        found = (memory.scope(one).read(key) for one in dict.fromkeys((scope, "")))
+        return next((one for one in found if one is not None), None)
+
+    def writers(self) -> Writers:
+        """Who wrote, in words."""
+        return Writers(self.memory.replica)
+
+    def quoted(self, reading: Reading) -> Quoted:
+        """A text for a fence."""
+        return self.writers().quoted(reading)
+
+
+def fenced(*items: Quoted) -> str:
+    """Texts in their fences, behind what they are."""
+    return fence(items)
+
+
+def notice(*items: Quoted) -> str:
+    """The sentence that stands before texts."""
+    return NOTICE if all(item.own for item in items) else f"{NOTICE} {CANDIDATE}"
+
+
+def as_values(item: Quoted) -> dict[str, Any]:
+    """The structured form of one text, by TEXT_SCHEMA: the same words as in its fence."""
+    return {
+        "notice": notice(item),
+        "key": item.key,
+        "scope": item.scope,
+        "own": item.own,
+        "name": clean_text(item.name),
+        "description": clean_text(item.description),
+        "type": clean_text(item.type),
+        "tags": [clean_text(tag) for tag in item.tags],
+        "body": clean_text(item.body),
+        "by": clean_text(item.by),
+        "member": clean_text(item.member),
+        "source": clean_text(item.source),
+        "written": item.written,
+    }
+
+
+def place(reading: Reading) -> str:
+    """Where a text stands, in words."""
+    return place_of(reading.scope, reading.key)

@@ -1,0 +1,641 @@
+"""The tools of everyday: remember, read, list, forget, note, recall, context, resolve a conflict.
+
+Each calls the operation of `Memory` that `docs/MCP.md` names beside it. Writes replace only what the model was shown: without
+the `seen` of an answer nothing is replaced, and what stands there is shown instead.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from ipfsmem.bundle.fence import NOTICE, clean_text, tagged
+from ipfsmem.bundle.index import SESSION
+from ipfsmem.bundle.memory_file import TYPES, MemoryFile, render_memory
+from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.memories.context import DEFAULT_TOKENS, LEAST_TOKENS
+from ipfsmem.memories.memories import Listed
+from ipfsmem.memories.readings import Reading, Unsettled
+from ipfsmem.memories.recall import PLAIN
+from ipfsmem.memories.words import MAX_QUERY
+from ipfsmem.memories.write_request import WriteRequest
+from ipfsmem.tools.definition import KEY, SCOPE, Definition
+from ipfsmem.tools.desk import TEXT_SCHEMA, Desk, as_values, fenced, notice, place
+from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text, texts, yes
+from ipfsmem.tools.tool import ToolResult, refusal
+from ipfsmem.wording import count
+
+#: Characters of one text that one answer shows.
+PAGE: Final = 50_000
+HIT: Final = 4_000
+MAX_BODY: Final = 900_000
+_TAG_MARKS: Final = frozenset(",[]\n\r\"'")
+
+_string, _flag, _count = {"type": "string"}, {"type": "boolean"}, {"type": "integer"}
+_SEEN = text("The seen of the answer that showed you the text.", least=8, most=64)
+
+
+# -- remember ------------------------------------------------------------------------------------------------
+
+
+def _remember(desk: Desk, given: JSON) -> ToolResult:
+    there, key, seen = desk.there(given), given["key"], given.get("seen")
+    body, tags = given.get("body"), given.get("tags")
+    fields = {name: given.get(name) for name in ("name", "description", "type")}
+    for tag in tags or ():
+        if not tag.strip() or not _TAG_MARKS.isdisjoint(tag):
+            raise UsageError(
+                f"{tag!r} cannot be a tag",
+                hint="A tag is a word without commas, brackets and quotation marks.",
+            )
+    if body is not None and not body.strip():
+        raise UsageError("the text is empty, so nothing was written", hint="To take a memory away: forget.")
+    WriteRequest(
+        text=None if body is None else body.encode(),
+        whole=False,
+        name=given.get("name"),
+        description=given.get("description"),
+        type=given.get("type"),
+        tags=tuple(tags or ()),
+    ).check()
+    shown = there.read(key)
+    if seen is None and shown is not None and shown.own:
+        if _is_there(shown, body, tags, fields):
+            return _written(desk, shown, "is there already, as you gave it")
+        return _shown_instead(
+            desk, shown, ChangedError(f"there is a memory {place(shown)} already, so nothing was written")
+        )
+    # What nobody was shown is not replaced: without `seen` there is nothing yet, or a text of others to write beside.
+    expected = None if seen is not None else "" if shown is None else shown.sha256
+    try:
+        written = there.write(key, body, tags=tags, seen=seen, if_match=expected, **fields)
+    except ChangedError as error:
+        now = there.read(key)
+        if now is None:
+            raise
+        return _shown_instead(desk, now, error)
+    return _written(desk, written, "is remembered" if shown is None else "is changed")
+
+
+def _is_there(
+    shown: Reading, body: str | None, tags: list[str] | None, fields: dict[str, str | None]
+) -> bool:
+    file = shown.file
+    return (
+        (body is None or body.rstrip("\n") == file.body)
+        and (tags is None or tuple(tags) == file.tags)
+        and all(value is None or value == file.fields.get(name, "") for name, value in fields.items())
+    )
+
+
+def _shown_instead(desk: Desk, shown: Reading, error: ChangedError) -> ToolResult:
+    desk.session.show(shown)
+    item = desk.quoted(shown)
+    error.hint = (
+        "This is what stands there now. To replace it, call remember again with all that shall stand there and its seen; "
+        "for something else choose another key."
+    )
+    text = f"{fenced(item)}\nseen: {shown.seen}"
+    return refusal(error, text=text, more={"shown": as_values(item), "seen": shown.seen})
+
+
+def _written(desk: Desk, written: Reading, what: str) -> ToolResult:
+    desk.session.show(written)
+    others = (
+        ""
+        if written.own
+        else " What is shown under it is the word of others, a candidate until the person confirms it."
+    )
+    beside = (
+        f" It has texts beside it ({count(len(written.conflicts), 'text')}): resolve_conflict shows them."
+        if written.conflicts
+        else ""
+    )
+    return ToolResult(
+        f"{place(written)} {what}.{others}{beside}\nseen: {written.seen}",
+        {
+            "key": written.key,
+            "scope": written.scope,
+            "seen": written.seen,
+            "sha256": written.sha256,
+            "own": written.own,
+            "conflicts": list(written.conflicts),
+        },
+    )
+
+
+# -- read, list ----------------------------------------------------------------------------------------------
+
+
+def _read(desk: Desk, given: JSON) -> ToolResult:
+    key, start = given["key"], given.get("start", 0)
+    copy = given.get("copy", "")
+    if copy:
+        reading: Reading | None = desk.there(given).read_conflict(key, copy)
+    else:
+        reading = desk.read(key, given)
+    if reading is None:
+        raise _no_memory(desk, key, given)
+    file = reading.file
+    part, ends = file.body[start : start + PAGE], start + PAGE >= len(file.body)
+    if start and start >= len(file.body):
+        raise UsageError(
+            f"{place(reading)} has {len(file.body):,} characters, so nothing begins at {start:,}"
+        )
+    item = desk.writers().quoted(reading, file=MemoryFile(file.fields, part), copy=copy)
+    text = fenced(item)
+    # Who saw a part of a text has not seen the text, and replaces nothing.
+    seen = reading.seen if ends and not copy else ""
+    if not ends:
+        text += f"\n(more: {len(file.body):,} characters in all; read on with start={start + PAGE})\n"
+    if seen:
+        desk.session.show(reading)
+        text += f"\nseen: {seen}\n"
+    if reading.conflicts:
+        text += f"\nTexts beside it: {', '.join(reading.conflicts)} (read_memory with copy, or resolve_conflict)\n"
+    return ToolResult(
+        text,
+        {
+            **as_values(item),
+            "seen": seen,
+            "characters": len(file.body),
+            "start": start,
+            "whole": ends and not start,
+            "conflicts": list(reading.conflicts),
+        },
+    )
+
+
+def _no_memory(desk: Desk, key: str, given: JSON) -> NotFoundError:
+    from difflib import get_close_matches
+
+    scope = desk.scope_of(given)
+    near = get_close_matches(key, [item.key for item in desk.memory.stack(scope).list()], n=3)
+    advice = f"Near to it: {', '.join(near)}." if near else "list_memories and recall show what there is."
+    return NotFoundError(f"there is no memory {key}" + (f" in {scope}" if scope else ""), hint=advice)
+
+
+def _list(desk: Desk, given: JSON) -> ToolResult:
+    scope = desk.scope_of(given, must_exist=True)
+    kind, tag, after, limit = (
+        given.get("type"),
+        given.get("tag"),
+        given.get("after", ""),
+        given.get("limit", 50),
+    )
+    found = [
+        item
+        for item in desk.memory.stack(scope).list()
+        if kind in (None, item.file.type) and (tag is None or tag in item.file.tags)
+    ]
+    rest = [item for item in found if item.key > after]
+    shown = rest[:limit]
+    following = shown[-1].key if len(rest) > len(shown) else ""
+    more = f"\n(more: go on with after={following})\n" if following else ""
+    lines = "\n".join(map(_line, shown))
+    said = f"{count(len(found), 'memory')}." if found else "No memories found."
+    text = f"{said} {NOTICE}\n\n{tagged('memory-list', {'scope': scope}, lines)}{more}" if shown else said
+    return ToolResult(
+        text,
+        {
+            "notice": NOTICE,
+            "total": len(found),
+            "memories": [_line_values(item) for item in shown],
+            "after": following,
+        },
+    )
+
+
+def _line(item: Listed) -> str:
+    file = item.file
+    parts = [f"- {item.key}"]
+    if item.scope:
+        parts.append(f"(scope {item.scope})")
+    if file.type:
+        parts.append(f"[{_one_line(file.type)}]")
+    if file.name:
+        parts.append(_one_line(file.name))
+    if file.description:
+        parts.append(f"— {_one_line(file.description)}")
+    if not item.own:
+        parts.append("(others' word, a candidate)")
+    if item.conflicts:
+        parts.append(f"({count(item.conflicts, 'text')} beside it)")
+    if not item.fetched:
+        parts.append("(its text is not on this device)")
+    return " ".join(parts)
+
+
+def _one_line(value: str) -> str:
+    return " ".join(clean_text(value).split())
+
+
+def _line_values(item: Listed) -> dict[str, Any]:
+    file = item.file
+    return {
+        "key": item.key,
+        "scope": item.scope,
+        "own": item.own,
+        "name": _one_line(file.name),
+        "description": _one_line(file.description),
+        "type": _one_line(file.type),
+        "tags": [_one_line(tag) for tag in file.tags],
+        "updated": _one_line(file.updated),
+        "conflicts": item.conflicts,
+        "fetched": item.fetched,
+    }
+
+
+# -- forget, note --------------------------------------------------------------------------------------------
+
+
+def _forget(desk: Desk, given: JSON) -> ToolResult:
+    there, key, confirm = desk.there(given), given["key"], given.get("confirm")
+    reading = there.read(key)
+    if reading is None:
+        raise _no_memory(desk, key, given)
+    item = desk.quoted(reading)
+    values = {"forgotten": False, "confirm": reading.seen, "shown": as_values(item)}
+    if confirm is None:
+        text = (
+            f"Nothing is forgotten yet. This would be forgotten on every device:\n\n{fenced(item)}\n"
+            f"To do it: forget with key={key} and confirm={reading.seen}."
+        )
+        return ToolResult(text, values)
+    if confirm.lower() != reading.seen:
+        error = ChangedError(f"{place(reading)} is not what was shown, so nothing was forgotten")
+        error.hint = f"This is what stands there now. If it shall go: confirm={reading.seen}."
+        return refusal(error, text=fenced(item), more=values)
+    there.forget(key, reason=given.get("reason", ""), seen=reading)
+    left = (
+        " Other texts stood beside it and are kept: resolve_conflict shows them." if reading.conflicts else ""
+    )
+    return ToolResult(
+        f"{place(reading)} is forgotten here, and on every other device with the next sync.{left}",
+        {**values, "forgotten": True, "confirm": ""},
+    )
+
+
+def _note(desk: Desk, given: JSON) -> ToolResult:
+    data = dict(given.get("data", {}))
+    if "text" in given:
+        if "text" in data:
+            raise UsageError("the text is given twice: as text, and in data")
+        data = {"text": given["text"], **data}
+    if not data:
+        raise UsageError("there is nothing to note: give text, data or both")
+    event = desk.there(given).timeline.add(given["type"], **data)
+    return ToolResult(
+        f"Noted at {event['ts']}.", {"id": event["id"], "ts": event["ts"], "type": event["type"]}
+    )
+
+
+# -- recall, context -----------------------------------------------------------------------------------------
+
+
+def _recall(desk: Desk, given: JSON) -> ToolResult:
+    scope, why = desk.scope_of(given, must_exist=True), given.get("why", False)
+    found = desk.memory.stack(scope).recall(
+        given["query"],
+        limit=given.get("limit", 5),
+        type=given.get("type"),
+        tag=given.get("tag"),
+        since=given.get("since"),
+        why=why,
+    )
+    writers = desk.writers()
+    items, hits = [], []
+    for hit in found.hits:
+        file, cut = hit.reading.file, len(hit.reading.file.body) > HIT
+        if cut:
+            left = f"(cut here: read_memory {hit.reading.key} shows all {len(file.body):,} characters)"
+            file = MemoryFile(file.fields, f"{file.body[:HIT]}\n{left}")
+        else:
+            desk.session.show(hit.reading)
+        items.append(item := writers.quoted(hit.reading, file=file))
+        hits.append(
+            {**as_values(item), "seen": "" if cut else hit.reading.seen, "cut": cut, "words": list(hit.words)}
+        )
+    said = "Found by plain words, without a ranking model"
+    if found.not_fetched:
+        said += f"; {count(found.not_fetched, 'memory')} could not be looked through, as their texts are not on this device"
+    if not items:
+        text = f"No relevant memories found. {said}."
+    else:
+        seen = "\n".join(f"seen of {hit['key']}: {hit['seen']}" for hit in hits if hit["seen"])
+        reasons = "\n".join(f"{hit['key']} has: {', '.join(hit['words'])}" for hit in hits) if why else ""
+        text = "\n".join(
+            part for part in (f"{said}: {len(hits)} of {found.found}.", fenced(*items), seen, reasons) if part
+        )
+    return ToolResult(
+        text,
+        {
+            "notice": notice(*items),
+            "ranking": PLAIN,
+            "found": found.found,
+            "not_fetched": found.not_fetched,
+            "hits": hits,
+        },
+    )
+
+
+def _context(desk: Desk, given: JSON) -> ToolResult:
+    block = desk.there(given).context(given.get("query"), max_tokens=given.get("max_tokens", DEFAULT_TOKENS))
+    text = block.text
+    if desk.session.facts:
+        lines = "\n".join(f"- [{category}] {fact}" for category, fact in desk.session.facts)
+        said = "Facts of this conversation only; they are gone when it ends."
+        text += f"\n## Current Session Context\n\n{said}\n\n{tagged('session-context', {}, lines)}"
+    return ToolResult(
+        text or "There is nothing in this memory yet.",
+        {
+            "context": text,
+            "tokens": -(-len(text.encode()) // 3),
+            "shown": list(block.shown),
+            "listed": block.listed,
+            "left_out": block.left_out,
+        },
+    )
+
+
+# -- conflicts -----------------------------------------------------------------------------------------------
+
+
+def _resolve(desk: Desk, given: JSON) -> ToolResult:
+    there, key = desk.there(given), given.get("key")
+    found = there.conflicts()
+    if key is None:
+        keys = [item.key for item in found]
+        said = (
+            f"Memories with texts beside what is shown: {', '.join(keys)}."
+            if keys
+            else "There are no conflicts."
+        )
+        return ToolResult(said, {"settled": False, "keys": keys, "seen": "", "texts": []})
+    item = next((one for one in found if one.key == key), None)
+    if item is None:
+        raise NotFoundError(
+            f"{key} has no conflict", hint="resolve_conflict without a key lists those that have."
+        )
+    shown, seen = _texts_of(desk, item)
+    own = tuple(copy for copy in item.copies if copy.reading is None or copy.reading.own)
+    if not own and not item.forgotten:
+        refused = UsageError(
+            f"beside {key} stand only texts of others, and only the person can say what becomes of them",
+            hint=f"For the person: ipfsmem conflicts {key}",
+        )
+        return refusal(refused, text=shown.text, more=shown.structured)
+    body, keep = given.get("body"), given.get("keep", False)
+    if "seen" not in given:
+        if body is not None or keep:
+            raise UsageError(
+                "give the seen of the texts too: call resolve_conflict with the key alone to see them"
+            )
+        return shown
+    if (body is None) == (not keep):
+        raise UsageError(
+            "give one of both: body, the text that replaces all of these, or keep, to keep what is shown"
+        )
+    if given["seen"].lower() != seen:
+        error = ChangedError(f"{key} is not what was shown, so nothing was changed")
+        error.hint = "These are the texts that stand there now, with their seen."
+        return refusal(error, text=shown.text, more=shown.structured)
+    # Texts of others are left where they are: a text that replaces one would be theirs.
+    settled = there.resolve(
+        key,
+        _merged(desk, item, body) if body is not None else None,
+        seen=msgspec.structs.replace(item, copies=own),
+    )
+    what = (
+        "shows your text now"
+        if body is not None
+        else "stays forgotten"
+        if settled is None
+        else "keeps what was shown"
+    )
+    return ToolResult(
+        f"{key} {what}; the other texts went.",
+        {"settled": True, "keys": [key], "seen": "" if settled is None else settled.seen, "texts": []},
+    )
+
+
+def _texts_of(desk: Desk, item: Unsettled) -> tuple[ToolResult, str]:
+    """All texts of a conflict as an answer, and the hash that stands for them."""
+    writers = desk.writers()
+    items = [writers.quoted(item.shown)] if item.shown is not None else []
+    items += [
+        writers.quoted(copy.reading, copy=copy.file) for copy in item.copies if copy.reading is not None
+    ]
+    absent = [copy.file for copy in item.copies if copy.reading is None]
+    lines = [fenced(*items)]
+    if item.forgotten:
+        lines.insert(0, f"{item.key} is forgotten; these texts were written meanwhile.")
+    if absent:
+        lines.append(f"Not on this device: {', '.join(absent)}.")
+    lines.append(
+        f"To settle it: resolve_conflict with key={item.key}, seen={item.seen} and body (a text with all that shall stay) or "
+        "keep=true."
+    )
+    texts = [{**as_values(one), "copy": one.file} for one in items]
+    values = {"settled": False, "keys": [item.key], "seen": item.seen, "texts": texts}
+    return ToolResult("\n".join(lines), values), item.seen
+
+
+def _merged(desk: Desk, item: Unsettled, body: str) -> bytes:
+    """A new body under the header of what is shown, else of the first copy."""
+    readings = [item.shown, *(copy.reading for copy in item.copies)]
+    old = next((reading.file for reading in readings if reading is not None), MemoryFile())
+    today = datetime.fromtimestamp(desk.memory.replica.world.now() / 1000, UTC).date().isoformat()
+    return render_memory(old.with_fields({"updated": today}, body))
+
+
+# -- what models are told ------------------------------------------------------------------------------------
+
+_TYPES = "user (about the person), feedback (how they want things done), project (decisions, state), reference (where things are)"
+_TYPE = choice(f"What kind it is: {_TYPES}.", TYPES)
+_TEXTS = {"type": "array", "items": {**TEXT_SCHEMA, "additionalProperties": True}}
+
+EVERYDAY: Final = (
+    Definition(
+        name="remember",
+        title="Remember",
+        description=(
+            "Write one memory, kept on every device of the person and across conversations. Save when the person says remember, "
+            "always or never, states a lasting preference, fact, convention or restriction, or decides something that later "
+            "work depends on. Do not save passwords or keys, paths and output of the moment, small talk, what you did in this "
+            "session, or what is there already (recall first). One subject a memory; name and description are what a later "
+            "reader sees first. An existing memory is replaced only with the seen of the answer that showed it to you."
+        ),
+        parameters=arguments(
+            "key",
+            key=KEY,
+            body=text(
+                "The text, in Markdown. With seen it replaces the whole text; leave it out to change fields only.",
+                most=MAX_BODY,
+            ),
+            name=text("A short title.", most=200),
+            description=text("One line that says when this is of use.", most=500),
+            type=_TYPE,
+            tags=texts("A few words to find it by.", most=32, each=64),
+            seen=_SEEN,
+            scope=SCOPE,
+        ),
+        returns=answer(
+            key=_string,
+            scope=_string,
+            seen=_string,
+            sha256=_string,
+            own=_flag,
+            conflicts={"type": "array", "items": _string},
+        ),
+        run=_remember,
+        destructive=True,
+        idempotent=True,
+    ),
+    Definition(
+        name="read_memory",
+        title="Read a memory",
+        description="Read one memory by its key, with who wrote it and when, and the seen that remember takes to replace it.",
+        parameters=arguments(
+            "key",
+            key=KEY,
+            copy=text("The name of a text beside it, as conflicts names it.", least=1, most=100),
+            start=number("Where to read on in a long text.", 0, 1_000_000, 0),
+            scope=SCOPE,
+        ),
+        returns=answer(
+            **TEXT_SCHEMA["properties"],
+            seen=_string,
+            characters=_count,
+            start=_count,
+            whole=_flag,
+            conflicts={"type": "array", "items": _string},
+        ),
+        run=_read,
+        read_only=True,
+        idempotent=True,
+    ),
+    Definition(
+        name="list_memories",
+        title="List memories",
+        description="List the memories by key: name, description, type. To find some by their words use recall.",
+        parameters=arguments(
+            type=choice(f"Only this kind: {_TYPES}.", (*TYPES, SESSION)),
+            tag=text("Only those with this tag.", least=1, most=64),
+            limit=number("How many at most.", 1, 200, 50),
+            after=text("Go on after this key, as the last answer said.", most=64),
+            scope=SCOPE,
+        ),
+        returns=answer(
+            notice=_string,
+            total=_count,
+            memories={"type": "array", "items": {"type": "object"}},
+            after=_string,
+        ),
+        run=_list,
+        read_only=True,
+        idempotent=True,
+    ),
+    Definition(
+        name="forget",
+        title="Forget a memory",
+        description=(
+            "Forget one memory on every device. The first call only shows what would go; a second one with its confirm does it. "
+            "Only when the person asks for it or a memory is plainly wrong."
+        ),
+        parameters=arguments(
+            "key",
+            key=KEY,
+            confirm=text("The confirm of the answer that showed it.", least=8, most=64),
+            reason=text("Why, for the timeline.", most=500),
+            scope=SCOPE,
+        ),
+        returns=answer(forgotten=_flag, confirm=_string, shown=TEXT_SCHEMA),
+        run=_forget,
+        destructive=True,
+    ),
+    Definition(
+        name="note",
+        title="Note an event",
+        description=(
+            "Add an event to the timeline: something that happened (a release, a decision taken, a task done), with its moment. "
+            "What shall be known later as a fact goes to remember instead."
+        ),
+        parameters=arguments(
+            "type",
+            type=text("What kind of event, one word of your own, for instance decision.", least=1, most=64),
+            text=text("What happened.", least=1, most=20_000),
+            data={"type": "object", "description": "Further values by name."},
+            scope=SCOPE,
+        ),
+        returns=answer(id=_string, ts=_string, type=_string),
+        run=_note,
+    ),
+    Definition(
+        name="recall",
+        title="Find memories",
+        description=(
+            "Find memories by words, before answering about the person, their projects, preferences or past decisions. Words are "
+            "matched plainly, whatever their case and accents: give the few words that would stand in the text, in each language "
+            "that it may be in."
+        ),
+        parameters=arguments(
+            "query",
+            query=text("A few words.", least=1, most=MAX_QUERY),
+            limit=number("How many at most.", 1, 50, 5),
+            type=choice(f"Only this kind: {_TYPES}.", (*TYPES, SESSION)),
+            tag=text("Only those with this tag.", least=1, most=64),
+            since=text("Only what was written since this ISO 8601 date or time.", least=1, most=40),
+            why=yes("Say which words were found in each."),
+            scope=SCOPE,
+        ),
+        returns=answer(notice=_string, ranking=_string, found=_count, not_fetched=_count, hits=_TEXTS),
+        run=_recall,
+        read_only=True,
+        idempotent=True,
+    ),
+    Definition(
+        name="context",
+        title="What to know",
+        description=(
+            "What to know at the beginning of a conversation: the index of the memories, and with a query the texts that match it."
+        ),
+        parameters=arguments(
+            query=text("What the conversation is about.", most=MAX_QUERY),
+            max_tokens=number("How long it may be.", LEAST_TOKENS, 20_000, DEFAULT_TOKENS),
+            scope=SCOPE,
+        ),
+        returns=answer(
+            context=_string,
+            tokens=_count,
+            shown={"type": "array", "items": _string},
+            listed=_count,
+            left_out=_count,
+        ),
+        run=_context,
+        read_only=True,
+        idempotent=True,
+    ),
+    Definition(
+        name="resolve_conflict",
+        title="Settle a conflict",
+        description=(
+            "Memories written on several devices at once keep every text. Without a key this lists them, with one it shows all its "
+            "texts and their seen, and with that seen it settles them: body is the text that replaces them all, or keep."
+        ),
+        parameters=arguments(
+            key=KEY,
+            seen=_SEEN,
+            body=text(
+                "The text that replaces all of these, with everything of them that shall stay.", most=MAX_BODY
+            ),
+            keep=yes("Keep what is shown, or that it is forgotten; the other texts go."),
+            scope=SCOPE,
+        ),
+        returns=answer(settled=_flag, keys={"type": "array", "items": _string}, seen=_string, texts=_TEXTS),
+        run=_resolve,
+        destructive=True,
+    ),
+)

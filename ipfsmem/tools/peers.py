@@ -1,0 +1,276 @@
+"""The tools that other programs' agents know, over the same memory: facts with a category, facts of a session, values by key.
+
+Shapes are those of Infraware (`save_memory`, `save_session_context`) and LibreFang (`memory_store`, `memory_recall`,
+`memory_list`), each with `scope` besides. What they write are memories like any other. A value that this session was not shown
+is not replaced, which the original does.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import Final
+
+from ipfsmem.bundle.fence import NOTICE, clean_text, quote
+from ipfsmem.bundle.keys import is_key, key_of_foreign_name
+from ipfsmem.errors import ChangedError, UsageError
+from ipfsmem.tools.definition import SCOPE, Definition
+from ipfsmem.tools.desk import Desk, place
+from ipfsmem.tools.schema import JSON, answer, arguments, choice, text
+from ipfsmem.tools.tool import ToolResult, refusal
+from ipfsmem.wording import count
+
+#: Categories of lasting facts, each with the type of memory that it becomes.
+CATEGORIES: Final = {
+    "preference": "feedback",
+    "personal_fact": "user",
+    "workflow": "project",
+    "restriction": "feedback",
+    "convention": "project",
+}
+SESSION_CATEGORIES: Final = ("host_info", "environment", "working_directory", "service_state", "discovery")
+MAX_FACT: Final = 2_000
+MAX_KEY: Final = 256
+#: Bytes of a value that one answer shows, and entries of one list.
+MAX_VALUE: Final = 64 * 1024
+PAGE: Final = 100
+_IN_LIST: Final = 500
+#: Marks what `memory_store` wrote.
+TAG: Final = "key-value"
+
+_is_value_key = re.compile(r"[A-Za-z0-9_.-]+").fullmatch
+_string, _flag = {"type": "string"}, {"type": "boolean"}
+
+
+def sanitised(fact: str) -> str:
+    """A fact on one line: single blanks, no dashes at its beginning."""
+    return " ".join(clean_text(fact).split()).lstrip("- ")
+
+
+def fact_key(fact: str) -> str:
+    """The key of a fact: the same fact is the same memory on every device."""
+    return f"fact_{sha256(fact.encode()).hexdigest()[:16]}"
+
+
+def _save_memory(desk: Desk, given: JSON) -> ToolResult:
+    fact, category = sanitised(given["fact"]), given["category"]
+    if not fact:
+        return _saved(False, "The fact is empty, nothing saved")
+    there, key = desk.there(given), fact_key(fact)
+    shown = there.read(key)
+    if shown is None or not shown.own:
+        there.write(
+            key,
+            fact,
+            name=fact if len(fact) <= 100 else f"{fact[:99]}…",
+            type=CATEGORIES[category],
+            tags=[category],
+            if_match="" if shown is None else shown.sha256,
+        )
+    return _saved(True, f"Remembered: {fact}")
+
+
+def _save_session_context(desk: Desk, given: JSON) -> ToolResult:
+    fact = sanitised(given["fact"])
+    if not fact:
+        return _saved(False, "The fact is empty, nothing saved")
+    if (given["category"], fact) not in desk.session.facts:
+        desk.session.facts.append((given["category"], fact))
+    return _saved(True, f"Session context saved: {fact}")
+
+
+def _saved(saved: bool, message: str) -> ToolResult:
+    return ToolResult(message, {"saved": saved, "message": message})
+
+
+def value_key(key: str) -> str:
+    """The key of the memory that holds a value. Raises UsageError."""
+    if len(key) > MAX_KEY or not _is_value_key(key):
+        raise UsageError(
+            f"not a key: {key[:80]!a}",
+            hint=f"A key is 1 to {MAX_KEY} characters of A-Z, a-z, 0-9, _, . and -.",
+        )
+    return key if is_key(key) else key_of_foreign_name(key).key
+
+
+def _store(desk: Desk, given: JSON) -> ToolResult:
+    name, value = given["key"], given["value"]
+    there, key = desk.there(given), value_key(name)
+    shown = there.read(key)
+    if shown is not None and shown.own:
+        if shown.file.body == value.rstrip("\n"):
+            desk.session.show(shown)
+            return _stored(name)
+        if not desk.session.was_shown(shown):
+            desk.session.show(shown)
+            error = ChangedError(
+                f"{name} has a value already, which this conversation was not shown: nothing was stored"
+            )
+            error.hint = "This is it. Call memory_store again to replace it, or use another key."
+            body, _ = _cut(shown.file.body, MAX_VALUE)
+            return refusal(
+                error, text=f"{NOTICE}\n\n{quote(body)}", more={"key": name, "value": clean_text(body)}
+            )
+    if not value.strip():
+        raise UsageError("the value is empty, so nothing was stored", hint="To take a value away: forget.")
+    if shown is not None and shown.own:
+        written = there.write(key, value, seen=shown)
+    else:
+        expected = "" if shown is None else shown.sha256
+        written = there.write(key, value, name=name, tags=[TAG], if_match=expected)
+    desk.session.show(written)
+    return _stored(name)
+
+
+def _stored(name: str) -> ToolResult:
+    return ToolResult(f"Stored value under key '{name}'.", {"stored": True, "key": name})
+
+
+def _recall(desk: Desk, given: JSON) -> ToolResult:
+    name = given["key"]
+    reading = desk.read(value_key(name), given)
+    if reading is None:
+        said = f"No value found for key '{name}'."
+        return ToolResult(
+            said,
+            {"notice": NOTICE, "found": False, "key": name, "value": "", "truncated": False, "own": True},
+        )
+    value, truncated = _cut(reading.file.body, MAX_VALUE)
+    if not truncated:
+        desk.session.show(reading)
+    whose = "" if reading.own else " (the word of others, a candidate)"
+    text = f"{NOTICE}\n\n{place(reading)}{whose}:\n{quote(value)}"
+    if truncated:
+        text += f"(cut here: {len(reading.file.body.encode()):,} bytes in all; read_memory shows the rest)\n"
+    return ToolResult(
+        text,
+        {
+            "notice": NOTICE,
+            "found": True,
+            "key": name,
+            "value": clean_text(value),
+            "truncated": truncated,
+            "own": reading.own,
+        },
+    )
+
+
+def _cut(value: str, most: int) -> tuple[str, bool]:
+    """A text in at most so many bytes of UTF-8, and whether it was cut."""
+    data = value.encode()
+    return (value, False) if len(data) <= most else (data[:most].decode("utf-8", "ignore"), True)
+
+
+def _list(desk: Desk, given: JSON) -> ToolResult:
+    scope = desk.scope_of(given, must_exist=True)
+    prefix, after = given.get("prefix", ""), given.get("after", "")
+    named = [(item.file.name or item.key, item) for item in desk.memory.stack(scope).list()]
+    found = sorted(
+        (one for one in named if TAG in one[1].file.tags and one[0].startswith(prefix)),
+        key=lambda one: (one[0], one[1].key),
+    )
+    rest = [one for one in found if one[0] > after]
+    entries = []
+    for name, item in rest[:PAGE]:
+        reading = desk.memory.scope(item.scope).read(item.key) if item.fetched else None
+        value, truncated = _cut(reading.file.body if reading is not None else "", _IN_LIST)
+        entries.append({"key": clean_text(name), "value": clean_text(value), "truncated": truncated})
+    following = rest[PAGE - 1][0] if len(rest) > PAGE else ""
+    if not entries:
+        text = "No keys are stored." if not prefix else f"No keys begin with '{prefix}'."
+    else:
+        lines = "".join(
+            quote(f"{one['key']}: {one['value']}" + (" (cut)" if one["truncated"] else "")) for one in entries
+        )
+        text = f"{count(len(found), 'key')}. {NOTICE}\n\n{lines}"
+        text += f"(more: go on with after={following})\n" if following else ""
+    return ToolResult(text, {"notice": NOTICE, "total": len(found), "entries": entries, "after": following})
+
+
+PEERS: Final = (
+    Definition(
+        name="save_memory",
+        title="Save a fact",
+        description=(
+            "Save one lasting fact. Use it when the person says remember or always, and for personal facts, preferences, "
+            "conventions, workflows and restrictions. Never for paths, transient talk, summaries of work, or facts of this "
+            "session only."
+        ),
+        parameters=arguments(
+            "fact",
+            "category",
+            fact=text("The fact, in one sentence.", most=MAX_FACT),
+            category=choice("What kind of fact.", tuple(CATEGORIES)),
+            scope=SCOPE,
+        ),
+        returns=answer(saved=_flag, message=_string),
+        run=_save_memory,
+        idempotent=True,
+    ),
+    Definition(
+        name="save_session_context",
+        title="Save a fact of this session",
+        description=(
+            "Keep a fact for this conversation only, after a diagnosis: about the host, its environment, a service's state, a "
+            "discovery. Not preferences (save_memory), not output that is outdated at once, not what is there already. It is "
+            "written nowhere and gone when the conversation ends; context shows it."
+        ),
+        parameters=arguments(
+            "fact",
+            "category",
+            fact=text("The fact, in one sentence.", most=MAX_FACT),
+            category=choice("What kind of fact.", SESSION_CATEGORIES),
+        ),
+        returns=answer(saved=_flag, message=_string),
+        run=_save_session_context,
+        idempotent=True,
+    ),
+    Definition(
+        name="memory_store",
+        title="Store a value",
+        description=(
+            "Store a value under a key, kept across conversations. A value that is there and was not shown to you in this "
+            "conversation is shown instead, and nothing is stored."
+        ),
+        parameters=arguments(
+            "key",
+            "value",
+            key=text("The key: A-Z, a-z, 0-9, _, . and -.", least=1, most=MAX_KEY),
+            value=text("The value: a text; encode objects and lists as JSON.", most=900_000),
+            scope=SCOPE,
+        ),
+        returns=answer(stored=_flag, key=_string),
+        run=_store,
+        destructive=True,
+        idempotent=True,
+    ),
+    Definition(
+        name="memory_recall",
+        title="Recall a value",
+        description="The value stored under a key. memory_list shows the keys; recall finds memories by words.",
+        parameters=arguments("key", key=text("The key.", least=1, most=MAX_KEY), scope=SCOPE),
+        returns=answer(notice=_string, found=_flag, key=_string, value=_string, truncated=_flag, own=_flag),
+        run=_recall,
+        read_only=True,
+        idempotent=True,
+    ),
+    Definition(
+        name="memory_list",
+        title="List stored values",
+        description="The keys that memory_store wrote, with the beginnings of their values, 100 at a time.",
+        parameters=arguments(
+            prefix=text("Only keys that begin so.", most=MAX_KEY),
+            after=text("Go on after this key, as the last answer said.", most=MAX_KEY),
+            scope=SCOPE,
+        ),
+        returns=answer(
+            notice=_string,
+            total={"type": "integer"},
+            entries={"type": "array", "items": {"type": "object"}},
+            after=_string,
+        ),
+        run=_list,
+        read_only=True,
+        idempotent=True,
+    ),
+)

@@ -1,0 +1,169 @@
+"""The arguments of a tool against its JSON Schema, refused in words that a model can act on.
+
+Only the part of JSON Schema that our tools use: an object of named values of one type each. What it does not know it
+refuses when the tool is made, so that nothing goes unchecked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, Final
+
+from ipfsmem.errors import UsageError
+
+JSON = dict[str, Any]
+_KNOWN: Final = frozenset(
+    (
+        "type",
+        "description",
+        "enum",
+        "minLength",
+        "maxLength",
+        "minimum",
+        "maximum",
+        "items",
+        "maxItems",
+        "default",
+    )
+)
+_CALLED: Final = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+}
+
+
+def text(description: str, *, most: int, least: int = 0) -> JSON:
+    """A text of so many characters."""
+    return {"type": "string", "description": description, "minLength": least, "maxLength": most}
+
+
+def choice(description: str, words: tuple[str, ...]) -> JSON:
+    """One of some words."""
+    return {"type": "string", "description": description, "enum": list(words)}
+
+
+def number(description: str, least: int, most: int, default: int) -> JSON:
+    """A whole number."""
+    return {
+        "type": "integer",
+        "description": description,
+        "minimum": least,
+        "maximum": most,
+        "default": default,
+    }
+
+
+def yes(description: str) -> JSON:
+    """True or false, false by default."""
+    return {"type": "boolean", "description": description, "default": False}
+
+
+def texts(description: str, *, most: int, each: int) -> JSON:
+    """A list of texts."""
+    return {
+        "type": "array",
+        "description": description,
+        "items": {"type": "string", "maxLength": each},
+        "maxItems": most,
+    }
+
+
+def arguments(*required: str, **properties: JSON) -> JSON:
+    """The schema of an object with these values and no others."""
+    unknown = {name for one in properties.values() for name in one} - _KNOWN
+    assert not unknown and set(required) <= properties.keys(), unknown
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def answer(**properties: JSON) -> JSON:
+    """The schema of a structured answer: all of these values, and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def checked(tool: str, schema: JSON, given: Mapping[str, Any]) -> JSON:
+    """What was given, without arguments that are null. Raises UsageError, which says all that is wrong and what it takes."""
+    properties: Mapping[str, JSON] = schema["properties"]
+    kept = {name: value for name, value in given.items() if value is not None or name in schema["required"]}
+    problems = []
+    for name, value in kept.items():
+        if name not in properties:
+            near = get_close_matches(name, properties, n=1)
+            shown = name if len(name) <= 60 else name[:57] + "..."
+            problems.append(f"there is no argument {shown!r}" + (f" (perhaps {near[0]})" if near else ""))
+        elif problem := _wrong(value, properties[name]):
+            problems.append(f"{name} {problem}")
+    problems += [f"{name} is missing" for name in schema["required"] if name not in kept]
+    if problems:
+        raise UsageError(f"{tool}: {'; '.join(problems[:5])}", hint=f"It takes {_takes(schema)}.")
+    return kept
+
+
+def _wrong(value: Any, schema: JSON) -> str:
+    """What is wrong with a value, empty when nothing is."""
+    kind = schema["type"]
+    if not _is(value, kind):
+        return f"is {_CALLED[kind]}, not {_called(value)}"
+    if "enum" in schema and value not in schema["enum"]:
+        return f"is one of {', '.join(schema['enum'])}"
+    if kind == "string":
+        if len(value) > schema.get("maxLength", len(value)):
+            return f"has {len(value):,} characters, at most {schema['maxLength']:,} are allowed"
+        if len(value) < schema.get("minLength", 0):
+            return "is empty" if not value else f"has at least {schema['minLength']} characters"
+        if any("\ud800" <= c <= "\udfff" for c in value if c > "\ud7ff"):
+            return "holds half a character (a lone surrogate)"
+    if kind in ("integer", "number") and not (
+        schema.get("minimum", value) <= value <= schema.get("maximum", value)
+    ):
+        return f"is {schema['minimum']} to {schema['maximum']:,}, not {value}"
+    if kind == "array":
+        if len(value) > schema.get("maxItems", len(value)):
+            return f"has {len(value):,} items, at most {schema['maxItems']} are allowed"
+        problem = next((p for item in value if (p := _wrong(item, schema["items"]))), "")
+        return f"has an item that {problem}" if problem else ""
+    return ""
+
+
+def _is(value: Any, kind: str) -> bool:
+    match kind:
+        case "string":
+            return isinstance(value, str)
+        case "integer":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "boolean":
+            return isinstance(value, bool)
+        case "array":
+            return isinstance(value, list | tuple)
+        case _:
+            return isinstance(value, Mapping)
+
+
+def _called(value: Any) -> str:
+    if value is None:
+        return "null"
+    return next((words for kind, words in _CALLED.items() if _is(value, kind)), type(value).__name__)
+
+
+def _takes(schema: JSON) -> str:
+    parts = []
+    for name, one in schema["properties"].items():
+        words = " or ".join(one["enum"]) if "enum" in one else _CALLED[one["type"]]
+        parts.append(f"{name} ({words}{'' if name in schema['required'] else ', optional'})")
+    return ", ".join(parts) or "no arguments"
