@@ -36,7 +36,7 @@ from ipfsmem.provider.contract import Capabilities
 from ipfsmem.provider.opening import NotOpened
 from ipfsmem.provider.probe import Step
 from ipfsmem.published.history import LogEntry
-from ipfsmem.published.versions import History, Version
+from ipfsmem.published.versions import History, HistoryEntry
 from ipfsmem.ring.authority import RingMember
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.collection import Collection
@@ -372,7 +372,7 @@ class TextVersion(Answer, frozen=True, kw_only=True):
     label: str
 
     @classmethod
-    def of(cls, version: Version, labels: dict[str, str]) -> TextVersion:
+    def of(cls, version: HistoryEntry, labels: dict[str, str]) -> TextVersion:
         """A version that was found; `labels` are by device."""
         return cls(**msgspec.structs.asdict(version), label=labels.get(version.device, ""))
 
@@ -994,11 +994,12 @@ class Begun(Answer, frozen=True, kw_only=True):
 
 
 class Recovered(Answer, frozen=True, kw_only=True):
-    """A memory that came back, the sync that brought it, and further vaults of its wallet."""
+    """A memory that came back, the sync that brought it, further vaults of its wallet, and what its owner should know."""
 
     status: Status
     sync: SyncReport | None
     vaults: list[FurtherVault]
+    warnings: list[str]
 
 
 class Failure(Answer, frozen=True, kw_only=True):

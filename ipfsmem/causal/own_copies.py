@@ -107,7 +107,7 @@ def step_back(state: State, old: str, common: int, moves: ValuesToMove, new: str
     return State(ctx, entries)
 
 
-class AdoptedFork(NamedTuple):
+class JoinableStates(NamedTuple):
     """Our state and theirs as they can be joined, and by entry the values for which there was no room in ours."""
 
     ours: State
@@ -115,7 +115,9 @@ class AdoptedFork(NamedTuple):
     without_room: dict[str, list[Value]]
 
 
-def adopt_fork(mine: State, theirs: State, forked: Iterable[str], dev: str, my_person: IsMine) -> AdoptedFork:
+def adopt_fork(
+    mine: State, theirs: State, forked: Iterable[str], dev: str, my_person: IsMine
+) -> JoinableStates:
     """Both states made joinable after copies of one device wrote different values under the same dots.
 
     Every value of a `forked` device that only one side holds leaves its dot, and stands in ours under a new dot of `dev`,
@@ -156,7 +158,7 @@ def adopt_fork(mine: State, theirs: State, forked: Iterable[str], dev: str, my_p
             {d: v for d, v in there.items() if d[:16] not in devices or _on_both_sides(d, ours, there)},
         )
     ctx = {**mine.ctx, dev: n} if n else mine.ctx
-    return AdoptedFork(State(ctx, entries), State(theirs.ctx, others), beside)
+    return JoinableStates(State(ctx, entries), State(theirs.ctx, others), beside)
 
 
 def _newest_first(value: Value) -> tuple[bool, str, str]:

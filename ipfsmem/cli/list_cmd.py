@@ -42,15 +42,16 @@ def command(context: CommandContext, kind: str | None, tag: str | None) -> None:
     context.print_where_scope_went()
 
 
-def print_list(context: CommandContext, found: Sequence[Listed]) -> None:
-    """Print memories as a table or as JSON."""
+def print_list(context: CommandContext, found: Sequence[Listed], *, ours: bool = True) -> None:
+    """Print memories as a table or as JSON. `ours`: they are of a memory of this device, so commands can be advised."""
     if context.json:
         from ipfsmem.results import MemoryLine
 
         context.emit([MemoryLine.of(item) for item in found])
         return
     if not found and is_terminal():
-        click.echo(advice("No memories yet. Write one: ipfsmem write KEY --body TEXT"), err=True)
+        told = advice("No memories yet. Write one: ipfsmem write KEY --body TEXT") if ours else "No memories."
+        click.echo(told, err=True)
         return
     rows: list[tuple[str, ...]] = []
     said = bool(context.stacked) or len({item.scope for item in found}) > 1
@@ -75,5 +76,7 @@ def print_list(context: CommandContext, found: Sequence[Listed]) -> None:
     )
     if is_terminal():
         marked = sum(bool(item.conflicts) for item in found)
-        tail = advice(f", {marked} with conflicts (ipfsmem conflicts)") if marked else ""
+        tail = f", {marked} with conflicts" if marked else ""
+        if marked and ours:
+            tail += advice(" (ipfsmem conflicts)")
         click.echo(style(count(len(found), "memory") + tail, dim=True), err=True)

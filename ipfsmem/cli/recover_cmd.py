@@ -76,7 +76,8 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
     if context.json:
         from ipfsmem.results import Recovered
 
-        context.emit(Recovered(status=status, sync=report, vaults=vaults))
+        warnings = [text for text in (memory.unlisted, *status.remarks) if text]
+        context.emit(Recovered(status=status, sync=report, vaults=vaults, warnings=warnings))
     else:
         click.echo(style(what_came_back(status, memory.restored), bold=True))
         facts(_facts(context, status, request.root is not None))

@@ -24,7 +24,7 @@ from ipfsmem.published.history import find_root, open_past, published_log
 MIN_DIGITS = 8
 
 
-class Version(msgspec.Struct, frozen=True):
+class HistoryEntry(msgspec.Struct, frozen=True):
     """One text of a memory, or a wish to forget it (`sha256` None)."""
 
     sha256: str | None
@@ -46,7 +46,7 @@ class History(msgspec.Struct, frozen=True):
     """The texts of one memory, the one written last first; `gone` known roots are not kept here and were not looked at."""
 
     key: str
-    versions: list[Version]
+    versions: list[HistoryEntry]
     gone: int = 0
 
 
@@ -56,7 +56,7 @@ def history(memories: Memories, key: str) -> History:
     with replica.reading():
         here = memories.entry(key)
         shown = memories.view(key, here).dots
-        found: dict[str, Version] = {}
+        found: dict[str, HistoryEntry] = {}
         gone = 0
         for root, entry in _states(replica, name, here):
             if entry is None:
@@ -163,12 +163,12 @@ def _version(
     root: str | None,
     here: Entry,
     shown: tuple[str, ...],
-) -> Version:
+) -> HistoryEntry:
     data = memories.replica.store.body(name, value)
     bodies = {here[one].body for one in shown if one in here}
     stands = value.body is not None and any(value.body == other.body for other in here.values())
     now: Literal["shown", "beside", ""] = "beside" if stands or dot in here else ""
-    return Version(
+    return HistoryEntry(
         value.body,
         int(value.h[:12], 16) if value.h != ZERO else None,
         dot[:16],

@@ -67,10 +67,13 @@ def orphans(replica: Replica) -> set[str]:
     return {device for device in (*frame.ctx, *frame.seen) if device not in known} - {replica.device.id}
 
 
-class Adopted(msgspec.Struct, frozen=True):
-    """What adopting made of a head: the changes that are `left` to join, and timeline `lines` to append after that, each with its
-    scope. For the report: the entries that were written, as they were `before`; keys under which texts were put `beside` an entry
-    that had no room; entries of which something is `lost`."""
+class AdoptionResult(msgspec.Struct, frozen=True):
+    """What `adopt_head` or `adopt_orphans` did.
+
+    `left`: the changes of the head that are still to be joined. `lines`: timeline lines to append after that, each with its
+    scope. For the report: `before`, the entries that were written, as they were; `beside`, keys under which texts were put
+    because their own entry had no room; `lost`, entries of which a text is on no device that can be asked.
+    """
 
     left: list[EntryDifference]
     lines: list[tuple[str, bytes]]
@@ -79,7 +82,7 @@ class Adopted(msgspec.Struct, frozen=True):
     lost: list[str]
 
 
-def adopt_orphans(replica: Replica, devices: set[str], *, unsure: bool) -> Adopted:
+def adopt_orphans(replica: Replica, devices: set[str], *, unsure: bool) -> AdoptionResult:
     """Write the texts of devices without a key under our own dots, entry by entry, and forget the counters of those devices.
 
     `unsure`: a provider did not say whether it has what is missing here; then an entry of which something is missing waits.
@@ -121,14 +124,16 @@ def _lacks(replica: Replica, name: str, entry: Entry, devices: Set[str]) -> bool
     )
 
 
-def adopt_head(replica: Replica, changes: list[EntryDifference], head: Head, devices: set[str]) -> Adopted:
+def adopt_head(
+    replica: Replica, changes: list[EntryDifference], head: Head, devices: set[str]
+) -> AdoptionResult:
     """Make a head joinable that other copies of `devices` had a part in; see `adopt`."""
     return adopt(replica, changes, counts_of(head.ctx), devices)
 
 
 def adopt(
     replica: Replica, changes: list[EntryDifference], ctx: dict[str, int], devices: set[str]
-) -> Adopted:
+) -> AdoptionResult:
     """Write the differing texts of `devices` under our own dots, and those for which there is no room under keys made from
     them. Whatever they signed, the rest goes on: a text or a line that cannot be kept is left out, and named.
     """
@@ -167,7 +172,7 @@ def adopt(
     beside, without, untouched = _put_beside(replica, crowded)
     left += [EntryDifference(name, store.entry(name), others.entries.get(name, {})) for name in theirs]
     was = {**untouched, **{name: mine[name] for name in taken}}
-    return Adopted(left, lines, was, beside, sorted({*lost, *without}))
+    return AdoptionResult(left, lines, was, beside, sorted({*lost, *without}))
 
 
 def _put_beside(

@@ -21,7 +21,7 @@ from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.labels import distinct_label, label_of
 from ipfsmem.sync.changes import combine_kinds, kinds_between
 from ipfsmem.sync.fork import (
-    Adopted,
+    AdoptionResult,
     adopt_head,
     append_new_lines,
     forked_devices,
@@ -141,7 +141,7 @@ def hold_until_settled(work: JoinWork, devices: Iterable[str], head: Head) -> bo
 
 def _adopt_fork(
     work: JoinWork, changes: list[EntryDifference], head: Head, devices: set[str]
-) -> Adopted | None:
+) -> AdoptionResult | None:
     """Make a head joinable that another copy of `devices` made; None where that has to wait for texts."""
     # A device that is out is not waited for: it may have signed texts that never were.
     replica = work.run.replica

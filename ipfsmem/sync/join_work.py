@@ -17,7 +17,7 @@ from ipfsmem.errors import ProviderError
 from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.labels import label_and_id
 from ipfsmem.sync.changes import Kinds
-from ipfsmem.sync.fork import Adopted
+from ipfsmem.sync.fork import AdoptionResult
 from ipfsmem.sync.report import named
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Admitted, Joined
@@ -39,7 +39,7 @@ class JoinWork:
         #: Heads that are held, by the devices whose ids may still be in use.
         self.held: dict[tuple[str, ...], list[CID]] = {}
         #: What this sync adopted, by the kind of notice that tells of it.
-        self.adopted: dict[str, list[Adopted]] = {}
+        self.adopted: dict[str, list[AdoptionResult]] = {}
         #: Whether a provider may have bodies that are not here: until all were asked for them, and where one did not answer.
         self.unsure_of_bodies = True
         self.unsure = ""

@@ -203,3 +203,24 @@ def test_an_export_goes_where_a_link_leads_and_into_no_memory(bare: Cli, tmp_pat
     bare.ok("open", str(notes), "--export", str(tmp_path / "link"))
     assert (tmp_path / "link").is_symlink() and "direct" in (tmp_path / "real").read_text()
     bare.fails(2, "open", str(notes), "--export", str(bare.home / "default" / "state.db"))
+
+
+def test_nobody_is_told_to_write_into_anothers_memory(
+    public: Cli, bare: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an empty one: "No memories yet. Write one"."""
+    public.ok("note", "met")
+    root = public.ok("sync", "--json").json["root"]
+    monkeypatch.setattr("tests.support.cli_lab._Stream.isatty", lambda stream: True)
+    empty = bare.ok("open", root)
+    assert "No memories." in empty.err and "ipfsmem write" not in empty.err
+
+
+def test_nobody_is_told_to_settle_anothers_conflicts(
+    clash: tuple[Cli, Cli], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`ipfsmem conflicts` is about a memory of this device."""
+    clash[0].ok("export", "--dir", str(tmp_path / "theirs"))
+    monkeypatch.setattr("tests.support.cli_lab._Stream.isatty", lambda stream: True)
+    told = clash[0].ok("open", str(tmp_path / "theirs")).err
+    assert ", 1 with conflicts" in told and "ipfsmem conflicts" not in told

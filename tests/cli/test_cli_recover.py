@@ -80,3 +80,15 @@ def test_a_text_that_could_not_be_had_is_said_and_has_a_code(
     assert other.ok("read", "other", "--body").out == "x\n"
     third = Cli(tmp_path / "third", monkeypatch)("init", "--unprotected-keys", key=KEY)
     assert third.code == 44 and "1 text of it could not be had" in third.out  # `init` said "It is back"
+
+
+def test_what_its_owner_should_know_is_in_the_json_too(
+    bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That the wallet's first vault does not list this one was said on the terminal alone."""
+    other = Cli(tmp_path / "other", monkeypatch)
+    other.ok("init", "-n", "bob", "--vault", "bob", "--unprotected-keys", key=KEY)
+    bare.ok("init", "-n", "alex", "--passphrase-fd", str(pipe("the first sentence")), key=KEY)
+    given = ("--vault", "bob", "--passphrase-fd", str(pipe("another sentence")))
+    (warning,) = bare.ok("recover", "-n", "bob", *given, "--json", key=KEY).json["warnings"]
+    assert "ipfsmem keys vaults --add bob --key-number 1 -n alex" in warning

@@ -47,8 +47,8 @@ class NoSuchObject(FileNotFoundError):
 def provider_error(
     error: BaseException, where: str, what: str, redact: Redactor, *, ranged: bool = False
 ) -> ProviderError | NoSuchObject | BehindTheEnd:
-    """obstore's error as ours. `where`: the bucket, `what`: a verb phrase for the request ("list objects"); `ranged`: it asked for parts of an object. Raise the result
-    outside `except`: obstore's own error may show secrets."""
+    """obstore's error as ours. `where`: the bucket. `what`: a verb phrase for the request ("list objects"). `ranged`: it
+    asked for parts of an object. Raise the result outside `except`: obstore's own error may show secrets."""
     text = str(error)[:_READ_MAX]
     message, _, debug = text.partition(_DEBUG)
     found = _STATUS.search(message)
