@@ -33,3 +33,13 @@ def test_anthropic(capsys: pytest.CaptureFixture[str]) -> None:
     shown = said("anthropic", capsys)
     assert "created successfully at: /memories/tone.md" in shown
     assert "22B\t/memories/tone.md" in shown and shown.endswith("wants direct critique\n\n")
+
+
+@pytest.mark.xdist_group("langgraph")
+def test_langgraph(capsys: pytest.CaptureFixture[str]) -> None:
+    need_extra("langgraph", "langgraph.store.base")
+    assert said("langgraph", capsys).splitlines() == [
+        "{'text': 'likes green tea', 'rating': 4}",
+        "['food']",
+        "[('users', '1')]",
+    ]

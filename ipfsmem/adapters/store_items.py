@@ -1,0 +1,192 @@
+"""Items of a LangGraph store as memory files: JSON objects under a namespace (texts in order) and a key (any text).
+
+An item is one memory. Its key is a slug of the item's key and 128 bits of the hash of namespace and key; both stand as JSON in
+the header line `langgraph_item`, the value as one line of JSON in the body, so that two values are never merged into a third.
+Nothing here reads or writes a memory.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from ipfsmem.bundle.keys import key_of_foreign_name
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.errors import FormatError, UsageError
+
+Namespace = tuple[str, ...]
+
+FIELD = "langgraph_item"
+SOURCE = "langgraph"
+#: Characters of a name that people see.
+_NAME = 120
+_SLUG = 24
+#: Levels of a value: deeper ones end in an error of Python's own.
+_DEPTH = 200
+_WORD = re.compile(r"\w+")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
+
+
+class StoredItem(msgspec.Struct, frozen=True):
+    """Where an item belongs, and when it was made and changed."""
+
+    namespace: Namespace
+    key: str
+    created: datetime
+    updated: datetime
+
+
+def memory_key(namespace: Namespace, key: str) -> str:
+    """The key of the memory that is this item."""
+    slug = (
+        key_of_foreign_name(_CONTROLS.sub("_", key) + ".").key.rpartition("-")[0][:_SLUG].rstrip("_-") or "x"
+    )
+    return f"{slug}-{sha256(_place(namespace, key).encode()).hexdigest()[:32]}"
+
+
+def _place(namespace: Namespace, key: str) -> str:
+    if not all(isinstance(name, str) for name in (*namespace, key)):
+        raise UsageError("a namespace is a tuple of texts, and a key is a text")
+    return json.dumps([list(namespace), key], separators=(",", ":"))
+
+
+def render_item(
+    namespace: Namespace, key: str, value: Mapping[str, Any], created: datetime, now: datetime
+) -> bytes:
+    """The memory file of an item. Raises UsageError for what is no JSON, LimitError for what is too long."""
+    try:
+        body = json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
+        body.encode()
+    except UnicodeEncodeError:
+        body = json.dumps(_plain(value), separators=(",", ":"))
+    name = _CONTROLS.sub("\ufffd", " / ".join((*namespace, key)))
+    fields = {
+        "name": name if len(name) <= _NAME else name[: _NAME - 3] + "...",
+        "created": created.isoformat(),
+        "updated": now.isoformat(),
+        "source": SOURCE,
+        FIELD: _place(namespace, key),
+    }
+    return render_memory(MemoryFile(fields, body))
+
+
+def item_of(memory: str, file: MemoryFile) -> StoredItem | None:
+    """Which item a memory with this key and header is, None for one that is none."""
+    text = file.fields.get(FIELD)
+    if not text:
+        return None
+    try:
+        names, key = json.loads(text)
+        namespace = tuple(names)
+        if memory_key(namespace, key) != memory:
+            return None
+        created, updated = (_instant(one) for one in (file.created, file.updated))
+    except (ValueError, TypeError, RecursionError, UsageError, FormatError):
+        return None
+    return StoredItem(namespace, key, created, updated)
+
+
+def _instant(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def value_of(data: bytes) -> dict[str, Any] | None:
+    """The value of an item's memory file, None where it holds no JSON object (any more)."""
+    try:
+        value = json.loads(parse_memory(data).body)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """A value as JSON has it."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if depth > _DEPTH:
+        raise UsageError(f"a value of the store nests deeper than {_DEPTH}")
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(one, depth + 1) for one in value]
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return {name: _plain(one, depth + 1) for name, one in value.items()}
+    raise UsageError(
+        f"a value of the store is JSON: objects with texts as names, lists, texts, numbers; not {type(value).__name__}"
+    )
+
+
+# -- searching -----------------------------------------------------------------------------------------------------
+
+
+def fits(value: Any, wanted: Any) -> bool:
+    """Whether a value is what a filter wants: equal, or each of its operators (`$eq $ne $gt $gte $lt $lte`) true.
+
+    Raises ValueError for another operator.
+    """
+    if isinstance(wanted, Mapping):
+        if any(name.startswith("$") for name in wanted):
+            return all(_compared(value, name, one) for name, one in wanted.items())
+        return isinstance(value, Mapping) and all(fits(value.get(name), one) for name, one in wanted.items())
+    if isinstance(wanted, list | tuple):
+        return (
+            isinstance(value, list | tuple)
+            and len(value) == len(wanted)
+            and all(fits(one, other) for one, other in zip(value, wanted, strict=True))
+        )
+    return bool(value == wanted)
+
+
+_ORDER: dict[str, Callable[[Any, Any], bool]] = {
+    "$gt": lambda one, other: bool(one > other),
+    "$gte": lambda one, other: bool(one >= other),
+    "$lt": lambda one, other: bool(one < other),
+    "$lte": lambda one, other: bool(one <= other),
+}
+
+
+def _compared(value: Any, operator: str, wanted: Any) -> bool:
+    if operator == "$eq":
+        return bool(value == wanted)
+    if operator == "$ne":
+        return bool(value != wanted)
+    if operator not in _ORDER:
+        raise ValueError(f"Unsupported operator: {operator}")
+    try:
+        return _ORDER[operator](float(value), float(wanted))
+    except (TypeError, ValueError):
+        both = isinstance(value, str) and isinstance(wanted, str)
+        return both and _ORDER[operator](value, wanted)
+
+
+def words(query: str | None) -> frozenset[str]:
+    """The words of a query."""
+    return frozenset(_WORD.findall((query or "").casefold()))
+
+
+def share_found(wanted: frozenset[str], value: Any) -> float:
+    """Which share of the words stands in a value."""
+    held = words(json.dumps(value, ensure_ascii=False, default=str)) if wanted else frozenset()
+    return len(wanted & held) / len(wanted) if wanted else 0.0
+
+
+def matches(namespace: Namespace, path: Iterable[str], kind: str) -> bool:
+    """Whether a namespace begins (`prefix`) or ends (`suffix`) with a path, in which `*` is any one name.
+
+    Raises ValueError for another kind.
+    """
+    wanted = tuple(path)
+    if kind not in ("prefix", "suffix"):
+        raise ValueError(f"Unsupported match type: {kind}")
+    if len(wanted) > len(namespace):
+        return False
+    part = namespace[: len(wanted)] if kind == "prefix" else namespace[len(namespace) - len(wanted) :]
+    return all(one in ("*", name) for one, name in zip(wanted, part, strict=True))
