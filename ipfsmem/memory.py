@@ -244,6 +244,8 @@ class Memory:
     conflicts = _of_texts(MemoryTexts.conflicts)
     resolve = _of_texts(MemoryTexts.resolve)
     promote = _of_texts(MemoryTexts.promote)
+    promote_all = _of_texts(MemoryTexts.promote_all)
+    candidates = _of_texts(MemoryTexts.candidates)
     undo = _of_texts(MemoryTexts.undo)
     files = _of_texts(MemoryTexts.files)
 

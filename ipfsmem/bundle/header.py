@@ -9,7 +9,7 @@ the list form of `tags`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -225,21 +225,9 @@ def read_yaml(text: str) -> dict[str, str]:
     text. Raises FormatError for aliases, anchors, tags, directives, a depth beyond 4, control characters (of which every
     YAML library thinks something else), and what is not a mapping.
     """
-    import yaml  # only here: most headers are flat, and starting up is not free
-
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     text = text.replace("\r\n", "\n")
-    if _HAS_CONTROL.search(text.translate(_LAYOUT)) is not None:
-        raise FormatError("header holds a control character")
-    try:
-        root = _tree(yaml.parse(text, Loader=loader))
-    except (yaml.YAMLError, UnicodeError, ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise FormatError(f"header is not YAML: {reason}") from None
-    if not isinstance(root, dict):
-        raise FormatError("header is not a list of fields")
     fields: dict[str, str] = {}
-    for name, value in root.items():
+    for name, value in yaml_mapping(text, lambda event: event.value).items():
         if name == "metadata" and isinstance(value, dict):
             for inner, deep in value.items():
                 _put(fields, inner, deep)
@@ -247,6 +235,26 @@ def read_yaml(text: str) -> dict[str, str]:
             _put(fields, name, value)
     comments = [line[1:].strip(" \t") for line in text.split("\n") if line[:1] == "#"]
     return _with_comments(fields, comments) if comments else fields
+
+
+def yaml_mapping(text: str, scalar: Callable[[Any], Any]) -> dict[str, Any]:
+    """A YAML mapping of which `scalar` says what the value of each scalar event is; names are text.
+
+    Raises FormatError as `read_yaml` does.
+    """
+    import yaml  # only here: most headers are flat, and starting up is not free
+
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    if _HAS_CONTROL.search(text.translate(_LAYOUT)) is not None:
+        raise FormatError("header holds a control character")
+    try:
+        root = _tree(yaml.parse(text, Loader=loader), scalar)
+    except (yaml.YAMLError, UnicodeError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise FormatError(f"header is not YAML: {reason}") from None
+    if not isinstance(root, dict):
+        raise FormatError("header is not a list of fields")
+    return root
 
 
 def _put(fields: dict[str, str], name: str, value: Any) -> None:
@@ -271,8 +279,8 @@ def _jcs(value: Any) -> str:
         raise FormatError("header holds text that is not Unicode") from None
 
 
-def _tree(events: Iterable[Any]) -> Any:
-    """Strings, lists and dicts from YAML events; iterative, of doubled names the first that is not empty counts."""
+def _tree(events: Iterable[Any], scalar: Callable[[Any], Any]) -> Any:
+    """Scalars, lists and dicts from YAML events; iterative, of doubled names the first that is not empty counts."""
     result: Any = None
     stack: list[
         tuple[Any, list[str]]
@@ -290,7 +298,10 @@ def _tree(events: Iterable[Any]) -> Any:
             raise FormatError("header has a YAML anchor or alias")
         if event.tag is not None:
             raise FormatError(f"header has a YAML tag: {event.tag[:40]!r}")
-        value: Any = event.value if kind == "ScalarEvent" else ({} if kind == "MappingStartEvent" else [])
+        value: Any = {} if kind == "MappingStartEvent" else []
+        if kind == "ScalarEvent":
+            is_name = bool(stack) and isinstance(stack[-1][0], dict) and not stack[-1][1]
+            value = event.value if is_name else scalar(event)
         if not stack:
             result = value
         elif isinstance(stack[-1][0], list):

@@ -24,6 +24,7 @@ __all__ = [
     "parse_fields",
     "parse_memory",
     "render_memory",
+    "split_header",
 ]
 
 #: Largest memory file in bytes: one sealed object, one block.
@@ -122,7 +123,7 @@ def parse_memory(data: bytes) -> MemoryFile:
     4 KiB, FormatError when the bytes are not UTF-8.
     """
     text = _decoded(data)
-    found = _split(text)
+    found = split_header(text)
     if found is not None:
         lines, rest = found
         try:
@@ -183,7 +184,7 @@ def parse_fields(data: bytes) -> MemoryFile:
         return MemoryFile(parse_memory(data).fields, "")
     try:
         lines = str(data[start + 1 : closing.start()], "utf-8")
-        if data[start - 1] == 0x0D:  # a file with CRLF, as in _split
+        if data[start - 1] == 0x0D:  # a file with CRLF, as in split_header
             lines = lines.replace("\r\n", "\n")
         return MemoryFile(header.read_header(lines), "")
     except UnicodeDecodeError:
@@ -203,7 +204,7 @@ def _decoded(data: bytes) -> str:
         raise FormatError(f"memory file is not UTF-8: byte {error.start}") from None
 
 
-def _split(text: str) -> tuple[str, str] | None:
+def split_header(text: str) -> tuple[str, str] | None:
     """(header lines, everything after the closing line) of a text that opens with `---`.
 
     When the first line ends with CRLF, the whole file is taken to be written so, and read with LF.

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="A published version with all its parts instead, encrypted as it is.",
 )
+@click.option("--to", "form", type=click.Choice(["okf"]), help="With --dir: in another form, okf 0.2.")
 @click.option("--root", metavar="CID", help="Which version for --car (default: the one published last).")
 @click.option("--partial", is_flag=True, help="It is fine that what is named is left out.")
 def command(
@@ -50,6 +51,7 @@ def command(
     zipped: str | None,
     plain_car: str | None,
     car: str | None,
+    form: str | None,
     root: str | None,
     partial: bool,
 ) -> None:
@@ -58,7 +60,7 @@ def command(
 
     --out FILE, or no option, writes one scope as one JSON file (memory/0.1), the nameless one unless --scope is given. It
     holds no conflict copies and no second scope. All these are plain text, also of an encrypted memory. --car writes a
-    published version as any IPFS program reads it.
+    published version as any IPFS program reads it. --to okf --dir DIR writes one scope as a bundle of the Open Knowledge Format.
 
     What is left out is named, and the exit code is 7 unless --partial is given. Of a damaged database all that can still be
     read is written, but for --car.
@@ -71,6 +73,10 @@ def command(
         )
     if root is not None and car is None:
         raise UsageError("--root goes with --car")
+    if form is not None and folder is None:
+        raise UsageError(
+            f"{form} is a folder of files", hint="Name a new one: ipfsmem export --to okf --dir DIR"
+        )
     if car is not None:
         if context.scope is not None:
             raise UsageError(
@@ -87,7 +93,7 @@ def command(
         )
     if out is None and tree is None and output_is_closed():
         raise output_closed_error("ipfsmem export")
-    form = "folder" if folder else "zip" if zipped else "car" if plain_car else "blob"
+    form = form or ("folder" if folder else "zip" if zipped else "car" if plain_car else "blob")
     refuse_inside(context, tree or out)
     try:
         with context.memory() as memory:
@@ -136,6 +142,8 @@ def refuse_inside(context: CommandContext, where: str | None) -> None:
 def _write_tree(memory: Memory, where: Path, form: str) -> Exported:
     from ipfsmem.cli.cid_cmd import new_car
 
+    if form == "okf":
+        return memory.bundles.export_okf(where, partial=True)
     if form == "folder":
         return memory.bundles.export_folder(where, partial=True)
     with new_car(str(where), mode=0o600) as out:

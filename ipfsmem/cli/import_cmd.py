@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 import click
 
@@ -16,11 +16,20 @@ from ipfsmem.errors import UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
+    from ipfsmem.exchange.importing import Taken
     from ipfsmem.memories.importing import Imported
 
 
 @cli_command("import", scoped=True)
 @click.argument("path", callback=not_empty)
+@click.option(
+    "--from",
+    "program",
+    metavar="NAME",
+    callback=not_empty,
+    help="It is another program's memory, in that program's form: docs/IMPORT.md has the names.",
+)
+@click.option("--dry-run", is_flag=True, help="With --from: say what would be taken in, and write nothing.")
 @click.option(
     "--strategy",
     type=click.Choice(["merge", "replace"]),
@@ -51,6 +60,8 @@ if TYPE_CHECKING:
 def command(
     context: CommandContext,
     path: str,
+    program: str | None,
+    dry_run: bool,
     strategy: str,
     prune: bool,
     partial: bool,
@@ -65,28 +76,40 @@ def command(
 
     Each scope of it comes into a new one of its name. When there is one of that name here you say what it is: --map, or
     --from-backup. With --scope what has no scopes of its own comes into that one.
+
+    With --from NAME it is what another program keeps or exports: claude-code, chatgpt, mem0, okf and others. What was taken
+    in once is not taken in again, also when it was edited or forgotten here since, unless --strategy replace is given. What
+    was distilled out of conversations is no fact yet: see promote.
     """
     from ipfsmem.errors import LimitError
     from ipfsmem.memories.importing import MAX_BLOB
 
+    if dry_run and program is None:
+        raise UsageError("--dry-run goes with --from")
+    if program is not None and (prune or same):
+        raise UsageError("--prune and --from-backup are for exports of ipfsmem, and do not go with --from")
     source: bytes | Path = Path(path).expanduser()
     if path == "-":
         source = sys.stdin.buffer.read(MAX_BLOB + 1)
         if len(source) > MAX_BLOB:
             raise LimitError(f"standard input is longer than {MAX_BLOB:,} bytes")
+    done: Imported | Taken
     with context.memory() as memory:
-        done = memory.bundles.import_(
-            source,
-            strategy="replace" if strategy == "replace" else "merge",
-            prune=prune,
-            foreign=foreign,
-            maps=_mapped(maps),
-            same=same,
-        )
+        meant: Literal["merge", "replace"] = "replace" if strategy == "replace" else "merge"
+        if program is not None:
+            done = memory.bundles.import_from(
+                program, source, strategy=meant, foreign=foreign, maps=_mapped(maps), dry_run=dry_run
+            )
+        else:
+            done = memory.bundles.import_(
+                source, strategy=meant, prune=prune, foreign=foreign, maps=_mapped(maps), same=same
+            )
     if context.json:
         context.emit(done)
+    elif program is not None:
+        _say_taken(cast("Taken", done), foreign)
     else:
-        _say(done)
+        _say(cast("Imported", done))
     if not partial:
         done.raise_if_incomplete()
 
@@ -129,5 +152,59 @@ def _say(done: Imported) -> None:
         click.echo(
             f"Of these changes {', '.join(said[:20])}{f' and {len(said) - 20} more scopes' if len(said) > 20 else ''}."
         )
-    for problem in done.problems:
+    _say_left_out(done.problems)
+
+
+def _say_left_out(problems: tuple[str, ...]) -> None:
+    for problem in problems:
         click.echo(style("left out: ", fg="yellow") + clean(problem))
+
+
+#: What became of records, in words.
+_BECAME: Final = {
+    "added": "new",
+    "renewed": "changed there since",
+    "replaced": "replaced",
+    "kept_beside": "kept beside yours (ipfsmem conflicts)",
+    "unchanged": "known already",
+    "changed_here": "taken in before and changed here since, so left as they are here",
+    "still_forgotten": "still forgotten here",
+    "twice": "there twice",
+}
+#: Records of a dry run that are named at most.
+_NAMED: Final = 20
+
+
+def _say_taken(done: Taken, foreign: bool) -> None:
+    """What became of another program's memory, or would become of it."""
+    said = [f"{done.counts[what]:,} {words}" for what, words in _BECAME.items() if done.counts.get(what)]
+    begin = "Nothing was written. These would come in" if done.dry_run else "Memories"
+    click.echo(f"{begin}: {advice(', '.join(said)) or 'none'}. Timeline: {count(done.events, 'new event')}.")
+    if done.candidates:
+        how = "--list" if foreign else f"--from {done.program}"
+        them = "it" if done.candidates == 1 else "them"
+        click.echo(
+            advice(
+                f"{count(done.candidates, 'candidate')} among them: agents are given {them} after you agree (ipfsmem promote {how})"
+            )
+        )
+    if done.scopes:
+        each = [f"{number:,} in {scope or 'the nameless scope'}" for scope, number in done.scopes.items()]
+        click.echo(f"By scope: {', '.join(each[:_NAMED])}{_more(len(each))}.")
+    for why, number in done.skipped.items():
+        click.echo(f"passed over: {number:,} × {clean(why)}")
+    for record in done.records[:_NAMED]:
+        whose = ", a candidate" if record.candidate else ""
+        place = f"{record.scope}/{record.key}" if record.scope else record.key
+        click.echo(f"  {clean(place)} ({record.what.replace('_', ' ')}{whose}) from {clean(record.where)}")
+    if len(done.records) > _NAMED:
+        click.echo(f"  and {len(done.records) - _NAMED:,} more (--json has all)")
+    for secret in done.secrets[:_NAMED]:
+        click.echo(style("looks like a secret: ", fg="yellow") + clean(secret))
+    if len(done.secrets) > _NAMED:
+        click.echo(f"  and {len(done.secrets) - _NAMED:,} more that look so")
+    _say_left_out(done.problems)
+
+
+def _more(listed: int) -> str:
+    return f" and {listed - _NAMED} more" if listed > _NAMED else ""

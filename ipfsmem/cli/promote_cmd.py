@@ -1,27 +1,60 @@
-"""`ipfsmem promote KEY`: a person's word that a text of others is their own from now on."""
+"""`ipfsmem promote KEY`: a person's word that a text of others is their own from now on; `--list` shows which there are."""
 
 from __future__ import annotations
 
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.options import not_empty
+from ipfsmem.cli.printing import clean
+from ipfsmem.errors import UsageError
+from ipfsmem.wording import count
 
 
 @cli_command("promote", scoped=True)
-@click.argument("key")
+@click.argument("key", required=False)
 @click.option(
     "--copy", metavar="FILE", help="Which text, where there are several: a name from `ipfsmem conflicts`."
 )
-def command(context: CommandContext, key: str, copy: str | None) -> None:
+@click.option("--list", "listing", is_flag=True, help="Print the texts of others that there are instead.")
+@click.option(
+    "--from",
+    "source",
+    metavar="NAME",
+    callback=not_empty,
+    help="All that came from there: the name that `import --from` was given. With --list: only those.",
+)
+def command(
+    context: CommandContext, key: str | None, copy: str | None, listing: bool, source: str | None
+) -> None:
     """Make a text of others your own word: the memory KEY, or one copy of it. It takes the place of what is shown.
 
-    Read it first: what you promote is what your agents are given.
+    Read it first: what you promote is what your agents are given. --list prints what there is, --from NAME takes all that an
+    import brought.
     """
+    if listing + (key is not None) + (source is not None and not listing) != 1:
+        raise UsageError("one of KEY, --from NAME and --list")
+    if copy is not None and key is None:
+        raise UsageError("--copy goes with KEY")
     with context.memory() as memory:
-        written = memory.promote(key, copy=copy)
-    if context.json:
+        if listing:
+            found = memory.candidates(source)
+        elif source is not None:
+            found = memory.promote_all(source)
+        else:
+            written = memory.promote(str(key), copy=copy)
+            found = None
+    if found is not None:
+        if context.json:
+            context.emit(found)
+            return
+        for one in found if listing else ():
+            click.echo("\t".join(map(clean, (one.copy or one.key, one.source, one.name, one.description))))
+        if not listing:
+            click.echo(f"{count(len(found), 'text is', 'texts are')} your own word now.")
+    elif context.json:
         from ipfsmem.results import Promoted
 
-        context.emit(Promoted(key=key, sha256=written.sha256))
+        context.emit(Promoted(key=str(key), sha256=written.sha256))
     else:
         click.echo(written.sha256)

@@ -6,6 +6,7 @@ bound, whatever its directory says; a CAR is checked block by block against its 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import zipfile
@@ -58,17 +59,37 @@ def opened(path: Path) -> BinaryIO:
 
 def read_folder(folder: Path) -> dict[str, Part]:
     """The scopes of a folder of memory files. Where it is a tree of bases nothing beside them is looked at."""
-    base = str(folder)
-    found: dict[str, bytes | IpfsmemError | None] = {}
-    left = MAX_BYTES
     inside = [_is_folder(folder / "memory"), any(map(_is_folder, (folder / "scopes").glob("*/memory")))]
     tops = ("memory", "scopes") if any(inside) else ()
     said: list[str] = []
-    for relative, path, within in _files(base, tops, said):
+
+    def wanted(name: str, top: bool) -> bool:
+        return name == SCOPE_FILE or (name.endswith((".md", ".jsonl")) and not (top and tops))
+
+    names, read = folder_files(folder, wanted, _most, said, tops)
+    return _read(folder, names, read, said)
+
+
+def folder_files(
+    folder: Path,
+    wanted: Callable[[str, bool], bool],
+    most: Callable[[str], int],
+    said: list[str],
+    tops: Sequence[str] = (),
+) -> tuple[Collection[str], ReadFile]:
+    """The names of the wanted files in a folder, and what reads one; all of them are read now, no link is followed.
+
+    `wanted` gets a file's last name and whether it is at the top, `most` says how many bytes a file of a name has at most.
+    With `tops` only those folders are looked into. `said` grows by folders that cannot be. Raises LimitError.
+    """
+    base = str(folder)
+    found: dict[str, bytes | IpfsmemError | None] = {}
+    left = MAX_BYTES
+    for relative, path, within in _files(base, tops, wanted, said):
         if len(found) > MAX_NAMES:
             raise LimitError(f"there are more than {MAX_NAMES:,} files in {folder}")
         try:
-            data = read_file(path, _most(relative), within=within)
+            data = read_file(path, most(relative), within=within)
         except IpfsmemError as error:
             found[relative] = error
             continue
@@ -83,7 +104,7 @@ def read_folder(folder: Path) -> dict[str, Part]:
             raise data
         return data
 
-    return _read(folder, found, read, said)
+    return found, read
 
 
 def _read(place: Path, names: Collection[str], read: ReadFile, said: Sequence[str] = ()) -> dict[str, Part]:
@@ -103,8 +124,10 @@ def _most(name: str) -> int:
     return MAX_FILE if name.endswith(".md") else MAX_BYTES if name.endswith(".jsonl") else MAX_SCOPE_FILE
 
 
-def _files(base: str, tops: Sequence[str], said: list[str]) -> Iterator[tuple[str, str, int | None]]:
-    """The files below `base` that a bundle can have, in `tops` of it and at its top only where there are `tops`: the name of
+def _files(
+    base: str, tops: Sequence[str], wanted: Callable[[str, bool], bool], said: list[str]
+) -> Iterator[tuple[str, str, int | None]]:
+    """The wanted files below `base`, in `tops` of it and at its top only where there are `tops`: the name of
     each relative to it, with slashes; then its name in the open folder that the number stands for, so that a folder which is
     swapped for a link meanwhile leads nowhere, or its path where the system has no such numbers. As text: ten thousand `Path`
     objects take longer to make than their files to read. A folder that cannot be looked into is `said`, and left out."""
@@ -120,8 +143,7 @@ def _files(base: str, tops: Sequence[str], said: list[str]) -> Iterator[tuple[st
         )
         inner = "" if top else Path(where).relative_to(base).as_posix() + "/"
         for name in sorted(names):
-            wanted = name == SCOPE_FILE or (name.endswith((".md", ".jsonl")) and not (top and tops))
-            if wanted and not name.startswith("."):
+            if wanted(name, top) and not name.startswith("."):
                 path = name if within is not None else os.path.join(where, name)  # noqa: PTH118 - see above
                 yield inner + name, path, within
 
@@ -137,12 +159,20 @@ def _walk(
 
 def read_zip(path: Path) -> dict[str, Part]:
     """The scopes of a zip. Raises FormatError, LimitError."""
+    with zip_files(path) as (names, read):
+        return _read(path, names, read)
+
+
+@contextlib.contextmanager
+def zip_files(path: Path) -> Iterator[tuple[Collection[str], ReadFile]]:
+    """The names of the files in a zip, without a folder in which all of them lie, and what reads one of them, as long as this is
+    open. Raises FormatError, also in the block for what cannot be unpacked, LimitError."""
     with storage_errors(path, "read"), opened(path) as file:
         if _signatures(file) > MAX_NAMES:
             raise LimitError(f"there are more than {MAX_NAMES:,} files in the zip")
         try:
             with zipfile.ZipFile(file) as archive:
-                return _from_zip(path, archive)
+                yield _from_zip(archive)
         except (
             zipfile.BadZipFile,
             zlib.error,
@@ -164,7 +194,7 @@ def _signatures(file: BinaryIO) -> int:
     return count
 
 
-def _from_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, Part]:
+def _from_zip(archive: zipfile.ZipFile) -> tuple[Collection[str], ReadFile]:
     infos: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
         if info.filename.endswith("/"):  # not `is_dir`: older ones ask an empty name for its last letter
@@ -188,7 +218,7 @@ def _from_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, Part]:
         return data
 
     names = _without_top(infos)
-    return _read(path, names, lambda name, most: read(names[name], most))
+    return names, lambda name, most: read(names[name], most)
 
 
 def _without_top(names: dict[str, zipfile.ZipInfo]) -> dict[str, str]:

@@ -8,7 +8,7 @@ Format sections 1.5 and 1.6. With `merge` a text that is neither shown nor a liv
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal
@@ -61,11 +61,16 @@ class Imported(msgspec.Struct, frozen=True):
 
     def raise_if_incomplete(self) -> None:
         """Raises IncompleteError when something was left out."""
-        if self.problems:
-            raise IncompleteError(
-                f"the rest was taken in, but {count(len(self.problems), 'record was', 'records were')} left out",
-                hint="Put them right and import again: what is there already stays. Or agree with --partial (in Python: see problems).",
-            )
+        refuse_left_out(self.problems)
+
+
+def refuse_left_out(problems: Sequence[str]) -> None:
+    """Raises IncompleteError when an import left something out."""
+    if problems:
+        raise IncompleteError(
+            f"the rest was taken in, but {count(len(problems), 'record was', 'records were')} left out",
+            hint="Put them right and import again: what is there already stays. Or agree with --partial (in Python: see problems).",
+        )
 
 
 def import_files(

@@ -654,33 +654,35 @@ class Memories:
         It replaces what is shown and that text. What is own already stays as it is. Never to be called for a model, an
         API token, an adapter or a folder (section 5.2). Raises NotFoundError, UsageError when there are several.
         """
-        name = self.checked_name(key)
         with self._changing("promote", key) as change:
-            entry = self.entry(key, change.entry(name))
-            view = self.view(key, entry)
-            if view.own and file is None and len(view.others) > 1:
-                raise UsageError(
-                    f"{key} has {len(view.others)} texts of others: say which one",
-                    hint=f"See them with: ipfsmem conflicts {key}",
-                )
-            if view.own and file is None and view.others:
-                file = view.others[0].file
-            copy = next((one for one in view.others if one.file == file), None)
-            if file is not None and copy is None:
-                raise NotFoundError(
-                    f"{key} has no text of others {file}", hint="List them with: ipfsmem conflicts."
-                )
-            data = self.replica.store.body(name, entry[copy.dot]) if copy is not None else view.data
-            if data is None:
-                if copy is None and not view.not_fetched:
-                    raise NotFoundError(f"there is no memory {key}")
-                raise _not_fetched(self.replica, key, copy.dots if copy is not None else view.not_fetched)
-            if copy is not None or not view.own:
-                dots = (*view.dots, *(copy.dots if copy is not None else ()))
-                change.put(name, data, tuple(dict.fromkeys(dots)), promoted=True)
-            return self.shown_in(change, key) or Reading(
-                key, data, tuple(change.entry(name)), scope=self.scope
+            return self.promote_in(change, key, file)
+
+    def promote_in(self, change: Writing, key: str, file: str | None = None) -> Reading:
+        """`promote` inside a transaction that holds more."""
+        name = self.name(key)
+        entry = self.entry(key, change.entry(name))
+        view = self.view(key, entry)
+        if view.own and file is None and len(view.others) > 1:
+            raise UsageError(
+                f"{key} has {len(view.others)} texts of others: say which one",
+                hint=f"See them with: ipfsmem conflicts {key}",
             )
+        if view.own and file is None and view.others:
+            file = view.others[0].file
+        copy = next((one for one in view.others if one.file == file), None)
+        if file is not None and copy is None:
+            raise NotFoundError(
+                f"{key} has no text of others {file}", hint="List them with: ipfsmem conflicts."
+            )
+        data = self.replica.store.body(name, entry[copy.dot]) if copy is not None else view.data
+        if data is None:
+            if copy is None and not view.not_fetched:
+                raise NotFoundError(f"there is no memory {key}")
+            raise _not_fetched(self.replica, key, copy.dots if copy is not None else view.not_fetched)
+        if copy is not None or not view.own:
+            dots = (*view.dots, *(copy.dots if copy is not None else ()))
+            change.put(name, data, tuple(dict.fromkeys(dots)), promoted=True)
+        return self.shown_in(change, key) or Reading(key, data, tuple(change.entry(name)), scope=self.scope)
 
     def restore(self, key: str, data: bytes, of: str = "", *, seen: Seen | None = None) -> Reading:
         """Write a text of the past, whose word it is as it was then: it replaces what `seen` was shown, else what is

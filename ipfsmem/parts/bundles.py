@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,6 +13,10 @@ from ipfsmem.causal.cards import is_forgotten
 from ipfsmem.content.cid import CID
 from ipfsmem.device.scopes import known_scopes, live_scopes, own_scopes
 from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.exchange import okf
+from ipfsmem.exchange.importing import Importer, Taken, gather
+from ipfsmem.exchange.places import one_file, open_place
+from ipfsmem.exchange.programs import reader
 from ipfsmem.files.exporting import (
     Everything,
     LeftOut,
@@ -166,7 +170,62 @@ class MemoryBundles(MemoryPart):
         self._open.changed()
         return result
 
-    def _assigned(self, parts: dict[str, Part], maps: Mapping[str, str], same: bool) -> dict[str, str]:
+    def import_from(
+        self,
+        program: str,
+        source: bytes | str | Path,
+        *,
+        strategy: Strategy = "merge",
+        foreign: bool = False,
+        maps: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> Taken:
+        """Take in another program's memory: `program` says which form it is, `source` where it is, or its bytes.
+
+        What was taken in once is not taken in again, also when it was edited or forgotten here since; `replace` does it all the
+        same. What was distilled out of conversations comes in as others' word, as everything does with `foreign`. With
+        `dry_run` nothing is written. Raises UsageError for a program that is not known, FormatError for what is not its form.
+        """
+        if strategy not in ("merge", "replace"):
+            raise UsageError(f"there is no import strategy {strategy!r}", hint="merge or replace.")
+        read = reader(program)
+        if isinstance(source, bytes):
+            place, found = "-", gather(read(one_file("standard input", source)), program)
+        else:
+            path = Path(source)
+            place = str(path.absolute())
+            with open_place(path) as files:
+                found = gather(read(files), program)
+                found.problems += files.said
+        if self._chosen is not None and len(found.scopes) <= 1 and not maps:
+            into = dict.fromkeys(found.scopes, self._open.scopes.target(self._memories.scope))
+        else:
+            into = self._assigned(found.scopes or {""}, maps or {}, self._chosen is None)
+        self._open.scan()
+        importer = Importer(
+            self._memories, program, into=into, place=place, strategy=strategy, foreign=foreign
+        )
+        if dry_run:
+            return importer.look(found)
+        taken = importer.take(found)
+        self._open.render()
+        self._open.changed()
+        return taken
+
+    def export_okf(self, folder: str | Path, *, partial: bool = False) -> Exported:
+        """Write one scope, the nameless one or the chosen one, as a bundle of the Open Knowledge Format 0.2 to a new or empty
+        folder. Raises as `export` and `export_folder` do."""
+        if self._chosen is not None:
+            self._check_scope()
+        found = self._everything()
+        left = self._left_out_of(found)
+        if others := tuple(key for key, _ in found.others()):
+            left = msgspec.structs.replace(left, copies=(*left.copies, *others))
+        left.refuse(partial)
+        files = export_folder(Path(folder), okf.write_bundle(found.files, found.events))
+        return Exported(files=files, left_out=left)
+
+    def _assigned(self, parts: Collection[str], maps: Mapping[str, str], same: bool) -> dict[str, str]:
         """Where each scope of an import goes. Raises what `assign` raises."""
         if self._chosen is not None:
             if len(parts) > 1 or maps or same:

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
-from ipfsmem.errors import ChangedError, StorageError, UsageError
+from ipfsmem.errors import ChangedError, NotFoundError, StorageError, UsageError
+from ipfsmem.memories.candidates import Candidate, candidates, promote_all
 from ipfsmem.memories.context import DEFAULT_TOKENS, ContextBlock, Layout
 from ipfsmem.memories.memories import LONG, Listed, Memories, NotHereError
 from ipfsmem.memories.purge import erase
@@ -304,6 +305,26 @@ class MemoryTexts(MemoryPart):
         self._open.take(key, self.scope)
         promoted = self.memories.promote(key, copy)
         self._open.show(key, self.scope)
+        return promoted
+
+    def candidates(self, source: str | None = None) -> tuple[Candidate, ...]:
+        """The texts of others that `promote` could make this person's word; with `source` those that came from there."""
+        self._open.look()
+        return candidates(self.memories, source)
+
+    def promote_all(self, source: str) -> tuple[Candidate, ...]:
+        """Promote every candidate that came from there and stands alone under its key, all or none; those that were. A person's act,
+        as `promote` is. Raises NotFoundError when there is none.
+        """
+        self._open.scan()
+        promoted = promote_all(self.memories, source)
+        if not promoted:
+            raise NotFoundError(
+                f"there is no candidate from {source[:60]!a}",
+                hint="See what there is: ipfsmem promote --list",
+            )
+        self._open.render()
+        self._open.changed()
         return promoted
 
     def undo(self) -> Undone:

@@ -28,6 +28,7 @@ class Place:
         for folder in (self.stick, self.usb, self.folder):
             folder.mkdir()
         (base / "note.md").write_text("A note.\n")
+        (base / "from.md").write_text("---\nsource: note:1\n---\n\nA note from elsewhere.\n")
         (self.folder / "role.md").write_text("Works on firmware.\n")
         monkeypatch.setenv("IPFSMEM_PROVIDER", str(self.stick))
         self.cli = Cli(base / "home", monkeypatch)
@@ -334,7 +335,9 @@ ROWS: tuple[Row, ...] = (
     Row("scope restore", "writable again", 0, "scope restore work", before=("write tone --body x --scope work", "scope forget work --yes")),
     Row("scope restore", "it is not forgotten, or there is none", 4, "scope restore work"),
     Row("promote", "it is your word now", 0, "promote note", before=("import --foreign BASE/note.md",)),
-    Row("promote", "there is no such memory or copy", 4, "promote note"),
+    Row("promote", "all that came from there are your word now, or listed", 0, "promote --from note", before=("import --foreign BASE/from.md",)),
+    Row("promote", "there is no such memory or copy, or nothing from there", 4, "promote note"),
+    Row("promote", "not one of KEY, --from and --list", 2, "promote note --list"),
     Row("undo", "undone", 0, "undo", before=HAS),
     Row("undo", "nothing was changed here, or somebody has written there since", 4, "undo"),
     Row("note", "noted", 0, "note waved"),
@@ -363,6 +366,10 @@ ROWS: tuple[Row, ...] = (
     Row("import", "taken in, and what is named was left out", 7, "import PLAIN", prepare=lambda p: (p.folder / "bad.md").write_bytes(b"\xff\xfe")),
     Row("import", "a scope of its name is here, and nobody said what it is", 2, "import BASE/out.zip", before=("write tone --body x --scope work", "export --zip BASE/out.zip")),
     Row("import", "the scope that it would go to is forgotten", 4, "import BASE/out.zip --from-backup", before=("write tone --body x --scope work", "export --zip BASE/out.zip", "scope forget work --yes")),
+    Row("import", "taken in from another program", 0, "import --from claude-code PLAIN"),
+    Row("import", "from another program, and what is named was left out", 7, "import --from claude-code PLAIN", prepare=lambda p: (p.folder / "bad.md").write_bytes(b"\xff\xfe")),
+    Row("import", "a program that is not known, or --dry-run without --from", 2, "import --from nobody PLAIN"),
+    Row("import", "nothing of that program is there", 10, "import --from mcp-memory PLAIN"),
     Row("import", "there is nothing", 4, "import BASE/nothing"),
     Row("import", "there is no memory in it, and --prune would forget all that is here", 2, "import - --strategy replace --prune < {}", before=HAS),
     Row("import", "not an export", 10, "import - < {}x"),

@@ -32,6 +32,8 @@ EVENTS: Final = "events"
 LAST_CHANGE: Final = "last-change"
 #: Device ids of other persons whose values may be here, with spaces between.
 STRANGERS: Final = "strangers"
+#: Keyed hashes, 8 bytes each, of the texts that imports from other programs have taken in.
+IMPORTED: Final = "imported"
 #: "1": working copies exist, so a missing folder is not simply made.
 WORKING_COPIES: Final = "working-copies"
 #: Marks of texts that looked like a secret and were reported or allowed, sealed JSON.

@@ -1,0 +1,387 @@
+"""Records of another program become memories: all is planned first, then written in one transaction, or only counted.
+
+What is here is never overwritten by a merge: a text under a key that is taken stands beside it. A text that this device took in
+once is not taken in again, whatever became of it here. Records that a reader calls candidates come in as others' word
+(format section 5.2), so that agents are given them only after a person promoted them. How a form is read is the readers' matter.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
+from typing import Final, Literal
+
+import msgspec
+
+from ipfsmem.bundle.keys import key_of_foreign_name
+from ipfsmem.bundle.secrets import find_secrets
+from ipfsmem.bundle.timeline import Event, as_foreign, event_line, foreign_id, too_long_text
+from ipfsmem.causal.entries import memory_name
+from ipfsmem.causal.value import FOREIGN, Entry, Value
+from ipfsmem.device.bulk import no_collection
+from ipfsmem.device.events import Timeline
+from ipfsmem.device.last_change import note_irrevocable
+from ipfsmem.device.writing import Writing, writing
+from ipfsmem.errors import FormatError, IpfsmemError, LimitError
+from ipfsmem.exchange.records import Happened, Item, Record, Skipped, shown
+from ipfsmem.exchange.taken_before import TakenBefore
+from ipfsmem.memories.bundle_tree import MAX_EVENTS, MAX_NAMES
+from ipfsmem.memories.importing import Strategy, refuse_left_out
+from ipfsmem.memories.memories import Memories, check_body
+
+#: What becomes of a record. `renewed`: its text here was taken in from the same place before, nobody edited it, and its program
+#: changed it since.
+#: `changed_here`: it was taken in before, and edited or deleted here. `twice`: the same text stood there twice.
+What = Literal[
+    "added",
+    "renewed",
+    "replaced",
+    "kept_beside",
+    "unchanged",
+    "changed_here",
+    "still_forgotten",
+    "twice",
+]
+_WRITTEN: Final = ("added", "renewed", "replaced", "kept_beside")
+#: Texts that are sealed together before they are written.
+_AHEAD: Final = 1_000
+_STEM = 48
+_MARK = re.compile(r"-([0-9a-f]{12})")
+_OTHER = re.compile(r"[^a-z0-9]+")
+
+
+class Planned(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of one record. `candidate`: it is others' word until a person promotes it."""
+
+    key: str
+    what: What
+    candidate: bool
+    #: Where it stood.
+    where: str
+    scope: str = ""
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """What an import from another program did, or would do. `problems` name what was left out and why."""
+
+    program: str
+    dry_run: bool = False
+    #: Records by what became of them, and of those that were written the person's own and the candidates.
+    counts: dict[str, int]
+    own: int = 0
+    candidates: int = 0
+    events: int = 0
+    #: What was read and is nothing to remember: reason -> how often.
+    skipped: dict[str, int] = {}
+    problems: tuple[str, ...] = ()
+    #: What looks like a secret in what was taken in: where, and the kind.
+    secrets: tuple[str, ...] = ()
+    #: Of each scope, how many were written; empty where all is in one.
+    scopes: dict[str, int] = {}
+    #: Each record of a dry run.
+    records: tuple[Planned, ...] = ()
+
+    def raise_if_incomplete(self) -> None:
+        """Raises IncompleteError when something was left out, or would be."""
+        refuse_left_out(self.problems)
+
+
+class _Choice(msgspec.Struct, frozen=True):
+    """A record on its way in: the text, and the dots that it replaces."""
+
+    plan: Planned
+    data: bytes
+    origin: str
+    dots: tuple[str, ...] = ()
+
+
+class Gathered(msgspec.Struct):
+    """All that a reader found."""
+
+    records: list[Record]
+    events: dict[str, list[Event]]
+    skipped: Counter[str]
+    problems: list[str]
+
+    @property
+    def scopes(self) -> set[str]:
+        """The scopes that something was found for."""
+        return {record.scope for record in self.records} | {
+            scope for scope, some in self.events.items() if some
+        }
+
+
+def gather(items: Iterable[Item], program: str) -> Gathered:
+    """Read to the end. Raises FormatError when nothing of the program is there, LimitError, and what the reader raises for a
+    place that is not its program's."""
+    found = Gathered([], {}, Counter(), [])
+    events = 0
+    for item in items:
+        if isinstance(item, Record):
+            found.records.append(item)
+        elif isinstance(item, Happened):
+            events += 1
+            _add_event(found, item)
+        elif isinstance(item, Skipped):
+            found.skipped[item.why] += 1
+        else:
+            found.problems.append(str(item))
+        if len(found.records) + len(found.problems) > MAX_NAMES:
+            raise LimitError(f"there are more than {MAX_NAMES:,} records in it")
+        if events > MAX_EVENTS:
+            raise LimitError(f"there are more than {MAX_EVENTS:,} events in it")
+    if not (found.records or events or found.skipped or found.problems):
+        raise FormatError(f"there is nothing of {program} in it")
+    return found
+
+
+def _add_event(found: Gathered, item: Happened) -> None:
+    try:
+        event = as_foreign(item.event)
+        event_line(event)
+        found.events.setdefault(item.scope, []).append(event)
+    except LimitError:
+        found.problems.append(f"{too_long_text(1)} of the timeline was left out")
+    except (FormatError, KeyError, TypeError, ValueError) as error:
+        found.problems.append(f"an event was left out: {error}")
+
+
+class Importer:
+    """Plans and writes what was gathered, into these scopes: `into` says the scope here of each."""
+
+    def __init__(
+        self,
+        memories: Memories,
+        program: str,
+        *,
+        into: Mapping[str, str],
+        place: str = "",
+        strategy: Strategy = "merge",
+        foreign: bool = False,
+    ) -> None:
+        """`place`: where it is read from, so that a file that its program changed is known again."""
+        self._memories = memories
+        self._place = place
+        self._program = program
+        self._into = into
+        self._replace = strategy == "replace"
+        self._foreign = foreign
+        self._before = TakenBefore(memories.replica)
+        self._public = memories.replica.config.mode.public
+        self._secrets: list[str] = []
+
+    def look(self, found: Gathered) -> Taken:
+        """What taking it in would do; nothing is written."""
+        problems = list(found.problems)
+        with self._memories.replica.reading(), no_collection():
+            store = self._memories.replica.store
+            choices = list(self._plan(found.records, store.entry, store.body, problems))
+            events = 0
+            for scope, some in found.events.items():
+                timeline = Timeline(self._memories.replica, self._into[scope])
+                here = {foreign_id(event) for event in timeline.events()}
+                events += len({event["id"] for event in some} - here)
+        return self._taken(found, choices, events, problems, dry_run=True)
+
+    def take(self, found: Gathered) -> Taken:
+        """Take it in: all of it is there afterwards, or nothing. Raises NotFoundError for a forgotten scope, LimitError."""
+        problems = list(found.problems)
+        replica = self._memories.replica
+        written: list[_Choice] = []
+        events = 0
+        with writing(replica) as change, no_collection():
+            choices = list(self._plan(found.records, change.entry, change.body, problems))
+            for at in range(0, len(choices), _AHEAD):
+                written += self._write(change, choices[at : at + _AHEAD], problems)
+            for scope, some in found.events.items():
+                timeline = Timeline(replica, self._into[scope])
+                events += timeline.add_foreign(change, some, by_content=True)
+            if events or any(choice.plan.what in _WRITTEN for choice in written):
+                note_irrevocable(replica, "an import")
+            self._before.add((one.plan.scope, one.plan.key, one.data, one.origin) for one in written)
+        return self._taken(found, written, events, problems, dry_run=False)
+
+    # -- planning ----------------------------------------------------------------------------------------------
+
+    def _plan(
+        self,
+        records: list[Record],
+        entry_of: Callable[[str], Entry],
+        body: Callable[[str, Value], bytes | None],
+        problems: list[str],
+    ) -> Iterator[_Choice]:
+        """What becomes of each record, in their order. `problems` grows."""
+        scopes = {scope: self._memories.in_scope(self._into[scope]) for scope in {r.scope for r in records}}
+        keys = {scope: self._known_keys(memories.scope) for scope, memories in scopes.items()}
+        met: dict[tuple[str, str], list[bytes]] = {}
+        for record in records:
+            memories = scopes[record.scope]
+            try:
+                data = record.render()
+                key = self._key(record, data, keys[record.scope], met)
+                check_body(key, data)
+                self._look_for_secrets(record, key, data)
+            except IpfsmemError as error:
+                problems.append(f"{shown(record.where)} was left out: {error}")
+                continue
+            same = met.setdefault((memories.scope, key), [])
+            if data in same:
+                yield self._choice(record, memories, key, data, "twice")
+                continue
+            beside = bool(same)
+            same.append(data)
+            name = memories.name(key)
+            what, dots = self._what(memories, record, key, data, entry_of(name), body)
+            if beside and what in ("added", "replaced", "renewed"):
+                what, dots = "kept_beside", ()
+            yield self._choice(record, memories, key, data, what, dots)
+
+    def _choice(
+        self,
+        record: Record,
+        memories: Memories,
+        key: str,
+        data: bytes,
+        what: What,
+        dots: tuple[str, ...] = (),
+    ) -> _Choice:
+        plan = Planned(
+            key=key,
+            what=what,
+            candidate=record.candidate or self._foreign,
+            where=shown(record.where),
+            scope=memories.scope,
+        )
+        return _Choice(plan, data, self._origin(record), dots)
+
+    def _known_keys(self, scope: str) -> dict[str, str]:
+        """Keys here that end in the mark of a record, by that mark."""
+        found: dict[str, str] = {}
+        for name in self._memories.replica.store.names():
+            parsed = memory_name(name)
+            if parsed is not None and parsed.scope == scope and (mark := _MARK.fullmatch(parsed.key[-13:])):
+                found[mark[1]] = min(parsed.key, found.get(mark[1], parsed.key))
+        return found
+
+    def _key(
+        self, record: Record, data: bytes, known: dict[str, str], met: Mapping[tuple[str, str], list[bytes]]
+    ) -> str:
+        """The key of a record: that of its file's name, or one that its id makes, whatever its text is today."""
+        if record.file_name:
+            return key_of_foreign_name(record.file_name).key
+        told = record.ident or f"{record.type}\n{record.text}"
+        key = self._made_key(record, told, known)
+        same = met.get((self._into[record.scope], key))
+        if same and data not in same:  # one id, two texts
+            key = self._made_key(record, f"{told}\n{record.text}", known)
+        return key
+
+    def _made_key(self, record: Record, told: str, known: dict[str, str]) -> str:
+        mark = sha256(f"{self._program}\n{told}".encode(errors="surrogatepass")).hexdigest()[:12]
+        if mark in known:
+            return known[mark]
+        spoken = unicodedata.normalize("NFKD", record.name or record.text[:200]).encode("ascii", "ignore")
+        words = _OTHER.sub("-", spoken.decode().lower()).strip("-")
+        stem = words if len(words) <= _STEM else words[:_STEM].rpartition("-")[0] or words[:_STEM]
+        key = known[mark] = f"{stem or self._program}-{mark}"
+        return key
+
+    def _what(
+        self,
+        memories: Memories,
+        record: Record,
+        key: str,
+        data: bytes,
+        entry: Entry,
+        body: Callable[[str, Value], bytes | None],
+    ) -> tuple[What, tuple[str, ...]]:
+        """What becomes of a text under this key, and the dots that it replaces."""
+        before = not self._replace and self._before.has(memories.scope, key, data)
+        if not entry:
+            return ("changed_here" if before else "added"), ()
+        view = memories.view(key, entry, body)
+        if view.data == data and not view.forgotten:
+            return "unchanged", ()
+        candidate = record.candidate or self._foreign
+        if view.forgotten and (candidate or not self._replace):
+            return "still_forgotten", ()
+        digest = sha256(data).hexdigest()
+        if not self._replace and any(value.body == digest for value in entry.values()):
+            return "unchanged", ()
+        if before:
+            return "changed_here", ()
+        if view.own is candidate:  # of a key that has only texts of others `own` is false
+            return "kept_beside", ()
+        if self._replace and view.dots:
+            return "replaced", view.dots
+        if (
+            view.data is not None
+            and len(entry) == 1
+            and self._before.has(memories.scope, key, view.data, self._origin(record))
+        ):
+            return "renewed", view.dots
+        return "kept_beside", ()
+
+    def _origin(self, record: Record) -> str:
+        """What two texts under one key have in common when the later one is the earlier one, changed."""
+        return self._program if record.unique else f"{self._program}:{self._place}"
+
+    def _look_for_secrets(self, record: Record, key: str, data: bytes) -> None:
+        """Note what looks like a secret. Raises FormatError in a public memory, whose next sync it would stop."""
+        found = find_secrets(str(data, "utf-8"))
+        if not found:
+            return
+        said = f"{found[0].kind} in line {found[0].line}"
+        if self._public:
+            raise FormatError(
+                f"it looks like it holds a secret ({said}), and this memory is published in the clear"
+            )
+        self._secrets.append(f"{key}: {said}")
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def _write(self, change: Writing, choices: list[_Choice], problems: list[str]) -> list[_Choice]:
+        """Write these; the choices that came true."""
+        done: list[_Choice] = []
+        new = (one for one in choices if one.plan.what == "added")
+        change.seal_ahead((self._name(one.plan), one.data) for one in new)
+        for choice in choices:
+            plan, of = choice.plan, FOREIGN if choice.plan.candidate else ""
+            name = self._name(plan)
+            try:
+                if plan.what == "kept_beside":
+                    change.keep_beside(name, choice.data, of=of or None)
+                elif plan.what in _WRITTEN:
+                    change.put(name, choice.data, choice.dots, of=of)
+            except LimitError as error:
+                problems.append(f"{plan.where} was left out: {error}")
+                continue
+            done.append(choice)
+        return done
+
+    def _name(self, plan: Planned) -> str:
+        return self._memories.in_scope(plan.scope).name(plan.key)
+
+    def _taken(
+        self, found: Gathered, choices: list[_Choice], events: int, problems: list[str], *, dry_run: bool
+    ) -> Taken:
+        plans = [choice.plan for choice in choices]
+        written = [plan for plan in plans if plan.what in _WRITTEN]
+        candidates = sum(plan.candidate for plan in written)
+        scopes = Counter(plan.scope for plan in written)
+        return Taken(
+            program=self._program,
+            dry_run=dry_run,
+            counts=dict(sorted(Counter(plan.what for plan in plans).items())),
+            own=len(written) - candidates,
+            candidates=candidates,
+            events=events,
+            skipped=dict(sorted(found.skipped.items())),
+            problems=tuple(problems),
+            secrets=tuple(self._secrets),
+            scopes=dict(sorted(scopes.items())) if len(found.scopes) > 1 else {},
+            records=tuple(plans) if dry_run else (),
+        )

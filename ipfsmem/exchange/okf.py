@@ -1,0 +1,366 @@
+"""Open Knowledge Format 0.2: a memory as a bundle of concepts, and a bundle as memories.
+
+`name` is OKF's `title`, an `expires` that is a date its `stale_after`, the timeline its log.md; index.md is made, never read. Every
+other header field keeps its name; a name that means something else on the other side gets a prefix there (`okf_` here,
+`ipfsmem_` in the bundle). What is written, read and written again is the same bytes. Pure: names and bytes only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+import rfc8785
+
+from ipfsmem.bundle.header import KNOWN, parse_tags, quote, render_tags, yaml_mapping
+from ipfsmem.bundle.keys import RESERVED, is_key, key_of_foreign_name
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory, split_header
+from ipfsmem.bundle.timeline import Event, day_of, event_line, normal_ts
+from ipfsmem.canonical import MAX_INT
+from ipfsmem.errors import FormatError, IpfsmemError
+from ipfsmem.exchange.json_input import as_utf8, read_json
+from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.records import Happened, Item, Problem, Record
+
+VERSION = "0.2"
+#: Type of a memory without one, as a concept must have one.
+NO_TYPE = "memory"
+#: Type of an event that is a line of somebody's log.md.
+LOGGED = "okf-log"
+#: Fields that a bundle has otherwise: its own of such a name stand here with a prefix.
+_OURS = ("name", "expires", "origin_name")
+_OKF = "okf_"
+#: Fields of ours that would be read as something else stand in the bundle with a prefix.
+_THEIRS = ("title", "expires", "origin_name")
+_OWN = "ipfsmem_"
+#: A field under which fields stand whose names no YAML reader takes as keys.
+_MORE = f"{_OWN}more"
+#: Bytes of a front matter that is looked at; more than a header takes is named as too long.
+_MOST = 64 * 1024
+
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,16})?")
+_PLAIN = re.compile(r"[A-Za-z](?:[A-Za-z0-9_./@+ -]*[A-Za-z0-9_./@+-])?")
+_KEY_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,100}")
+_NOT_TEXT = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
+_CONTROL = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
+_HEADING = re.compile(r"##[ \t]+([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ \t:].*)?")
+_ENTRY = re.compile(r"[*-][ \t]+(.*)")
+_EVENT = re.compile(r"\*\*Event\*\*: `(\{.*\})`")
+_MARK = re.compile(r"[\\\[\]()`<]")
+
+
+# -- out -----------------------------------------------------------------------------------------------------------
+
+
+def write_bundle(texts: Mapping[str, bytes], events: Iterable[Event]) -> dict[str, bytes]:
+    """The files of a bundle by path: a concept for each memory by key, index.md, and log.md where there are events."""
+    parsed = {key: parse_memory(data) for key, data in sorted(texts.items())}
+    paths = _paths(parsed)
+    files = {paths[key]: _concept(key, memory, paths[key]) for key, memory in parsed.items()}
+    files["index.md"] = _index(parsed, paths)
+    if log := _log(events):
+        files["log.md"] = log
+    return dict(sorted(files.items()))
+
+
+def _paths(memories: Mapping[str, MemoryFile]) -> dict[str, str]:
+    """The path of each concept: the one that it came in under, where it can be had, else its key's."""
+    paths = {key: f"_{key}.md" if key in ("index", "log") else f"{key}.md" for key in memories}
+    taken = {path.lower() for path in paths.values()}
+    for key, memory in memories.items():
+        path = memory.origin_name
+        if path and path.lower() not in taken and _is_path(path) and key_of_foreign_name(path).key == key:
+            taken = (taken - {paths[key].lower()}) | {path.lower()}
+            paths[key] = path
+    return paths
+
+
+def _is_path(path: str) -> bool:
+    *folders, last = path.split("/")
+    return (
+        len(path) <= 200
+        and path.isprintable()
+        and last.endswith(".md")
+        and last.lower() not in ("index.md", "log.md", "_index.md", "_log.md")
+        and not any(folder.lower().endswith(".md") for folder in folders)
+        and all(_is_part(part) for part in (*folders, last.removesuffix(".md")))
+    )
+
+
+def _is_part(part: str) -> bool:
+    """Whether every system takes a name: in it no letter that separates, nor a beginning or end that is dropped."""
+    return (
+        bool(part)
+        and not set(part) & set('\\:*?"<>|')
+        and part[0] not in ". "
+        and part[-1] not in ". "
+        and part.lower().partition(".")[0] not in RESERVED - {"memory"}
+    )
+
+
+def _concept(key: str, memory: MemoryFile, path: str) -> bytes:
+    fields = memory.fields
+    lines = [f"type: {_text(memory.type or NO_TYPE)}\n"]
+    for ours, theirs in (("name", "title"), ("description", "description")):
+        if ours in fields:
+            lines.append(f"{theirs}: {_text(fields[ours])}\n")
+    if tags := parse_tags(fields.get("tags", "")):
+        lines.append(f"tags: [{', '.join(_text(tag, in_list=True) for tag in tags)}]\n")
+    more: dict[str, str] = {}
+    rest = [name for name in KNOWN if name in fields] + [name for name in fields if name not in KNOWN]
+    for name in rest:
+        if name in ("type", "name", "description", "tags") or (
+            name == "origin_name" and path == fields[name]
+        ):
+            continue
+        line = _line(_name_there(name, fields), fields[name])
+        if line is None:
+            more[name] = fields[name]
+        else:
+            lines.append(line)
+    if more:
+        lines.append(f"{_MORE}: {quote(str(rfc8785.dumps(dict(more)), 'utf-8'))}\n")
+    body = memory.body
+    text = f"---\n{''.join(lines)}---\n" + (f"\n{body}\n" if body else "")
+    return text.encode()
+
+
+def _name_there(name: str, fields: Mapping[str, str]) -> str:
+    """What a field of ours is called in a bundle."""
+    if name == "expires" and "stale_after" not in fields and _DATE.fullmatch(fields[name]):
+        return "stale_after"
+    if name in _THEIRS or name.startswith(_OWN):
+        return _OWN + name
+    if name.startswith(_OKF) and name.removeprefix(_OKF) in _OURS:
+        return name.removeprefix(_OKF)
+    return name
+
+
+def _line(name: str, value: str) -> str | None:
+    """One line of a front matter, None when no reader would take it for what it is."""
+    key = name if _KEY_PLAIN.fullmatch(name) and name.lower() not in _NOT_TEXT else quote(name)
+    if key == name and (_NUMBER.fullmatch(value) or _DATE.fullmatch(value) or value in ("true", "false")):
+        return f"{key}: {value}\n"
+    if key == name and _is_plain(value):
+        return f"{key}: {value}\n"
+    forms = [f"{key}: {quote(value)}\n"]
+    if (nested := _nested(value)) is not None:
+        forms.insert(0, f"{key}: {nested}\n")
+    for line in forms:
+        try:
+            if {_key: _as_field(found) for _key, found in _mapping(line).items()} == {name: value}:
+                return line
+        except FormatError:
+            continue
+    return None
+
+
+def _nested(value: str) -> str | None:
+    """A JSON object or list of a header as YAML, None for any other text."""
+    if value[:1] not in "{[":
+        return None
+    try:
+        found = read_json(value.encode(), "a field")
+        return (
+            _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", value)
+            if isinstance(found, dict | list) and _json(found) == value
+            else None
+        )
+    except (FormatError, UnicodeError):
+        return None
+
+
+def _text(value: str, *, in_list: bool = False) -> str:
+    return value if _is_plain(value) and not (in_list and "," in value) else quote(value)
+
+
+def _is_plain(value: str) -> bool:
+    return _PLAIN.fullmatch(value) is not None and value.lower() not in _NOT_TEXT
+
+
+def _index(memories: Mapping[str, MemoryFile], paths: Mapping[str, str]) -> bytes:
+    sections: dict[str, list[str]] = {}
+    for key, memory in memories.items():
+        title = _MARK.sub(r"\\\g<0>", _one_line(memory.name) or key)
+        said = _one_line(memory.description)
+        line = f"* [{title}]({_link(paths[key])})" + (f" - {said}" if said else "")
+        sections.setdefault(_one_line(memory.type) or NO_TYPE, []).append(line + "\n")
+    parts = [f"# {title}\n\n{''.join(lines)}" for title, lines in sorted(sections.items())]
+    return (f'---\nokf_version: "{VERSION}"\n---\n\n' + "\n".join(parts)).encode()
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+def _link(path: str) -> str:
+    return path if re.fullmatch(r"[A-Za-z0-9_./-]*", path) else f"<{path}>"
+
+
+def _log(events: Iterable[Event]) -> bytes:
+    days: dict[str, set[str]] = {}
+    for event in events:
+        said = {name: value for name, value in event.items() if name != "id"}
+        if said.keys() == {"ts", "type", "text"} and said["type"] == LOGGED and _is_logged(said):
+            days.setdefault(said["ts"], set()).add(f"* {said['text']}\n")
+            continue
+        line = str(event_line({**said, "id": "-"}), "utf-8").replace(',"id":"-"', "", 1)
+        days.setdefault(day_of(said["ts"]), set()).add(f"* **Event**: `{line}`\n")
+    if not days:
+        return b""
+    parts = [f"## {day}\n{''.join(sorted(lines))}" for day, lines in sorted(days.items(), reverse=True)]
+    return ("# Timeline\n\n" + "\n".join(parts)).encode()
+
+
+def _is_logged(said: Mapping[str, Any]) -> bool:
+    """Whether a logged line can stand as it is: it would be read back as itself."""
+    text = said["text"]
+    return (
+        isinstance(text, str)
+        and _DATE.fullmatch(said["ts"]) is not None
+        and text == " ".join(text.split())
+        and text.isprintable()
+        and bool(text)
+        and not _EVENT.fullmatch(text)
+    )
+
+
+# -- in ------------------------------------------------------------------------------------------------------------
+
+
+def read(files: Files) -> Iterator[Item]:
+    """The concepts and logs of a bundle."""
+    for path in files.ending(".md"):
+        last = path.rpartition("/")[2]
+        if last == "index.md":
+            continue
+        try:
+            data = as_utf8(files.read(path), "it")
+            if last == "log.md":
+                yield from _logged(path, str(data, "utf-8"))
+            else:
+                yield _record(path, data)
+        except IpfsmemError as error:
+            yield Problem(path, str(error))
+
+
+def _record(path: str, data: bytes) -> Record:
+    native = "/" not in path and is_key(path.removesuffix(".md"))
+    own = path in ("_index.md", "_log.md")
+    file_name = path.removeprefix("_") if own else path
+    found = split_header(str(data, "utf-8"))
+    fields: dict[str, str] = {} if native or own else {"origin_name": path}
+    body = str(data, "utf-8").removeprefix("\ufeff")
+    if found is not None:
+        if len(found[0].encode()) > _MOST:
+            raise FormatError(f"its front matter has more than {_MOST:,} bytes")
+        try:
+            _take_fields(fields, _mapping(found[0].replace("\r\n", "\n")))
+            body = found[1].removeprefix("\n")
+        except FormatError:
+            pass  # not a front matter after all: all of it is body, as in a memory file
+    memory = MemoryFile().with_fields(fields, body.rstrip("\n"))
+    return Record(where=path, file=render_memory(memory), file_name=file_name)
+
+
+def _take_fields(fields: dict[str, str], found: Mapping[str, Any]) -> None:
+    """Add the fields of a concept under the names that they have here."""
+    for name, value in found.items():
+        text = _as_field(value)
+        if not text:
+            continue
+        if name == _MORE:
+            fields.update(_more(text))
+        elif name == "title":
+            fields.setdefault("name", text)
+        elif name == "tags":
+            fields[name] = (
+                render_tags(map(_as_field, value))
+                if isinstance(value, list)
+                else render_tags(parse_tags(text))
+            )
+        elif name == "stale_after" and f"{_OWN}expires" not in found and _DATE.fullmatch(text):
+            fields["expires"] = text
+        elif name in _OURS:
+            fields[_OKF + name] = text
+        elif name.startswith(_OWN) and name.removeprefix(_OWN).startswith((*_THEIRS, _OWN)):
+            fields.setdefault(name.removeprefix(_OWN), text)
+        else:
+            fields[name] = text
+
+
+def _more(text: str) -> dict[str, str]:
+    found = read_json(text.encode(), "a field")
+    return (
+        {name: value for name, value in found.items() if isinstance(value, str)}
+        if isinstance(found, dict)
+        else {_OKF + "more": text}
+    )
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    return yaml_mapping(text, _scalar)
+
+
+def _scalar(event: Any) -> Any:
+    """The value of a YAML scalar as JSON has it: a plain one may be a number, true, false or nothing."""
+    text: str = event.value
+    if not event.implicit[0]:
+        return text.rstrip("\n") if event.style in ("|", ">") else text
+    if text in ("", "~", "null"):
+        return None
+    if text in ("true", "false"):
+        return text == "true"
+    if _NUMBER.fullmatch(text):
+        number: float = float(text) if "." in text else int(text)
+        return number if abs(number) <= MAX_INT and _json(number) == text else text
+    return text
+
+
+def _as_field(value: Any) -> str:
+    """A value of a front matter as the text of a header field; "" for none."""
+    if value is None or value in ([], {}):
+        return ""
+    return value if isinstance(value, str) else _json(value)
+
+
+def _json(value: Any) -> str:
+    try:
+        return str(rfc8785.dumps(value), "utf-8")
+    except (rfc8785.CanonicalizationError, UnicodeError, RecursionError):
+        raise FormatError("its front matter holds what has no JSON form") from None
+
+
+def _logged(path: str, text: str) -> Iterator[Item]:
+    day, said = "", ""
+    for line in [*text.split("\n"), ""]:
+        heading, entry = _HEADING.fullmatch(line.rstrip()), _ENTRY.fullmatch(line)
+        if said and day and (heading or entry or not line.strip()):
+            yield _logged_event(path, day, said)
+            said = ""
+        if heading:
+            day = heading[1]
+        elif entry:
+            said = entry[1].strip()
+        elif said:
+            said += f" {line.strip()}"
+
+
+def _logged_event(path: str, day: str, said: str) -> Item:
+    if (match := _EVENT.fullmatch(said)) and path == "log.md":
+        try:
+            event = msgspec.json.decode(match[1])
+            normal_ts(event["ts"])
+            return Happened(event)
+        except (msgspec.MsgspecError, KeyError, TypeError, FormatError, RecursionError):
+            pass
+    said = " ".join(said.split())
+    try:
+        normal_ts(day)
+    except FormatError:
+        return Problem(path, f"{day} is no day")
+    where = {} if path == "log.md" else {"file": path}
+    return Happened({"ts": day, "type": LOGGED, "text": said, **where})

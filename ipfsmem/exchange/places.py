@@ -1,0 +1,123 @@
+"""Where another program's files are: one file, a folder, a zip, or standard input. Names and bounded reads; nothing is written.
+
+Links are not followed, hidden files and what is no plain file are left out, and what a zip unpacks to is bounded whatever it
+says of itself. What the bytes mean is the readers' matter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem.bundle.memory_file import MAX_FILE
+from ipfsmem.device.atomic_files import read_file, storage_errors
+from ipfsmem.errors import FormatError, IpfsmemError, LimitError, NotFoundError, StorageError, UsageError
+from ipfsmem.memories.bundle_tree import MAX_BYTES
+from ipfsmem.memories.containers import folder_files, is_zip, opened, zip_files
+
+#: Endings of files that are looked at in a folder or zip.
+ENDINGS = (".md", ".json", ".jsonl", ".db", ".af", ".csv")
+#: Bytes that all files of a place have together at most, and one that is not Markdown.
+MAX_PLACE = MAX_BYTES
+#: Markdown beyond this is read no further: it is too long for a memory.
+_MARKDOWN = 4 * MAX_FILE
+
+
+class Files(msgspec.Struct, frozen=True):
+    """The files of a place by name, with slashes; `single`: it is one file, which was named itself."""
+
+    #: The last name of the place.
+    called: str
+    single: bool
+    names: Sequence[str]
+    #: The bytes of a file. Raises FormatError, LimitError, StorageError; each file costs room of the place's.
+    read: Callable[[str], bytes]
+    #: Folders that could not be looked into.
+    said: Sequence[str] = ()
+
+    def ending(self, *endings: str) -> list[str]:
+        """The names that end so, in order; of a place that is one file that one, whatever it is called."""
+        return list(self.names) if self.single else [name for name in self.names if name.endswith(endings)]
+
+    def named(self, *names: str) -> list[str]:
+        """The files whose last name is one of these; of a place that is one file that one."""
+        return (
+            list(self.names)
+            if self.single
+            else [name for name in self.names if name.rpartition("/")[2] in names]
+        )
+
+
+def one_file(called: str, data: bytes) -> Files:
+    """A place that is these bytes."""
+    return Files(called, True, (called,), lambda name: data)
+
+
+@contextlib.contextmanager
+def open_place(path: Path) -> Iterator[Files]:
+    """The files at a path, as long as this is open. Raises NotFoundError, UsageError for a link, StorageError, FormatError,
+    LimitError."""
+    with storage_errors(path, "read"):
+        if path.is_symlink():
+            raise UsageError(f"{path} is a symbolic link", hint="Give the place that it leads to.")
+        if path.is_dir():
+            yield _folder(path)
+            return
+        if not path.exists():
+            raise NotFoundError(f"there is nothing at {path}")
+        with opened(path) as file:
+            head = file.read(16)
+    if is_zip(head):
+        with zip_files(path) as (names, read):
+            yield _zip(path.name, sorted(names), read)
+        return
+    data = read_file(path, MAX_PLACE)
+    if data is None:
+        raise NotFoundError(f"there is nothing at {path}")
+    yield one_file(path.name, data)
+
+
+def _folder(folder: Path) -> Files:
+    said: list[str] = []
+    names, read = folder_files(folder, lambda name, top: name.endswith(ENDINGS), _most, said)
+
+    def read_one(name: str) -> bytes:
+        data = read(name, _most(name))
+        if data is None:
+            raise StorageError("it disappeared while being read")
+        return data
+
+    return Files(folder.absolute().name, False, tuple(names), read_one, said)
+
+
+def _zip(called: str, names: Sequence[str], read: Callable[[str, int], bytes | None]) -> Files:
+    left = MAX_PLACE
+
+    def read_one(name: str) -> bytes:
+        nonlocal left
+        try:
+            data = read(name, min(_most(name), left)) or b""
+        except IpfsmemError:
+            raise
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, RuntimeError):
+            raise FormatError("it cannot be unpacked") from None
+        left -= len(data)
+        if left <= 0:
+            raise LimitError(f"there are more than {MAX_PLACE:,} bytes in the zip")
+        return data
+
+    wanted = [name for name in names if name.endswith(ENDINGS) and not _hidden(name)]
+    return Files(called, False, wanted, read_one)
+
+
+def _most(name: str) -> int:
+    return _MARKDOWN if name.endswith(".md") else MAX_PLACE
+
+
+def _hidden(name: str) -> bool:
+    return any(part.startswith(".") for part in name.split("/"))

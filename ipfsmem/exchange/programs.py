@@ -1,0 +1,35 @@
+"""The programs whose memories can be taken in: a name for each, and the reader of its form.
+
+A reader is imported when it is used. docs/IMPORT.md says of each form where it is described.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Final
+
+from ipfsmem.errors import UsageError
+from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.records import Item
+
+Reader = Callable[[Files], Iterator[Item]]
+
+#: Name -> the module with its `read`, below `ipfsmem.exchange`.
+PROGRAMS: Final[dict[str, str]] = {
+    "claude-code": "readers.claude_code",
+    "mcp-memory": "readers.mcp_memory",
+    "okf": "okf",
+    "three-ws": "readers.three_ws",
+}
+
+
+def reader(program: str) -> Reader:
+    """The reader of a program's form. Raises UsageError for a name that is none."""
+    if program not in PROGRAMS:
+        raise UsageError(
+            f"there is no reader for {program[:60]!a}",
+            hint=f"There is one for: {', '.join(sorted(PROGRAMS))}.",
+        )
+    read: Reader = import_module(f"ipfsmem.exchange.{PROGRAMS[program]}").read
+    return read

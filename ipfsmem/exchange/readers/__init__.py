@@ -1,0 +1,1 @@
+"""One reader for each form: bytes in, neutral records out. No disk, no clock, nothing of this memory."""

@@ -1,0 +1,50 @@
+"""Claude Code's memory: a folder of Markdown files with MEMORY.md, or the tree `projects/` of such folders.
+
+Files are taken as they are, byte for byte, so that a folder which is attached later holds what the memory holds. Other programs'
+lines of MEMORY.md are a memory too, as in a working copy (format section 1.3). Of a tree each project is a scope.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from hashlib import sha256
+
+from ipfsmem.bundle.index_block import split_index_file
+from ipfsmem.bundle.keys import INDEX_FILE, is_scope
+from ipfsmem.errors import IpfsmemError
+from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.records import Item, Problem, Record, Skipped
+
+_PROJECT = re.compile(r"(?:.*/)?([^/]+)/memory/([^/]+\.md)")
+_OTHER = re.compile(r"[^a-z0-9]+")
+
+
+def read(files: Files) -> Iterator[Item]:
+    """The memory files of one project, or of all; what is not in a memory folder is passed over."""
+    trees = [(name, match) for name in files.names if (match := _PROJECT.fullmatch(name))]
+    found = [(name, project_scope(match[1]), match[2]) for name, match in trees]
+    if not found:
+        found = [(name, "", name) for name in files.ending(".md") if "/" not in name.removeprefix("memory/")]
+    for name, scope, last in found:
+        last = last.removeprefix("memory/")
+        try:
+            data = files.read(name)
+        except IpfsmemError as error:
+            yield Problem(name, str(error))
+            continue
+        if last == INDEX_FILE:
+            data = split_index_file(data).text
+        if not data.strip():
+            yield Skipped("an empty file")
+        else:
+            yield Record(where=name, file=data, file_name=last, scope=scope)
+
+
+def project_scope(folder: str) -> str:
+    """The scope of a project by the name of its folder in `projects/`, which is its path: the same at each import, and another
+    for each path."""
+    mark = sha256(folder.encode(errors="surrogatepass")).hexdigest()[:12]
+    words = _OTHER.sub("-", folder.lower()).strip("-")
+    scope = f"{words[-40:].partition('-')[2] if len(words) > 40 else words}-{mark}".lstrip("-")
+    return scope if is_scope(scope) else f"project-{mark}"

@@ -1,0 +1,108 @@
+"""three.ws: its export `memory/0.1`, what its browser store holds, its plain bundle, the entries of its runtime store, and the
+signed bundle `brain/1`.
+
+The files of the file memory are taken as they are. Entries of the runtime store and of a brain have an id of their own; one
+whose content is a cipher is named, as only its wallet can open it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ipfsmem.bundle.blob import Blob, read_blob
+from ipfsmem.bundle.timeline import day_of_file, is_too_long, lines_of, parse_line, too_long_text
+from ipfsmem.errors import FormatError, IpfsmemError
+from ipfsmem.exchange.json_input import as_utf8, read_json
+from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.records import (
+    Happened,
+    Item,
+    Problem,
+    Record,
+    date_of,
+    mapping_of,
+    name_of,
+    needed_text,
+    text_of,
+    texts_of,
+)
+
+
+def read(files: Files) -> Iterator[Item]:
+    """Every file of a place by what it is."""
+    for name in files.ending(".json", ".md", ".jsonl"):
+        last = name.rpartition("/")[2]
+        if last in ("MEMORY.md", "manifest.json"):
+            continue
+        try:
+            data = files.read(name)
+            if name.endswith(".md"):
+                yield Record(where=name, file=data, file_name=last)
+            elif name.endswith(".jsonl"):
+                yield from _events(name, data)
+            else:
+                yield from _json(name, data)
+        except IpfsmemError as error:
+            if files.single:
+                raise
+            yield Problem(name, str(error))
+
+
+def _json(file: str, data: bytes) -> Iterator[Item]:
+    value = read_json(data, file)
+    if isinstance(value, list):
+        for number, entry in enumerate(value, 1):
+            yield _entry(f"entry {number} of {file}", entry)
+    elif isinstance(value, dict) and ("brain_hash" in value or isinstance(value.get("memories"), list)):
+        for number, entry in enumerate(value.get("memories") or [], 1):
+            yield _entry(f"memory {number} of {file}", entry)
+    else:
+        yield from _blob(read_blob(as_utf8(data, file)), file)
+
+
+def _blob(blob: Blob, file: str) -> Iterator[Item]:
+    for key, text in (*blob.files.items(), *blob.more):
+        yield Record(where=f"{key}.md in {file}", file=text, file_name=f"{key}.md")
+    for key, text in blob.others:
+        yield Record(where=f"{key}.md in {file}", file=text, file_name=f"{key}.md", candidate=True)
+    for event in blob.events:
+        yield Happened({name: value for name, value in event.items() if name != "id"})
+    for problem in blob.problems:
+        yield Problem(file, problem)
+
+
+def _events(file: str, data: bytes) -> Iterator[Item]:
+    day = day_of_file(file)
+    for line in lines_of(data):
+        if is_too_long(line):
+            yield Problem(file, f"{too_long_text(1)} is no event")
+        else:
+            yield Happened({name: value for name, value in parse_line(line, day).items() if name != "id"})
+
+
+def _entry(where: str, value: Any) -> Item:
+    try:
+        entry = mapping_of(value, "it")
+        if "content" not in entry and ("cipher" in entry or "ciphertext" in entry or "cid" in entry):
+            raise FormatError("its content is encrypted for a wallet, and not in the file")
+        text = needed_text(entry.get("content"), "its content")
+        ident = text_of(entry.get("id"), "its id")
+        return Record(
+            where=where,
+            text=text,
+            ident=ident,
+            unique=bool(ident),
+            name=name_of(text),
+            type=text_of(entry.get("type"), "its type"),
+            tags=texts_of(entry.get("tags")),
+            created=date_of(entry.get("createdAt", entry.get("created_at"))),
+            updated=date_of(entry.get("updatedAt", entry.get("updated_at"))),
+            source=f"three.ws:{ident}",
+            fields={"expires": date_of(entry.get("expiresAt", entry.get("expires_at")))},
+            extra={
+                name: entry[name] for name in ("context", "salience", "tier", "pinned") if entry.get(name)
+            },
+        )
+    except FormatError as error:
+        return Problem(where, str(error))

@@ -1,0 +1,226 @@
+"""Records of other programs become memories: nothing twice, nothing overwritten, one bad record never stops the rest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.bundle.memory_file import parse_memory
+from ipfsmem.errors import FormatError, IncompleteError, LimitError, NotFoundError, UsageError
+from ipfsmem.exchange import importing
+from ipfsmem.memory import Memory
+from tests.support.device_lab import Lab
+from tests.support.exchange_lab import counted, everything, lines, tree, twice, written
+
+ADA = {
+    "type": "entity",
+    "name": "Ada",
+    "entityType": "person",
+    "observations": ["likes tea", "builds bridges"],
+}
+WORKS = {"type": "relation", "from": "Ada", "to": "ACME", "relationType": "works_at"}
+TONE = "---\nname: Tone\ndescription: be direct\nmetadata:\n  type: feedback\n---\n\nLead with the issue.\n"
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.create("m", "local", home=tmp_path / "m") as made:
+        yield made
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tree(tmp_path / "claude", {"feedback_tone.md": TONE, "MEMORY.md": "- [Tone](feedback_tone.md)\n"})
+
+
+def test_a_folder_of_claude_code_comes_in_byte_for_byte(memory: Memory, folder: Path) -> None:
+    taken = twice(memory, "claude-code", folder)
+    assert taken.own == 2 and not taken.candidates
+    reading = memory.read("feedback_tone")
+    assert reading is not None and reading.data == TONE.encode() and reading.own
+
+
+def test_what_was_edited_or_forgotten_here_is_not_taken_in_again(memory: Memory, folder: Path) -> None:
+    memory.bundles.import_from("claude-code", folder)
+    memory.write("feedback_tone", "My own words.")
+    memory.forget("memory-fe1ee863")
+    before = everything(memory)
+    again = memory.bundles.import_from("claude-code", folder)
+    assert again.counts == {"changed_here": 1, "still_forgotten": 1} and everything(memory) == before
+    (folder / "new.md").write_text("New.\n")
+    assert memory.bundles.import_from("claude-code", folder, dry_run=True).counts == {
+        "added": 1, "changed_here": 1, "still_forgotten": 1,
+    }  # fmt: skip
+    back = memory.bundles.import_from("claude-code", folder, strategy="replace")
+    assert counted(back, "replaced") == 2 and counted(back, "added") == 1
+    shown = everything(memory)[0]
+    assert shown["feedback_tone"] == TONE.encode() and "memory-fe1ee863" in shown
+
+
+def test_a_settled_conflict_is_not_brought_back(memory: Memory, folder: Path) -> None:
+    memory.write("feedback_tone", "Mine, from before.")
+    assert memory.bundles.import_from("claude-code", folder).counts == {"added": 1, "kept_beside": 1}
+    assert memory.read("feedback_tone").text.endswith("Mine, from before.\n")  # type: ignore[union-attr]
+    (clash,) = memory.conflicts()
+    memory.resolve("feedback_tone", b"Both.", seen=clash)
+    memory.bundles.import_from("claude-code", folder)
+    assert not memory.conflicts()
+
+
+def test_what_its_program_changed_since_replaces_what_nobody_edited(memory: Memory, folder: Path) -> None:
+    memory.bundles.import_from("claude-code", folder)
+    (folder / "feedback_tone.md").write_text(TONE + "\nThen the fix.\n")
+    assert memory.bundles.import_from("claude-code", folder).counts == {"renewed": 1, "unchanged": 1}
+    assert "Then the fix." in memory.read("feedback_tone").text and not memory.conflicts()  # type: ignore[union-attr]
+    memory.write("feedback_tone", "Mine.")
+    (folder / "feedback_tone.md").write_text(TONE + "\nAnother.\n")
+    assert memory.bundles.import_from("claude-code", folder).counts == {"kept_beside": 1, "unchanged": 1}
+    assert memory.read("feedback_tone").text.endswith("Mine.\n")  # type: ignore[union-attr]
+
+
+def test_a_file_of_one_name_from_another_folder_stands_beside(
+    memory: Memory, folder: Path, tmp_path: Path
+) -> None:
+    memory.bundles.import_from("claude-code", folder)
+    other = tree(tmp_path / "other", {"feedback_tone.md": "Another project's tone.\n"})
+    assert memory.bundles.import_from("claude-code", other).counts == {"kept_beside": 1}
+    assert memory.read("feedback_tone").data == TONE.encode()  # type: ignore[union-attr]
+
+
+def test_of_a_tree_of_projects_each_is_a_scope(memory: Memory, tmp_path: Path) -> None:
+    base = tree(
+        tmp_path / "projects",
+        {
+            "-home-ada-work-api/memory/role.md": "Works on the API.\n",
+            "-home-ada-play-api/memory/role.md": "Plays.\n",
+            "-home-ada-play-api/0b5f.jsonl": "{}\n",
+            "-home-ada-play-api/notes/role.md": "No memory.\n",
+        },
+    )
+    taken = twice(memory, "claude-code", base)
+    assert taken.own == 2 and sorted(taken.scopes.values()) == [1, 1] and all(taken.scopes)
+    scopes = [one.token for one in memory.scopes.list()]
+    assert len(scopes) == 2 and sorted(taken.scopes) == scopes
+    assert {memory.scope(one).read("role").text for one in scopes} == {"Works on the API.\n", "Plays.\n"}  # type: ignore[union-attr]
+    with pytest.raises(UsageError):
+        memory.scope("work").bundles.import_from("claude-code", base)
+    one = memory.bundles.import_from("claude-code", base, maps={scopes[0]: "play"})
+    assert one.scopes == {"play": 1}
+
+
+def test_into_a_chosen_scope(memory: Memory, folder: Path) -> None:
+    memory.scope("work").bundles.import_from("claude-code", folder)
+    assert memory.scope("work").read("feedback_tone") is not None and memory.read("feedback_tone") is None
+
+
+def test_one_bad_record_is_named_and_the_rest_comes_in(memory: Memory) -> None:
+    data = lines(ADA, WORKS, {"type": "entity", "name": 5}, {"type": "no"}) + b"{nope\n" + b'"\xff"\n'[:0]
+    taken = memory.bundles.import_from("mcp-memory", data)
+    assert taken.counts == {"added": 1} and len(taken.problems) == 3
+    assert all("line " in problem for problem in taken.problems)
+    with pytest.raises(IncompleteError):
+        taken.raise_if_incomplete()
+    (listed,) = memory.list()
+    reading = memory.read(listed.key)
+    assert reading is not None
+    assert reading.text.endswith("- likes tea\n- builds bridges\n\nRelations:\n\n- works_at: ACME\n")
+    file = parse_memory(reading.data)
+    assert file.name == "Ada" and file.source == "mcp-memory:Ada" and file.fields["category"] == "person"
+
+
+def test_an_entity_that_grew_is_renewed_under_its_key(memory: Memory, tmp_path: Path) -> None:
+    path = tmp_path / "memory.jsonl"
+    path.write_bytes(lines(ADA))
+    twice(memory, "mcp-memory", path)
+    path.write_bytes(lines({**ADA, "observations": [*ADA["observations"], "has a cat"]}))  # type: ignore[misc]
+    assert memory.bundles.import_from("mcp-memory", path).counts == {"renewed": 1}
+    assert len(memory.list()) == 1 and not memory.conflicts()
+
+
+def test_candidates_are_others_word_until_promoted(memory: Memory, folder: Path) -> None:
+    taken = memory.bundles.import_from("claude-code", folder, foreign=True)
+    assert (taken.own, taken.candidates) == (0, 2)
+    assert not memory.read("feedback_tone").own  # type: ignore[union-attr]
+    memory.promote("feedback_tone")
+    assert memory.read("feedback_tone").own  # type: ignore[union-attr]
+    assert counted(memory.bundles.import_from("claude-code", folder, foreign=True), "unchanged") == 2
+
+
+def test_a_candidate_never_takes_the_place_of_an_own_text(memory: Memory, folder: Path) -> None:
+    memory.write("feedback_tone", "Mine.")
+    taken = memory.bundles.import_from("claude-code", folder, foreign=True, strategy="replace")
+    assert counted(taken, "kept_beside") == 1
+    assert memory.read("feedback_tone").text.endswith("Mine.\n")  # type: ignore[union-attr]
+
+
+def test_what_looks_like_a_secret_is_said_and_left_out_of_a_public_memory(
+    memory: Memory, lab: Lab, folder: Path
+) -> None:
+    (folder / "key.md").write_text("AKIAIOSFODNN7EXAMPLE is the key.\n")
+    taken = memory.bundles.import_from("claude-code", folder)
+    assert len(taken.secrets) == 1 and "AWS access key" in taken.secrets[0] and not taken.problems
+    lab.mode = "ipfs"
+    public = lab.create("a")
+    taken = public.bundles.import_from("claude-code", folder)
+    assert taken.own == 2 and len(taken.problems) == 1 and "AWS access key" in taken.problems[0]
+    assert "AKIA" not in str(taken.problems) and public.read("key") is None
+
+
+def test_too_many_records_are_refused(memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "MAX_NAMES", 1)
+    with pytest.raises(LimitError):
+        memory.bundles.import_from("claude-code", folder)
+    assert not memory.list()
+
+
+def test_what_is_not_there_or_not_of_that_program(memory: Memory, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(FormatError):
+        memory.bundles.import_from("claude-code", empty)
+    with pytest.raises(NotFoundError):
+        memory.bundles.import_from("okf", tmp_path / "nothing")
+    with pytest.raises(UsageError):
+        memory.bundles.import_from("nobody", empty)
+    (tmp_path / "link").symlink_to(empty)
+    with pytest.raises(UsageError):
+        memory.bundles.import_from("okf", tmp_path / "link")
+
+
+def test_three_ws_in_all_its_forms(memory: Memory, tmp_path: Path) -> None:
+    blob = {"version": "memory/0.1", "mode": "local", "namespace": "x", "index": "# Memory\n",
+            "files": {"tone.md": TONE, "../../up.md": "x", "a b.md": "y"}, "timeline": [{"ts": "2026-04-14T12:00:00.000Z", "type": "waved"}]}  # fmt: skip
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(blob))
+    taken = twice(memory, "three-ws", path)
+    assert taken.own == 3 and taken.events == 1
+    stored = [
+        {"id": "0-1", "type": "feedback", "content": "Quote in euros.", "tags": ["money", "style"], "context": {}, "salience": 0.9, "createdAt": 1775044800000, "updatedAt": 1775044800000, "expiresAt": None},
+        {"id": "0-2", "type": "user", "content": "", "tags": []},
+        {"id": "0-3", "cipher": "wallet-aes-gcm-v1", "cid": "bafy"},
+    ]  # fmt: skip
+    runtime = tmp_path / "value.json"
+    runtime.write_text(json.dumps(stored))
+    taken = twice(memory, "three-ws", runtime)
+    assert taken.own == 1 and len(taken.problems) == 2 and "encrypted" in taken.problems[1]
+    found = next(one for one in memory.list() if one.file.source == "three.ws:0-1")
+    assert found.file.tags == ("money", "style") and found.file.created == "2026-04-01T12:00:00.000Z"
+    bundle = tree(tmp_path / "bundle", {"memory/MEMORY.md": "# Memory\n", "memory/role.md": "Engineer.\n",
+                                        "memory/timeline/2026-04-14.jsonl": '{"ts":"2026-04-14T13:00:00.000Z","type":"sat"}\n', "manifest.json": "{}"})  # fmt: skip
+    taken = twice(memory, "three-ws", bundle)
+    assert (written(taken), taken.events) == (1, 1)
+
+
+def test_a_record_of_the_same_text_comes_in_once(memory: Memory) -> None:
+    entry = {"content": "The same."}
+    taken = memory.bundles.import_from("three-ws", json.dumps([entry, entry]).encode())
+    assert taken.counts == {"added": 1, "twice": 1}
+
+
+def test_one_id_with_two_texts_is_two_memories(memory: Memory) -> None:
+    data = json.dumps([{"id": "1", "content": "One."}, {"id": "1", "content": "Two."}]).encode()
+    assert memory.bundles.import_from("three-ws", data).counts == {"added": 2}
+    assert written(memory.bundles.import_from("three-ws", data)) == 0 and len(memory.list()) == 2
