@@ -60,7 +60,7 @@ def command(
 
     --out FILE, or no option, writes one scope as one JSON file (memory/0.1), the nameless one unless --scope is given. It
     holds no conflict copies and no second scope. All these are plain text, also of an encrypted memory. --car writes a
-    published version as any IPFS program reads it. --to okf --dir DIR writes one scope as a bundle of the Open Knowledge Format.
+    published version as any IPFS program reads it. --to okf --dir DIR writes one scope in the Open Knowledge Format.
 
     What is left out is named, and the exit code is 7 unless --partial is given. Of a damaged database all that can still be
     read is written, but for --car.
