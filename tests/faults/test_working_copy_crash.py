@@ -14,7 +14,8 @@ import pytest
 
 from ipfsmem.errors import StorageError
 from ipfsmem.files import folder
-from tests.support.files_lab import Lab
+from ipfsmem.mode import ModeName
+from tests.support.files_lab import MODES, Lab
 
 STEPS = ("stage", "create", "replace", "take_away", "append", "settle")
 
@@ -55,9 +56,16 @@ def work(lab: Lab) -> None:
     memory.resolve("tone", b"settled\n", seen=memory.conflicts()[0])
 
 
-def prepared(base: Path) -> Lab:
+@pytest.fixture(params=MODES)
+def mode(request: pytest.FixtureRequest) -> ModeName:
+    """A plain memory and a sealed one."""
+    found: ModeName = request.param
+    return found
+
+
+def prepared(base: Path, mode: ModeName) -> Lab:
     base.mkdir(exist_ok=True)
-    lab = Lab(base, adopt=True)
+    lab = Lab(base, adopt=True, mode=mode)
     lab.start()
     lab.memory.write_text("tone", b"first\n")
     lab.memory.write_text("old", b"old\n")
@@ -66,11 +74,11 @@ def prepared(base: Path) -> Lab:
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_a_crash_at_every_change_of_the_folder(tmp_path: Path, after: bool) -> None:
+def test_a_crash_at_every_change_of_the_folder(tmp_path: Path, mode: ModeName, after: bool) -> None:
     n = 0
     while True:
         n += 1
-        lab = prepared(tmp_path / str(n))
+        lab = prepared(tmp_path / str(n), mode)
         crash_at(lab, n, after=after)
         try:
             work(lab)
@@ -110,8 +118,8 @@ def test_a_crash_at_every_change_of_the_folder(tmp_path: Path, after: bool) -> N
     assert n > 20
 
 
-def test_a_crash_between_the_state_and_the_file_is_no_edit(tmp_path: Path) -> None:
-    lab = prepared(tmp_path)
+def test_a_crash_between_the_state_and_the_file_is_no_edit(tmp_path: Path, mode: ModeName) -> None:
+    lab = prepared(tmp_path, mode)
     crash_at(lab, 1, after=False)
     with pytest.raises(Crash):
         lab.memory.write_text("tone", b"new text\n")
@@ -123,8 +131,8 @@ def test_a_crash_between_the_state_and_the_file_is_no_edit(tmp_path: Path) -> No
     assert (lab.dir / "tone.md").read_bytes() == b"new text\n"
 
 
-def test_an_edit_after_the_crash_is_one(tmp_path: Path) -> None:
-    lab = prepared(tmp_path)
+def test_an_edit_after_the_crash_is_one(tmp_path: Path, mode: ModeName) -> None:
+    lab = prepared(tmp_path, mode)
     crash_at(lab, 1, after=False)
     with pytest.raises(Crash):
         lab.memory.write_text("tone", b"new text\n")
@@ -137,10 +145,10 @@ def test_an_edit_after_the_crash_is_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", [OSError(errno.ENOSPC, "No space left on device"), Crash()])
 @pytest.mark.parametrize("file", ["tone.md", "MEMORY.md"])
 def test_what_was_staged_in_part_is_no_edit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, end: BaseException
+    tmp_path: Path, mode: ModeName, monkeypatch: pytest.MonkeyPatch, file: str, end: BaseException
 ) -> None:
     """A disk that is full, or a kill, in the middle of a file that is being made ready: its beginning was taken for a text."""
-    lab = prepared(tmp_path)
+    lab = prepared(tmp_path, mode)
     (lab.dir / "MEMORY.md").write_bytes(b"# Notes of the agent\n" + b"- a line of its own\n" * 300)
     lab.look()
     lab.clock.advance(300)
@@ -196,9 +204,9 @@ def edited_in_the_moment(lab: Lab, file: str, data: bytes, end: BaseException | 
     folder.replace = replace
 
 
-def test_an_edit_in_the_moment_before_a_crash_takes_nothing_away(tmp_path: Path) -> None:
+def test_an_edit_in_the_moment_before_a_crash_takes_nothing_away(tmp_path: Path, mode: ModeName) -> None:
     """Its writer had not read what was just being put there: it was taken for an edit of that, and the new line went."""
-    lab = prepared(tmp_path)
+    lab = prepared(tmp_path, mode)
     edited_in_the_moment(lab, "tone.md", b"first\n\nby hand\n", Crash())
     with pytest.raises(Crash):
         lab.memory.write_text("tone", b"new line\n\nfirst\n", seen=lab.memory.read("tone"))
@@ -214,10 +222,10 @@ def test_an_edit_in_the_moment_before_a_crash_takes_nothing_away(tmp_path: Path)
 
 @pytest.mark.parametrize("full", [False, True])
 def test_an_edit_of_a_generated_index_outlives_a_crash_and_a_full_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool
+    tmp_path: Path, mode: ModeName, monkeypatch: pytest.MonkeyPatch, full: bool
 ) -> None:
     """What stood in MEMORY.md was kept beside it only when nothing went wrong in that moment."""
-    lab = Lab(tmp_path)
+    lab = Lab(tmp_path, mode=mode)
     lab.start()
     lab.memory.write_text("tone", b"first\n")
     edited_in_the_moment(lab, "MEMORY.md", b"my own list\n", None if full else Crash())
@@ -267,9 +275,9 @@ print(n + 1)
 """
 
 
-def test_a_live_agents_folder_is_adopted_while_it_writes(tmp_path: Path) -> None:
+def test_a_live_agents_folder_is_adopted_while_it_writes(tmp_path: Path, mode: ModeName) -> None:
     """peers.md check 8: adopt a live Claude Code folder while another process writes, and lose no line."""
-    lab = Lab(tmp_path, adopt=True)
+    lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.mkdir(parents=True)
     (lab.dir / "MEMORY.md").write_bytes(b"# Memory\n")
     (lab.dir / "user_role.md").write_bytes(b"---\nname: r\nmetadata:\n  type: user\n---\n\nengineer\n")

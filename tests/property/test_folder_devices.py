@@ -1,7 +1,7 @@
 """Devices of one memory whose files people and programs edit by hand, between the commands and in the middle of them: no word
 is lost, and when all have synced they are at rest.
 
-Every device is a real memory with real folders, in mode `ipfs` at a simulated provider or alone in mode `local`. An outsider
+Every device is a real memory with real folders, in mode `ipfs` or `encrypted-ipfs` at a simulated provider or alone in mode `local`. An outsider
 writes, adds, renames, deletes and copies files, and cuts them off; he strikes between any two steps of a rendering and any two
 calls of a sync. Commands are killed at any of these steps, or the disk is full from some write on. Each text is made of words
 that stand nowhere else. A word is lost when neither a text, an event nor a file that a notice names has it, and nobody took
@@ -57,17 +57,23 @@ class Crash(BaseException):
 
 
 class FilesLab(Lab):
-    """Devices with plain files: a's folder stood there before, the others' lie beside their state."""
+    """Devices with plain files: a's folder stood there before, the others' lie beside their state; a sealed memory has none there."""
 
     def __init__(self, folder: Path, mode: ModeName) -> None:
         super().__init__(folder)
         self.mode = mode
 
     def memory_dir(self, name: str) -> Path | None:
-        return self.folder / "agent" if name == "a" else None
+        if name == "a":
+            return self.folder / "agent"
+        return self.folder / f"files-{name}" if self.mode == "encrypted-ipfs" else None
+
+    @property
+    def syncs(self) -> bool:
+        return self.mode != "local"
 
     def channels(self, name: str) -> Any:
-        return self.provider(name) if self.mode == "ipfs" else []
+        return self.provider(name) if self.syncs else []
 
     def sync(self, memory: Memory) -> SyncReport:
         """The names of files that were renamed again and again look like secrets; they are none."""
@@ -116,12 +122,13 @@ class People:
             self.put(agent / f"{key}.md", BEGINNING)
         self.put(agent / "MEMORY.md", b"# Memory\n\n- see tone.md\n")
         self.put(agent / "Notes of Mine.md", BEGINNING)
-        a = self.lab.create("a") if mode == "ipfs" else self._local()
+        a = self.lab.create("a") if self.lab.syncs else self._local()
         self.places.append(Place("a", agent, ""))
-        if mode == "ipfs":
+        if self.lab.syncs:
             self.lab.sync(a)
             b = self.lab.restore("b")
-            self.places.append(Place("b", self.lab.home("b") / NAMESPACE / "memory", ""))
+            where = self.lab.memory_dir("b") or self.lab.home("b") / NAMESPACE / "memory"
+            self.places.append(Place("b", where, ""))
             self.lab.settle(a, b)
 
     def _local(self) -> Memory:
@@ -576,7 +583,7 @@ class People:
     def sync(self, random: Random) -> None:
         """Publish and join, perhaps with calls that fail."""
         who, memory = self.device(random)
-        if self.lab.mode != "ipfs":
+        if not self.lab.syncs:
             return self.look(random)
         provider = self.lab.provider(who)
         if random.random() < 0.25:
@@ -599,7 +606,7 @@ class People:
                 *(memory.sync(allow=[one.key for one in memory.list()]) for memory in memories)
             )
 
-        if self.lab.mode == "ipfs":
+        if self.lab.syncs:
             asyncio.run(both())
 
     def answer(self, random: Random) -> None:
@@ -641,20 +648,20 @@ class People:
                     memory.folders.accept(facts.path)
             memory.folders.restore_files()
             memory.folders.render()
-        if self.lab.mode == "ipfs":
+        if self.lab.syncs:
             self.lab.settle(*memories.values(), rounds=16)
         self.lab.clock.advance(61)
         for memory in memories.values():
             for _ in range(3):
                 memory.folders.scan()
                 memory.folders.render()
-        if self.lab.mode == "ipfs":
+        if self.lab.syncs:
             self.lab.settle(*memories.values(), rounds=16)
             same(*memories.values())
         for name in memories:
             self.check(name)
         before = self.stand()
-        if self.lab.mode == "ipfs":
+        if self.lab.syncs:
             self.lab.rest(*memories.values())
         for memory in memories.values():
             memory.folders.scan()
@@ -731,12 +738,12 @@ ACTIONS: dict[str, Callable[[People, Random], None]] = {
 }
 WEIGHTS = {"edit": 4, "rename": 2, "write": 4, "sync": 7, "look": 2, "wait": 2, "hold": 2, "save": 2}
 WEIGHED = [name for name in ACTIONS for _ in range(WEIGHTS.get(name, 1))]
-WORLDS = ("ipfs", "ipfs aged", "local", "local aged")
+WORLDS = ("ipfs", "ipfs aged", "local", "local aged", "encrypted-ipfs", "encrypted-ipfs aged")
 
 
 def play(folder: Path, world: str, plan: Plan) -> None:
     """Play one case. `world`: a mode, and perhaps "aged"."""
-    mode: ModeName = "ipfs" if "ipfs" in world else "local"
+    mode: ModeName = world.split()[0]  # type: ignore[assignment]
     people = People.__new__(People)
     people.due, people.left, people.room, people.aged = [], None, None, "aged" in world
     with people.watched():
@@ -749,7 +756,7 @@ def play(folder: Path, world: str, plan: Plan) -> None:
             people.lab.close()
 
 
-@settings(deadline=None, max_examples=cases(4, 400))
+@settings(deadline=None, max_examples=cases(6, 600))
 @given(
     st.sampled_from(WORLDS),
     st.lists(

@@ -2,7 +2,8 @@
 
 Nobody here ever removes a line, so each line that was written must stand in a text of the state, or, where a file had to
 be left alone or its folder was detached, still in the file. The outsider strikes between any two steps of a rendering too,
-writes MEMORY.md as it writes any file, and finds the same memories in a second folder that comes and goes.
+writes MEMORY.md as it writes any file, and finds the same memories in a second folder that comes and goes. Our process may
+die at any change that it makes to a folder. All of it holds of a sealed memory too.
 
 In the second law the outsider only puts files back to what they were: not a word of the state goes by that.
 """
@@ -21,6 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.errors import LimitError
+from ipfsmem.mode import ModeName
 from tests.support.effort import cases
 from tests.support.files_lab import Lab
 
@@ -28,11 +30,15 @@ KEYS = ("log", "tone")
 WORDS = re.compile(rb"<[0-9a-f]{12}>")
 
 
+class Crash(BaseException):
+    """Our process is gone."""
+
+
 class World:
     """Everybody who writes, and what each has in hand."""
 
-    def __init__(self, base: Path) -> None:
-        self.lab = Lab(base, adopt=True)
+    def __init__(self, base: Path, mode: ModeName = "local") -> None:
+        self.lab = Lab(base, adopt=True, mode=mode)
         self.lab.dir.mkdir(parents=True)
         for key in KEYS:
             (self.lab.dir / f"{key}.md").write_bytes(b"first\n\nmiddle\n\nlast\n")
@@ -46,6 +52,8 @@ class World:
         self.seen: dict[str, tuple[bytes, tuple[str, ...]]] = {}
         self.handles: list[Any] = []
         self.due: list[Callable[[], None]] = []
+        #: Changes of a folder until our process dies; None: it does not.
+        self.left: int | None = None
         self.hook()
 
     def hook(self) -> None:
@@ -62,7 +70,9 @@ class World:
     def interrupted(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **more: Any) -> Any:
             self.strike()
+            self.step()
             result = real(*args, **more)
+            self.step()
             self.strike()
             return result
 
@@ -71,6 +81,27 @@ class World:
     def strike(self) -> None:
         if self.due:
             self.due.pop(0)()
+
+    def step(self) -> None:
+        """Before or after a change of a folder: our process may end here."""
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                self.left = None
+                raise Crash
+
+    def act(self, name: str, *arguments: Any) -> None:
+        """Do a step; when our process dies in it, the next one begins."""
+        try:
+            getattr(self, name)(*arguments)
+        except Crash:
+            self.lab.memory.replica.close()
+            self.lab.reopen()
+            self.hook()
+
+    def crash(self, left: int) -> None:
+        """Let our process die soon: after so many changes of a folder, before or after one."""
+        self.left = left
 
     def word(self) -> bytes:
         made = b"<" + hashlib.sha256(b"%d" % len(self.words)).hexdigest()[:12].encode() + b">"
@@ -211,6 +242,7 @@ class World:
 
     def check(self) -> None:
         self.due.clear()
+        self.left = None
         for handle in self.handles:
             handle.close()
         for _ in range(3):
@@ -258,23 +290,37 @@ INSIDE = st.one_of(
     st.tuples(st.just("wait")),
     st.tuples(st.just("attach")),
     st.tuples(st.just("detach")),
+    st.tuples(st.just("crash"), st.integers(0, 12)),
 )
 STEPS = st.lists(st.tuples(st.one_of(INSIDE, OUTSIDE), st.lists(OUTSIDE, max_size=3)), max_size=14)
 RUNS = cases(30, 2000)
+#: Of the same in a sealed memory.
+SEALED_RUNS = cases(15, 10_000)
+Steps = list[tuple[tuple[Any, ...], list[tuple[Any, ...]]]]
 
 
-@settings(max_examples=RUNS, deadline=None, suppress_health_check=list(HealthCheck))
-@given(STEPS)
-def test_no_line_is_lost(steps: list[tuple[tuple[Any, ...], list[tuple[Any, ...]]]]) -> None:
+def run(steps: Steps, mode: ModeName) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        world = World(Path(folder))
+        world = World(Path(folder), mode)
         for (name, *arguments), strikes in steps:
             world.due = [
                 lambda strike=strike: getattr(world, strike[0])(*strike[1:])  # type: ignore[misc]
                 for strike in strikes
             ]
-            getattr(world, name)(*arguments)
+            world.act(name, *arguments)
         world.check()
+
+
+@settings(max_examples=RUNS, deadline=None, suppress_health_check=list(HealthCheck))
+@given(STEPS)
+def test_no_line_is_lost(steps: Steps) -> None:
+    run(steps, "local")
+
+
+@settings(max_examples=SEALED_RUNS, deadline=None, suppress_health_check=list(HealthCheck))
+@given(STEPS)
+def test_no_line_of_a_sealed_memory_is_lost(steps: Steps) -> None:
+    run(steps, "encrypted-ipfs")
 
 
 def test_an_append_a_pull_and_a_whole_file_at_once(tmp_path: Path) -> None:
@@ -291,8 +337,8 @@ def test_an_append_a_pull_and_a_whole_file_at_once(tmp_path: Path) -> None:
 class Returning(World):
     """Somebody who only ever puts files back to what they were, one at a time or all at once."""
 
-    def __init__(self, base: Path) -> None:
-        super().__init__(base)
+    def __init__(self, base: Path, mode: ModeName) -> None:
+        super().__init__(base, mode)
         for n in range(4):
             self.lab.memory.write_text(f"more{n}", b"first %d\n" % n)
         self.past: list[dict[str, bytes]] = []
@@ -349,11 +395,9 @@ RETURNS = st.lists(
 )
 
 
-@settings(max_examples=max(30, RUNS // 2), deadline=None, suppress_health_check=list(HealthCheck))
-@given(RETURNS)
-def test_what_was_only_put_back_takes_no_word_of_the_state(steps: list[tuple[Any, ...]]) -> None:
+def put_back_only(steps: list[tuple[Any, ...]], mode: ModeName) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        world = Returning(Path(folder))
+        world = Returning(Path(folder), mode)
         for name, *arguments in steps:
             getattr(world, name)(*arguments)
             world.held_by_state()
@@ -364,3 +408,15 @@ def test_what_was_only_put_back_takes_no_word_of_the_state(steps: list[tuple[Any
         world.lab.look()
         assert world.lab.files() == before
         world.lab.memory.close()
+
+
+@settings(max_examples=max(30, RUNS // 2), deadline=None, suppress_health_check=list(HealthCheck))
+@given(RETURNS)
+def test_what_was_only_put_back_takes_no_word_of_the_state(steps: list[tuple[Any, ...]]) -> None:
+    put_back_only(steps, "local")
+
+
+@settings(max_examples=max(10, SEALED_RUNS // 10), deadline=None, suppress_health_check=list(HealthCheck))
+@given(RETURNS)
+def test_what_was_only_put_back_takes_no_word_of_a_sealed_state(steps: list[tuple[Any, ...]]) -> None:
+    put_back_only(steps, "encrypted-ipfs")

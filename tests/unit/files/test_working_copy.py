@@ -16,14 +16,15 @@ from ipfsmem.device.tables.sealed_renders import renders_of
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import ChangedError, UsageError
 from ipfsmem.memory import Memory
+from ipfsmem.mode import ModeName
 from ipfsmem.vault.home import Home
 from tests.support.costs import cost
-from tests.support.files_lab import MODES, Lab
+from tests.support.files_lab import Lab
 
 
-@pytest.fixture(params=MODES)
-def lab(tmp_path: Path, request: pytest.FixtureRequest) -> Lab:
-    made = Lab(tmp_path, mode=request.param)
+@pytest.fixture
+def lab(tmp_path: Path, mode: ModeName) -> Lab:
+    made = Lab(tmp_path, mode=mode)
     made.start()
     return made
 
@@ -164,8 +165,8 @@ def test_copying_the_conflict_copy_over_the_memory_settles_it(lab: Lab) -> None:
     assert set(lab.files()) == {"tone.md", "MEMORY.md"}
 
 
-def test_conflict_copies_left_by_another_replica_are_kept_beside(tmp_path: Path) -> None:
-    lab = Lab(tmp_path, adopt=True)
+def test_conflict_copies_left_by_another_replica_are_kept_beside(tmp_path: Path, mode: ModeName) -> None:
+    lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.mkdir(parents=True)
     (lab.dir / "tone.md").write_bytes(b"a\n")
     (lab.dir / "tone.conflict-00000000.md").write_bytes(b"b\n")
@@ -265,8 +266,8 @@ def test_a_removed_folder_of_our_own_is_written_again(lab: Lab) -> None:
     assert len(lab.files()) == 7
 
 
-def test_an_adopted_folder_that_is_not_mounted_is_left_alone(tmp_path: Path) -> None:
-    lab = Lab(tmp_path, adopt=True)
+def test_an_adopted_folder_that_is_not_mounted_is_left_alone(tmp_path: Path, mode: ModeName) -> None:
+    lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.start()
     many(lab, 6)
     away = tmp_path / "away"
@@ -288,10 +289,10 @@ def test_an_adopted_folder_that_is_not_mounted_is_left_alone(tmp_path: Path) -> 
 
 
 def test_a_lost_marker_is_put_back_where_files_are_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, mode: ModeName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ipfsmem.files.folder.RACY", 0)
-    lab = Lab(tmp_path, adopt=True)
+    lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.start()
     many(lab, 6)
     lab.look()
@@ -302,8 +303,8 @@ def test_a_lost_marker_is_put_back_where_files_are_known(
     assert (lab.dir / ".ipfsmem" / "marker").exists()
 
 
-def test_a_folder_of_another_memory_is_refused(tmp_path: Path) -> None:
-    lab = Lab(tmp_path, adopt=True)
+def test_a_folder_of_another_memory_is_refused(tmp_path: Path, mode: ModeName) -> None:
+    lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.start()
     many(lab, 2)
     before = lab.files()
@@ -451,8 +452,8 @@ Works on firmware.
 """
 
 
-def test_adopting_an_agents_folder_changes_no_byte_of_it(tmp_path: Path) -> None:
-    lab = Lab(tmp_path, adopt=True)
+def test_adopting_an_agents_folder_changes_no_byte_of_it(tmp_path: Path, mode: ModeName) -> None:
+    lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.mkdir(parents=True)
     theirs = {
         "MEMORY.md": b"- [Role](user_role.md) -- mine, not yours\n- [Tests](<Feedback Testing.md>)",
@@ -474,9 +475,9 @@ def test_adopting_an_agents_folder_changes_no_byte_of_it(tmp_path: Path) -> None
     assert lab.files() == theirs
 
 
-def test_u7_new_memories_reach_the_index_that_an_agent_writes_too(tmp_path: Path) -> None:
+def test_u7_new_memories_reach_the_index_that_an_agent_writes_too(tmp_path: Path, mode: ModeName) -> None:
     """Finding U7: after one edit by hand MEMORY.md froze, and nothing new reached the file that the agent loads."""
-    lab = Lab(tmp_path, adopt=True)
+    lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.start()
     lab.memory.write_text("a", b"a\n")
     assert b"(a.md)" in lab.files()["MEMORY.md"]
@@ -640,14 +641,14 @@ def test_systems_that_cannot_exchange_names(lab: Lab, monkeypatch: pytest.Monkey
     test_lines_written_through_a_handle_that_was_open_are_kept(lab)
 
 
-def test_a_folder_that_cannot_be_written_is_said_and_the_memory_works(tmp_path: Path) -> None:
-    lab = Lab(tmp_path, adopt=True)
+def test_a_folder_that_cannot_be_written_is_said_and_the_memory_works(tmp_path: Path, mode: ModeName) -> None:
+    lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.parent.mkdir(exist_ok=True)
     lab.dir.write_bytes(b"a file stands where the folder should be")
     with pytest.raises(UsageError, match="not a folder"):
         lab.start()
     assert not (lab.home / "x").exists()
-    lab = Lab(tmp_path)
+    lab = Lab(tmp_path, mode=mode)
     memory = lab.start()
     shutil.rmtree(lab.dir)
     lab.dir.write_bytes(b"a file stands where the folder should be")

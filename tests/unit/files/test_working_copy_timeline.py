@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 
 from ipfsmem.files import folder
-from tests.support.files_lab import MODES, Lab
+from ipfsmem.mode import ModeName
+from tests.support.files_lab import Lab
 
 DAY = "2026-04-12"
 FILE = f"timeline/{DAY}.jsonl"
 
 
-@pytest.fixture(params=MODES)
-def lab(tmp_path: Path, request: pytest.FixtureRequest) -> Lab:
-    made = Lab(tmp_path, mode=request.param)
+@pytest.fixture
+def lab(tmp_path: Path, mode: ModeName) -> Lab:
+    made = Lab(tmp_path, mode=mode)
     made.start()
     return made
 

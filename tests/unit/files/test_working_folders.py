@@ -17,14 +17,15 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.errors import KeyNameError, NotFoundError, StorageError, UsageError
 from ipfsmem.files.surroundings import git_head, remarks
 from ipfsmem.memory import Memory
+from ipfsmem.mode import ModeName
 from ipfsmem.vault.home import Home
-from tests.support.files_lab import MODES, Lab
+from tests.support.files_lab import Lab
 
 
-@pytest.fixture(params=MODES)
-def lab(tmp_path: Path, request: pytest.FixtureRequest) -> Lab:
+@pytest.fixture
+def lab(tmp_path: Path, mode: ModeName) -> Lab:
     """A memory with an adopted folder that held one file."""
-    made = Lab(tmp_path, adopt=True, mode=request.param)
+    made = Lab(tmp_path, adopt=True, mode=mode)
     made.dir.mkdir(parents=True)
     (made.dir / "role.md").write_bytes(b"firmware\n")
     made.start()
@@ -112,9 +113,9 @@ def test_subfolders_are_no_input_and_never_written_and_timeline_only_where_we_ma
     lab.memory.close()
 
 
-def test_own_lines_of_an_agents_index_travel_and_merge_by_line(tmp_path: Path) -> None:
+def test_own_lines_of_an_agents_index_travel_and_merge_by_line(tmp_path: Path, mode: ModeName) -> None:
     """Rule 28 and finding U7: agents write their own MEMORY.md, and it must travel."""
-    lab = Lab(tmp_path, adopt=True)
+    lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.mkdir(parents=True)
     (lab.dir / "MEMORY.md").write_bytes(b"# Memory\n\nfirst\n\nsecond\n\nthird")
     memory = lab.start()
@@ -243,9 +244,9 @@ def test_a_folder_that_was_moved_is_attached_again_and_knows_its_files(lab: Lab,
     lab.memory.close()
 
 
-def test_a_restored_home_takes_its_own_folder_as_it_is(tmp_path: Path) -> None:
+def test_a_restored_home_takes_its_own_folder_as_it_is(tmp_path: Path, mode: ModeName) -> None:
     """The folder beside the state comes back with it, as another folder; what it lacks was deleted by nobody."""
-    lab = Lab(tmp_path)
+    lab = Lab(tmp_path, mode=mode)
     lab.start()
     many(lab, 5)
     lab.memory.close()
@@ -265,9 +266,11 @@ def test_a_restored_home_takes_its_own_folder_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", [".ipfsmem", ".ipfsmem/aside", ".ipfsmem/marker", ".ipfsmem/.gitignore"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_s7_a_link_in_the_hidden_folder_leads_nowhere(tmp_path: Path, what: str, when: str) -> None:
+def test_s7_a_link_in_the_hidden_folder_leads_nowhere(
+    tmp_path: Path, mode: ModeName, what: str, when: str
+) -> None:
     """Finding S7: `.ipfsmem/aside` as a link to another folder, and `list` removed every regular file in it."""
-    lab = Lab(tmp_path, adopt=True)
+    lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.mkdir(parents=True)
     victim = tmp_path / "victim"
     victim.mkdir()
@@ -360,7 +363,7 @@ def test_s7_a_folder_swapped_for_a_link_between_look_and_write(
 
 
 def test_u17_where_folders_have_no_descriptors_everything_works_by_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, mode: ModeName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Finding U17: Windows has neither descriptors of folders nor renames that exchange."""
     monkeypatch.setattr(directory_handle, "_BY_DESCRIPTOR", False)
@@ -373,7 +376,7 @@ def test_u17_where_folders_have_no_descriptors_everything_works_by_path(
         real(old, new)
 
     monkeypatch.setattr(os, "rename", rename)
-    lab = Lab(tmp_path, adopt=True)
+    lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.mkdir(parents=True)
     (lab.dir / "role.md").write_bytes(b"firmware\n")
     memory = lab.start()
@@ -429,12 +432,12 @@ class Folding:
 @pytest.mark.parametrize("folds", [True, False])
 @pytest.mark.parametrize("foreign", ["Role.md", "R\u00d6le.md"])
 def test_trace_a_foreign_name_beside_a_key_on_a_disk_that_folds_case(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folds: bool, foreign: str
+    tmp_path: Path, mode: ModeName, monkeypatch: pytest.MonkeyPatch, folds: bool, foreign: str
 ) -> None:
     """format-next trace: `Role.md` beside key `role` on a disk that folds case."""
     if folds:
         Folding(monkeypatch)
-    lab = Lab(tmp_path, adopt=True)
+    lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.mkdir(parents=True)
     (lab.dir / foreign).write_bytes(b"of the agent\n")
     memory = lab.start()
@@ -581,9 +584,9 @@ def git(place: Path, *arguments: str) -> None:
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 @pytest.mark.parametrize("below", ["", "notes"])
-def test_trace_checkout_of_an_old_branch_in_the_folder(tmp_path: Path, below: str) -> None:
+def test_trace_checkout_of_an_old_branch_in_the_folder(tmp_path: Path, mode: ModeName, below: str) -> None:
     """format-next trace, finding U15: a checkout of an old branch is no edit of everything."""
-    lab = Lab(tmp_path, adopt=True)
+    lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir = tmp_path / "agent" / below if below else tmp_path / "agent"
     lab.dir.mkdir(parents=True)
     tree = tmp_path / "agent"
