@@ -535,7 +535,14 @@ class Memory:
         memory._syncing.hold(pool, opened, root)
         if words is not None:
             memory._origin.recovery_words = to_words(words)
-        memory._open.begin_files()
+        try:
+            memory._open.begin_files()
+        except BaseException:
+            # Nobody has seen its words, and nothing is in it that does not stand in the folder.
+            memory._open.give_up_files()
+            memory.close()
+            remove_unfinished_memory(folder)
+            raise
         if vault is not None:
             memory._origin.unlisted = list_in_first(
                 folder.parent, namespace, vault, passphrase or None, world
@@ -640,6 +647,7 @@ class Memory:
                 # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
                 mark_as_memory(replica)
             except BaseException:
+                memory._open.give_up_files()
                 await memory.aclose()
                 remove_unfinished_memory(folder)
                 raise

@@ -5,6 +5,7 @@ Nothing here talks to a provider; that is `parts.syncing`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -12,6 +13,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
+from ipfsmem.errors import IpfsmemError
 from ipfsmem.files.working_copies import WorkingCopies
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.scopes import Scopes
@@ -89,6 +91,14 @@ class OpenMemory:
             self.files.render_if_needed()
 
     @_alone
+    def give_up_files(self) -> None:
+        """Let go of the folders of a memory that is not to be, so that another one may have them; every file stays."""
+        if self.files is not None:
+            with contextlib.suppress(IpfsmemError):
+                for one in self.files.folders():
+                    with contextlib.suppress(IpfsmemError):
+                        self.files.detach(one.path)
+
     def scan(self) -> None:
         """Take in what people and programs edited in the plain files."""
         if self.files is not None and self.files.scan():

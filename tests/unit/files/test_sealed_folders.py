@@ -11,21 +11,31 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.device.tables.sealed_renders import SealedRenders
+from ipfsmem.errors import IpfsmemError, StorageError
 from ipfsmem.memory import Memory
 from tests.support.device_lab import ROOT
+from tests.support.device_lab import Lab as SimLab
 from tests.support.files_lab import Lab
 from tests.support.folder_lab import FolderLab
 
 MODE = "encrypted-ipfs"
 
 
-class Devices(FolderLab):
-    """Devices of one sealed memory, each with a folder, over one folder as provider."""
+class _WithFolders(SimLab):
+    """Devices of one sealed memory, each with a folder."""
 
     def memory_dir(self, name: str) -> Path | None:
         place = self.folder / f"files-{name}"
         place.mkdir(exist_ok=True)
         return place
+
+
+class SimDevices(_WithFolders):
+    """Over a simulated provider."""
+
+
+class Devices(_WithFolders, FolderLab):
+    """Over one folder as provider."""
 
     def files(self, name: str) -> dict[str, bytes]:
         place = self.folder / f"files-{name}"
@@ -266,3 +276,53 @@ def test_the_home_of_a_stranger_opens_no_row(tmp_path: Path) -> None:
         rows.append({value for row in found for value in row if value})
         lab.memory.close()
     assert rows[0] and not rows[0] & rows[1]
+
+
+# -- a folder that is named when the memory is made ----------------------------------------------------------------------
+
+
+def test_a_folder_that_cannot_be_used_leaves_no_memory_whose_words_nobody_saw(tmp_path: Path) -> None:
+    place, victim = tmp_path / "agent", tmp_path / "victim"
+    for folder in (place, victim):
+        folder.mkdir()
+    (place / "role.md").write_bytes(b"firmware\n")
+    (place / ".ipfsmem").mkdir()
+    (place / ".ipfsmem" / "aside").symlink_to(victim)
+    for _ in range(2):
+        with pytest.raises(StorageError, match="symbolic link"):
+            Memory.create("x", MODE, home=tmp_path / "home", memory_dir=place, passphrase=False)
+        assert not (tmp_path / "home" / "x").exists() and not list(victim.iterdir())
+    (place / ".ipfsmem" / "aside").unlink()
+    with Memory.create("x", MODE, home=tmp_path / "home", memory_dir=place, passphrase=False) as memory:
+        assert memory.recovery_words and memory.read("role") is not None
+
+
+def test_a_restore_that_fails_anywhere_leaves_the_folder_to_the_next_one(tmp_path: Path) -> None:
+    """Its marker stayed, and the next restore was refused: the folder was that of a memory which there never was."""
+    lab = SimDevices(tmp_path)
+    a = lab.create("a")
+    a.write("tone", "direct")
+    lab.sync(a)
+    place = lab.memory_dir("b")
+    assert place is not None
+    (place / "mine.md").write_bytes(b"of b\n")
+    failed = 0
+    while True:
+        for number in range(failed + 1, 400):
+            lab.provider("b").fail_call(number)
+        try:
+            b = lab.restore("b")
+        except IpfsmemError:
+            failed += 1
+            lab.provider("b").stop_failing()
+            assert {path.name for path in place.iterdir()} >= {"mine.md"} and not (
+                place / ".ipfsmem"
+            ).exists()
+            assert not (lab.home("b") / "alex").exists()
+        else:
+            break
+    assert failed > 3
+    lab.provider("b").stop_failing()
+    lab.sync(b)
+    assert b.files().keys() >= {"tone", "mine"} and (place / "tone.md").exists()
+    lab.close()
