@@ -41,20 +41,20 @@ from ipfsmem.content.cid import CID, IDENTITY, parse_cid
 from ipfsmem.content.limits import OWN_LIMITS, Limits
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, LimitError, UsageError
-from ipfsmem.http.car_walk import IncompleteWalk, Way, walk, way
+from ipfsmem.http.car_walk import IncompleteWalk, ResolvedPath, resolve_path, walk
 from ipfsmem.http.gateway_request import (
     CAR_TYPE,
     CORS,
     FOREVER,
     RAW_TYPE,
     RECORD_TYPE,
-    Wish,
+    GatewayRequest,
     attachment,
     byte_range,
     etag,
     is_known,
     location,
-    wish,
+    parse_request,
 )
 from ipfsmem.http.guard import LOCAL_HOSTS, error, guard, has_token, json, need_token
 from ipfsmem.provider.contract import MAX_BATCH, Collecting, Mending, Pin, Provider, Unpinning, lister
@@ -87,7 +87,7 @@ class _Unpin(msgspec.Struct):
     pins: list[_Entry]
 
 
-class _PinWish(msgspec.Struct):
+class _PinRequest(msgspec.Struct):
     cid: str
     name: str
 
@@ -140,7 +140,7 @@ class _Blocks:
     async def get_content(self, request: web.Request) -> web.StreamResponse:
         cid = parse_cid(request.match_info["cid"])
         path = tuple(part for part in request.match_info.get("path", "").split("/") if part)
-        asked = wish(request.headers, request.query, _CONTENT)
+        asked = parse_request(request.headers, request.query, _CONTENT)
         if path and asked.kind == "raw":
             return error(400, "NO_PATHS", "a block is asked for by its CID; paths go with format=car")
         tag = etag(cid, path, asked)
@@ -171,12 +171,12 @@ class _Blocks:
             return _raw(
                 request, data, {**common, "Content-Disposition": attachment(request.query, f"{cid}.bin")}
             )
-        start = await way(self._store_blocks, cid, path, self._limits)
+        start = await resolve_path(self._store_blocks, cid, path, self._limits)
         common["X-Ipfs-Roots"] = ",".join(map(str, start.parts))
         return await self._send_car(request, start, asked, common)
 
     async def _send_car(
-        self, request: web.Request, start: Way, asked: Wish, common: dict[str, str]
+        self, request: web.Request, start: ResolvedPath, asked: GatewayRequest, common: dict[str, str]
     ) -> web.StreamResponse:
         """A CAR of a walk. One that cannot go to its end is broken off, so that nobody keeps it for the whole."""
         blocks = walk(self._store_blocks, start, asked, self._limits)
@@ -198,12 +198,12 @@ class _Blocks:
                 pending.append(section(*block))
                 size += len(pending[-1])
                 if size > 1 << 18:
-                    await self._begun(request, response)
+                    await self._prepare(request, response)
                     await response.write(b"".join(pending))
                     pending, size = [], 0
         except IncompleteWalk:
             whole = False
-        await self._begun(request, response)
+        await self._prepare(request, response)
         if request.method != "HEAD":
             await response.write(b"".join(pending))
         if whole:
@@ -213,7 +213,7 @@ class _Blocks:
         return response
 
     @staticmethod
-    async def _begun(request: web.Request, response: web.StreamResponse) -> None:
+    async def _prepare(request: web.Request, response: web.StreamResponse) -> None:
         if not response.prepared:
             await response.prepare(request)
 
@@ -228,7 +228,7 @@ class _Blocks:
         return web.Response(status=204, headers={"Access-Control-Max-Age": "86400"})
 
     async def get_ipns(self, request: web.Request) -> web.StreamResponse:
-        wish(request.headers, request.query, _RECORDS)
+        parse_request(request.headers, request.query, _RECORDS)
         return await self.get_record(request)
 
     async def get_record(self, request: web.Request) -> web.StreamResponse:
@@ -313,12 +313,12 @@ class _Blocks:
         if self._closed and name.startswith(self._closed):
             need_token(request, self._token)
         found = await self._store.pins(name)
-        return json({"pins": [_shown(pin) for pin in found]})
+        return json({"pins": [_as_json(pin) for pin in found]})
 
     async def pin(self, request: web.Request) -> web.StreamResponse:
         need_token(request, self._token)
-        asked = await _asked(request, _PinWish, "a pin is asked for with cid and name")
-        return json(_shown(await self._store.pin(parse_cid(asked.cid), asked.name)))
+        asked = await _body_of(request, _PinRequest, "a pin is asked for with cid and name")
+        return json(_as_json(await self._store.pin(parse_cid(asked.cid), asked.name)))
 
     async def unpin(self, request: web.Request) -> web.StreamResponse:
         need_token(request, self._token)
@@ -328,7 +328,7 @@ class _Blocks:
 
     async def unpin_all(self, request: web.Request) -> web.StreamResponse:
         need_token(request, self._token)
-        asked = await _asked(request, _Unpin, "pins are taken away by a list of cid, name and handle")
+        asked = await _body_of(request, _Unpin, "pins are taken away by a list of cid, name and handle")
         pins = [Pin(parse_cid(one.cid), one.name, one.handle, 0) for one in asked.pins]
         if isinstance(self._store, Unpinning):
             await self._store.unpin_all(pins)
@@ -413,7 +413,7 @@ def _name(request: web.Request) -> str:
     return name
 
 
-async def _asked(request: web.Request, type_: type[T], rule: str) -> T:
+async def _body_of(request: web.Request, type_: type[T], rule: str) -> T:
     """The body of a request. Raises UsageError, which names the `rule`."""
     try:
         return read_json(await request.read(), type=type_)
@@ -421,5 +421,5 @@ async def _asked(request: web.Request, type_: type[T], rule: str) -> T:
         raise UsageError(f"{rule}: {problem}") from None
 
 
-def _shown(pin: Pin) -> dict[str, str | int]:
+def _as_json(pin: Pin) -> dict[str, str | int]:
     return {"cid": str(pin.cid), "name": pin.name, "handle": pin.handle, "created": pin.created}

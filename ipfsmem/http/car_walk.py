@@ -25,7 +25,7 @@ from ipfsmem.content.limits import Limits
 from ipfsmem.content.reader import Reader
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, NotFoundError
-from ipfsmem.http.gateway_request import Wish, resolved
+from ipfsmem.http.gateway_request import GatewayRequest, resolved
 from ipfsmem.provider.contract import Block
 
 Get = Callable[[list[CID]], Awaitable[Mapping[CID, bytes]]]
@@ -37,7 +37,7 @@ class IncompleteWalk(Exception):
     """The tree cannot be sent to its end."""
 
 
-class Way(NamedTuple):
+class ResolvedPath(NamedTuple):
     """The blocks that a path goes through, and the CIDs of its parts: the root first, what it leads to last."""
 
     blocks: dict[CID, bytes]
@@ -52,7 +52,7 @@ class _Step(NamedTuple):
     span: tuple[int, int] | None = None
 
 
-async def way(get: Get, root: CID, path: tuple[str, ...], limits: Limits) -> Way:
+async def resolve_path(get: Get, root: CID, path: tuple[str, ...], limits: Limits) -> ResolvedPath:
     """Follow a path. Raises NotFoundError when it leads nowhere or a block of it is not here, LimitError for a long one."""
     passed: dict[CID, bytes] = {}
 
@@ -73,10 +73,10 @@ async def way(get: Get, root: CID, path: tuple[str, ...], limits: Limits) -> Way
         await recording([root])
         if root not in passed and root.hash_code != IDENTITY:
             raise NotFoundError(f"{root} is not here")
-    return Way(passed, tuple(parts))
+    return ResolvedPath(passed, tuple(parts))
 
 
-async def walk(get: Get, start: Way, asked: Wish, limits: Limits) -> AsyncIterator[Block]:
+async def walk(get: Get, start: ResolvedPath, asked: GatewayRequest, limits: Limits) -> AsyncIterator[Block]:
     """The blocks of an answer: those of the path, then those of what it leads to. Identity CIDs are in their parents."""
     end = start.parts[-1]
     sent: set[CID] = set()
@@ -117,7 +117,7 @@ async def walk(get: Get, start: Way, asked: Wish, limits: Limits) -> AsyncIterat
             raise IncompleteWalk(f"{cid}: {error}") from None
 
 
-def _first(cid: CID, data: bytes, asked: Wish) -> _Step:
+def _first(cid: CID, data: bytes, asked: GatewayRequest) -> _Step:
     """Where the walk begins. Raises UsageError for a range outside of the file."""
     if asked.span is None or cid.hash_code == IDENTITY:
         return _Step(cid, asked.scope)

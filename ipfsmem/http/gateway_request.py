@@ -41,7 +41,7 @@ _BYTES: Final = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 _TAG: Final = re.compile(r'(?:W/)?"([^"]*)"')
 
 
-class Wish(NamedTuple):
+class GatewayRequest(NamedTuple):
     """What is asked for. `span` is `entity-bytes`: from, and to or None for the end; negative ones count from the end."""
 
     kind: str
@@ -50,16 +50,16 @@ class Wish(NamedTuple):
     dups: bool = False
 
 
-def wish(
+def parse_request(
     headers: CIMultiDictProxy[str], query: MultiMapping[str], offered: Mapping[str, str] = FORMATS
-) -> Wish:
+) -> GatewayRequest:
     """Read a request; `format` wins over Accept, and the query over the parameters of a type (IPIP-412, IPIP-523).
 
     Raises NotServed for other formats, orders and versions, UsageError for a scope or a range that is none.
     """
     kind, parameters = _kind(headers, query, offered)
     if kind != "car":
-        return Wish(kind)
+        return GatewayRequest(kind)
     car = _car(query, parameters)
     if not _is_served(car):
         raise NotServed(406, "CARs are served with version=1, order=dfs and dups=y or n only")
@@ -75,7 +75,7 @@ def wish(
         raise UsageError(
             f"dag-scope {scope!r} is not known" if span is None else "entity-bytes is for dag-scope=entity"
         )
-    return Wish(kind, scope, span, dups == "y")
+    return GatewayRequest(kind, scope, span, dups == "y")
 
 
 def _car(query: MultiMapping[str], parameters: Mapping[str, str]) -> dict[str, str]:
@@ -159,7 +159,7 @@ def byte_range(header: str, size: int) -> tuple[int, int] | None:
     return first, min(last, size - 1)
 
 
-def etag(cid: CID, path: tuple[str, ...], asked: Wish) -> str:
+def etag(cid: CID, path: tuple[str, ...], asked: GatewayRequest) -> str:
     """The Etag of an answer: of the block itself, or of everything that decides which blocks a CAR has."""
     if asked.kind == "raw":
         return f'"{cid}.raw"'
@@ -167,7 +167,9 @@ def etag(cid: CID, path: tuple[str, ...], asked: Wish) -> str:
     return f'W/"{asked.scope}.{cid}.car.{hashlib.sha256(about).hexdigest()[:16]}"'
 
 
-def location(path: str, headers: CIMultiDictProxy[str], query: MultiMapping[str], asked: Wish) -> str:
+def location(
+    path: str, headers: CIMultiDictProxy[str], query: MultiMapping[str], asked: GatewayRequest
+) -> str:
     """Where the same answer stands whatever Accept says (Content-Location); "" when the request named that itself."""
     fixed = {"format": asked.kind, **({"car-dups": "y"} if asked.dups else {})}
     chosen = any(";" in accept for accept in headers.getall("Accept", []))  # of parameters, some by the query

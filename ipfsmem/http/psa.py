@@ -34,9 +34,9 @@ from ipfsmem.http.psa_requests import (
     PINNED,
     QUEUED,
     STATUSES,
+    PinFilter,
     PinRequest,
     PinRequests,
-    Wanted,
     instant,
 )
 from ipfsmem.provider.contract import Pin, Provider
@@ -60,7 +60,7 @@ _INFO: Final = {
 }
 
 
-class _Wish(msgspec.Struct):
+class _PinBody(msgspec.Struct):
     cid: str
     name: str = ""
     origins: list[str] = []
@@ -117,8 +117,8 @@ class _Psa:
         self.authorised = _authorised(token)
 
     async def add(self, request: web.Request) -> web.StreamResponse:
-        wish, _ = await _wish(request)
-        made = self._requests.add(wish.cid, wish.name, wish.origins, wish.meta, self._now())
+        asked, _ = await _pin_body(request)
+        made = self._requests.add(asked.cid, asked.name, asked.origins, asked.meta, self._now())
         return json(self._shown(await self._advance(made)), 202)
 
     async def get(self, request: web.Request) -> web.StreamResponse:
@@ -129,8 +129,8 @@ class _Psa:
         old = self._requests.get(request.match_info["id"])
         if old is None:
             return _unknown()
-        wish, _ = await _wish(request)
-        made = self._requests.add(wish.cid, wish.name, wish.origins, wish.meta, self._now())
+        asked, _ = await _pin_body(request)
+        made = self._requests.add(asked.cid, asked.name, asked.origins, asked.meta, self._now())
         made = await self._advance(made)  # first the new one: blocks that both need stay
         await self._release(old)
         return json(self._shown(made), 202)
@@ -143,15 +143,15 @@ class _Psa:
         return web.Response(status=202)
 
     async def list(self, request: web.Request) -> web.StreamResponse:
-        wanted, limit = _asked(request)
+        wanted, limit = _filter_and_limit(request)
         anyhow = msgspec.structs.replace(wanted, statuses=frozenset())
         found = []
         for each in self._requests.all():
             cid = parse_cid(each.cid)
-            if not anyhow.takes(each, cid):
+            if not anyhow.matches(each, cid):
                 continue
             current = await self._advance(each)
-            if wanted.takes(current, cid):
+            if wanted.matches(current, cid):
                 found.append(current)
         shown = [self._shown(each) for each in found[:limit]]
         return json({"count": len(found), "results": shown})
@@ -240,31 +240,31 @@ def _unknown() -> web.Response:
     return error(404, "NOT_FOUND", "no such pin request")
 
 
-async def _wish(request: web.Request) -> tuple[_Wish, CID]:
+async def _pin_body(request: web.Request) -> tuple[_PinBody, CID]:
     body = await request.read()
     if len(body) > _BODY_MAX:  # the server above this one may let more through
         raise LimitError(f"a request of {len(body)} bytes, {_BODY_MAX} allowed")
     try:
-        wish = read_json(body, type=_Wish)
+        asked = read_json(body, type=_PinBody)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise UsageError(
             f"a pin is asked for with a cid, and a name if it is to have one: {problem}"
         ) from None
-    if len(wish.name) > NAME_MAX:
-        raise UsageError(f"a name of {len(wish.name)} characters, {NAME_MAX} allowed")
-    if len(wish.origins) > ORIGINS_MAX:
-        raise UsageError(f"{len(wish.origins)} origins, {ORIGINS_MAX} allowed")
-    if len(wish.meta) > _META_MAX:
-        raise UsageError(f"{len(wish.meta)} entries of meta, {_META_MAX} allowed")
-    cid = parse_cid(wish.cid)
+    if len(asked.name) > NAME_MAX:
+        raise UsageError(f"a name of {len(asked.name)} characters, {NAME_MAX} allowed")
+    if len(asked.origins) > ORIGINS_MAX:
+        raise UsageError(f"{len(asked.origins)} origins, {ORIGINS_MAX} allowed")
+    if len(asked.meta) > _META_MAX:
+        raise UsageError(f"{len(asked.meta)} entries of meta, {_META_MAX} allowed")
+    cid = parse_cid(asked.cid)
     if cid.codec not in _FOLLOWED:
         raise UsageError(
             f"{cid} is neither raw nor dag-pb: what it needs cannot be told, so it is not kept here"
         )
-    return wish, cid
+    return asked, cid
 
 
-def _asked(request: web.Request) -> tuple[Wanted, int]:
+def _filter_and_limit(request: web.Request) -> tuple[PinFilter, int]:
     """What a list is asked for. UsageError or FormatError for what the specification does not know."""
     query = request.query
     cids = [parse_cid(text) for text in _several(query.getall("cid", []))]
@@ -287,7 +287,9 @@ def _asked(request: web.Request) -> tuple[Wanted, int]:
     except (msgspec.DecodeError, RecursionError) as problem:
         raise UsageError(f"meta is no object of texts: {problem}") from None
     times = {key: _time(query[key], key) if query.get(key) else None for key in ("before", "after")}
-    return Wanted(frozenset(cids), name, match, statuses, times["before"], times["after"], meta), int(limit)
+    return PinFilter(frozenset(cids), name, match, statuses, times["before"], times["after"], meta), int(
+        limit
+    )
 
 
 def _several(given: list[str]) -> list[str]:

@@ -45,7 +45,7 @@ class PinRequest(msgspec.Struct, frozen=True):
     handle: str = ""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class PinFilter(msgspec.Struct, frozen=True):
     """Which requests a list is to show. Empty fields let everything through; times are milliseconds, exclusive."""
 
     cids: frozenset[CID] = frozenset()
@@ -56,18 +56,18 @@ class Wanted(msgspec.Struct, frozen=True):
     after: int | None = None
     meta: dict[str, str] = {}
 
-    def takes(self, request: PinRequest, cid: CID) -> bool:
+    def matches(self, request: PinRequest, cid: CID) -> bool:
         """Whether a request, whose CID is `cid`, is wanted."""
         return (
             (not self.cids or cid.multihash in {wanted.multihash for wanted in self.cids})
-            and (not self.name or self._named(request.name))
+            and (not self.name or self._matches_name(request.name))
             and (not self.statuses or request.status in self.statuses)
             and (self.before is None or request.created < self.before)
             and (self.after is None or request.created > self.after)
             and all(request.meta.get(key) == value for key, value in self.meta.items())
         )
 
-    def _named(self, name: str) -> bool:
+    def _matches_name(self, name: str) -> bool:
         mine, theirs = self.name, name
         if self.match.startswith("i"):
             mine, theirs = mine.casefold(), theirs.casefold()

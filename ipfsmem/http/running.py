@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from aiohttp import web
 
 from ipfsmem.errors import ConfigError
-from ipfsmem.http.doors import BACKLOG, Doors, Hall
+from ipfsmem.http.connection_limits import BACKLOG, ConnectionLimits, Connections
 from ipfsmem.http.guard import is_loopback
 
 
@@ -25,9 +25,9 @@ async def running(
     port: int = 0,
     *,
     public: bool = False,
-    doors: Doors | None = None,
+    limits: ConnectionLimits | None = None,
 ) -> AsyncIterator[str]:
-    """The URL of `app` while it runs; port 0 takes a free one. `doors`: how many may hold a connection, and how long.
+    """The URL of `app` while it runs; port 0 takes a free one. `limits`: of its connections.
 
     Raises ConfigError when the address is taken, or is reached from other machines without `public`.
     """
@@ -43,11 +43,11 @@ async def running(
     await runner.setup()
     assert runner.server is not None
     listening: asyncio.Server | None = None
-    hall = Hall(doors or Doors(), runner.server)
+    connections = Connections(limits or ConnectionLimits(), runner.server)
     loop = asyncio.get_running_loop()
     try:
         try:
-            listening = await loop.create_server(hall, host, port, backlog=BACKLOG)
+            listening = await loop.create_server(connections, host, port, backlog=BACKLOG)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 raise ConfigError(
@@ -61,5 +61,5 @@ async def running(
     finally:
         if listening is not None:
             listening.close()
-        hall.close()
+        connections.close()
         await runner.cleanup()

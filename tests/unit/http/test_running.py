@@ -75,4 +75,4 @@ def test_s15_an_odd_limit_is_the_callers_fault(limit: str) -> None:
     """Finding S15: a limit of thousands of digits was answered with 500."""
     request = make_mocked_request("GET", f"/psa/pins?limit={quote(limit)}")
     with pytest.raises(UsageError, match="limit is"):
-        psa._asked(request)
+        psa._filter_and_limit(request)

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession, web
 
-from ipfsmem.http.doors import Doors, _address
+from ipfsmem.http.connection_limits import ConnectionLimits, _address
 from ipfsmem.http.running import running
 from tests.support import virtual_time
 
 HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 Wire = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-QUICK = Doors(most=20, each=20, head=0.4, idle=0.8, stall=0.4)
+QUICK = ConnectionLimits(total=20, per_address=20, head=0.4, idle=0.8, stall=0.4)
 
 
 class Server:
@@ -63,10 +63,12 @@ class Server:
             raise
 
 
-def with_server(work: Callable[[str, int, Server], Awaitable[None]], doors: Doors = QUICK) -> None:
+def with_server(
+    work: Callable[[str, int, Server], Awaitable[None]], limits: ConnectionLimits = QUICK
+) -> None:
     async def main() -> None:
         server = Server()
-        async with running(server.app(), doors=doors) as url:
+        async with running(server.app(), limits=limits) as url:
             await work(url, int(url.rpartition(":")[2]), server)
 
     virtual_time.run(main())
@@ -116,7 +118,7 @@ def test_s14_who_only_holds_connections_open_keeps_nobody_out(start: bytes) -> N
             still = [wire for wire in held if not await is_closed(wire, 0.001)]
             assert len(still) <= 40
 
-    with_server(work, Doors(most=40, each=400))
+    with_server(work, ConnectionLimits(total=40, per_address=400))
 
 
 def test_s14_the_head_of_a_request_must_come_soon() -> None:
@@ -159,7 +161,7 @@ def test_s14_one_address_does_not_take_all_the_room() -> None:
             for reader, _ in busy:
                 assert b"late" in await asyncio.wait_for(reader.readuntil(b"late"), 4)
 
-    with_server(work, Doors(most=20, each=10))
+    with_server(work, ConnectionLimits(total=20, per_address=10))
 
 
 def test_s14_where_all_are_at_work_a_further_one_is_turned_away_and_nobody_else() -> None:
@@ -171,7 +173,7 @@ def test_s14_where_all_are_at_work_a_further_one_is_turned_away_and_nobody_else(
             for reader, _ in busy:
                 assert b"late" in await asyncio.wait_for(reader.readuntil(b"late"), 4)
 
-    with_server(work, Doors(most=4, each=4))
+    with_server(work, ConnectionLimits(total=4, per_address=4))
 
 
 def test_s14_a_body_that_drips_and_an_answer_that_is_not_taken_end() -> None:

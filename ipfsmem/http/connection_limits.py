@@ -1,0 +1,230 @@
+"""How many connections one of our servers has, in all and from one address, and how long one may stand still.
+
+Anybody who reaches a server can open connections and send nothing more. So their number is bounded, in all and for each
+address; a request's head must come soon; and where a body or an answer stops moving, the connection ends. When the
+bound is reached, the connection that has waited longest without a request makes room for the new one: whoever only holds
+connections open keeps nobody out. What requests mean is not known here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+#: Connections that the system takes before the program has looked at them.
+BACKLOG: Final = 32
+#: Files that the program needs beside its connections.
+_SPARE: Final = 48 + BACKLOG
+
+
+class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of one server; times in seconds."""
+
+    total: int = 512  #: connections at once; fewer where the system gives this program fewer files
+    per_address: int = 128  #: of one address (of IPv6 the first 64 bits)
+    head: float = 20.0  #: until the first request's head is there
+    idle: float = 75.0  #: between two requests
+    stall: float = 60.0  #: without `drip` bytes, while a body is awaited or an answer is not taken
+    drip: int = 1024
+
+    def within_system_limits(self) -> ConnectionLimits:
+        """The same within what the system allows this program."""
+        try:
+            import resource
+        except ImportError:  # Windows
+            return self
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if files == resource.RLIM_INFINITY:
+            return self
+        return msgspec.structs.replace(self, total=max(16, min(self.total, (files - _SPARE) // 2)))
+
+
+class Connections:
+    """The open connections of one server: the factory of their protocols, and the check of their limits."""
+
+    def __init__(self, limits: ConnectionLimits, server: web.Server) -> None:
+        """`server` answers; requests are noted from here on."""
+        self._limits = limits.within_system_limits()
+        self._server = server
+        self._open: dict[asyncio.BaseTransport, _Connection] = {}
+        self._per_address: Counter[str] = Counter()
+        self._timer: asyncio.TimerHandle | None = None
+        server.request_handler = self._noting_requests(server.request_handler)
+
+    def __call__(self) -> asyncio.Protocol:
+        """A protocol for a new connection."""
+        self._schedule_check()
+        return _Connection(self, self._server())
+
+    def close(self) -> None:
+        """Stop checking."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def add(self, connection: _Connection, transport: asyncio.Transport) -> bool:
+        """Take a new connection in, where one without a request is closed for it if need be. False: there is no room."""
+        address = _address(transport)
+        while self._per_address[address] >= self._limits.per_address:
+            if not self._close_longest_idle(address):
+                return False
+        while len(self._open) >= self._limits.total:
+            if not self._close_longest_idle(None):
+                return False
+        self._open[transport] = connection
+        self._per_address[address] += 1
+        connection.address = address
+        return True
+
+    def remove(self, transport: asyncio.BaseTransport) -> None:
+        """Forget a connection that has ended."""
+        connection = self._open.pop(transport, None)
+        if connection is not None:
+            self._per_address[connection.address] -= 1
+            if not self._per_address[connection.address]:
+                del self._per_address[connection.address]
+
+    def _close_longest_idle(self, address: str | None) -> bool:
+        """Close the connection that has waited longest without a request, first of those that never made one. False: there is
+        none. `address`: only of this one."""
+        waiting = [
+            (connection.served, connection.since, transport)
+            for transport, connection in self._open.items()
+            if connection.request is None
+            and not connection.unsent_bytes()
+            and address in (None, connection.address)
+        ]
+        if not waiting:
+            return False
+        transport = min(waiting, key=lambda item: item[:2])[2]
+        self._abort(transport)
+        return True
+
+    def _abort(self, transport: asyncio.BaseTransport) -> None:
+        self.remove(transport)
+        if isinstance(transport, asyncio.Transport):
+            transport.abort()
+
+    def _noting_requests(
+        self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+    ) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
+        async def noted_handler(request: web.BaseRequest) -> web.StreamResponse:
+            connection = self._open.get(request.transport) if request.transport is not None else None
+            if connection is None:
+                return await handler(request)
+            connection.request_began(request)
+            try:
+                return await handler(request)
+            finally:
+                connection.request_ended()
+
+        return noted_handler
+
+    def _schedule_check(self) -> None:
+        """Check all connections in a while, as long as there are any."""
+        if self._timer is None:
+            interval = min(self._limits.head, self._limits.idle, self._limits.stall) / 4
+            self._timer = asyncio.get_running_loop().call_later(interval, self._check)
+
+    def _check(self) -> None:
+        self._timer = None
+        for transport, connection in list(self._open.items()):
+            if connection.stands_still(self._limits):
+                self._abort(transport)
+        if self._open:
+            self._schedule_check()
+
+
+class _Connection(asyncio.Protocol):
+    """One connection: it hands everything on to the server's own protocol, and notes how many bytes pass and when."""
+
+    def __init__(self, connections: Connections, inner: asyncio.Protocol) -> None:
+        self._connections = connections
+        self._inner = inner
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._progress_at = self.since = self._loop.time()
+        self._received = self._unsent_before = 0
+        self.address = ""
+        self.request: web.BaseRequest | None = None
+        self.served = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Join the others, or be closed at once where there is no room."""
+        if not isinstance(transport, asyncio.Transport) or not self._connections.add(self, transport):
+            if isinstance(transport, asyncio.Transport):
+                transport.abort()
+            return
+        self._transport = transport
+        self._inner.connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Leave the others."""
+        if self._transport is not None:
+            self._connections.remove(self._transport)
+            self._inner.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Count the bytes and hand them on."""
+        self._received += len(data)
+        if self._transport is not None:
+            self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        """The client sends nothing more."""
+        return self._inner.eof_received() if self._transport is not None else None
+
+    def pause_writing(self) -> None:
+        """The client takes nothing more for now."""
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The client takes bytes again."""
+        self._inner.resume_writing()
+
+    def request_began(self, request: web.BaseRequest) -> None:
+        """The head of a request was read."""
+        self.request = request
+        self._progress_at = self._loop.time()
+
+    def request_ended(self) -> None:
+        """Its handler has answered."""
+        self.request, self.served = None, True
+        self.since = self._progress_at = self._loop.time()
+
+    def unsent_bytes(self) -> int:
+        """Bytes of the answer that the client did not take yet."""
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
+
+    def stands_still(self, limits: ConnectionLimits) -> bool:
+        """Whether nothing moved for longer than the limits allow."""
+        now, unsent = self._loop.time(), self.unsent_bytes()
+        awaited = (
+            self.request is not None
+            and not self.request.content.is_eof()
+            and self._transport is not None
+            and self._transport.is_reading()  # else it is us who take nothing now
+        )
+        if not awaited and not unsent:
+            self._progress_at, self._received, self._unsent_before = now, 0, 0
+            return self.request is None and now - self.since > (limits.idle if self.served else limits.head)
+        if self._received >= limits.drip or (unsent and abs(unsent - self._unsent_before) >= limits.drip):
+            self._progress_at, self._received, self._unsent_before = now, 0, unsent
+        return now - self._progress_at > limits.stall
+
+
+def _address(transport: asyncio.BaseTransport) -> str:
+    """Who is at the other end, as far as is counted: an address, of IPv6 its network."""
+    peer: Any = transport.get_extra_info("peername")
+    text = str(peer[0]) if isinstance(peer, tuple) and peer else ""
+    with contextlib.suppress(ValueError):
+        parsed = ipaddress.ip_address(text.partition("%")[0])
+        if isinstance(parsed, ipaddress.IPv6Address):
+            return str(parsed.ipv4_mapped or ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))
+    return text
