@@ -25,7 +25,8 @@ MAX_CONFIG = 256 * 1024
 _MAX_POINTER = 4 * 1024
 #: Folders above a folder in which a repository may begin.
 _MAX_STEPS = 64
-_SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)\s*(?:"((?:[^"\\\n]|\\.)*)")?\s*\]')
+#: No two parts of it can take the same spaces: a repository may have been made to cost time.
+_SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s*"((?:[^"\\\n]|\\.)*)")?\s*\]')
 _VARIABLE = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=(.*))?\Z", re.DOTALL)
 _ID = re.compile(r"[0-9a-f]{32}")
 #: What `give_id` writes, and `take_id_away` removes, byte for byte.
@@ -83,13 +84,8 @@ def _rewrite(repository: Repository, change: Callable[[str], str]) -> bool:
     config = repository.config
     if config is None:
         raise UsageError(f"{repository.root} has no configuration of its own in which an id could stand")
-    data = _bytes(config, MAX_CONFIG)
-    if data is None:
+    if not config.is_file():
         raise StorageError(f"{config} cannot be read")
-    text = data.decode("utf-8", "surrogateescape")
-    changed = change(text).encode("utf-8", "surrogateescape")
-    if changed == data:
-        return False
     lock = config.with_name(config.name + ".lock")
     with storage_errors(config, "write"):
         try:
@@ -101,6 +97,15 @@ def _rewrite(repository: Repository, change: Callable[[str], str]) -> bool:
             ) from None
         try:
             with os.fdopen(fd, "wb") as file:
+                # Read only now: what git wrote until a moment ago must not be written over.
+                data = _bytes(config, MAX_CONFIG)
+                if data is None:
+                    raise StorageError(f"{config} cannot be read")
+                text = data.decode("utf-8", "surrogateescape")
+                changed = change(text).encode("utf-8", "surrogateescape")
+                if changed == data:
+                    lock.unlink()
+                    return False
                 file.write(changed)
                 file.flush()
                 flush_to_disk(file.fileno())

@@ -6,12 +6,14 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ipfsmem.agents.repositories import MAX_CONFIG, find_repository, give_id, take_id_away
 from ipfsmem.errors import StorageError, UsageError
 from tests.support.agents_lab import ORIGIN, repository, worktree
+from tests.support.costs import cost
 
 ID = "0123456789abcdef" * 2
 
@@ -234,3 +236,33 @@ def test_an_id_waits_for_git(tmp_path: Path) -> None:
     (root / ".git" / "config").unlink()
     with pytest.raises(StorageError, match="cannot be read"):
         give_id(found, ID)
+
+
+def test_what_git_writes_in_the_last_moment_is_not_written_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The configuration was read before its lock was taken: a line that git wrote in between was lost."""
+    found = find_repository(repository(tmp_path / "api"))
+    assert found is not None and found.config is not None
+    config, opened = found.config, os.open
+
+    def after_git(path: Any, *how: int, **more: Any) -> int:
+        if Path(path).name == "config.lock":
+            with config.open("a") as file:
+                file.write("[user]\n\tname = Ada\n")
+        return opened(path, *how, **more)
+
+    monkeypatch.setattr(os, "open", after_git)
+    give_id(found, ID)
+    assert "name = Ada" in config.read_text() and ID in config.read_text()
+    again = find_repository(tmp_path / "api")
+    assert again is not None and take_id_away(again)
+    assert config.read_text().count("name = Ada") == 2 and ID not in config.read_text()
+    assert not take_id_away(again) and not list(config.parent.glob("*.lock"))
+
+
+def test_a_configuration_that_was_made_to_cost_time_costs_none(tmp_path: Path) -> None:
+    """A bracket and spaces to the end of the line took as long as the square of their number: 100 seconds for a file of 256 KiB."""
+    root = repository(tmp_path / "api")
+    (root / ".git" / "config").write_text("[a" + " " * (MAX_CONFIG - 10))
+    assert cost(lambda: find_repository(root), 0.1) < 1.0
