@@ -6,7 +6,6 @@ or of a program's form.
 
 from __future__ import annotations
 
-import math
 import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -171,9 +170,9 @@ def date_of(value: object) -> str:
         except FormatError:
             return ""
         return value
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        seconds = value / 1000 if abs(value) > _MILLISECONDS else value
+    if isinstance(value, int | float) and not isinstance(value, bool):
         try:
+            seconds = value / 1000 if abs(value) > _MILLISECONDS else value
             moment = datetime.fromtimestamp(seconds, UTC)
         except (OverflowError, OSError, ValueError):
             return ""

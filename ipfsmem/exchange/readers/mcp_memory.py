@@ -22,7 +22,7 @@ def read(files: Files) -> Iterator[Item]:
 
 
 def _graph(file: str, data: bytes) -> Iterator[Item]:
-    entities: dict[str, tuple[str, list[str], int]] = {}
+    entities: dict[str, tuple[str, dict[str, None], int]] = {}
     relations: dict[str, list[str]] = {}
     for number, value in read_json_lines(data, file):
         where = f"line {number} of {file}"
@@ -60,7 +60,7 @@ def _graph(file: str, data: bytes) -> Iterator[Item]:
 def _take(
     value: dict[str, Any],
     number: int,
-    entities: dict[str, tuple[str, list[str], int]],
+    entities: dict[str, tuple[str, dict[str, None], int]],
     relations: dict[str, list[str]],
 ) -> None:
     """Sort one line in: of an entity that stands twice the observations are put together. Raises FormatError."""
@@ -71,9 +71,8 @@ def _take(
             needed_text(one, "an observation")
             for one in list_of(value.get("observations"), "the observations")
         ]
-        new = (text_of(value.get("entityType"), "the type of an entity"), list[str](), number)
-        held = entities.setdefault(name, new)[1]
-        held += dict.fromkeys(one for one in said if one not in set(held))
+        new = (text_of(value.get("entityType"), "the type of an entity"), dict[str, None](), number)
+        entities.setdefault(name, new)[1].update(dict.fromkeys(said))
     elif kind == "relation":
         begin = needed_text(value.get("from"), "the beginning of a relation")
         end = needed_text(value.get("to"), "the end of a relation")

@@ -21,6 +21,7 @@ from ipfsmem.exchange.records import (
     Problem,
     Record,
     date_of,
+    list_of,
     mapping_of,
     name_of,
     needed_text,
@@ -55,7 +56,7 @@ def _json(file: str, data: bytes) -> Iterator[Item]:
         for number, entry in enumerate(value, 1):
             yield _entry(f"entry {number} of {file}", entry)
     elif isinstance(value, dict) and ("brain_hash" in value or isinstance(value.get("memories"), list)):
-        for number, entry in enumerate(value.get("memories") or [], 1):
+        for number, entry in enumerate(list_of(value.get("memories"), f"memories in {file}"), 1):
             yield _entry(f"memory {number} of {file}", entry)
     else:
         yield from _blob(read_blob(as_utf8(data, file)), file)

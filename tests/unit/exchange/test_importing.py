@@ -11,7 +11,12 @@ import pytest
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.errors import FormatError, IncompleteError, LimitError, NotFoundError, UsageError
 from ipfsmem.exchange import importing
+from ipfsmem.exchange.places import one_file
+from ipfsmem.exchange.readers.mcp_memory import read as read_mcp
+from ipfsmem.exchange.readers.three_ws import read as read_three_ws
+from ipfsmem.exchange.records import Record
 from ipfsmem.memory import Memory
+from tests.support.costs import cost
 from tests.support.device_lab import Lab
 from tests.support.exchange_lab import counted, everything, lines, tree, twice, written
 
@@ -224,3 +229,28 @@ def test_one_id_with_two_texts_is_two_memories(memory: Memory) -> None:
     data = json.dumps([{"id": "1", "content": "One."}, {"id": "1", "content": "Two."}]).encode()
     assert memory.bundles.import_from("three-ws", data).counts == {"added": 2}
     assert written(memory.bundles.import_from("three-ws", data)) == 0 and len(memory.list()) == 2
+
+
+def test_a_graph_that_says_one_entity_again_costs_no_more_than_it_is_long() -> None:
+    """The observations of a second line were compared with all of the first, each anew: 8,000 took a second, 100,000 minutes."""
+    known = [f"observation {n}" for n in range(30_000)]
+    data = lines(
+        {**ADA, "observations": known}, {**ADA, "observations": [*known[:5], *(f"{one}!" for one in known)]}
+    )
+    (record,) = read_mcp(one_file("graph.jsonl", data))
+    assert isinstance(record, Record) and record.text.count("\n") == 59_999
+    assert cost(lambda: list(read_mcp(one_file("graph.jsonl", data))), 0.5) < 2.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"brain_hash":"x","memories":5}', '[{"content":"x","createdAt":' + "9" * 400 + "}]"],
+    ids=["no list", "a number that no clock has"],
+)
+def test_what_was_never_an_export_is_no_fault_of_the_program(text: str) -> None:
+    """Both ended as a fault of the program itself."""
+    try:
+        found = list(read_three_ws(one_file("x.json", text.encode())))
+    except FormatError:
+        return
+    assert [one.created for one in found if isinstance(one, Record)] == [""]
