@@ -99,6 +99,7 @@ class OpenMemory:
                     with contextlib.suppress(IpfsmemError):
                         self.files.detach(one.path)
 
+    @_alone
     def scan(self) -> None:
         """Take in what people and programs edited in the plain files."""
         if self.files is not None and self.files.scan():
