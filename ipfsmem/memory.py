@@ -642,7 +642,7 @@ class Memory:
             memory._syncing.hold(pool, opened, root)
             try:
                 memory._origin.restored = await memory._syncing.bring_back(
-                    root, here.progress, given=given, damaged_ok=damaged_ok
+                    root, here.progress, named_root=given, damaged_ok=damaged_ok
                 )
                 # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
                 mark_as_memory(replica)

@@ -88,15 +88,21 @@ def unlock_command(context: CommandContext, **owner_options: Any) -> None:
 
 @cli_command("revoke", short_help="End a device's membership.")
 @click.argument("member", metavar="DEVICE")
-@click.option("--nothing-stands", is_flag=True, help="Of words or a wallet: end all that they said, too.")
+@click.option(
+    "--nothing-stands",
+    is_flag=True,
+    help="Undo what DEVICE decided too, where it is recovery words or another wallet.",
+)
 @_provider
 @root_options
 def revoke_command(context: CommandContext, member: str, nothing_stands: bool, **owner_options: Any) -> None:
     """End the membership of DEVICE (its name or id from `ipfsmem keys list`), and use a new encryption key from now on.
 
-    What the device already holds it keeps: a revoked device cannot read what is written from now on. Devices that recovery
-    words or another wallet let in stay members, and whom they removed stays out; both are named. With --nothing-stands all of
-    that ends: whom they let in is out, whom they removed is back. DEVICE may be one that they removed: then it is for good.
+    A revoked device keeps the texts that it already has, and cannot read what is written from now on.
+
+    DEVICE may also be recovery words or another wallet. Then the devices that these let in stay members, and the devices that
+    they removed stay out; both are listed. With --nothing-stands it is the other way round: the devices that they let in are
+    out, and the devices that they removed are members again. DEVICE may be a device that they removed: it is then out for good.
     """
 
     async def work(memory: Memory, meter: Progress) -> SyncReport:

@@ -151,8 +151,8 @@ def _print_presence(one: Presence) -> None:
     again = f"{count(one.sent, 'part')} sent again" if one.sent else ""
     rest = "; ".join(part for part in (known, again, clean(one.text)) if part)
     click.echo(f"{style(mark, fg=colour, bold=True)} {clean(one.provider)}  {rest}")
-    for shown in one.shown:
-        click.echo(style(f"    missing {clean(shown)}", dim=True))
+    for cid in one.examples:
+        click.echo(style(f"    missing {clean(cid)}", dim=True))
 
 
 def _next_step(repaired: bool) -> str:

@@ -61,7 +61,7 @@ class SecretCheck:
         #: What was met in texts that were looked at ahead, by entry and hash of the text.
         self._ahead: dict[tuple[str, str], list[_Met]] = {}
 
-    def ahead(self, replica: Replica) -> None:
+    def look_ahead(self, replica: Replica) -> None:
         """Look at what `look` will look at, while others may write: for the texts of strangers that takes seconds.
 
         What is written meanwhile is left to `look`.

@@ -158,7 +158,7 @@ class Syncing(MemoryPart):
         return report
 
     async def bring_back(
-        self, root: RootKeys, progress: Progress, *, given: CID | None = None, damaged_ok: bool = False
+        self, root: RootKeys, progress: Progress, *, named_root: CID | None = None, damaged_ok: bool = False
     ) -> SyncReport:
         """The first sync of a restored memory; the root stays unlocked. See `Memory.recover`."""
         self.root = root
@@ -171,7 +171,7 @@ class Syncing(MemoryPart):
                 self.published_at().open,
                 layout,
                 root=root,
-                given=given,
+                named_root=named_root,
                 damaged_ok=damaged_ok,
                 progress=progress,
             )

@@ -37,10 +37,10 @@ class Layout:
         """`check` sees every new text in the transaction that decides what is published, and may stop it."""
         self._check = check
 
-    def ahead(self, replica: Replica) -> None:
-        """Do before `build` what can be done while others may write."""
+    def prepare(self, replica: Replica) -> None:
+        """The part of the work of `build` that can be done while others may write: it takes seconds where much is new."""
         if self._check is not None:
-            self._check.ahead(replica)
+            self._check.look_ahead(replica)
 
     def build(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
         """Make the root for a commit and the ring beside it (inside a transaction). Raises SecretsError."""

@@ -56,9 +56,9 @@ async def discover(run: Run) -> Found:
         todo.append(ipns_name(run.root.head_public))
     asked: set[str] = set()
     await _follow_all(search, todo, asked)
-    if run.given is not None:
+    if run.named_root is not None:
         # Whoever wrote it down wants this root, whatever older ones are found.
-        await _open_named(search, {_GIVEN: run.given}, anchor=False)
+        await _open_named(search, {_GIVEN: run.named_root}, anchor=False)
         await _follow_all(search, _to_ask(search, asked), asked)
     search.held = held_heads(run.replica)
     again = [root for root in (*search.held, *not_whole(run.replica)) if _is_news(search, root, False)]

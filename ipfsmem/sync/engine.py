@@ -98,13 +98,13 @@ async def restore(
     layout: Layout | None,
     *,
     root: RootKeys,
-    given: CID | None = None,
+    named_root: CID | None = None,
     damaged_ok: bool = False,
     progress: Progress = no_progress,
 ) -> SyncReport:
     """The first sync of a memory that is being restored: pull, join, enrol this device, publish.
 
-    `layout` None: nobody has agreed yet that anything is published. `given`: see `Run`. Being able to read is enough: what no
+    `layout` None: nobody has agreed yet that anything is published. `named_root`: see `Run`. Being able to read is enough: what no
     provider takes now stands on this device, signed, and goes out with a later sync, which needs no root for it; a notice says so.
 
     Raises UnreadError when newer heads stand there than could be read now, and DamagedError when heads stand there and none
@@ -112,7 +112,7 @@ async def restore(
     afterwards.
     """
     started = time.monotonic()
-    async with _begun(replica, providers, root, progress, given=given) as run:
+    async with _begun(replica, providers, root, progress, named_root=named_root) as run:
         joined = await _pull(run)
         if not damaged_ok:
             _require_whole(run, joined)
@@ -281,7 +281,7 @@ async def _begun(
     root: RootKeys | None,
     progress: Progress,
     *,
-    given: CID | None = None,
+    named_root: CID | None = None,
     not_opened: Sequence[NotOpened] = (),
 ) -> AsyncIterator[Run]:
     """A run that is alone with its memory, and that no damaged note of this device stops. Raises UsageError for a memory that was
@@ -293,7 +293,7 @@ async def _begun(
             await stack.enter_async_context(lock)
         notices = Notices()
         forget_damaged_notes(replica, notices)
-        yield Run(replica, providers, root, progress, notices, given=given, not_opened=not_opened)
+        yield Run(replica, providers, root, progress, notices, named_root=named_root, not_opened=not_opened)
 
 
 async def _look_after(run: Run, joined: Joined) -> None:

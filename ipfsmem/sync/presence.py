@@ -95,16 +95,17 @@ class CopyNotes(msgspec.Struct):
 class Presence(msgspec.Struct, frozen=True):
     """What is known of one provider's copy, for people and programs.
 
-    `state`: `ok`, `missing`, `waiting` (a service that takes whole trees does not serve all of it yet), `unchecked` (it cannot be checked, or was not yet), `stopped` (what was sent again went
-    missing again, so no more is sent by itself). `read` blocks were looked at just now, of `total` that live; `missing` of
-    them are not there, `shown` are some. `sent` were sent again. `at`: when something was checked last, milliseconds.
+    `state`: `ok`; `missing`; `waiting`, a service that takes whole trees does not serve all of it yet; `unchecked`, it cannot
+    be checked or was not yet; `stopped`, what was sent again went missing again, so no more is sent by itself. Of `total`
+    blocks that live, `read` were looked at just now; `missing` are not there, and `examples` are the CIDs of some of these;
+    `sent` were sent again. `at`: when something was checked last, in milliseconds since 1970.
     """
 
     provider: str
     state: str
     total: int = 0
     missing: int = 0
-    shown: list[str] = []
+    examples: list[str] = []
     read: int = 0
     sent: int = 0
     at: int | None = None

@@ -137,7 +137,7 @@ async def _prepare(run: Run, joined: Joined, layout: Layout) -> tuple[Prepared, 
     """What to publish, and whether heads with the same commit were found of which no tree holds all that is here: then another
     device could not have that, and it may be missing where both publish. A head whose tree holds all goes before our own."""
     replica = run.replica
-    layout.ahead(replica)
+    layout.prepare(replica)
     with replica.transaction(), no_collection():
         ready = prepare(replica, layout, joined.heads.values(), _newest(joined.heads.values()))
         if ready.own and str(ready.root).encode() != replica.db.get_meta(meta.ROOT):

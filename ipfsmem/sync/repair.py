@@ -152,7 +152,9 @@ def _tell(run: Run, found: Presence) -> None:
         run.notices.say("not-served-yet", f"{found.provider}: {found.text}; the next sync looks again")
     elif found.missing:
         run.sending.missing += found.missing
-        run.notices.say("missing", f"{found.provider}: {found.text}, for instance {', '.join(found.shown)}")
+        run.notices.say(
+            "missing", f"{found.provider}: {found.text}, for instance {', '.join(found.examples)}"
+        )
 
 
 class _Repair:

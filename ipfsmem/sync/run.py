@@ -41,7 +41,7 @@ class Sending:
 
 
 class Run:
-    """One sync. `root` is the unlocked wallet or recovery key, None in everyday use. `given` is a published root that a person
+    """One sync. `root` is the unlocked wallet or recovery key, None in everyday use. `named_root` is the CID of a published root that a person
     wrote down, where names and lists are lost (format section 7); it is verified like any other. `not_opened` are providers of
     the memory that take no part for want of a token or the like."""
 
@@ -53,7 +53,7 @@ class Run:
         progress: Progress,
         notices: Notices,
         *,
-        given: CID | None = None,
+        named_root: CID | None = None,
         not_opened: Sequence[NotOpened] = (),
     ) -> None:
         assert replica.config.vault is not None and replica.vault_tag is not None
@@ -63,7 +63,7 @@ class Run:
         self.not_opened = not_opened
         self.where = " and ".join(provider.name for provider in providers)
         self.root = root
-        self.given = given
+        self.named_root = named_root
         if root is not None:
             replica.enroller = member_id(root.admin_public)
         self.progress = progress

@@ -488,7 +488,7 @@ def test_a_full_check_reads_older_roots_that_are_kept_too(lab: Lab, name: str) -
     (found,) = asyncio.run(device.providers.check())
     assert found.state == "ok"
     (found,) = asyncio.run(device.providers.check(full=True))
-    assert (found.state, found.missing, found.shown) == ("missing", 1, [str(lost)])
+    assert (found.state, found.missing, found.examples) == ("missing", 1, [str(lost)])
     (found,) = asyncio.run(device.providers.check(full=True, repair=True))
     if name == "a":
         assert (found.state, found.sent) == ("ok", 1) and lost in lab.cloud.blocks
