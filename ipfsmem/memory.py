@@ -39,6 +39,7 @@ from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import refuse_wrong_calls
 from ipfsmem.parts.providers import MemoryProviders
 from ipfsmem.parts.scopes import MemoryScopes
+from ipfsmem.parts.sessions import MemorySessions
 from ipfsmem.parts.status import MemoryStatus
 from ipfsmem.parts.syncing import ProviderChoice, Syncing, each_of, specs_of
 from ipfsmem.parts.texts import MemoryTexts
@@ -141,7 +142,7 @@ class Memory:
     """One agent's memory on this device. Make one with `create`, open one with `load`; close it when done.
 
     `memory.scope(token)` is one scope of it, with the same methods. What is about one part of a memory has that part's
-    name: `timeline`, `versions`, `bundles`, `scopes`, `folders`, `members`, `providers`, `vaults`, `maintenance`.
+    name: `timeline`, `sessions`, `versions`, `bundles`, `scopes`, `folders`, `members`, `providers`, `vaults`, `maintenance`.
     """
 
     def __init__(
@@ -161,6 +162,8 @@ class Memory:
         self._texts = MemoryTexts(opened, chosen)
         #: What happened: events added and read.
         self.timeline = MemoryTimeline(opened, chosen)
+        #: Conversations, item by item.
+        self.sessions = MemorySessions(opened, chosen)
         #: Published versions, and the texts that a memory has had.
         self.versions = MemoryVersions(opened, chosen)
         #: What goes out and comes in as files.

@@ -53,7 +53,7 @@ def test_what_the_readme_says_of_the_parts_is_so(tmp_path: Path) -> None:
     told = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
     with ipfsmem.Memory.create("alex", "local", home=tmp_path) as memory:
         parts = [name for name in vars(memory) if not name.startswith("_")]
-        assert len(parts) == 9
+        assert len(parts) == 10
         for name in parts:
             assert f"`memory.{name}`" in told
         assert memory.scopes.list() == [] and memory.vaults.list() == []

@@ -23,6 +23,7 @@ from ipfsmem.parts.part import MemoryPart
 WRONG = object()
 PARTS = (
     "timeline",
+    "sessions",
     "versions",
     "bundles",
     "scopes",

@@ -43,3 +43,11 @@ def test_langgraph(capsys: pytest.CaptureFixture[str]) -> None:
         "['food']",
         "[('users', '1')]",
     ]
+
+
+def test_openai_agents(capsys: pytest.CaptureFixture[str]) -> None:
+    assert said("openai-agents", capsys).splitlines() == [
+        "[{'role': 'assistant', 'content': 'Hi there'}]",
+        "{'role': 'assistant', 'content': 'Hi there'}",
+        "[{'role': 'user', 'content': 'Hello'}]",
+    ]

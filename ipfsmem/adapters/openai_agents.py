@@ -1,0 +1,93 @@
+"""A `Session` of the OpenAI Agents SDK on an ipfsmem memory: the conversation goes on on any device, sealed on the way.
+
+    result = await Runner.run(agent, "...", session=session(memory, "chat-1"))
+
+It is a protocol of that package, so nothing of it is imported. Extra: `openai-agents`, for the runner itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ipfsmem.adapters.extras import extra
+from ipfsmem.memories.sessions import session_token
+from ipfsmem.memory import Memory
+
+if TYPE_CHECKING:
+    from agents.items import TResponseInputItem
+    from agents.memory import SessionSettings
+
+__all__ = ["MemorySession", "session"]
+
+T = TypeVar("T")
+
+
+class MemorySession:
+    """One session, as `agents.Session` has it. The work is done in threads."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        session_id: str,
+        session_settings: SessionSettings | Mapping[str, Any] | None = None,
+    ) -> None:
+        """`memory`: a memory, or one scope of it. `session_settings`: its `limit` counts where a call names none; given by
+        its names it needs the package. Raises UsageError for a name that no session can have.
+        """
+        session_token(session_id)
+        self.session_id = session_id
+        self.session_settings: SessionSettings | None = (
+            _settings(session_settings) if isinstance(session_settings, Mapping) else session_settings
+        )
+        self._sessions = memory.sessions
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """The items in order; `limit`: the last ones."""
+        if limit is None and self.session_settings is not None:
+            limit = self.session_settings.limit
+        found: Any = await _finished(lambda: self._sessions.items(self.session_id, limit))
+        items: list[TResponseInputItem] = found
+        return items
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Add items at the end, durable when this returns."""
+        given: list[Any] = list(items)
+        await _finished(lambda: self._sessions.add(self.session_id, given))
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Take the last item away; None when there is none."""
+        found: Any = await _finished(lambda: self._sessions.pop(self.session_id))
+        item: TResponseInputItem | None = found
+        return item
+
+    async def clear_session(self) -> None:
+        """Forget the session, on every device."""
+        await _finished(lambda: self._sessions.forget(self.session_id, reason="session cleared"))
+
+
+def session(
+    memory: Memory,
+    session_id: str,
+    *,
+    session_settings: SessionSettings | Mapping[str, Any] | None = None,
+) -> MemorySession:
+    """The session of this name: there from its first item on, on every device of the memory. Any printable text is a name."""
+    return MemorySession(memory, session_id, session_settings)
+
+
+def _settings(given: Mapping[str, Any]) -> SessionSettings:
+    with extra("openai-agents"):
+        from agents.memory import SessionSettings
+    return SessionSettings(**given)
+
+
+async def _finished(work: Callable[[], T]) -> T:
+    """What `work` returns, done in a thread. A thread cannot be stopped: when the caller is cancelled, its end is waited for."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise

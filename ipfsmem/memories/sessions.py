@@ -1,0 +1,335 @@
+"""Sessions: conversations as lists of items, any JSON objects, that grow at their end on several devices (format section 5.1).
+
+Each device writes parts of its own, so that what two of them add at the same time is never a conflict: a session is what all
+parts hold, in the order of the times at which their items were added. A part is a memory file of the type `session`, whose body
+is one line of JSON an item. Nothing here touches a network.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from ipfsmem.bundle.index import SESSION
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.causal.entries import memory_name
+from ipfsmem.causal.value import LIVE
+from ipfsmem.device.writing import Writing, writing
+from ipfsmem.errors import LimitError, UsageError
+from ipfsmem.memories.memories import Memories, NotHereError
+
+#: Bytes of a part, and from how many on the next item begins a new one: all of a part is sealed and sent with each addition.
+MAX_PART = 512 * 1024
+FULL = 48 * 1024
+#: Characters of an item that stand in one line; what is longer is cut into several, which takes up to four bytes for each.
+_PIECE = 100_000
+#: Characters of an item as JSON, and of the name of a session.
+MAX_ITEM = 32 * 1024 * 1024
+MAX_NAME = 256
+
+_NO_ITEM: Final = msgspec.Raw()
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9_]{0,23}")
+_OTHER = re.compile(r"[^a-z0-9]+")
+_NUMBERED = r"([0-9a-f]{16})-(0|[1-9][0-9]{0,5})"
+_PART = re.compile(f"session-.+-{_NUMBERED}")
+
+
+class Line(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of a part: an item, a piece of one, or that an item of another device was taken away.
+
+    `at`: milliseconds since 1970 UTC, greater than in all that the writer knew; `n`: its number among those added together.
+    """
+
+    at: int
+    n: int = 0
+    item: msgspec.Raw = _NO_ITEM
+    #: A piece of an item's JSON, its number from 0 and how many there are.
+    text: str | None = None
+    piece: tuple[int, int] | None = None
+    #: The `at`, device and `n` of an item that is gone.
+    gone: tuple[int, str, int] | None = None
+
+
+class SessionFacts(msgspec.Struct, frozen=True):
+    """One session, for lists."""
+
+    session: str
+    scope: str
+    parts: int
+
+
+class _Part(msgspec.Struct):
+    """A part that is here, with the dots behind what was read."""
+
+    key: str
+    device: str
+    number: int
+    lines: list[Line]
+    dots: tuple[str, ...]
+    #: What somebody else wrote into it, which is kept.
+    rest: list[bytes] = []
+    #: Whether its header names this session; else nothing is written to it.
+    ours: bool = True
+
+
+_Place = tuple[int, str, int]
+_decode = msgspec.json.Decoder(Line).decode
+
+
+def session_token(session: str) -> str:
+    """What stands for a session in the keys of its parts. Raises UsageError for a name that none can have."""
+    if not session or len(session) > MAX_NAME or not session.isprintable():
+        raise UsageError(
+            f"a session is called by 1 to {MAX_NAME} printable characters, and {session[:80]!a} is not"
+        )
+    if _PLAIN.fullmatch(session):
+        return session
+    slug = _OTHER.sub("_", session.lower()).strip("_")[:15].rstrip("_") or "x"
+    return f"{slug}-{sha256(session.encode()).hexdigest()[:16]}"
+
+
+class Sessions:
+    """The sessions of one scope of a replica."""
+
+    def __init__(self, memories: Memories) -> None:
+        self._memories = memories
+        self._replica = memories.replica
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def listing(self) -> list[SessionFacts]:
+        """The sessions of which this person's devices wrote a part that still stands, by name."""
+        counts: dict[str, int] = {}
+        with self._replica.reading():
+            for key in self._keys():
+                named = self._name_of(key)
+                if named is not None:
+                    counts[named] = counts.get(named, 0) + 1
+        return [SessionFacts(name, self._memories.scope, count) for name, count in sorted(counts.items())]
+
+    def items(self, session: str) -> list[dict[str, Any]]:
+        """All items in order. Raises NotFoundError when a part is not fetched: an item would be missing in between."""
+        return [json.loads(text) for _, text in self.texts(session)]
+
+    def texts(self, session: str) -> list[tuple[_Place, str]]:
+        """The items as JSON, each with its place in the order."""
+        with self._replica.reading():
+            return _items(self._parts(session))
+
+    def keys(self, session: str) -> list[str]:
+        """The keys of its parts."""
+        with self._replica.reading():
+            return [part.key for part in self._parts(session)]
+
+    def _name_of(self, key: str) -> str | None:
+        """The session that a key with this form is a part of; None for what is none, or is forgotten, or others' word."""
+        reading = self._memories.reading_of(key, self._memories.entry(key))
+        if reading is None or not reading.own or reading.file.type != SESSION:
+            return None
+        name = reading.file.fields.get(SESSION, "")
+        try:
+            return name if key.startswith(f"session-{session_token(name)}-") else None
+        except UsageError:
+            return None
+
+    def _keys(self, token: str = "") -> list[str]:
+        """The keys of the parts of a session, or of all (inside `reading`)."""
+        if self._memories.forgotten():
+            return []
+        first = self._memories.name(f"session-{token}")
+        form = re.compile(f"session-{re.escape(token)}-{_NUMBERED}") if token else _PART
+        named = (memory_name(name) for name in self._replica.store.names() if name.startswith(first))
+        return sorted(
+            found.key
+            for found in named
+            if found is not None and found.scope == self._memories.scope and form.fullmatch(found.key)
+        )
+
+    def _parts(self, session: str, change: Writing | None = None) -> list[_Part]:
+        """The parts with all their texts, concurrent ones too (a disk may have been copied), of this person's devices."""
+        found = []
+        for key in self._keys(session_token(session)):
+            name = self._memories.name(key)
+            entry = self._memories.entry(key, change.entry(name) if change is not None else None)
+            own = tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.of))
+            match = _PART.fullmatch(key)
+            if match is None or not own:
+                continue
+            part = _Part(key, match[1], int(match[2]), [], own)
+            texts: dict[bytes, Line | None] = {}
+            for dot in own:
+                value = entry[dot]
+                if value.kind != LIVE or value.body is None:
+                    continue
+                data = self._replica.store.body(name, value)
+                if data is None:
+                    raise NotHereError(
+                        f"a part of the session {session} is known but not fetched yet ({key})",
+                        hint="Try again after: ipfsmem sync.",
+                    )
+                part.ours = part.ours and parse_memory(data).fields.get(SESSION) == session
+                texts.update(_lines(data))
+            if part.ours:
+                part.lines = [line for line in texts.values() if line is not None]
+                part.rest = [text for text, line in texts.items() if line is None]
+            found.append(part)
+        return found
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Add items at the end, durable together when this returns; the keys of the parts that changed.
+
+        Raises UsageError for what is no JSON object, LimitError for one that is too long.
+        """
+        texts = [_text(item) for item in items]
+        if not texts:
+            session_token(session)
+            return []
+        with writing(self._replica) as change:
+            parts = self._parts(session, change)
+            at = self._next(parts)
+            return self._append(
+                change, session, parts, [line for n, text in enumerate(texts) for line in _cut(at, n, text)]
+            )
+
+    def pop(self, session: str) -> tuple[dict[str, Any] | None, list[str]]:
+        """Take the last item away: the item, None when there is none, and the keys of the parts that changed.
+
+        An item of this device goes with its text; one of another device is left out from now on.
+        """
+        with writing(self._replica) as change:
+            parts = self._parts(session, change)
+            items = _items(parts)
+            if not items:
+                return None, []
+            place, text = items[-1]
+            mine = [part for part in parts if part.device == place[1] == self._replica.device.id]
+            changed = []
+            for part in mine:
+                kept = [line for line in part.lines if (line.at, part.device, line.n) != place or line.gone]
+                if len(kept) < len(part.lines):
+                    part.lines = kept
+                    self._put(change, session, part)
+                    changed.append(part.key)
+            if not changed:
+                changed = self._append(change, session, parts, [Line(self._next(parts), gone=place)])
+            return json.loads(text), changed
+
+    def _next(self, parts: list[_Part]) -> int:
+        known = (line.at for part in parts for line in part.lines)
+        return max(self._replica.world.now(), 1 + max(known, default=0))
+
+    def _append(self, change: Writing, session: str, parts: list[_Part], lines: list[Line]) -> list[str]:
+        device = self._replica.device.id
+        mine = [part for part in parts if part.device == device]
+        number = max((part.number for part in mine), default=-1)
+        part = next((one for one in mine if one.number == number and one.ours), None)
+        size = _size(part.lines) if part is not None else 0
+        changed: dict[str, _Part] = {}
+        for line in lines:
+            more = len(_encoded(line)) + 1
+            if part is None or (size and size + more > FULL):
+                number, size = number + 1, 0
+                if number > 999_999:
+                    raise LimitError(f"the session {session} has a million parts of this device")
+                key = f"session-{session_token(session)}-{device}-{number}"
+                part = _Part(key, device, number, [], self._dots(change, key))
+            part.lines.append(line)
+            changed[part.key] = part
+            size += more
+        for one in changed.values():
+            self._put(change, session, one)
+        return list(changed)
+
+    def _dots(self, change: Writing, key: str) -> tuple[str, ...]:
+        """What a new part replaces: the wish to forget an earlier one."""
+        entry = self._memories.entry(key, change.entry(self._memories.name(key)))
+        return tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.of))
+
+    def _put(self, change: Writing, session: str, part: _Part) -> None:
+        day = datetime.fromtimestamp(self._replica.world.now() / 1000, UTC).date().isoformat()
+        fields = {
+            "name": f"Session {session}",
+            "type": SESSION,
+            "updated": day,
+            SESSION: session,
+        }
+        body = "\n".join(text.decode() for text in (*part.rest, *map(_encoded, part.lines)))
+        data = render_memory(MemoryFile(fields, body))
+        if len(data) > MAX_PART:
+            raise LimitError(f"a part of the session {session} would have {len(data):,} bytes")
+        self._memories.write_in(change, part.key, data, seen=part.dots)
+
+
+def _encoded(line: Line) -> bytes:
+    return msgspec.json.encode(line)
+
+
+def _size(lines: list[Line]) -> int:
+    return sum(len(_encoded(line)) + 1 for line in lines)
+
+
+def _lines(data: bytes) -> Iterator[tuple[bytes, Line | None]]:
+    """The lines of a part; None for what is none of ours."""
+    for text in parse_memory(data).body.encode().split(b"\n"):
+        try:
+            yield text, _decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            if text:
+                yield text, None
+
+
+def _items(parts: list[_Part]) -> list[tuple[_Place, str]]:
+    """The items of all parts in order, those that are gone left out."""
+    found: dict[_Place, str] = {}
+    pieces: dict[_Place, dict[int, str]] = {}
+    gone: set[_Place] = set()
+    for part in parts:
+        for line in part.lines:
+            place = (line.at, part.device, line.n)
+            if line.gone is not None:
+                gone.add(line.gone)
+            elif bytes(line.item):
+                found[place] = bytes(line.item).decode()
+            elif line.piece is not None and line.text is not None:
+                held = pieces.setdefault(place, {})
+                held[line.piece[0]] = line.text
+                if len(held) == line.piece[1]:
+                    found[place] = "".join(text for _, text in sorted(held.items()))
+    return sorted((place, text) for place, text in found.items() if place not in gone)
+
+
+def _text(item: Mapping[str, Any]) -> str:
+    """An item as one line of JSON."""
+    if not isinstance(item, Mapping):
+        raise UsageError(f"an item of a session is a JSON object, not {type(item).__name__}")
+    try:
+        text = json.dumps(dict(item), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text.encode()
+    except UnicodeEncodeError:
+        text = json.dumps(dict(item), separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"an item of a session is a JSON object, and this is none: {error}") from None
+    if len(text) > MAX_ITEM:
+        raise LimitError(
+            f"an item of a session has {len(text):,} characters, at most {MAX_ITEM:,} are allowed"
+        )
+    return text
+
+
+def _cut(at: int, n: int, text: str) -> list[Line]:
+    # A surrogate of its own can be written in JSON, and many readers refuse the line.
+    if len(text) <= _PIECE and "\\ud" not in text:
+        return [Line(at, n, item=msgspec.Raw(text.encode()))]
+    starts = range(0, len(text), _PIECE)
+    return [
+        Line(at, n, text=text[start : start + _PIECE], piece=(i, len(starts)))
+        for i, start in enumerate(starts)
+    ]

@@ -1,0 +1,302 @@
+"""Sessions: items in order, on several devices at once, in parts of bounded size, and forgotten as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from ipfsmem.errors import ClosedError, LimitError, NotFoundError, UsageError
+from ipfsmem.memories.sessions import FULL, MAX_PART, session_token
+from ipfsmem.memory import Memory
+from tests.support.device_lab import Lab, of_another
+from tests.support.effort import cases
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.load("x", mode="none", home=tmp_path) as opened:
+        yield opened
+
+
+def said(*texts: str) -> list[Any]:
+    return [{"role": "user", "content": text} for text in texts]
+
+
+def heard(memory: Memory, session: str = "chat", limit: int | None = None) -> list[str]:
+    return [item["content"] for item in memory.sessions.items(session, limit)]
+
+
+def keys(memory: Memory) -> list[str]:
+    return [name[2:] for name in memory.replica.store.names() if name.startswith("m/session-")]
+
+
+def parts(memory: Memory) -> list[bytes]:
+    found = [memory.read(key) for key in keys(memory)]
+    return [one.data for one in found if one is not None]
+
+
+def two(lab: Lab) -> tuple[Memory, Memory]:
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    return a, b
+
+
+def test_items_are_added_read_and_taken_away(memory: Memory) -> None:
+    assert heard(memory) == [] and memory.sessions.pop("chat") is None and memory.sessions.list() == []
+    memory.sessions.add("chat", [])
+    assert memory.sessions.list() == []
+    memory.sessions.add("chat", said("one", "two"))
+    memory.sessions.add("chat", said("three"))
+    memory.sessions.add("other", said("else"))
+    assert heard(memory) == ["one", "two", "three"]
+    assert heard(memory, limit=2) == ["two", "three"]
+    assert heard(memory, limit=0) == heard(memory, limit=-1) == []
+    assert heard(memory, limit=10) == ["one", "two", "three"]
+    assert [(one.session, one.parts) for one in memory.sessions.list()] == [("chat", 1), ("other", 1)]
+    assert memory.sessions.pop("chat") == {"role": "user", "content": "three"}
+    assert b"three" not in b"".join(parts(memory))
+    memory.sessions.add("chat", said("four"))
+    assert heard(memory) == ["one", "two", "four"] and heard(memory, "other") == ["else"]
+    # It stands in no list, no index and no scope of its own.
+    assert memory.list() == [] and "ession" not in memory.index() and memory.scopes.list() == []
+
+
+def test_a_forgotten_session_is_gone_and_may_begin_anew(memory: Memory) -> None:
+    memory.sessions.add("chat", said("one"))
+    assert memory.sessions.forget("chat", reason="done") and not memory.sessions.forget("chat")
+    assert heard(memory) == [] and memory.sessions.list() == [] and memory.sessions.pop("chat") is None
+    memory.sessions.add("chat", said("again"))
+    assert heard(memory) == ["again"] and memory.conflicts() == []
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {},
+        {"content": [{"type": "input_text", "text": "Ü\u2028\n---\n"}], "n": 1.5, "big": 2**70, "none": None},
+        {"content": "\ud800"},
+        {"gone": [1, "x", 2], "at": 5},
+        {"content": "x" * 200_001},
+        {"content": "日" * 300_000},
+        {"content": '"\\' * 150_000},
+        {"content": "\x00\x1f" * 60_000},
+    ],
+)
+def test_any_json_object_comes_back_as_it_was(memory: Memory, item: dict[str, Any]) -> None:
+    memory.sessions.add("chat", [item, {"after": True}])
+    assert memory.sessions.items("chat") == [item, {"after": True}]
+    assert max(len(data) for data in parts(memory)) <= MAX_PART
+    memory.sessions.pop("chat")
+    assert memory.sessions.pop("chat") == item
+    assert memory.sessions.items("chat") == []
+
+
+def test_parts_are_bounded_and_an_addition_changes_one(memory: Memory) -> None:
+    for number in range(40):
+        memory.sessions.add("chat", said(f"{number:03}" + "x" * 5_000))
+    assert [text[:3] for text in heard(memory)] == [f"{number:03}" for number in range(40)]
+    sizes = [len(data) for data in parts(memory)]
+    assert len(sizes) > 3 and max(sizes) < FULL + 1_000
+    before = set(parts(memory))
+    memory.sessions.add("chat", said("last"))
+    assert len(before - set(parts(memory))) == 1
+
+
+@pytest.mark.parametrize(
+    "item", [7, None, "text", ["list"], {"a": float("nan")}, {"a": {1, 2}}, {"a": b"bytes"}]
+)
+def test_what_is_no_json_object_is_refused_and_nothing_is_added(memory: Memory, item: Any) -> None:
+    with pytest.raises(UsageError):
+        memory.sessions.add("chat", [{"fine": 1}, item])
+    assert memory.sessions.items("chat") == []
+
+
+def test_names_of_sessions(memory: Memory) -> None:
+    names = ["chat", "Chat", "chat-1", "chat_1", "a" * 24, "a" * 25, "日本", "../x", "1", "x y", "a" * 256]
+    assert len({session_token(name) for name in names}) == len(names)
+    for name in names:
+        memory.sessions.add(name, said(name))
+    assert all(heard(memory, name) == [name] for name in names)
+    assert {one.session for one in memory.sessions.list()} == set(names)
+    for name in ("", "a\nb", "a" * 257, "\ud800", "\x00"):
+        with pytest.raises(UsageError, match="a session is called by"):
+            memory.sessions.add(name, said("x"))
+    with pytest.raises(UsageError):
+        memory.sessions.items("chat", True)
+
+
+def test_an_item_that_is_too_long_is_refused(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ipfsmem.memories.sessions.MAX_ITEM", 1_000)
+    with pytest.raises(LimitError, match="at most 1,000"):
+        memory.sessions.add("chat", said("x" * 1_000))
+    assert heard(memory) == []
+
+
+def test_a_scope_has_sessions_of_its_own(memory: Memory) -> None:
+    project = memory.scope("project")
+    project.sessions.add("chat", said("in the project"))
+    assert heard(memory) == [] and heard(project) == ["in the project"]
+    assert [one.scope for one in project.sessions.list()] == ["project"]
+
+
+def test_two_devices_add_at_once_and_nothing_is_lost(lab: Lab) -> None:
+    """Each pair of items that was added together stays together, in the order of the times."""
+    a, b = two(lab)
+    a.sessions.add("chat", said("begin"))
+    lab.settle(a, b)
+    for turn in range(3):
+        for name, one in (("a", a), ("b", b)):
+            lab.clock.advance(1)
+            one.sessions.add("chat", said(f"{name}{turn} asks", f"{name}{turn} answers"))
+    lab.settle(a, b)
+    expected = [f"{name}{turn} {word}" for turn in range(3) for name in "ab" for word in ("asks", "answers")]
+    assert heard(a) == heard(b) == ["begin", *expected]
+    assert a.conflicts() == b.conflicts() == []
+    # b takes away what a said last, and what it said itself.
+    assert [b.sessions.pop("chat")["content"] for _ in range(3)] == expected[:-4:-1]
+    lab.settle(a, b)
+    assert heard(a) == heard(b) == ["begin", *expected[:-3]]
+    a.sessions.add("chat", said("goes on"))
+    assert heard(a)[-1] == "goes on"
+
+
+def test_a_clock_that_is_behind_does_not_put_an_answer_before_its_question(lab: Lab) -> None:
+    a, b = two(lab)
+    lab.skew["b"] = -3600.0
+    a.sessions.add("chat", said("question"))
+    lab.settle(a, b)
+    b.sessions.add("chat", said("answer"))
+    lab.settle(a, b)
+    assert heard(a) == heard(b) == ["question", "answer"]
+
+
+def test_forgotten_on_one_device_while_another_adds(lab: Lab) -> None:
+    a, b = two(lab)
+    a.sessions.add("chat", said("secret of a"))
+    b.sessions.add("chat", said("secret of b"))
+    lab.settle(a, b)
+    assert a.sessions.forget("chat")
+    b.sessions.add("new", said("another"))
+    lab.settle(a, b)
+    assert heard(a) == heard(b) == []
+    b.sessions.add("chat", said("again"))
+    lab.settle(a, b)
+    assert heard(a) == heard(b) == ["again"]
+
+
+@pytest.mark.parametrize("seed", range(cases(3, 100)))
+def test_any_turns_on_three_devices_end_the_same(lab: Lab, seed: int) -> None:
+    """What is left is what was added and not taken away; every device shows it in one order, and each device's own order holds."""
+    random = Random(seed)
+    a, b = two(lab)
+    devices = [a, b, lab.restore("c")]
+    added: list[str] = []
+    gone: set[str] = set()
+    for turn in range(24):
+        which = random.randrange(3)
+        one = devices[which]
+        action = random.random()
+        if action < 0.6:
+            texts = [f"{turn}-{which}-{n}" for n in range(random.randint(1, 3))]
+            one.sessions.add("chat", said(*texts))
+            added += texts
+        elif action < 0.8:
+            if (item := one.sessions.pop("chat")) is not None:
+                gone.add(item["content"])
+        else:
+            lab.sync(one)
+        if random.random() < 0.5:
+            lab.clock.advance(1)
+    lab.settle(*devices)
+    assert sorted(heard(a)) == sorted(set(added) - gone)
+    assert heard(devices[1]) == heard(devices[2]) == heard(a)
+    for which in range(3):
+        mine = [text for text in added if f"-{which}-" in text and text not in gone]
+        assert [text for text in heard(a) if f"-{which}-" in text] == mine
+    assert all(device.conflicts() == [] for device in devices)
+
+
+def test_many_threads_add_to_one_session(memory: Memory) -> None:
+    with ThreadPoolExecutor(50) as threads:
+        list(threads.map(lambda n: memory.sessions.add("chat", said(f"{n} a", f"{n} b")), range(50)))
+    found = heard(memory)
+    assert sorted(found) == sorted(f"{n} {word}" for n in range(50) for word in "ab")
+    assert all(found[at].split()[0] == found[at + 1].split()[0] for at in range(0, 100, 2))
+
+
+def test_two_programs_on_one_device_add_to_one_session(tmp_path: Path) -> None:
+    with (
+        Memory.load("x", mode="local", home=tmp_path) as one,
+        Memory.load("x", mode="local", home=tmp_path) as other,
+    ):
+        for turn in range(5):
+            one.sessions.add("chat", said(f"one {turn}"))
+            other.sessions.add("chat", said(f"other {turn}"))
+        assert (
+            heard(one) == heard(other) == [f"{name} {turn}" for turn in range(5) for name in ("one", "other")]
+        )
+
+
+def test_what_others_wrote_is_no_part_of_a_session(lab: Lab) -> None:
+    a, b = two(lab)
+    of_another(a, b)
+    lab.settle(a, b)
+    b.sessions.add("chat", said("of another person"))
+    a.sessions.add("chat", said("mine"))
+    lab.settle(a, b)
+    assert heard(a) == ["mine"] and heard(b) == ["of another person"]
+    assert [one.parts for one in a.sessions.list()] == [1]
+
+
+def test_lines_that_somebody_else_put_there_are_passed_over(memory: Memory) -> None:
+    memory.sessions.add("chat", said("one"))
+    (key,) = keys(memory)
+    reading = memory.read(key)
+    assert reading is not None
+    noise = [
+        "no json",
+        "7",
+        "{}",
+        '{"at":"x"}',
+        '{"at":1,"piece":[0,2],"text":"{"}',
+        "[" * 3000,
+        '{"at":1,"item":',
+        '{"at":1,"item":{}, "n": "x"}',
+    ]
+    memory.write_text(key, reading.data + "\n".join(noise).encode() + b"\n", seen=reading)
+    memory.sessions.add("chat", said("two"))
+    assert heard(memory) == ["one", "two"]
+    assert b"\nno json\n7\n" in parts(memory)[0]
+    # A part of another session under this one's key counts for neither.
+    reading = memory.read(key)
+    assert reading is not None
+    memory.write_text(key, reading.data.replace(b"session: chat", b"session: other"), seen=reading)
+    assert heard(memory) == [] and heard(memory, "other") == [] and memory.sessions.list() == []
+    memory.sessions.add("chat", said("three"))
+    assert heard(memory) == ["three"] and b"session: other" in parts(memory)[0]
+
+
+def test_a_part_that_is_not_here_is_said_and_nothing_is_left_out_quietly(lab: Lab) -> None:
+    a, b = two(lab)
+    a.sessions.add("chat", said("one"))
+    lab.settle(a, b)
+    with b.replica.transaction():
+        b.replica.db.connection.execute("DELETE FROM blocks")
+    for call in (b.sessions.items, b.sessions.pop, b.sessions.forget):
+        with pytest.raises(NotFoundError, match="not fetched"):
+            call("chat")
+    with pytest.raises(NotFoundError):
+        b.sessions.add("chat", said("two"))
+
+
+def test_a_closed_memory_says_so(memory: Memory) -> None:
+    memory.close()
+    with pytest.raises(ClosedError):
+        memory.sessions.items("chat")
