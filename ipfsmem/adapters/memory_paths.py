@@ -14,8 +14,8 @@ from urllib.parse import unquote
 from ipfsmem.bundle import header
 from ipfsmem.bundle.keys import ForeignName, key_of_foreign_name, split_conflict_name
 from ipfsmem.bundle.memory_file import MemoryFile, parse_fields
+from ipfsmem.bundle.origin_name import with_origin, without_origin
 from ipfsmem.errors import FormatError, UsageError
-from ipfsmem.files.scan import with_origin, without_origin
 
 ROOT = "/memories"
 #: Bytes of a path below the root, which has to fit into a header; and of one name in it, as file systems have it.

@@ -228,7 +228,7 @@ class Importer:
                 problems.append(f"{shown(record.where)} was left out: {error}")
                 continue
             same = met.setdefault((memories.scope, key), [])
-            if data in same:
+            if data in same or (same and not (record.ident or record.file_name)):
                 yield self._choice(record, memories, key, data, "twice")
                 continue
             beside = bool(same)
@@ -275,7 +275,7 @@ class Importer:
         told = record.ident or f"{record.type}\n{record.text}"
         key = self._made_key(record, told, known)
         same = met.get((self._into[record.scope], key))
-        if same and data not in same:  # one id, two texts
+        if record.ident and same and data not in same:  # one id, two texts
             key = self._made_key(record, f"{told}\n{record.text}", known)
         return key
 

@@ -263,6 +263,7 @@ def _record(path: str, data: bytes) -> Record:
         except FormatError:
             pass  # not a front matter after all: all of it is body, as in a memory file
     memory = MemoryFile().with_fields(fields, body.rstrip("\n"))
+    # Its path is in the header already, and for a prefix of ours has no place there.
     return Record(where=path, file=render_memory(memory), file_name=file_name)
 
 

@@ -17,11 +17,14 @@ import msgspec
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.device.atomic_files import read_file, storage_errors
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError, NotFoundError, StorageError, UsageError
+from ipfsmem.exchange.sqlite_input import is_sqlite
 from ipfsmem.memories.bundle_tree import MAX_BYTES
 from ipfsmem.memories.containers import folder_files, is_zip, opened, zip_files
 
 #: Endings of files that are looked at in a folder or zip.
-ENDINGS = (".md", ".json", ".jsonl", ".db", ".af", ".csv")
+ENDINGS = (".md", ".json", ".jsonl", ".db", ".db-wal", ".af")
+#: Folders whose name says what is in them, so that it stays in front of the names in a zip of nothing else.
+_KEPT = ("memory", "scopes", "conversations", "memories", "projects")
 #: Bytes that all files of a place have together at most, and one that is not Markdown.
 MAX_PLACE = MAX_BYTES
 #: Markdown beyond this is read no further: it is too long for a memory.
@@ -73,13 +76,18 @@ def open_place(path: Path) -> Iterator[Files]:
         with opened(path) as file:
             head = file.read(16)
     if is_zip(head):
-        with zip_files(path) as (names, read):
+        with zip_files(path, _KEPT) as (names, read):
             yield _zip(path.name, sorted(names), read)
         return
     data = read_file(path, MAX_PLACE)
     if data is None:
         raise NotFoundError(f"there is nothing at {path}")
-    yield one_file(path.name, data)
+    made = one_file(path.name, data)
+    log = path.with_name(f"{path.name}-wal")
+    if is_sqlite(data) and log.is_file() and log.stat().st_size:
+        said = f"{log.name} was not read: its program has not written it into the database yet. End that program first"
+        made = msgspec.structs.replace(made, said=(said,))
+    yield made
 
 
 def _folder(folder: Path) -> Files:

@@ -17,8 +17,18 @@ Reader = Callable[[Files], Iterator[Item]]
 
 #: Name -> the module with its `read`, below `ipfsmem.exchange`.
 PROGRAMS: Final[dict[str, str]] = {
+    "agh": "readers.agh",
+    "basic-memory": "readers.basic_memory",
+    "chatgpt": "readers.chatgpt",
+    "claude": "readers.claude_account",
     "claude-code": "readers.claude_code",
+    "infraware": "readers.infraware",
+    "initrunner": "readers.initrunner",
+    "letta": "readers.letta",
+    "librefang": "readers.librefang",
     "mcp-memory": "readers.mcp_memory",
+    "mem0": "readers.mem0",
+    "mif": "readers.mif",
     "okf": "okf",
     "three-ws": "readers.three_ws",
 }

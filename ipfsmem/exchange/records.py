@@ -7,7 +7,7 @@ or of a program's form.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +15,9 @@ import msgspec
 import rfc8785
 
 from ipfsmem.bundle.header import render_tags
+from ipfsmem.bundle.keys import key_of_foreign_name
 from ipfsmem.bundle.memory_file import MemoryFile, render_memory
+from ipfsmem.bundle.origin_name import with_origin
 from ipfsmem.bundle.timeline import normal_ts
 from ipfsmem.errors import FormatError
 
@@ -62,7 +64,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     def render(self) -> bytes:
         """The memory file. Raises FormatError for text that is not Unicode, LimitError."""
         if self.file is not None:
-            return self.file
+            origin = key_of_foreign_name(self.file_name).origin if self.file_name else None
+            return with_origin(self.file, origin)
         body, fields = self.text, dict(self.fields)
         if self.extra:
             said = _json(self.extra)
@@ -112,6 +115,18 @@ class NotReadableError(FormatError):
     """One record is not what it should be; the others are read on."""
 
 
+def records_of(
+    values: Iterable[Any], what: str, make: Callable[[str, Any], Record | Skipped]
+) -> Iterator[Item]:
+    """What `make` makes of each value, given where it stood; a value that is not what it should be is a problem."""
+    for number, value in enumerate(values, 1):
+        where = f"{what} {number}"
+        try:
+            yield make(where, value)
+        except FormatError as error:
+            yield Problem(where, str(error))
+
+
 def shown(text: str) -> str:
     """A name from outside, as it can be printed."""
     return (text if text.isprintable() else ascii(text)[1:-1])[:120]
@@ -157,8 +172,8 @@ def list_of(value: object, what: str) -> list[Any]:
 
 
 def texts_of(value: object) -> tuple[str, ...]:
-    """The texts in a list, what is no text left out: for tags and their like."""
-    found = value if isinstance(value, list) else []
+    """The texts in a list, or between the commas of a text, what is no text left out: for tags and their like."""
+    found = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
     return tuple(one for one in found if isinstance(one, str) and _is_unicode(one) and one.strip())
 
 

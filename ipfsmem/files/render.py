@@ -17,6 +17,7 @@ from ipfsmem.bundle.index import assemble_index
 from ipfsmem.bundle.index_block import INDEX_KEY, block_lines, join_index_file, split_index_file
 from ipfsmem.bundle.keys import INDEX_FILE, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE
+from ipfsmem.bundle.origin_name import without_origin
 from ipfsmem.bundle.timeline import event_line, foreign_id, parse_lines
 from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.value import Entry
@@ -35,7 +36,6 @@ from ipfsmem.files.scan import (
     index_was_edited,
     longest,
     name_of,
-    without_origin,
 )
 from ipfsmem.memories.memories import Memories
 

@@ -164,15 +164,17 @@ def read_zip(path: Path) -> dict[str, Part]:
 
 
 @contextlib.contextmanager
-def zip_files(path: Path) -> Iterator[tuple[Collection[str], ReadFile]]:
-    """The names of the files in a zip, without a folder in which all of them lie, and what reads one of them, as long as this is
-    open. Raises FormatError, also in the block for what cannot be unpacked, LimitError."""
+def zip_files(
+    path: Path, kept: Collection[str] = ("memory", "scopes")
+) -> Iterator[tuple[Collection[str], ReadFile]]:
+    """The names of the files in a zip, without a folder in which all of them lie unless it is one of `kept`, and what reads one of
+    them, as long as this is open. Raises FormatError, also in the block for what cannot be unpacked, LimitError."""
     with storage_errors(path, "read"), opened(path) as file:
         if _signatures(file) > MAX_NAMES:
             raise LimitError(f"there are more than {MAX_NAMES:,} files in the zip")
         try:
             with zipfile.ZipFile(file) as archive:
-                yield _from_zip(archive)
+                yield _from_zip(archive, kept)
         except (
             zipfile.BadZipFile,
             zlib.error,
@@ -194,7 +196,7 @@ def _signatures(file: BinaryIO) -> int:
     return count
 
 
-def _from_zip(archive: zipfile.ZipFile) -> tuple[Collection[str], ReadFile]:
+def _from_zip(archive: zipfile.ZipFile, kept: Collection[str]) -> tuple[Collection[str], ReadFile]:
     infos: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
         if info.filename.endswith("/"):  # not `is_dir`: older ones ask an empty name for its last letter
@@ -217,15 +219,15 @@ def _from_zip(archive: zipfile.ZipFile) -> tuple[Collection[str], ReadFile]:
             raise FormatError(f"it is longer than {most} bytes")
         return data
 
-    names = _without_top(infos)
+    names = _without_top(infos, kept)
     return names, lambda name, most: read(names[name], most)
 
 
-def _without_top(names: dict[str, zipfile.ZipInfo]) -> dict[str, str]:
+def _without_top(names: dict[str, zipfile.ZipInfo], kept: Collection[str]) -> dict[str, str]:
     """The names without the one folder in which all of them lie: who zips a folder by hand has its name in front."""
     tops = {name.split("/", 1)[0] for name in names}
     (top,) = tops if len(tops) == 1 else ("",)
-    if top in ("", "memory", "scopes") or not all(name.startswith(top + "/") for name in names):
+    if not top or top in kept or not all(name.startswith(top + "/") for name in names):
         return {name: name for name in names}
     return {name.removeprefix(top + "/"): name for name in names}
 

@@ -426,7 +426,7 @@ def test_a_file_with_a_foreign_name_stays_as_it_is(lab: Lab) -> None:
 )
 def test_the_foreign_name_goes_into_the_header_and_nothing_else_changes(data: bytes) -> None:
     from ipfsmem.bundle.memory_file import parse_memory
-    from ipfsmem.files.scan import with_origin, without_origin
+    from ipfsmem.bundle.origin_name import with_origin, without_origin
 
     made = parse_memory(with_origin(data, "A b: c.md"))
     assert made.body == parse_memory(data).body

@@ -1,0 +1,50 @@
+"""A foreign file name in the header of the text that came under it, put in and taken out again without another byte (format
+section 1.1).
+"""
+
+from __future__ import annotations
+
+from ipfsmem.bundle import header
+from ipfsmem.bundle.memory_file import parse_memory, render_memory
+from ipfsmem.errors import FormatError
+
+
+def with_origin(data: bytes, origin: str | None) -> bytes:
+    """The text of a file: its bytes, and where the name is a foreign one that in a line of the header (format section 1.1)."""
+    if origin is None:
+        return data
+    file = parse_memory(data)
+    if file.origin_name == origin:
+        return data
+    wanted = file.with_fields({"origin_name": origin})
+    line = header.write_header({"origin_name": origin}).encode()
+    start, cut, rest = data.removeprefix(b"\xef\xbb\xbf").partition(b"\n")
+    if start.rstrip() == b"---" and file.fields:
+        made = start + cut + (line[:-1] + b"\r\n" if start.endswith(b"\r") else line) + rest
+    else:
+        made = b"---\n" + line + b"---\n\n" + data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        again = parse_memory(made)
+    except FormatError:
+        return data
+    if again.fields == wanted.fields and again.body == wanted.body:
+        return made
+    return render_memory(wanted)
+
+
+def without_origin(text: bytes, origin: str) -> bytes:
+    """What a file with a foreign name shows of a text: all but the line that `with_origin` put in; the file has that name."""
+    line = header.write_header({"origin_name": origin}).encode()
+    if text.startswith(b"---\n" + line + b"---\n\n"):
+        bare = text[len(b"---\n" + line + b"---\n\n") :]
+    elif text.startswith(b"---\n" + line + b"---\n") and not text[len(b"---\n" + line + b"---\n") :]:
+        bare = b""
+    else:
+        crlf = text.startswith(b"---\r\n" + line[:-1] + b"\r\n")
+        start, found, rest = text.partition(b"\n" + (line[:-1] + b"\r\n" if crlf else line))
+        bare = (
+            start + b"\n" + rest
+            if found and (start.rstrip() == b"---" or start.startswith(b"---\n"))
+            else text
+        )
+    return bare if with_origin(bare, origin) == text else text

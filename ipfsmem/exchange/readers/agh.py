@@ -1,0 +1,31 @@
+"""AGH (now Compozy): a tree of Markdown memories with front matter, global, of workspaces and of agents.
+
+Files are taken as they are, with keys that its own strict reader would refuse. MEMORY.md is its generated index; what stands in `_system/`
+is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ipfsmem.bundle.keys import INDEX_FILE
+from ipfsmem.errors import IpfsmemError
+from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.records import Item, Problem, Record, Skipped
+
+
+def read(files: Files) -> Iterator[Item]:
+    """The memories of a tree: each under its path, one directly in it under its name."""
+    for name in files.ending(".md"):
+        parts = name.split("/")
+        if parts[-1] == INDEX_FILE or "_system" in parts[:-1]:
+            continue
+        try:
+            data = files.read(name)
+        except IpfsmemError as error:
+            yield Problem(name, str(error))
+            continue
+        if data.strip():
+            yield Record(where=name, file=data, file_name=name.removeprefix("memory/"))
+        else:
+            yield Skipped("an empty file")

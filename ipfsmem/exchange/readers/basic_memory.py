@@ -1,0 +1,36 @@
+"""basic-memory: a project folder of Markdown notes with front matter, in folders as its person keeps them.
+
+A note's body stays as it is, observations and relations included: both are lines of Markdown that mean the same here. Its `title`
+becomes the name, every other field keeps its own. The database beside the notes is an index of them, and not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ipfsmem.bundle.memory_file import parse_memory, render_memory
+from ipfsmem.errors import FormatError, IpfsmemError
+from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.records import Item, Problem, Record, Skipped
+
+
+def read(files: Files) -> Iterator[Item]:
+    """The notes of a project, each under its path."""
+    for name in files.ending(".md"):
+        try:
+            data = files.read(name)
+        except IpfsmemError as error:
+            yield Problem(name, str(error))
+            continue
+        if not data.strip():
+            yield Skipped("an empty file")
+            continue
+        try:
+            note = parse_memory(data)
+            title = {} if note.name else {"name": note.fields.get("title", ""), "title": ""}
+            source = f"basic-memory:{note.fields.get('permalink', name.removesuffix('.md'))}"[:300]
+            file = render_memory(note.with_fields({**title, "source": note.source or source}))
+        except FormatError as error:
+            yield Problem(name, str(error))
+        else:
+            yield Record(where=name, file=file, file_name=name)

@@ -1,0 +1,129 @@
+"""InitRunner: the database of an agent as versions up to 1.2 wrote it, or the JSON of its `memory export`.
+
+Episodes and consolidated facts are what its own agents wrote, so they are the person's own like all of it. A session is one event:
+who, when, and how many messages; what was said stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from ipfsmem.errors import FormatError, IpfsmemError
+from ipfsmem.exchange.json_input import read_json
+from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.records import (
+    Happened,
+    Item,
+    Problem,
+    Record,
+    Skipped,
+    date_of,
+    mapping_of,
+    name_of,
+    one_line,
+    records_of,
+    text_of,
+)
+from ipfsmem.exchange.sqlite_input import Tables, is_sqlite, open_tables
+
+_TYPES: Final = {"semantic": "reference", "procedural": "feedback", "episodic": "project"}
+_COLUMNS: Final = ("content", "category", "created_at", "memory_type", "metadata_json")
+_SESSIONS: Final = ("session_id", "agent_name", "timestamp", "messages_json")
+_messages = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+def read(files: Files) -> Iterator[Item]:
+    """The memories and sessions of every database and export in a place."""
+    for name in files.ending(".db", ".json", ".db-wal"):
+        try:
+            data = files.read(name)
+            if name.endswith("-wal"):
+                if data:
+                    yield Problem(name, "it is not written into the database yet: end InitRunner first")
+            elif is_sqlite(data):
+                with open_tables(data, name) as tables:
+                    yield from _database(tables, name)
+            elif name.endswith(".db"):
+                raise FormatError(f"{name} is no SQLite file")
+            else:
+                found = read_json(data, name)
+                if not isinstance(found, list):
+                    raise FormatError(f"{name} is no list of memories")
+                yield from records_of(found, f"memory in {name}, number", _memory)
+        except IpfsmemError as error:
+            if files.single:
+                raise
+            yield Problem(name, str(error))
+
+
+def _database(tables: Tables, file: str) -> Iterator[Item]:
+    columns = tables.columns("memories")
+    if "content" not in columns and "messages_json" not in tables.columns("sessions"):
+        raise FormatError(f"{file} has no memories of InitRunner in it")
+    if "content" in columns:
+        chosen = [column for column in _COLUMNS if column in columns]
+        rows = (dict(zip(chosen, row, strict=True)) for row in tables.rows("memories", chosen))
+        yield from records_of(rows, f"row in {file}, number", _row)
+    if set(_SESSIONS) <= set(tables.columns("sessions")):
+        yield from _sessions(tables, file)
+
+
+def _row(where: str, row: Mapping[str, Any]) -> Record | Skipped:
+    texts = {name: _text(value, name) for name, value in row.items()}
+    metadata = texts.get("metadata_json")
+    found: Any = read_json(metadata.encode(), "metadata_json") if metadata else {}
+    return _memory(where, {**texts, "metadata": found})
+
+
+def _text(value: object, what: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, bytes):
+        raise FormatError(f"{what} is not text")
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise FormatError(f"{what} is not UTF-8") from None
+
+
+def _memory(where: str, value: Any) -> Record | Skipped:
+    found = mapping_of(value, "it")
+    if "content" not in found:
+        raise FormatError("it has no content")
+    content = text_of(found["content"], "its content")
+    if not content.strip():
+        return Skipped("an empty memory")
+    kind = text_of(found.get("memory_type"), "its type") or "semantic"
+    return Record(
+        where=where,
+        text=content,
+        name=name_of(content),
+        type=_TYPES.get(kind, "reference"),
+        created=date_of(found.get("created_at")),
+        source=f"initrunner:{kind}",
+        fields={"category": text_of(found.get("category"), "its category")},
+        extra=mapping_of(found.get("metadata"), "its metadata"),
+    )
+
+
+def _sessions(tables: Tables, file: str) -> Iterator[Item]:
+    """One event a session: it saves all of its messages anew at each turn, and the longest of these counts."""
+    longest: dict[tuple[str, str], tuple[int, str]] = {}
+    for number, row in enumerate(tables.rows("sessions", _SESSIONS), 1):
+        try:
+            session, agent, when, messages = (
+                _text(value, name) for value, name in zip(row, _SESSIONS, strict=True)
+            )
+            held = (len(_messages(messages)), date_of(when))
+            if not held[1]:
+                raise FormatError("its time is none")
+        except (FormatError, msgspec.MsgspecError, RecursionError) as error:
+            yield Problem(f"session in {file}, number {number}", str(error))
+            continue
+        longest[session, agent] = max(held, longest.get((session, agent), (0, "")))
+    for (session, agent), (count, when) in longest.items():
+        event = {"session": one_line(session, 100), "agent": one_line(agent, 200), "messages": count}
+        yield Happened({"ts": when, "type": "conversation", "source": "initrunner", **event})

@@ -1,0 +1,94 @@
+"""Letta's agent file `.af`: the memory blocks of its agents. Messages are one event an agent: how many, and from when to when.
+
+Both forms are read: {agents, groups, blocks, ...} as servers since 2025 write it, and the single agent with `core_memory` from
+before. System prompts, tools and environment variables are no memories, and are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ipfsmem.errors import FormatError
+from ipfsmem.exchange.json_input import read_json
+from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.records import (
+    Happened,
+    Item,
+    Record,
+    Skipped,
+    date_of,
+    list_of,
+    mapping_of,
+    one_line,
+    records_of,
+    text_of,
+)
+
+
+def read(files: Files) -> Iterator[Item]:
+    """The blocks of every agent file in a place."""
+    for name in files.ending(".af", ".json"):
+        found = read_json(files.read(name), name)
+        if not isinstance(found, dict) or not ({"blocks", "agents", "core_memory"} & found.keys()):
+            raise FormatError(f"{name} is no agent file of Letta")
+        if "core_memory" in found:
+            found = {"agents": [{**found, "memory_blocks": found["core_memory"]}]}
+        agents = [one for one in list_of(found.get("agents"), "the agents") if isinstance(one, dict)]
+        owned = _owners(agents)
+        blocks = [(owned.get(_id(one), ""), one) for one in list_of(found.get("blocks"), "the blocks")]
+        for agent in agents:
+            inside = list_of(agent.get("memory_blocks"), "the blocks of an agent")
+            blocks += [(_name(agent), one) for one in inside]
+        yield from records_of(blocks, f"block in {name}, number", lambda at, one: _block(at, one[1], one[0]))
+        for agent in agents:
+            yield from _messages(agent)
+
+
+def _owners(agents: list[dict[str, Any]]) -> dict[str, str]:
+    """The agents that a block belongs to, by its id in the file; several names stand side by side."""
+    owned: dict[str, list[str]] = {}
+    for agent in agents:
+        for ident in list_of(agent.get("block_ids"), "the blocks of an agent"):
+            if isinstance(ident, str):
+                owned.setdefault(ident, []).append(_name(agent))
+    return {ident: ", ".join(names) for ident, names in owned.items()}
+
+
+def _id(block: object) -> str:
+    found = block.get("id") if isinstance(block, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _name(agent: Mapping[str, Any]) -> str:
+    return one_line(text_of(agent.get("name"), "the name of an agent"), 200)
+
+
+def _block(where: str, value: Any, agent: str) -> Record | Skipped:
+    found = mapping_of(value, "it")
+    if "value" not in found:
+        raise FormatError("it has no value")
+    text, label = text_of(found["value"], "its value"), text_of(found.get("label"), "its label")
+    if not text.strip():
+        return Skipped("an empty block")
+    return Record(
+        where=where,
+        text=text,
+        ident=f"{agent}\n{label}",
+        name=label or agent,
+        description=text_of(found.get("description"), "its description"),
+        type="user" if label == "human" else "reference",
+        source=f"letta:{label}"[:300],
+        fields={"agent_name": agent},
+        extra=mapping_of(found.get("metadata") or found.get("metadata_"), "its metadata"),
+    )
+
+
+def _messages(agent: Mapping[str, Any]) -> Iterator[Item]:
+    messages = list_of(agent.get("messages"), "the messages")
+    times = sorted(
+        when for one in messages if isinstance(one, dict) and (when := date_of(one.get("created_at")))
+    )
+    if times:
+        said = {"agent": _name(agent), "messages": len(messages), "until": times[-1]}
+        yield Happened({"ts": times[0], "type": "conversation", "source": "letta", **said})

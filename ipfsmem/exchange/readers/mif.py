@@ -1,0 +1,70 @@
+"""MIF 2.0, the Memory Interchange Format of shodh: a JSON document with `mif_version` and `memories`.
+
+What a memory says beside its text (entities, relations to others, embeddings left out) stays with it as its further data. The
+document's knowledge graph is counted and passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ipfsmem.errors import FormatError
+from ipfsmem.exchange.json_input import read_json
+from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.records import (
+    Item,
+    Record,
+    Skipped,
+    date_of,
+    list_of,
+    mapping_of,
+    name_of,
+    records_of,
+    text_of,
+    texts_of,
+)
+
+_KNOWN: Final = frozenset(
+    ("id", "content", "created_at", "updated_at", "memory_type", "tags", "embeddings", "version", "agent_id")
+)
+
+
+def read(files: Files) -> Iterator[Item]:
+    """The memories of every document in a place."""
+    for name in files.ending(".json"):
+        found = read_json(files.read(name), name)
+        if not isinstance(found, dict) or not isinstance(found.get("memories"), list):
+            raise FormatError(f"{name} is no MIF document")
+        if not isinstance(found.get("mif_version"), str) or not found["mif_version"].startswith(("1", "2")):
+            raise FormatError(f"{name} has no MIF version that is known here")
+        yield from records_of(found["memories"], f"memory in {name}, number", _memory)
+        graph = mapping_of(found.get("knowledge_graph"), "the knowledge graph")
+        for _ in list_of(graph.get("entities"), "the entities"):
+            yield Skipped("an entity of the knowledge graph")
+
+
+def _memory(where: str, value: Any) -> Record | Skipped:
+    found = mapping_of(value, "it")
+    if "content" not in found:
+        raise FormatError("it has no content")
+    text, ident = text_of(found["content"], "its content"), text_of(found.get("id"), "its id")
+    if not text.strip():
+        return Skipped("an empty memory")
+    return Record(
+        where=where,
+        text=text,
+        ident=ident,
+        unique=bool(ident),
+        name=name_of(text),
+        type="reference",
+        tags=texts_of(found.get("tags")),
+        created=date_of(found.get("created_at")),
+        updated=date_of(found.get("updated_at")),
+        source=f"mif:{ident}",
+        fields={
+            "category": text_of(found.get("memory_type"), "its type"),
+            "agent_name": text_of(found.get("agent_id"), "its agent"),
+        },
+        extra={key: one for key, one in found.items() if key not in _KNOWN and one},
+    )

@@ -1,0 +1,411 @@
+"""Each reader on what its program writes; the fixtures are made from the forms that docs/IMPORT.md names."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.bundle.memory_file import parse_memory
+from ipfsmem.errors import FormatError
+from ipfsmem.exchange.programs import PROGRAMS, reader
+from ipfsmem.exchange.records import Record
+from ipfsmem.memory import Memory
+from tests.support.exchange_lab import by_name, records, records_at, tree, twice
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.create("m", "local", home=tmp_path / "m") as made:
+        yield made
+
+
+def dumped(tmp_path: Path, value: Any, called: str = "export.json") -> Path:
+    path = tmp_path / called
+    path.write_text(json.dumps(value), "utf-8")
+    return path
+
+
+def fields(record: Record) -> dict[str, str]:
+    return parse_memory(record.render()).fields
+
+
+def test_every_program_has_a_reader() -> None:
+    for program in PROGRAMS:
+        assert callable(reader(program))
+
+
+# -- the four seed peers ---------------------------------------------------------------------------------------------
+
+
+def test_infraware_facts(memory: Memory, tmp_path: Path) -> None:
+    """Its own loader fails at the first unknown category; here one bad row stops nothing."""
+    facts = [
+        {"fact": "Prefers short answers", "category": "preference", "created_at": "2026-03-20T10:00:00Z"},
+        {"fact": "Never push to main", "category": "restriction", "created_at": "2026-03-21T10:00:00.123456789Z"},
+        {"fact": "Odd", "category": "from the future", "created_at": "yesterday"},
+        {"fact": " ", "category": "workflow", "created_at": "2026-03-20T10:00:00Z"},
+        {"category": "workflow"}, 5,
+    ]  # fmt: skip
+    taken = twice(memory, "infraware", dumped(tmp_path, facts, "memory.json"))
+    assert taken.own == 3 and taken.skipped == {"an empty fact": 1} and len(taken.problems) == 2
+    found = by_name(records("infraware", json.dumps(facts).encode()))
+    told = fields(found["Never push to main"])
+    assert (
+        told["type"] == "feedback"
+        and told["category"] == "restriction"
+        and told["created"].startswith("2026-03-21")
+    )
+    assert "created" not in fields(found["Odd"]) and found["Odd"].type == "reference"
+
+
+ROWS = [
+    (1, "Uses uv, not pip", "tools", "2026-08-01T10:00:00.000001+00:00", "semantic", '{"source":"consolidation"}'),
+    (2, "Run the linter before a commit", "policy", "2026-08-02T10:00:00+00:00", "procedural", None),
+    (3, "Deployed 1.4", "autonomous_run", "2026-08-03T10:00:00+00:00", "episodic", "{}"),
+]  # fmt: skip
+
+
+def initrunner_db(path: Path, *, wal: bool = False, seed: bool = False) -> Path:
+    """A database as its versions before typed memory (`seed`) and after wrote it."""
+    with closing(sqlite3.connect(path)) as db:
+        if wal:
+            db.execute("PRAGMA journal_mode=WAL")
+        db.execute("CREATE TABLE store_meta (key TEXT PRIMARY KEY, value TEXT)")
+        db.execute(
+            "CREATE TABLE sessions (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, agent_name TEXT NOT NULL, "
+            "timestamp TEXT NOT NULL, messages_json TEXT NOT NULL)"
+        )
+        typed = (
+            ""
+            if seed
+            else ", memory_type TEXT NOT NULL DEFAULT 'semantic', metadata_json TEXT, consolidated_at TEXT"
+        )
+        db.execute(
+            "CREATE TABLE memories (id INTEGER PRIMARY KEY AUTOINCREMENT, content TEXT NOT NULL, category TEXT NOT NULL "
+            f"DEFAULT 'general', created_at TEXT NOT NULL{typed})"
+        )
+        for row in ROWS:
+            some = row[:4] if seed else row
+            names = ("id", "content", "category", "created_at", "memory_type", "metadata_json")[: len(some)]
+            db.execute(
+                f"INSERT INTO memories ({', '.join(names)}) VALUES ({', '.join('?' * len(some))})", some
+            )
+        for messages, when in (
+            ([{}], "2026-08-01T10:00:00+00:00"),
+            ([{}, {}, {}], "2026-08-01T10:05:00+00:00"),
+        ):
+            db.execute(
+                "INSERT INTO sessions (session_id, agent_name, timestamp, messages_json) VALUES ('0123456789ab', 'helper', ?, ?)",
+                (when, json.dumps(messages)),
+            )
+        db.commit()
+    return path
+
+
+@pytest.mark.parametrize("wal", [False, True])
+def test_initrunners_database(memory: Memory, tmp_path: Path, wal: bool) -> None:
+    path = initrunner_db(tmp_path / "helper.db", wal=wal)
+    before = {one.name: one.read_bytes() for one in tmp_path.iterdir() if one.is_file()}
+    taken = twice(memory, "initrunner", path)
+    assert taken.own == 3 and taken.events == 1 and not taken.problems
+    assert {one.name: one.read_bytes() for one in tmp_path.iterdir() if one.is_file()} == before
+    found = by_name(records_at("initrunner", path))
+    assert fields(found["Uses uv, not pip"])["extra"] == '{"source":"consolidation"}'
+    assert found["Run the linter before a commit"].type == "feedback"
+    (event,) = records_at("initrunner", path).events[""]
+    assert (event["messages"], event["agent"], event["ts"][:16]) == (3, "helper", "2026-08-01T10:05")
+
+
+def test_initrunners_database_of_the_seed_and_its_export_are_one(memory: Memory, tmp_path: Path) -> None:
+    db = initrunner_db(tmp_path / "seed.db", seed=True)
+    assert twice(memory, "initrunner", db).own == 3
+    exported = [
+        {"id": n, "content": content, "category": category, "created_at": created}
+        for n, content, category, created, _, _ in ROWS
+    ]
+    assert memory.bundles.import_from("initrunner", dumped(tmp_path, exported)).counts == {"unchanged": 3}
+
+
+def test_what_initrunner_has_not_written_yet_is_said(memory: Memory, tmp_path: Path) -> None:
+    base = tmp_path / "stores"
+    base.mkdir()
+    path = initrunner_db(base / "helper.db", wal=True)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("INSERT INTO memories (content, created_at) VALUES ('Late', '2026-08-04')")
+        db.commit()
+        for place in (path, base):
+            taken = memory.bundles.import_from("initrunner", place, dry_run=True)
+            assert len(taken.problems) == 1 and "helper.db-wal" in taken.problems[0]
+
+
+def test_aghs_tree(memory: Memory, tmp_path: Path) -> None:
+    """A key that a person added hides a file from its own list; here it is kept."""
+    text = (
+        "---\nname: Docs\ntype: reference\ndescription: where the docs live\nmine: yes\n---\n\nUnder docs/.\n"
+    )
+    base = tree(
+        tmp_path / "memory",
+        {"reference_docs.md": text, "MEMORY.md": "- [Docs](reference_docs.md) - x\n", "_system/dream.md": "no", "agents/a/user_role.md": "Engineer.\n", ".consolidate-lock": "1"},
+    )  # fmt: skip
+    assert twice(memory, "agh", base).own == 2
+    assert memory.read("reference_docs").data == text.encode()  # type: ignore[union-attr]
+    (other,) = (one for one in memory.list() if one.key != "reference_docs")
+    assert other.file.origin_name == "agents/a/user_role.md"
+
+
+def test_librefangs_exports(memory: Memory, tmp_path: Path) -> None:
+    entry = {"content": "Likes terse output", "level": "user", "category": "communication_style", "confidence": 0.9,
+             "created_at": "2026-08-01T10:00:00Z", "updated_at": None, "metadata": {"peer": "a"}}  # fmt: skip
+    proactive = {
+        "agent_id": "7b0e",
+        "count": 2,
+        "memories": [entry, {**entry, "content": ""}, {"level": "x"}],
+    }
+    taken = twice(memory, "librefang", dumped(tmp_path, proactive))
+    assert taken.own == 1 and len(taken.problems) == 1
+    (record,) = records("librefang", json.dumps(proactive).encode()).records
+    assert (
+        fields(record)["confidence"] == "0.9" and record.type == "feedback" and record.extra == {"peer": "a"}
+    )
+    kv = {
+        "agent_id": "7b0e",
+        "version": 1,
+        "kv": {"user:preference:theme": "dark", "limits": {"a": [1, 2]}, "gone": None},
+    }
+    assert twice(memory, "librefang", dumped(tmp_path, kv, "kv.json")).own == 2
+    found = by_name(records("librefang", json.dumps(kv).encode()))
+    assert found["user:preference:theme"].text == "dark" and '"a": [' in found["limits"].text
+
+
+# -- mem0, Letta, basic-memory, MIF ----------------------------------------------------------------------------------
+
+MEM0 = {
+    "id": "892db2ae-06d9-49e5-8b3e-585ef9b85b8e", "memory": "User is named Ada", "hash": "1a271c007316c94377175ee80e746a19",
+    "created_at": "2026-08-19T16:53:05.403000-07:00", "updated_at": None, "user_id": "ada", "metadata": {"category": "personal", "tags": ["name"]}, "categories": ["personal_details"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "dump", [[MEM0], {"results": [MEM0]}, {"results": [MEM0], "relations": []}, {"count": 1, "next": None, "memories": [MEM0]}, [{"results": [MEM0]}]]
+)  # fmt: skip
+def test_mem0_in_its_shapes(memory: Memory, tmp_path: Path, dump: Any) -> None:
+    assert twice(memory, "mem0", dumped(tmp_path, dump)).own == 1
+    (one,) = memory.list()
+    assert one.file.source == f"mem0:{MEM0['id']}" and one.file.type == "user"
+    assert one.file.tags == ("personal_details", "name") and '"user_id":"ada"' in one.file.fields["extra"]
+
+
+def test_a_memory_of_mem0_that_changed_there_is_renewed_from_any_dump(memory: Memory, tmp_path: Path) -> None:
+    memory.bundles.import_from("mem0", dumped(tmp_path, [MEM0]))
+    later = {**MEM0, "memory": "User is named Ada Moreau", "updated_at": "2026-09-01T00:00:00Z"}
+    assert memory.bundles.import_from("mem0", dumped(tmp_path, [later], "later.json")).counts == {
+        "renewed": 1
+    }
+    (one,) = memory.list()
+    assert one.file.name == "User is named Ada Moreau" and not memory.conflicts()
+    memory.write(one.key, "Ada.")
+    assert memory.bundles.import_from("mem0", dumped(tmp_path, [later], "x.json")).counts == {
+        "changed_here": 1
+    }
+
+
+def test_mem0_lines_and_relations(tmp_path: Path) -> None:
+    found = records("mem0", json.dumps(MEM0).encode() + b"\n{nope\n", "dump.jsonl")
+    assert len(found.records) == len(found.problems) == 1
+    graph = {
+        "results": [],
+        "relations": [{"source": "ada", "relationship": "builds", "target": "bridges"}, {"source": "x"}],
+    }
+    found = records("mem0", json.dumps(graph).encode())
+    assert [one.text for one in found.records] == ["ada builds bridges"] and len(found.problems) == 1
+
+
+LETTA = {
+    "agents": [{"id": "agent-0", "name": "helper", "block_ids": ["block-0", "block-1"], "system": "You are", "messages": [
+        {"id": "message-0", "role": "user", "content": "hi", "created_at": "2026-08-01T10:00:00+00:00"},
+        {"id": "message-1", "role": "assistant", "content": "hello", "created_at": "2026-08-01T10:01:00+00:00"}],
+        "tool_exec_environment_variables": {"KEY": "sk-not-a-memory"}}],
+    "groups": [], "files": [], "sources": [], "tools": [], "mcp_servers": [], "metadata": {}, "created_at": None,
+    "blocks": [
+        {"id": "block-0", "label": "human", "value": "Name: Ada", "limit": 20000, "description": "about the human", "metadata": {}},
+        {"id": "block-1", "label": "persona", "value": "I am terse.", "limit": 20000, "description": None, "metadata": {}},
+        {"id": "block-2", "label": "empty", "value": "", "limit": 20000}, {"id": "block-3", "label": "bad"},
+    ],
+}  # fmt: skip
+
+
+def test_lettas_agent_file(memory: Memory, tmp_path: Path) -> None:
+    taken = twice(memory, "letta", dumped(tmp_path, LETTA, "helper.af"))
+    assert (
+        taken.own == 2
+        and taken.events == 1
+        and len(taken.problems) == 1
+        and taken.skipped == {"an empty block": 1}
+    )
+    human = by_name(records("letta", json.dumps(LETTA).encode()))["human"]
+    assert fields(human)["agent_name"] == "helper" and human.type == "user"
+    assert all("sk-not" not in reading.text for one in memory.list() if (reading := memory.read(one.key)))
+    (event,) = memory.timeline.read()
+    assert event["messages"] == 2 and "hello" not in json.dumps(event)
+    old = {
+        "agent_type": "memgpt",
+        "name": "old",
+        "core_memory": [{"label": "human", "value": "Ada"}],
+        "messages": [],
+    }
+    assert fields(records("letta", json.dumps(old).encode()).records[0])["agent_name"] == "old"
+
+
+def test_basic_memorys_notes(memory: Memory, tmp_path: Path) -> None:
+    note = "---\ntitle: Coffee Notes\ntype: note\npermalink: notes/coffee-notes\ntags:\n- coffee\n- brewing\n---\n\n# Coffee Notes\n\n- [method] Pour over #brewing\n- relates_to [[Tea]]\n"
+    base = tree(
+        tmp_path / "notes",
+        {"notes/Coffee Notes.md": note, "plain.md": "No header.\n", ".obsidian/x.md": "no", "empty.md": ""},
+    )
+    assert twice(memory, "basic-memory", base).own == 2
+    found = next(one for one in records_at("basic-memory", base).records if "Coffee" in one.where)
+    told = parse_memory(found.render())
+    assert (
+        told.name == "Coffee Notes"
+        and told.tags == ("coffee", "brewing")
+        and told.source == "basic-memory:notes/coffee-notes"
+    )
+    assert told.body == note.partition("---\n\n")[2].rstrip("\n") and "title" not in told.fields
+
+
+def test_mif_documents(memory: Memory, tmp_path: Path) -> None:
+    document = {"mif_version": "2.0", "memories": [
+        {"id": "5f0c", "content": "Ada likes tea", "created_at": "2026-08-01T10:00:00Z", "memory_type": "learning", "tags": ["tea"], "custom": {"a": 1},
+         "entities": [{"name": "Ada", "entity_type": "person", "confidence": 1.0}], "embeddings": {"model": "x", "dimensions": 1, "vector": [1.0]}}, {"id": "x"}],
+        "knowledge_graph": {"entities": [{"id": "e", "name": "Ada"}], "relationships": []}}  # fmt: skip
+    taken = twice(memory, "mif", dumped(tmp_path, document))
+    assert (
+        taken.own == 1
+        and len(taken.problems) == 1
+        and taken.skipped == {"an entity of the knowledge graph": 1}
+    )
+    (one,) = memory.list()
+    assert '"custom":{"a":1}' in one.file.fields["extra"] and "vector" not in one.file.fields["extra"]
+    with pytest.raises(FormatError):
+        records("mif", b'{"mif_version":"9","memories":[]}')
+
+
+# -- accounts --------------------------------------------------------------------------------------------------------
+
+
+def chatgpt_message(role: str, text: str, *, to: str = "all", **content: Any) -> dict[str, Any]:
+    said = content or {"content_type": "text", "parts": [text]}
+    return {
+        "message": {
+            "id": text[:4],
+            "author": {"role": role},
+            "recipient": to,
+            "create_time": 1755000001.5,
+            "content": said,
+        }
+    }
+
+
+CHATGPT = [
+    {"title": "Tea\nand cake", "create_time": 1755000000.123, "update_time": 1755000100.0, "conversation_id": "c-1", "current_node": "d", "mapping": {
+        "root": {"message": None}, "a": chatgpt_message("user", "I love tea"), "b": chatgpt_message("assistant", "Noted"),
+        "c": chatgpt_message("assistant", "User loves tea.", to="bio"), "e": chatgpt_message("tool", "Model set context updated."),
+        "d": chatgpt_message("system", "", content_type="user_editable_context", user_profile="An engineer.", user_instructions="Be brief.")}},
+    {"title": None, "create_time": None, "mapping": {}}, {"title": "no mapping"}, "nonsense",
+]  # fmt: skip
+
+
+def zipped(path: Path, files: dict[str, Any]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, value in files.items():
+            archive.writestr(name, value if isinstance(value, str) else json.dumps(value))
+    return path
+
+
+def test_a_chatgpt_export_is_history_and_candidates(memory: Memory, tmp_path: Path) -> None:
+    """A history is not a fact: one line a conversation, nothing that was said in it; what was saved waits for its person."""
+    path = zipped(
+        tmp_path / "export.zip",
+        {"conversations.json": CHATGPT, "chat.html": "<html>I love tea", "user.json": {"email": "a@b"}},
+    )
+    taken = twice(memory, "chatgpt", path)
+    assert (taken.own, taken.candidates, taken.events, len(taken.problems)) == (0, 3, 1, 3)
+    (event,) = memory.timeline.read()
+    assert (event["title"], event["messages"], event["source"]) == ("Tea and cake", 2, "chatgpt")
+    assert "love" not in json.dumps(event)
+    assert {one.name for one in memory.candidates("chatgpt")} == {
+        "User loves tea.",
+        "An engineer.",
+        "Be brief.",
+    }
+    assert "tea" not in json.loads(memory.bundles.export(partial=True))["index"]
+    assert len(memory.promote_all("chatgpt")) == 3 and not memory.candidates()
+    assert not memory.bundles.import_from("chatgpt", path).candidates
+
+
+def test_a_chatgpt_export_in_several_files(memory: Memory, tmp_path: Path) -> None:
+    other = {**CHATGPT[0], "conversation_id": "c-2"}  # type: ignore[dict-item]
+    base = tree(tmp_path / "export", {"conversations-000.json": json.dumps(CHATGPT[:1]), "conversations-001.json": json.dumps([other]),
+                                      "memories.json": json.dumps(["Has a cat.", {"content": "Has a dog."}, {}])})  # fmt: skip
+    taken = twice(memory, "chatgpt", base)
+    assert taken.events == 2 and taken.candidates == 5
+
+
+CLAUDE = [
+    {"uuid": "c-1", "name": "Bridges", "summary": "", "created_at": "2026-08-01T10:00:00.000000Z", "updated_at": "2026-08-02T10:00:00.000000Z", "account": {"uuid": "a"},
+     "chat_messages": [{"uuid": "m", "text": "secret words", "sender": "human"}, {"uuid": "n", "text": "…", "sender": "assistant"}]},
+    {"uuid": "c-2", "name": "no messages"}, {"uuid": "c-3", "chat_messages": []},
+]  # fmt: skip
+REMEMBERED = {
+    "conversations_memory": "**Work**\n\nAda builds bridges.",
+    "project_memories": {"p-1": "The span is 40 m.", "p-2": ""},
+    "account_uuid": "a",
+}
+PROJECT = {
+    "uuid": "p-1",
+    "name": "Footbridge",
+    "prompt_template": "Be exact.",
+    "docs": [{"filename": "x", "content": "y"}],
+}
+
+
+@pytest.mark.parametrize("newer", [False, True])
+def test_a_claude_export_is_history_and_candidates(memory: Memory, tmp_path: Path, newer: bool) -> None:
+    """Until summer 2026 one zip with a list a file, since then files of one object each, in zips of their own."""
+    files: dict[str, Any] = {"conversations.json": CLAUDE, "users.json": [{"email_address": "a@b"}]}
+    files |= {"memories/a.json": REMEMBERED, "projects/p-1.json": PROJECT} if newer else {"memories.json": [REMEMBERED], "projects.json": [PROJECT]}  # fmt: skip
+    taken = twice(memory, "claude", zipped(tmp_path / "data.zip", files))
+    assert (taken.own, taken.candidates, taken.events, len(taken.problems)) == (0, 2, 1, 2)
+    assert {one.name for one in memory.candidates("claude")} == {
+        "What Claude remembers",
+        "What Claude remembers of Footbridge",
+    }
+    (event,) = memory.timeline.read()
+    assert (event["title"], event["messages"]) == ("Bridges", 2) and "secret" not in json.dumps(event)
+    if newer:
+        alone = zipped(tmp_path / "memories-000.zip", {"memories/a.json": REMEMBERED})
+        assert memory.bundles.import_from("claude", alone).counts == {"unchanged": 1, "renewed": 1}
+
+
+def test_what_claude_remembers_later_renews_a_candidate_and_never_what_was_promoted(
+    memory: Memory, tmp_path: Path
+) -> None:
+    def exported(text: str) -> Path:
+        return zipped(
+            tmp_path / "data.zip", {"memories.json": [{"conversations_memory": text, "account_uuid": "a"}]}
+        )
+
+    memory.bundles.import_from("claude", exported("First."))
+    assert memory.bundles.import_from("claude", exported("Second.")).counts == {"renewed": 1}
+    (one,) = memory.candidates()
+    memory.promote(one.key)
+    assert memory.bundles.import_from("claude", exported("Third.")).counts == {"kept_beside": 1}
+    reading = memory.read(one.key)
+    assert reading is not None and reading.own and reading.text.endswith("Second.\n")
