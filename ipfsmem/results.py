@@ -1044,3 +1044,46 @@ class Serving(Answer, frozen=True, kw_only=True):
     psa: str | None
     #: A token that was made just now, said this once.
     token: str | UnsetType = UNSET
+
+
+class FileEdit(Answer, frozen=True, kw_only=True):
+    """What `connect` or `disconnect` does to one file of a program: the unified difference, with one line around each change."""
+
+    path: str
+    made: bool
+    removed: bool
+    difference: str
+
+
+class Connected(Answer, frozen=True, kw_only=True):
+    """What `connect` or `disconnect` comes to. `connected`: whether the program is, afterwards; `written` False: nothing was
+    written, in a dry run or because nothing was to be done."""
+
+    program: str
+    connected: bool
+    written: bool
+    #: Only files that change.
+    files: tuple[FileEdit, ...]
+    notes: tuple[str, ...]
+
+
+class Snippet(Answer, frozen=True, kw_only=True):
+    """What a file of a program needs, for a person who writes it by hand."""
+
+    path: str
+    text: str
+
+
+class ProgramState(Answer, frozen=True, kw_only=True):
+    """One program: whether it is here, and whether it is connected, since when."""
+
+    program: str
+    title: str
+    here: bool
+    connected: bool
+    since: int | None
+    #: What was written and is gone or says something else now.
+    changed: tuple[str, ...]
+    files: tuple[str, ...]
+    #: Why it cannot be said, or what stands in the way; empty when nothing does.
+    problem: str

@@ -32,6 +32,11 @@ gc.disable()
 #: Linux keeps these files in memory. A container may give it 64 MiB, which is too little.
 _RAM = Path("/dev/shm")
 _RAM_BYTES = 1 << 30
+#: Where agents' programs of whoever runs the tests keep their settings.
+_PROGRAMS = (
+    "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "VSCODE_APPDATA",
+    "VSCODE_PORTABLE", "FLATPAK_XDG_CONFIG_HOME",
+)  # fmt: skip
 #: More workers than this only share the disk.
 _WORKERS = 8
 
@@ -86,7 +91,7 @@ def _nothing_of_the_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             break
         folder.chmod(folder.stat().st_mode | 0o011)  # some tests go on as another user
     with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith("XDG_")]:
+        for name in [name for name in os.environ if name.startswith("XDG_") or name in _PROGRAMS]:
             patch.delenv(name)
         for name in ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"):
             patch.setenv(name, str(home))

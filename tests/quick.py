@@ -11,6 +11,7 @@ from typing import Final
 
 #: Folders (with a slash at the end) and files below tests/.
 PATHS: Final = (
+    "unit/agents/",
     "unit/bundle/",
     "unit/causal/",
     "unit/content/",

@@ -47,6 +47,10 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "detach": "Let go of a working copy; its files stay.",
         "folders": "Where the plain files are: list, pause, accept, put-back.",
     },
+    "With agents": {
+        "connect": "Let an agents' program use this memory.",
+        "disconnect": "Take out of its settings what connect added.",
+    },
     "Look after it": {
         "status": "What is here, and what waits to be published.",
         "log": "The published versions that this device knows.",
@@ -81,6 +85,8 @@ USEFUL_WITHOUT_OUTPUT: Final = frozenset(
         "import",
         "attach",
         "detach",
+        "connect",
+        "disconnect",
         "resolve",
         "serve",
         "salvage",

@@ -17,7 +17,7 @@ import click
 
 from ipfsmem.cli.app import SHORT, USEFUL_WITHOUT_OUTPUT, output_closed_error, output_is_closed
 from ipfsmem.cli.options import NoRepeatedOptions, WholeNumber, not_empty
-from ipfsmem.errors import IncompleteError, UsageError
+from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
 
 if TYPE_CHECKING:
     import msgspec
@@ -132,6 +132,15 @@ class CommandContext:
             yield memory.scope(self.scope) if self.scope is not None else memory
         finally:
             memory.close()
+
+    def refuse_missing_memory(self) -> None:
+        """Raises NotFoundError when there is no such memory on this device. Nothing is opened, and no passphrase is needed."""
+        from ipfsmem.device.replica import read_config
+
+        if read_config(self.folder) is None:
+            raise NotFoundError(
+                f"there is no memory {self.namespace} on this device", hint="Make one first: ipfsmem init."
+            )
 
     def note_left_out(self, memory: Memory) -> None:
         """Note what this call's syncs of a memory left out: whatever else it did, it ends with that."""

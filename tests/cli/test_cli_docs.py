@@ -17,13 +17,14 @@ from ipfsmem.cli.app import SHORT
 from ipfsmem.sync.report import MOST_NAMED, Notice
 from tests.support import effort, forked_program
 from tests.support.cli_lab import KEY, Cli
+from tests.support.extras import need_extra
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 Step = tuple[str, list[str]]
 #: Memories that only their own examples name: these lean on no others, and run in a folder of their own beside them.
-APART = ("second", "copy", "notes", "page", "served")
+APART = ("second", "copy", "notes", "page", "served", "linked")
 #: All that is not apart.
 LONGEST = "laptop and phone"
 #: Played with a real start of the program for each command. (A real start of `demo` is in test_cli_demo.)
@@ -80,6 +81,8 @@ def test_every_example_of_the_command_line_page_runs_and_prints_that(
     """All commands of a story run in one shell; after each a mark with its exit code is printed."""
     if story == "the whole page" and not effort.THOROUGH:
         pytest.skip("its stories run, each by itself (HYPOTHESIS_PROFILE=ci: all in one shell too)")
+    if story in ("linked", "the whole page"):
+        need_extra("mcp", "mcp")
     steps = (
         EXAMPLES[story]
         if EXAMPLES[story][0] in BEFORE or story == "the whole page"

@@ -63,7 +63,19 @@ def test_an_outcome_has_its_exit_code(row: Row, tmp_path: Path, monkeypatch: pyt
 # -- any command on a memory ------------------------------------------------------------------------------------------
 
 #: Those that open no memory.
-WITHOUT = {"demo", "init", "recover", "open", "keys derive", "providers test", "serve", "cid", "inspect"}
+WITHOUT = {
+    "demo",
+    "connect",
+    "disconnect",
+    "init",
+    "recover",
+    "open",
+    "keys derive",
+    "providers test",
+    "serve",
+    "cid",
+    "inspect",
+}
 ON_A_MEMORY = sorted({row.run for row in ROWS if row.code == 0 and row.command not in WITHOUT})
 
 

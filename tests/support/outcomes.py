@@ -14,6 +14,7 @@ import pytest
 
 from ipfsmem.device.tables import meta
 from tests.support.cli_lab import KEY, OTHER_KEY, Cli, Result, pipe
+from tests.support.extras import need_extra
 
 #: 24 words that are valid and belong to no memory.
 WORDS = "abandon " * 23 + "art"
@@ -135,6 +136,41 @@ def clash(place: Place) -> None:
     place.ok("sync")
     place.ok("sync", device=place.other)
     place.ok("sync")
+
+
+def no_program(place: Place) -> None:
+    """A user's folder in which no agents' program has run."""
+    need_extra("mcp", "mcp")
+    (place.base / "user").mkdir(exist_ok=True)
+    for name in ("HOME", "USERPROFILE"):
+        place.patch.setenv(name, str(place.base / "user"))
+    place.patch.setenv("PATH", "")
+
+
+def claude_code(place: Place) -> Path:
+    """One in which Claude Code has. The file of its state."""
+    no_program(place)
+    state = place.base / "user" / ".claude.json"
+    state.write_text('{"numStartups": 3}')
+    return state
+
+
+def other_entry(place: Place) -> None:
+    claude_code(place).write_text('{"mcpServers": {"ipfsmem": {"command": "mine"}}}')
+
+
+def edited_entry(place: Place) -> None:
+    state = claude_code(place)
+    place.ok("connect claude-code")
+    state.write_text(state.read_text().replace("--sync", "--quiet"))
+
+
+def unreadable_settings(place: Place) -> None:
+    claude_code(place).write_text('{"mcpServers": ')
+
+
+def read_only_settings(place: Place) -> None:
+    claude_code(place).chmod(0o444)
 
 
 def no_room(place: Place) -> None:
@@ -448,6 +484,17 @@ ROWS: tuple[Row, ...] = (
     Row("serve", "there is no such folder", 4, "serve BASE/none", "none"),
     Row("serve", "the token is too short", 2, "serve USB --token-fd 0", "none"),
     Row("serve", "others could reach it, and nobody said that they may", 3, "serve USB --host 0.0.0.0", "none"),
+    Row("connect", "connected", 0, "connect claude-code", prepare=claude_code),
+    Row("connect", "shown, and nothing written", 0, "connect claude-code --dry-run", prepare=claude_code),
+    Row("connect", "the program is not here", 4, "connect claude-code", prepare=no_program),
+    Row("connect", "an entry of that name by somebody else is there", 3, "connect claude-code", prepare=other_entry),
+    Row("connect", "our entry was edited since", 6, "connect claude-code", prepare=edited_entry),
+    Row("connect", "a file of the program cannot be read", 10, "connect claude-code", prepare=unreadable_settings),
+    Row("connect", "a file of the program is read-only", 30, "connect claude-code", prepare=read_only_settings),
+    Row("disconnect", "taken out, or nothing was there", 0, "disconnect claude-code", "none", prepare=no_program),
+    Row("disconnect", "our entry was edited since", 6, "disconnect claude-code", prepare=edited_entry),
+    Row("disconnect", "the entry there was not written from this home", 3, "disconnect claude-code", prepare=other_entry),
+    Row("disconnect", "a file of the program cannot be read", 10, "disconnect claude-code", prepare=lambda p: (edited_entry(p), unreadable_settings(p))),
     Row("doctor", "nothing is lost", 0, "doctor"),
     Row("doctor", "something is lost or cannot be used", 1, "doctor", "sealed", prepare=lambda p: (revoked(p), p.run("sync"))),
     Row("doctor", "the missing files are written again", 0, "doctor --restore-files", before=HAS, prepare=unmade_files),

@@ -1,0 +1,187 @@
+"""A marked block at the end of a text file, and taking exactly that out again: for TOML, and for Markdown that a model reads.
+
+The first and the last line of a block say whose it is and how it goes away. A TOML text is compared before and after, as
+values: they differ by the tables of the block and by nothing else, or the edit is refused. Pure functions.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from ipfsmem.agents.json_edits import newline
+from ipfsmem.errors import FormatError
+
+#: How a file says that a line is a comment.
+Language = Literal["toml", "markdown"]
+_COMMENT: dict[Language, tuple[str, str]] = {"toml": ("# ", ""), "markdown": ("<!-- ", " -->")}
+_table = re.compile(r"[ \t]*\[")
+
+
+class Block(msgspec.Struct, frozen=True, kw_only=True):
+    """A block that was added: enough to find it again in a text that has changed since."""
+
+    language: Language
+    #: The lines of it, between the marks.
+    body: str
+    #: What was written before it.
+    lead: str
+    program: str
+    #: Of TOML: the table that it holds.
+    table: tuple[str, ...] = ()
+
+
+def add(
+    text: str, language: Language, body: str, program: str, table: tuple[str, ...] = ()
+) -> tuple[str, Block]:
+    """The text with a block at its end. Raises FormatError when it is no TOML, or would not be with the block."""
+    end = newline(text)
+    lead = "" if not text else end if text.endswith("\n") else end * 2
+    block = Block(language=language, body=body, lead=lead, program=program, table=table)
+    edited = text + lead + whole(block).replace("\n", end)
+    if language == "toml":
+        expected = _toml(text)
+        _merge(expected, _toml(body), ())
+        _compare(edited, expected, _toml(body))
+    return edited, block
+
+
+def remove(text: str, block: Block) -> str:
+    """The text without that block, whatever else was changed since; the same text when it is not there any more. FormatError
+    where it cannot be told from what others wrote."""
+    end = newline(text)
+    written = whole(block).replace("\n", end)
+    if text.count(written) == 1:
+        at = text.index(written)
+        behind = text[at + len(written) :]
+        before = text[:at].removesuffix(block.lead)
+        if behind and before and not before.endswith("\n"):
+            before += end
+        edited = before + behind
+    elif block.language == "toml":
+        edited = _without_tables(text, block)
+    else:
+        edited = _without_marks(text, block)
+    if block.language == "toml":
+        expected = _toml(text)
+        _take(expected, _toml(block.body))
+        _compare(edited, expected, _toml(block.body))
+    return edited
+
+
+def marks(language: Language, program: str) -> tuple[str, str]:
+    """The first and the last line of a block."""
+    before, behind = _COMMENT[language]
+    return (
+        f"{before}>>> ipfsmem: by `ipfsmem connect {program}`; `ipfsmem disconnect {program}` takes it out >>>{behind}",
+        f"{before}<<< ipfsmem <<<{behind}",
+    )
+
+
+def table_in(text: str, table: tuple[str, ...]) -> Any:
+    """What a table of a TOML text holds, None when there is none of that name. Raises FormatError when it is no TOML."""
+    found: Any = _toml(text)
+    for step in table:
+        if not isinstance(found, dict) or step not in found:
+            return None
+        found = found[step]
+    return found if table else None
+
+
+def whole(block: Block) -> str:
+    """A block with its marks, lines ended by a line feed."""
+    first, last = marks(block.language, block.program)
+    return f"{first}\n{block.body}\n{last}\n"
+
+
+def _without_marks(text: str, block: Block) -> str:
+    """Markdown without what stands between the two marks, whatever that is by now."""
+    first, last = marks(block.language, block.program)
+    if first not in text:
+        return text
+    begin = text.index(first)
+    stop = text.find(last, begin)
+    if stop < 0 or text.count(first) > 1:
+        raise FormatError(f"our marks do not stand as they were written: {first}")
+    stop += len(last)
+    if text.startswith("\r\n", stop):
+        stop += 2
+    elif text.startswith("\n", stop):
+        stop += 1
+    if text.endswith(block.lead, 0, begin):
+        begin -= len(block.lead)
+    return text[:begin] + text[stop:]
+
+
+def _without_tables(text: str, block: Block) -> str:
+    """TOML without the tables of the block, which the program has moved or written anew: each from its line to the next."""
+    names = {line.strip() for line in block.body.splitlines() if _table.match(line)}
+    own = {*marks(block.language, block.program)}
+    kept: list[str] = []
+    inside = False
+    for line in text.splitlines(keepends=True):
+        if _table.match(line):
+            inside = line.strip() in names
+        if not (inside and line.strip() and not line.lstrip().startswith("#")) and line.strip() not in own:
+            kept.append(line)
+    return "".join(kept)
+
+
+def _toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FormatError(str(error)) from None
+
+
+def _merge(target: dict[str, Any], more: Mapping[str, Any], so_far: tuple[str, ...]) -> None:
+    """Add the tables of `more`. Raises FormatError for one that is there."""
+    for key, value in more.items():
+        there = target.setdefault(key, value)
+        if there is value:
+            continue
+        if not isinstance(there, dict) or not isinstance(value, Mapping):
+            raise FormatError(f"{'.'.join((*so_far, key))} is there already")
+        _merge(there, value, (*so_far, key))
+
+
+def _take(target: dict[str, Any], less: Mapping[str, Any]) -> None:
+    """Take the tables of `less` away; one that is empty then goes too, as a table without a line of its own is none."""
+    for key, value in less.items():
+        there = target.get(key)
+        if (
+            isinstance(there, dict)
+            and isinstance(value, Mapping)
+            and any(isinstance(v, dict) for v in value.values())
+        ):
+            _take(there, value)
+            if not there:
+                del target[key]
+        else:
+            target.pop(key, None)
+
+
+def _compare(edited: str, expected: dict[str, Any], body: Mapping[str, Any]) -> None:
+    """Raises FormatError unless a text says what is expected."""
+    try:
+        said = tomllib.loads(edited)
+    except tomllib.TOMLDecodeError as error:
+        raise FormatError(f"with the entry it could not be read any more: {error}") from None
+    for one in (said, expected):
+        _drop_empty(one, body)
+    if repr(said) != repr(expected):  # as text: not-a-number is not equal to itself
+        raise FormatError("the edit would change more than one entry")
+
+
+def _drop_empty(target: dict[str, Any], body: Mapping[str, Any]) -> None:
+    """Tables around ours that hold nothing else: one without a line of its own is not there any more."""
+    for key, value in body.items():
+        there = target.get(key)
+        if isinstance(there, dict) and isinstance(value, Mapping):
+            _drop_empty(there, value)
+            if not there:
+                del target[key]

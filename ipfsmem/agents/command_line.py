@@ -1,0 +1,121 @@
+"""How a program of somebody else's starts ipfsmem: the words of the command, and whether they lead somewhere.
+
+Programs with a window are started without the PATH of a shell, so the command is an absolute path. A link is kept as it is:
+`~/.local/bin/ipfsmem`, which pipx and `uv tool` make, goes on leading to the program after an upgrade. What runs out of a
+cache (`uvx`, `pipx run`) is gone when the cache is cleaned, and is refused.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ipfsmem import config as configuration
+from ipfsmem.errors import ConfigError, UsageError
+
+#: Folders below which `uvx` and `pipx run` keep what they run.
+_CACHES: Final = (("uv", "archive-v0"), ("uv", "environments-v2"), ("pipx", ".cache"), (".cache", "pipx"))
+_PATIENCE: Final = 30.0
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """The words that start ipfsmem, and those that say which memory, where that is not the usual one."""
+
+    words: tuple[str, ...]
+    memory: tuple[str, ...] = ()
+
+    def server(self) -> tuple[str, ...]:
+        """The command of the MCP server."""
+        return (*self.words, "mcp", "--sync", *self.memory)
+
+    def hook(self, event: str, program: str) -> str:
+        """The command of a hook, as a line for a shell."""
+        mark = hook_mark(event, program).split()
+        return _line((*self.words, *mark, *self.memory))
+
+
+def hook_mark(event: str, program: str) -> str:
+    """The words by which the command of a hook is known to be ours."""
+    return f"hook {event} --program {program}"
+
+
+def launch(namespace: str, home: Path, environment: Mapping[str, str] | None = None) -> Launch:
+    """How this ipfsmem is started for a memory. Raises ConfigError when it would not start, UsageError without the extra."""
+    words = _words(os.environ if environment is None else environment)
+    if importlib.util.find_spec("mcp") is None:
+        raise UsageError(
+            "the server for programs needs the package mcp, which is not installed here",
+            hint="Install it: pip install 'ipfsmem[mcp]'",
+        )
+    _check(words)
+    return Launch(words, _which_memory(namespace, home))
+
+
+def _words(environment: Mapping[str, str]) -> tuple[str, ...]:
+    name = "ipfsmem.exe" if os.name == "nt" else "ipfsmem"
+    called = Path(sys.argv[0])
+    beside = Path(sys.executable).with_name(name)
+    on_path = shutil.which("ipfsmem", path=environment.get("PATH"))
+    tried = [called] if called.name.lower() in ("ipfsmem", "ipfsmem.exe") else []
+    tried += [beside, *([Path(on_path)] if on_path else [])]
+    cached = False
+    for path in tried:
+        if not path.is_file() or not os.access(path, os.X_OK):
+            continue
+        where = Path(os.path.abspath(path))  # noqa: PTH100 - a link stays one
+        if _is_cached(where):
+            cached = True
+            continue
+        return (where.as_posix(),)
+    if cached:
+        raise ConfigError(
+            "what runs here comes out of a cache, which is cleaned at some time; a program could not start it then",
+            hint="Install it, then connect with that one: uv tool install 'ipfsmem[mcp]', or pipx install 'ipfsmem[mcp]'.",
+        )
+    return (Path(sys.executable).as_posix(), "-m", "ipfsmem")
+
+
+def _is_cached(path: Path) -> bool:
+    """Whether a path lies in a cache of `uvx` or `pipx run`. A link is judged by what it leads to, too."""
+    ways = (path.parts, Path(os.path.realpath(path)).parts)
+    return any(pair in _CACHES for parts in ways for pair in pairwise(parts))
+
+
+def _check(words: tuple[str, ...]) -> None:
+    """Raises ConfigError unless the command answers."""
+    try:
+        done = subprocess.run([*words, "--version"], capture_output=True, timeout=_PATIENCE, check=False)
+        told = done.stdout.decode("utf-8", "replace").strip()
+    except (OSError, subprocess.TimeoutExpired) as error:
+        told, done = str(error), None
+    if done is None or done.returncode or not told.startswith("ipfsmem "):
+        raise ConfigError(
+            f"{_line(words)} --version does not answer as it should: {told[:200] or 'it prints nothing'}",
+            hint="Install it anew, then try again.",
+        )
+
+
+def _which_memory(namespace: str, home: Path) -> tuple[str, ...]:
+    """--namespace and --home, where a program that knows nothing of this shell's variables would find another memory."""
+    plain = configuration.settings({})
+    words: tuple[str, ...] = ()
+    if namespace != (plain.namespace or configuration.DEFAULT_NAMESPACE):
+        words += ("--namespace", namespace)
+    usual = configuration.home(None, plain)
+    if os.environ.get("XDG_DATA_HOME") or Path(os.path.abspath(home)) != usual:  # noqa: PTH100
+        words += ("--home", Path(os.path.abspath(home)).as_posix())  # noqa: PTH100
+    return words
+
+
+def _line(words: tuple[str, ...]) -> str:
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)

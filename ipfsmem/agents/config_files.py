@@ -1,0 +1,158 @@
+"""The files of other programs on this disk: read, replaced and removed, and never an edit of somebody else's overwritten.
+
+A link is followed to its file and stays a link. A file is replaced in one step by one with the same permissions, and only
+while it is what was read: where the system can exchange two files, what was exchanged is looked at afterwards, and put back
+when somebody was faster.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ipfsmem.device.atomic_files import new_name, storage_errors
+from ipfsmem.device.directory_handle import Directory, open_directory
+from ipfsmem.errors import ChangedError, StorageError
+from ipfsmem.file_durability import flush_to_disk
+
+#: A program's settings are not longer than this; Claude Code keeps its state there too.
+LONGEST: Final = 64 * 1024 * 1024
+_AGAIN: Final = "Run it again; close the program first when it happens again."
+
+
+class Found(NamedTuple):
+    """A file as it was read: where it really lies, what is in it (None: it is not there), and its permissions."""
+
+    path: Path
+    real: Path
+    data: bytes | None
+    mode: int
+
+
+def read(path: Path) -> Found:
+    """Read a file that may be a link, and may be missing. Raises StorageError for anything else, and for one that is read-only."""
+    real = Path(os.path.realpath(path))
+    with storage_errors(path, "read"):
+        try:
+            fd = os.open(real, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
+        except FileNotFoundError:
+            return Found(path, real, None, 0o600)
+        with os.fdopen(fd, "rb") as file:
+            known = os.fstat(file.fileno())
+            if not stat.S_ISREG(known.st_mode):
+                raise StorageError(
+                    f"{path} is not a file", hint="Move it away: something else is in its place."
+                )
+            data = file.read(LONGEST + 1)
+    if len(data) > LONGEST:
+        raise StorageError(
+            f"{path} is longer than {LONGEST} bytes",
+            hint="Make it shorter, or add there what connect --print shows.",
+        )
+    return Found(path, real, data, stat.S_IMODE(known.st_mode))
+
+
+def check_writable(found: Found) -> None:
+    """Raises StorageError when the file, or the folder that it is to stand in, may not be written."""
+    if found.data is not None and (not found.mode & 0o222 or not os.access(found.real, os.W_OK)):
+        raise StorageError(
+            f"{found.path} is read-only",
+            hint="Something else keeps it, most likely (a dotfile manager): add there what connect --print shows.",
+        )
+    folder = found.real.parent
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise StorageError(f"nothing can be written to the folder {folder}")
+
+
+def replace(found: Found, data: bytes | None) -> None:
+    """Write `data` in the place of what was read, None: remove the file. Raises ChangedError when it is not that any more."""
+    with storage_errors(found.path, "write"):
+        found.real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = open_directory(str(found.real.parent))
+        try:
+            if data is None:
+                _remove(folder, found)
+            else:
+                _replace(folder, found, data)
+            folder.sync()
+        finally:
+            folder.close()
+
+
+def _replace(folder: Directory, found: Found, data: bytes) -> None:
+    name = found.real.name
+    new = _written(folder, found, data)
+    try:
+        if found.data is None:
+            free = folder.rename_new(new, folder, name)
+            if free is None:
+                folder.link(new, folder, name)  # FileExistsError when the name is taken
+                folder.unlink(new)
+            elif not free:
+                raise _changed(found)
+            return
+        if not _same(folder, name, found.data):
+            raise _changed(found)
+        if not folder.exchange(new, folder, name):
+            folder.replace(new, folder, name)
+            return
+        if not _same(folder, new, found.data):  # somebody wrote between the look and the exchange
+            folder.exchange(new, folder, name)
+            raise _changed(found)
+        folder.unlink(new)
+    except (FileExistsError, FileNotFoundError):
+        raise _changed(found) from None
+    finally:
+        with contextlib.suppress(OSError):
+            if _same(folder, new, data):
+                folder.unlink(new)
+
+
+def _remove(folder: Directory, found: Found) -> None:
+    name = found.real.name
+    aside = Path(new_name(name)).name
+    try:
+        folder.replace(name, folder, aside)
+    except FileNotFoundError:
+        return  # it is gone already
+    if found.data is not None and _same(folder, aside, found.data):
+        folder.unlink(aside)
+        return
+    if folder.rename_new(aside, folder, name) is not True:
+        raise StorageError(
+            f"{found.path} was written at the same moment; what stood there is {aside} beside it"
+        )
+    raise _changed(found)
+
+
+def _written(folder: Directory, found: Found, data: bytes) -> str:
+    """A temporary file with the bytes, permissions and owner of the file that it is to replace."""
+    name = Path(new_name(found.real.name)).name
+    fd = folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+        file.flush()
+        if found.data is not None and os.name != "nt":
+            with contextlib.suppress(OSError):
+                known = folder.lstat(found.real.name)
+                if (known.st_uid, known.st_gid) != (os.geteuid(), os.getegid()):
+                    os.fchown(file.fileno(), known.st_uid, known.st_gid)
+            os.fchmod(file.fileno(), found.mode)
+        flush_to_disk(file.fileno())
+    return name
+
+
+def _same(folder: Directory, name: str, data: bytes) -> bool:
+    with os.fdopen(folder.open(name, os.O_RDONLY), "rb") as file:
+        return file.read(len(data) + 1) == data
+
+
+def _changed(found: Found) -> ChangedError:
+    return ChangedError(
+        f"{found.path} was written by somebody else at the same moment, and was left alone", hint=_AGAIN
+    )

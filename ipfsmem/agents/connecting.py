@@ -1,0 +1,334 @@
+"""`connect` and `disconnect`: first everything is looked at and worked out, then the difference is shown, then it is written.
+
+A plan says what each file of a program is to be, made from what was read; carrying it out replaces a file only while it is
+that. `disconnect` puts the bytes back that were there before where nobody else has changed the file, and takes out exactly
+what was added where somebody has. Nothing here opens a memory or talks to a network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem.agents import config_files, connections, edits
+from ipfsmem.agents.command_line import Launch
+from ipfsmem.agents.config_files import Found
+from ipfsmem.agents.connections import Connection, FileWritten
+from ipfsmem.agents.programs import PROGRAMS
+from ipfsmem.agents.programs.program import ConfigFile, Program, Surroundings
+from ipfsmem.errors import ChangedError, ConfigError, FormatError, IpfsmemError, NotFoundError
+from ipfsmem.results import Connected, FileEdit, ProgramState, Snippet
+
+#: So many characters of a long line are shown on each side of a change.
+_SHOWN = 100
+
+
+class _Edit(msgspec.Struct, frozen=True):
+    """A file as it was read and as it is to be; `data` None: it goes."""
+
+    found: Found
+    data: bytes | None
+    #: Folders that were made for it, and go when they are empty.
+    folders: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        return self.found.data != self.data
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What connecting or disconnecting a program comes to."""
+
+    program: Program
+    home: Path
+    edits: tuple[_Edit, ...]
+    #: What is to be remembered; None: nothing any more.
+    connection: Connection | None
+    #: Bytes to keep, by SHA-256.
+    copies: dict[str, bytes] = {}
+    notes: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything is to be written."""
+        return any(edit.changes for edit in self.edits)
+
+    def answer(self, *, written: bool) -> Connected:
+        """What was planned, and whether it was done."""
+        return Connected(
+            program=self.program.name,
+            connected=self.connection is not None,
+            written=written,
+            files=tuple(
+                FileEdit(
+                    path=str(edit.found.path),
+                    made=edit.found.data is None,
+                    removed=edit.data is None,
+                    difference=_difference(edit),
+                )
+                for edit in self.edits
+                if edit.changes
+            ),
+            notes=self.notes,
+        )
+
+    def carry_out(self) -> None:
+        """Write it. Raises ChangedError when a file is not what was read any more, StorageError.
+
+        What is remembered is written first: what was begun can be undone, and undoing what did not happen changes nothing.
+        """
+        if self.connection is not None:
+            connections.keep(self.home, self.connection, self.copies)
+        for edit in self.edits:
+            if edit.changes:
+                config_files.replace(edit.found, edit.data)
+                if edit.data is None:
+                    _remove_folders(edit.folders)
+        if self.connection is None:
+            connections.forget(self.home, self.program.name)
+        elif self.connection.replaced:
+            connections.keep(self.home, msgspec.structs.replace(self.connection, replaced=()), {})
+
+
+def plan_connect(
+    home: Path, around: Surroundings, program: Program, launch: Launch, *, now: int, replace: bool = False
+) -> Plan:
+    """What is to be written so that a program knows this memory. `now`: milliseconds since 1970. Nothing is written.
+
+    Raises NotFoundError when the program is not here, FormatError for a file that cannot be read, ConfigError for an entry of
+    our name by somebody else (unless `replace`), ChangedError for one of ours that was edited, StorageError.
+    """
+    if not program.is_here(around):
+        raise NotFoundError(
+            f"{program.title} is not here: there is no {' and no '.join(map(str, program.traces(around)))}, and no "
+            f"command {program.command}",
+            hint=f"Start it once, then connect it. What would be added where: ipfsmem connect {program.name} --print",
+        )
+    remembered = connections.known(home, program.name)
+    made: list[_Edit] = []
+    written: list[FileWritten] = []
+    copies: dict[str, bytes] = {}
+    for file in program.files(around, launch):
+        found = config_files.read(file.path)
+        earlier = remembered.of_file(file.path) if remembered is not None else ()
+        with _about(file.path, program.name):
+            base = _undone(home, program, found, earlier, replace) if earlier else found.data
+            cleared = _cleared(base, file, program, replace)
+            data, done = edits.apply(cleared, file.wanted, program.name, file.seed)
+            if not earlier and base is not None:  # an entry that is as ours would be goes with ours
+                there = tuple(one.done for one in edits.standing(base, file.wanted, program.name) if one.same)
+                base = edits.undo(base, there)
+        edit = _Edit(found, data)
+        made.append(edit)
+        if edit.changes:
+            config_files.check_writable(found)
+        digest = None if base is None else sha256(base).hexdigest()
+        if base is not None and digest is not None:
+            copies[digest] = base
+        folders = earlier[0].folders if earlier else _missing_folders(found)
+        written.append(
+            FileWritten(
+                path=str(file.path),
+                sha256=sha256(data).hexdigest(),
+                done=done,
+                before=digest,
+                seed=file.seed,
+                folders=folders,
+            )
+        )
+    if remembered is not None:  # the program kept its settings elsewhere then
+        written += [one for one in remembered.files if one.path not in {each.path for each in written}]
+    since = now if remembered is None else remembered.since
+    replaced = () if remembered is None else (*remembered.files, *remembered.replaced)
+    connection = Connection(program=program.name, since=since, files=tuple(written), replaced=replaced)
+    return Plan(
+        program=program,
+        home=home,
+        edits=tuple(made),
+        connection=connection,
+        copies=copies,
+        notes=program.notes,
+    )
+
+
+def plan_disconnect(home: Path, around: Surroundings, program: Program, *, replace: bool = False) -> Plan:
+    """What is to be written so that nothing of ours is left; nothing where nothing is. Nothing is written.
+
+    Raises FormatError for a file that cannot be read, ChangedError for an entry of ours that was edited, ConfigError for one of
+    our name that was not written from this home (both unless `replace`), StorageError.
+    """
+    remembered = connections.known(home, program.name)
+    made: list[_Edit] = []
+    if remembered is None:
+        for known in program.files(around, Launch(("ipfsmem",))):
+            found = config_files.read(known.path)
+            with _about(known.path, program.name):
+                made.append(_Edit(found, _cleared(found.data, known, program, replace)))
+    else:
+        for file in reversed(remembered.files):
+            found = config_files.read(Path(file.path))
+            with _about(found.path, program.name):
+                data = _undone(home, program, found, remembered.of_file(found.path), replace)
+            made.append(_Edit(found, data, file.folders))
+    for edit in made:
+        if edit.changes:
+            config_files.check_writable(edit.found)
+    return Plan(program=program, home=home, edits=tuple(made), connection=None, notes=program.notes)
+
+
+def snippets(around: Surroundings, program: Program, launch: Launch) -> tuple[Snippet, ...]:
+    """What is to be added where, for a person who does it by hand."""
+    found = []
+    for file in program.files(around, launch):
+        data, _ = edits.apply(None, file.wanted, program.name, file.seed)
+        found.append(Snippet(path=str(file.path), text=data.decode()))
+    return tuple(found)
+
+
+def states(home: Path, around: Surroundings) -> tuple[ProgramState, ...]:
+    """What is known of each program."""
+    return tuple(_state(home, around, program) for program in PROGRAMS.values())
+
+
+def _state(home: Path, around: Surroundings, program: Program) -> ProgramState:
+    since: int | None = None
+    changed: list[str] = []
+    problem = ""
+    paths: tuple[str, ...] = ()
+    try:
+        remembered = connections.known(home, program.name)
+        if remembered is None:
+            files = program.files(around, Launch(("ipfsmem",)))
+            paths = tuple(str(file.path) for file in files)
+            others = [name for file in files for name in _names_there(file, program)]
+            if others:
+                problem = (
+                    f"{', '.join(dict.fromkeys(others))} stands there, and was not written from this home"
+                )
+        else:
+            since, paths = remembered.since, tuple(file.path for file in remembered.files)
+            for file in remembered.files:
+                data = config_files.read(Path(file.path)).data
+                changed += edits.missing(data, file.done)
+    except IpfsmemError as error:
+        problem = str(error)
+    return ProgramState(
+        program=program.name,
+        title=program.title,
+        here=program.is_here(around),
+        connected=since is not None and not changed,
+        since=since,
+        changed=tuple(changed),
+        files=paths,
+        problem=problem,
+    )
+
+
+def _names_there(file: ConfigFile, program: Program) -> Iterator[str]:
+    with _about(file.path, program.name):
+        for one in edits.standing(config_files.read(file.path).data, file.wanted, program.name):
+            yield one.name
+
+
+def _undone(
+    home: Path, program: Program, found: Found, written: tuple[FileWritten, ...], replace: bool
+) -> bytes | None:
+    """What a file is without what was written to it, in one of these ways: the bytes of before where it is as we left it."""
+    data = found.data
+    if data is None:
+        return None
+    for file in written:
+        if sha256(data).hexdigest() == file.sha256:
+            return None if file.before is None else connections.before(home, program.name, file.before)
+    file = next((one for one in written if not [*edits.changed_since(data, one.done)]), written[0])
+    edited = tuple(edits.changed_since(data, file.done))
+    if edited and not replace:
+        raise ChangedError(
+            f"{', '.join(edited)} in {found.path} was edited since it was written",
+            hint="Have it go all the same, with the edit: --replace. What would be written is shown by --dry-run.",
+        )
+    done = tuple(edits.as_it_stands(data, one) for one in file.done)
+    left = edits.undo(data, done)
+    return None if file.before is None and edits.is_empty(left, file.seed) else left
+
+
+def _cleared(base: bytes | None, file: ConfigFile, program: Program, replace: bool) -> bytes | None:
+    """The file without entries of our name that say something else. Raises ConfigError unless they may be replaced."""
+    others = [one for one in edits.standing(base, file.wanted, program.name) if not one.same]
+    if not others or base is None:
+        return base
+    if not replace:
+        raise ConfigError(
+            f"{', '.join(dict.fromkeys(one.name for one in others))} in {file.path} is there already, and was not written from "
+            f"this home",
+            hint="See what would change: --replace --dry-run. Have it go: --replace.",
+        )
+    return edits.undo(base, tuple(one.done for one in others))
+
+
+@contextlib.contextmanager
+def _about(path: Path, program: str) -> Iterator[None]:
+    """Name the file in what is wrong with it."""
+    try:
+        yield
+    except FormatError as error:
+        raise FormatError(
+            f"{path}: {error}. It was left as it is",
+            hint=f"Put it right, then try again. What to add by hand: ipfsmem connect {program} --print",
+        ) from None
+
+
+def _missing_folders(found: Found) -> tuple[str, ...]:
+    missing: list[str] = []
+    folder = found.real.parent
+    while not folder.exists() and folder != folder.parent:
+        missing.insert(0, str(folder))
+        folder = folder.parent
+    return tuple(missing)
+
+
+def _remove_folders(folders: tuple[str, ...]) -> None:
+    for folder in reversed(folders):
+        try:
+            Path(folder).rmdir()
+        except OSError:
+            return  # something else is in it now
+
+
+def _difference(edit: _Edit) -> str:
+    """A unified difference with one line around each change: what stands there may be somebody's token."""
+    path = str(edit.found.path)
+    before = "" if edit.found.data is None else edit.found.data.decode("utf-8", "replace")
+    after = "" if edit.data is None else edit.data.decode("utf-8", "replace")
+    lines = difflib.unified_diff(
+        before.splitlines(),
+        after.splitlines(),
+        "/dev/null" if edit.found.data is None else path,
+        "/dev/null" if edit.data is None else path,
+        lineterm="",
+        n=1,
+    )
+    return "\n".join(_shortened(list(lines)))
+
+
+def _shortened(lines: list[str]) -> Iterator[str]:
+    """Long lines cut to what differs between those that go and those that come; settings on one line are one long line."""
+    gone = [line for line in lines[2:] if line.startswith("-")]
+    come = [line for line in lines[2:] if line.startswith("+")]
+    for place, line in enumerate(lines):
+        if len(line) <= 3 * _SHOWN or place < 2:
+            yield line
+            continue
+        other = come[0] if line in gone and come else gone[0] if line in come and gone else line
+        begin = (
+            next((at for at, (a, b) in enumerate(zip(line[1:], other[1:], strict=False)) if a != b), 0) + 1
+        )
+        cut = max(1, begin - _SHOWN)
+        shown = line[cut : cut + 6 * _SHOWN]
+        dots = "..." if cut > 1 else ""
+        yield f"{line[0]}{dots}{shown}{'...' if cut + 6 * _SHOWN < len(line) else ''}"

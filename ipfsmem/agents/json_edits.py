@@ -1,0 +1,289 @@
+"""Adding one entry to a JSON text, and taking exactly that out again; every other character stays as it is.
+
+The text may have comments and trailing commas. What is added is written as the text around it is: its indentation, its line
+ends, on one line where all stands on one line. After each edit both texts are compared as values: they differ by the entry
+and by nothing else, or the edit is refused. Pure functions; files are `config_files.py`'s.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+import msgspec
+
+from ipfsmem.agents.json_text import Node, Part, comments, read, value_of
+from ipfsmem.errors import FormatError
+
+#: The step of a path that adds an item to the end of an array.
+APPEND: Final = "[]"
+
+
+class Added(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry that was added: enough to find it again in a text that has changed since, and to take it out."""
+
+    #: Names from the root on; `APPEND` for an item of an array.
+    path: tuple[str, ...]
+    value: Any
+    #: How many steps of the path were there before; what is behind them was made with the entry.
+    there: int
+    #: What was written before it and behind it, beside a comma.
+    lead: str
+    tail: str
+
+
+def find(text: str, path: tuple[str, ...]) -> Any:
+    """The value at a path of names; `msgspec.UNSET` when it is not there. Raises FormatError for what is no JSON, a name that
+    stands twice on the way, and an object on the way that is none."""
+    node = read(text)
+    for place, step in enumerate(path):
+        if node is None:
+            return msgspec.UNSET
+        _expect(node, step, path[:place])
+        part = _member(node, step)
+        node = None if part is None else part.value
+    return msgspec.UNSET if node is None else value_of(node)
+
+
+def add(text: str, path: tuple[str, ...], value: Any) -> tuple[str, Added]:
+    """The text with `value` at `path`, whose last step must not be there yet. Raises FormatError."""
+    root = read(text)
+    if root is None:
+        return _add_root(text, path, value)
+    node = root
+    for place, step in enumerate(path):
+        _expect(node, step, path[:place])
+        part = None if step == APPEND else _member(node, step)
+        if part is not None:
+            node = part.value
+            continue
+        new = _nested(path[place + 1 :], value)
+        lead, tail, edited = _insert(text, root, node, step, new)
+        added = Added(path=path, value=value, there=place, lead=lead, tail=tail)
+        expected = value_of(root)
+        _put(expected, path[: place + 1], new)
+        _compare(edited, expected)
+        return edited, added
+    raise FormatError(f"{'.'.join(path)} is there already")
+
+
+def remove(text: str, added: Added) -> str:
+    """The text without that entry, whatever else was changed since; the same text when the entry is not there any more.
+
+    Objects and arrays that were made for it go with it when nothing else is in them. Raises FormatError.
+    """
+    root = read(text)
+    if root is None:
+        return text
+    found = _way(root, added)
+    if found is None:
+        return text
+    depth = len(added.path) - 1
+    while depth > added.there and _holds_only_this(text, found[depth]):
+        depth -= 1
+    if depth < 0:
+        return _without_root(text, root, added)
+    node, at = found[depth]
+    expected = value_of(root)
+    _drop(expected, [(one.kind, one.parts[place]) for one, place in found[: depth + 1]], at)
+    exact = depth == added.there
+    for lead in (_lead(text, node.parts[at], added.lead if exact else None), 0):
+        edited = _cut(text, node, at, lead, added.tail if exact else "")
+        try:
+            _compare(edited, expected)
+        except FormatError:
+            continue  # a comment without an end of line would have swallowed what follows
+        return edited
+    raise FormatError(f"{'.'.join(added.path)} cannot be taken out without changing something else")
+
+
+# -- finding --------------------------------------------------------------------------------------------------------------
+
+
+def _expect(node: Node, step: str, so_far: tuple[str, ...]) -> None:
+    wanted = "[" if step == APPEND else "{"
+    if node.kind != wanted:
+        what = "an array" if step == APPEND else "an object"
+        raise FormatError(f"{'.'.join(so_far) or 'what stands there'} is not {what}")
+
+
+def _member(node: Node, key: str) -> Part | None:
+    found = [part for part in node.parts if part.key == key]
+    if len(found) > 1:
+        raise FormatError(f"{key!r} stands there twice")
+    return found[0] if found else None
+
+
+def _way(root: Node, added: Added) -> list[tuple[Node, int]] | None:
+    """The containers that lead to the entry, each with the place in it. None when it is gone."""
+    way: list[tuple[Node, int]] = []
+    node = root
+    for step in added.path:
+        if node.kind != ("[" if step == APPEND else "{"):
+            return None
+        if step == APPEND:
+            places = [at for at, part in enumerate(node.parts) if value_of(part.value) == added.value]
+        else:
+            places = [at for at, part in enumerate(node.parts) if part.key == step]
+        if not places:
+            return None
+        way.append((node, places[-1]))
+        node = node.parts[places[-1]].value
+    return way
+
+
+def _holds_only_this(text: str, place: tuple[Node, int]) -> bool:
+    node, at = place
+    part = node.parts[at]
+    if len(node.parts) > 1:
+        return False
+    around = [*comments(text, node.start + 1, part.start), *comments(text, part.value.end, node.end - 1)]
+    return not around
+
+
+# -- writing --------------------------------------------------------------------------------------------------------------
+
+
+def _nested(path: tuple[str, ...], value: Any) -> Any:
+    for step in reversed(path):
+        value = [value] if step == APPEND else {step: value}
+    return value
+
+
+def _put(target: Any, path: tuple[str, ...], value: Any) -> None:
+    for step in path[:-1]:
+        target = target[step]
+    if path[-1] == APPEND:
+        target.append(value)
+    else:
+        target[path[-1]] = value
+
+
+def _drop(target: Any, way: list[tuple[str, Part]], at: int) -> None:
+    for kind, part in way[:-1]:
+        assert kind == "{"  # an array is only ever the last container of a path
+        target = target[part.key]
+    kind, part = way[-1]
+    if kind == "[":
+        del target[at]
+    else:
+        del target[part.key]
+
+
+def _compare(edited: str, expected: Any) -> None:
+    """Raises FormatError unless the text says what is expected, order included."""
+    node = read(edited)
+    if node is None or json.dumps(value_of(node)) != json.dumps(expected):
+        raise FormatError("the edit would change more than one entry")
+
+
+def newline(text: str) -> str:
+    """How lines end in a text."""
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _indent_at(text: str, at: int) -> str:
+    """The space that begins the line on which something stands."""
+    begin = text.rfind("\n", 0, at) + 1
+    found = re.compile(r"[ \t]*").match(text, begin)
+    assert found is not None
+    return found[0][: at - begin]
+
+
+def _unit(text: str, root: Node) -> str:
+    """One step of indentation."""
+    for part in root.parts:
+        indent = _indent_at(text, part.start)
+        if indent and text.rfind("\n", 0, part.start) > root.start:
+            return indent
+    return "  "
+
+
+def _spread(text: str, root: Node, node: Node) -> bool:
+    """Whether what stands in a container stands on lines of its own."""
+    if not node.parts:
+        return node is root or "\n" in text[root.start : root.end] or "\n" in text[node.start : node.end]
+    begin = node.start + 1
+    for part in node.parts:
+        if "\n" in text[begin : part.start]:
+            return True
+        begin = part.value.end
+    return "\n" in text[begin : node.end]
+
+
+def _insert(text: str, root: Node, node: Node, step: str, value: Any) -> tuple[str, str, str]:
+    """Write a new last part into a container. Returns what stands before it, what behind it, and the text."""
+    last = node.parts[-1] if node.parts else None
+    close = node.end - 1
+    gap = node.start + 1 if last is None else last.value.end if last.comma is None else last.comma + 1
+    place = max((found.end() for found in comments(text, gap, close)), default=gap)
+    spread = _spread(text, root, node)
+    tight = '":"' in text and '": ' not in text
+    end = newline(text)
+    unit, outer = _unit(text, root), _indent_at(text, node.start)
+    indent = outer + unit
+    if last is not None and not text[text.rfind("\n", 0, last.start) + 1 : last.start].strip():
+        indent = _indent_at(text, last.start)
+    if spread:
+        shown = json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", end + indent)
+        lead = end + indent
+    else:
+        shown = json.dumps(value, ensure_ascii=False, separators=(",", ":") if tight else None)
+        lead = "" if last is None or tight else " "
+    if step != APPEND:
+        shown = json.dumps(step, ensure_ascii=False) + (":" if tight and not spread else ": ") + shown
+    tail = "," if last is not None and last.comma is not None else ""
+    if spread and "\n" not in text[place:close]:
+        tail += end + outer
+    edited = text[:place] + lead + shown + tail + text[place:]
+    if last is not None and last.comma is None:
+        edited = edited[: last.value.end] + "," + edited[last.value.end :]
+    return lead, tail, edited
+
+
+def _lead(text: str, part: Part, written: str | None) -> int:
+    """How many characters before a part go with it: what was written there, else the space up to the line before."""
+    if written is not None and text.endswith(written, 0, part.start):
+        return len(written)
+    begin = part.start
+    while text[begin - 1] in " \t":
+        begin -= 1
+    if text[begin - 1] != "\n":
+        return 0
+    return part.start - begin + (2 if text.endswith("\r\n", 0, begin) else 1)
+
+
+def _cut(text: str, node: Node, at: int, lead: int, tail: str) -> str:
+    """The text without one part and one comma."""
+    part = node.parts[at]
+    cuts = [(part.start - lead, part.value.end)]
+    end = part.value.end
+    if part.comma is not None:
+        cuts.append((part.comma, part.comma + 1))
+        end = part.comma + 1
+    elif at > 0 and (before := node.parts[at - 1].comma) is not None:
+        cuts.insert(0, (before, before + 1))
+    space = tail.removeprefix(",")
+    if at == len(node.parts) - 1 and space and text.startswith(space, end):
+        cuts.append((end, end + len(space)))
+    for begin, stop in reversed(cuts):
+        text = text[:begin] + text[stop:]
+    return text
+
+
+def _add_root(text: str, path: tuple[str, ...], value: Any) -> tuple[str, Added]:
+    """Write the first value of a text that has none: an empty file, or one of comments only."""
+    end = newline(text)
+    lead = end if text and not text.endswith("\n") and text.strip("\ufeff") else ""
+    whole = json.dumps(_nested(path, value), indent="  ", ensure_ascii=False).replace("\n", end)
+    return text + lead + whole + end, Added(path=path, value=value, there=-1, lead=lead, tail=end)
+
+
+def _without_root(text: str, root: Node, added: Added) -> str:
+    start, end = root.start, root.end
+    if text.endswith(added.lead, 0, start):
+        start -= len(added.lead)
+    if text.startswith(added.tail, end):
+        end += len(added.tail)
+    return text[:start] + text[end:]

@@ -1,0 +1,128 @@
+"""JSON as people write it, with comments and commas before a closing bracket: where each part of a text stands.
+
+Reading here keeps no text of its own: every part is a place in the text that was read, so an edit can leave all other
+characters as they are. Nothing is written and no file is touched.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from ipfsmem.errors import FormatError
+
+#: Settings are not nested deeper than this.
+_DEEPEST: Final = 200
+_space = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
+_comment = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
+_string = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
+_plain = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+class Node(NamedTuple):
+    """A value and its place. `parts` are the members of an object or the items of an array; `kind` is `{`, `[` or empty."""
+
+    kind: str
+    start: int
+    end: int
+    parts: list[Part]
+    #: What a plain value is.
+    plain: Any = None
+
+
+class Part(NamedTuple):
+    """One member or item: it starts with its key, if it has one. `comma` is where the comma after it stands, if there is one."""
+
+    key: str
+    start: int
+    value: Node
+    comma: int | None
+
+
+def read(text: str) -> Node | None:
+    """The value of a text, None when there is none but space and comments. Raises FormatError with line and column."""
+    at = _skip(text, 0)
+    if at == len(text):
+        return None
+    node = _value(text, at, 0)
+    at = _skip(text, node.end)
+    if at != len(text):
+        raise _wrong(text, at, "something stands after the end")
+    return node
+
+
+def value_of(node: Node) -> Any:
+    """The value without its places; of a key that stands twice the last counts."""
+    if node.kind == "{":
+        return {part.key: value_of(part.value) for part in node.parts}
+    if node.kind == "[":
+        return [value_of(part.value) for part in node.parts]
+    return node.plain
+
+
+def comments(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
+    """The comments in a stretch of text that holds only space, commas and comments."""
+    return _comment.finditer(text, start, end)
+
+
+def _skip(text: str, at: int) -> int:
+    found = _space.match(text, at)
+    assert found is not None  # it matches nothing, too
+    return found.end()
+
+
+def _value(text: str, at: int, depth: int) -> Node:
+    sign = text[at : at + 1]
+    if sign in ("{", "[") and sign:
+        if depth >= _DEEPEST:
+            raise _wrong(text, at, f"it is nested deeper than {_DEEPEST} levels")
+        return _container(text, at, depth)
+    if sign == '"':
+        key, end = _text(text, at)
+        return Node("", at, end, [], key)
+    found = _plain.match(text, at)
+    if found is None:
+        raise _wrong(text, at, "a value is missing" if sign in ",}]:" else f"{sign!r} begins no value")
+    return Node("", at, found.end(), [], json.loads(found[0]))
+
+
+def _container(text: str, start: int, depth: int) -> Node:
+    kind = text[start]
+    closing = "}" if kind == "{" else "]"
+    parts: list[Part] = []
+    at = _skip(text, start + 1)
+    while text[at : at + 1] != closing:
+        begin, key = at, ""
+        if kind == "{":
+            if text[at : at + 1] != '"':
+                raise _wrong(text, at, "a name in double quotes is missing")
+            key, at = _text(text, at)
+            at = _skip(text, at)
+            if text[at : at + 1] != ":":
+                raise _wrong(text, at, f"the colon after {key!r} is missing")
+            at = _skip(text, at + 1)
+        value = _value(text, at, depth + 1)
+        at = _skip(text, value.end)
+        comma = at if text[at : at + 1] == "," else None
+        parts.append(Part(key, begin, value, comma))
+        if comma is not None:
+            at = _skip(text, at + 1)
+        elif text[at : at + 1] != closing:
+            raise _wrong(text, at, f"a comma or {closing} is missing")
+    return Node(kind, start, at + 1, parts)
+
+
+def _text(text: str, at: int) -> tuple[str, int]:
+    found = _string.match(text, at)
+    if found is None:
+        raise _wrong(text, at, "a text in quotes does not end, or holds what it may not")
+    return str(json.loads(found[0])), found.end()
+
+
+def _wrong(text: str, at: int, what: str) -> FormatError:
+    line = text.count("\n", 0, at) + 1
+    column = at - text.rfind("\n", 0, at)
+    where = f"line {line}, column {column}"
+    return FormatError(f"{where}: it ends too early" if at >= len(text) else f"{where}: {what}")

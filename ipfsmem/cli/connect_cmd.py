@@ -1,0 +1,133 @@
+"""`ipfsmem connect NAME`: one entry in an agents' program's own settings, shown before it is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import not_empty
+from ipfsmem.cli.printing import clean, clean_lines, is_terminal, moment, style, table
+
+if TYPE_CHECKING:
+    from ipfsmem.agents.connecting import Plan
+    from ipfsmem.agents.programs.program import Surroundings
+    from ipfsmem.results import Connected, ProgramState
+
+
+@cli_command("connect", secrets=False)
+@click.argument("program", metavar="NAME", required=False, callback=not_empty)
+@click.option("--list", "as_list", is_flag=True, help="Which programs are here, and which are connected.")
+@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@click.option("--print", "as_text", is_flag=True, help="Print what to add where, for doing it by hand.")
+@click.option("--replace", is_flag=True, help="Also in the place of somebody else's entry of that name.")
+def command(
+    context: CommandContext,
+    program: str | None,
+    as_list: bool,
+    dry_run: bool,
+    as_text: bool,
+    replace: bool,
+) -> None:
+    """Let an agents' program use this memory; NAME is one of those that --list shows.
+
+    One entry for the MCP server, and hooks where the program has them, are added to its own settings. The difference is printed
+    before it is written; `ipfsmem disconnect NAME` takes out exactly that.
+    """
+    from ipfsmem.errors import UsageError
+
+    if as_list:
+        if program is not None:
+            raise UsageError("--list is about all programs: give no name with it")
+        _list(context)
+        return
+    if program is None:
+        raise UsageError(
+            "which program is it?", hint="See those that there are with: ipfsmem connect --list."
+        )
+    from ipfsmem.agents.command_line import launch
+    from ipfsmem.agents.connecting import plan_connect, snippets
+    from ipfsmem.agents.programs import program_named
+
+    found = program_named(program)
+    context.refuse_missing_memory()
+    words = launch(context.namespace, context.home)
+    if as_text:
+        texts = snippets(surroundings(), found, words)
+        if context.json:
+            context.emit(texts)
+        for text in () if context.json else texts:
+            click.echo(f"{style(clean(text.path), bold=True)}\n{clean_lines(text.text)}", nl=False)
+        return
+    import time
+
+    plan = plan_connect(
+        context.home, surroundings(), found, words, now=time.time_ns() // 1_000_000, replace=replace
+    )
+    answer = carry_out(context, plan, dry_run=dry_run)
+    if not context.json and not dry_run:
+        done = "is connected now" if answer.written else "was connected already: nothing was to be written"
+        click.echo(f"{found.title} {done}.")
+        for note in answer.notes if answer.written else ():
+            click.echo(style("note: ", fg="yellow") + advice(note))
+
+
+def carry_out(context: CommandContext, plan: Plan, *, dry_run: bool) -> Connected:
+    """Show the difference, then write it, unless it is a dry run. With --json the answer is printed when all is done."""
+    answer = plan.answer(written=plan.changes and not dry_run)
+    if not context.json:
+        for file in answer.files:
+            click.echo("\n".join(map(_coloured, clean_lines(file.difference).split("\n"))))
+        if dry_run:
+            click.echo("Nothing was written." if answer.files else "Nothing is to be written.")
+    if not dry_run:
+        plan.carry_out()
+    if context.json:
+        context.emit(answer)
+    return answer
+
+
+def surroundings() -> Surroundings:
+    """This user, on this machine."""
+    import os
+    import sys
+    from pathlib import Path
+
+    from ipfsmem.agents.programs.program import Surroundings
+
+    return Surroundings(user=Path.home(), environment=os.environ, system=sys.platform)
+
+
+def _list(context: CommandContext) -> None:
+    from ipfsmem.agents.connecting import states
+
+    found = states(context.home, surroundings())
+    if context.json:
+        context.emit(found)
+        return
+    table(
+        ("program", "here", "connected", "since", "what to know"),
+        [
+            (one.program, "yes" if one.here else "no", _state(one), moment(one.since), _to_know(one))
+            for one in found
+        ],
+        styles=("bold", "", "cyan", "dim"),
+    )
+
+
+def _state(one: ProgramState) -> str:
+    return "yes" if one.connected else "no" if one.since is None else "in part"
+
+
+def _to_know(one: ProgramState) -> str:
+    if one.problem:
+        return one.problem
+    return f"changed or gone since: {', '.join(one.changed)}" if one.changed else ""
+
+
+def _coloured(line: str) -> str:
+    if not is_terminal() or line.startswith(("+++", "---")):
+        return line
+    return style(line, fg="green") if line[:1] == "+" else style(line, fg="red") if line[:1] == "-" else line

@@ -1,0 +1,27 @@
+"""`ipfsmem disconnect NAME`: what `connect` added to a program's settings is taken out again, and nothing else."""
+
+from __future__ import annotations
+
+import click
+
+from ipfsmem.cli.connect_cmd import carry_out, surroundings
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.options import not_empty
+
+
+@cli_command("disconnect", secrets=False)
+@click.argument("program", metavar="NAME", callback=not_empty)
+@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@click.option("--replace", is_flag=True, help="Also when our entry was edited since: the edit goes with it.")
+def command(context: CommandContext, program: str, dry_run: bool, replace: bool) -> None:
+    """Take out of a program's settings what `connect` added. Files that nobody else has changed since are byte for byte what they
+    were; in others only ours goes. It needs no memory, and no network."""
+    from ipfsmem.agents.connecting import plan_disconnect
+    from ipfsmem.agents.programs import program_named
+
+    found = program_named(program)
+    plan = plan_disconnect(context.home, surroundings(), found, replace=replace)
+    answer = carry_out(context, plan, dry_run=dry_run)
+    if not context.json and not dry_run:
+        done = "is disconnected" if answer.written else "is not connected: nothing was to be written"
+        click.echo(f"{found.title} {done}.")

@@ -1,0 +1,244 @@
+"""`ipfsmem connect`, `disconnect` and `connect --list`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.agents import command_line, config_files
+from tests.support.cli_lab import Cli
+from tests.support.extras import need_extra
+from tests.support.hints import hinted
+
+STARTED = '{\n  "numStartups": 3\n}\n'
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's folder in which Claude Code has run."""
+    need_extra("mcp", "mcp")
+    folder = tmp_path / "user"
+    (folder / ".claude").mkdir(parents=True)
+    (folder / ".claude.json").write_text(STARTED)
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(folder))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    return folder
+
+
+def settings(user: Path) -> str:
+    return (user / ".claude.json").read_text()
+
+
+def test_connect_shows_the_difference_writes_it_and_disconnect_takes_it_out(cli: Cli, user: Path) -> None:
+    dry = cli.ok("connect", "claude-code", "--dry-run")
+    assert '+    "ipfsmem": {' in dry.out and dry.out.endswith("Nothing was written.\n")
+    assert settings(user) == STARTED and not (cli.home / ".agents").exists()
+    done = cli.ok("connect", "claude-code")
+    assert (
+        dry.out.removesuffix("Nothing was written.\n") in done.out
+        and "Claude Code is connected now." in done.out
+    )
+    assert "was connected already" in cli.ok("connect", "claude-code").out
+    assert "claude-code\tyes\tyes\t20" in cli.ok("connect", "--list").out
+    assert "is disconnected" in cli.ok("disconnect", "claude-code").out
+    assert settings(user) == STARTED and [*(user / ".claude").iterdir()] == []
+    assert "nothing was to be written" in cli.ok("disconnect", "claude-code").out
+
+
+def test_the_command_that_is_written_runs_and_names_this_memory(cli: Cli, user: Path) -> None:
+    """With no variable of this shell: a program with a window is started without them."""
+    cli.ok("connect", "claude-code")
+    entry = json.loads(settings(user))["mcpServers"]["ipfsmem"]
+    assert Path(entry["command"]).is_absolute() and entry["args"][:2] == ["mcp", "--sync"]
+    memory = entry["args"][2:]
+    assert memory == ["--home", cli.home.as_posix()]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("IPFSMEM_")}
+    done = subprocess.run(
+        [entry["command"], "status", *memory, "--json"], env=environment, capture_output=True, timeout=60
+    )
+    assert done.returncode == 0 and json.loads(done.stdout)["namespace"] == "default", done
+
+
+def test_answers_for_programs(cli: Cli, user: Path) -> None:
+    done = cli.ok("connect", "claude-code", "--json").json
+    assert (done["program"], done["connected"], done["written"]) == ("claude-code", True, True)
+    assert [file["made"] for file in done["files"]] == [False, True]
+    listed = cli.ok("connect", "--list", "--json").json
+    assert [one["connected"] for one in listed if one["program"] == "claude-code"] == [True]
+    printed = cli.ok("connect", "claude-code", "--print", "--json").json
+    assert json.loads(printed[0]["text"])["mcpServers"]["ipfsmem"]["args"][0] == "mcp"
+    assert cli.ok("disconnect", "claude-code", "--json").json["connected"] is False
+
+
+def test_another_memory_is_named_in_the_entry(cli: Cli, user: Path) -> None:
+    cli.ok("init", "--mode", "local", "-n", "work")
+    cli.ok("connect", "claude-code", "-n", "work")
+    assert json.loads(settings(user))["mcpServers"]["ipfsmem"]["args"][2:4] == ["--namespace", "work"]
+    hooks = (user / ".claude" / "settings.json").read_text()
+    assert hooks.count("--namespace work --home") == 4
+
+
+def test_long_settings_on_one_line_are_not_shown_whole(cli: Cli, user: Path) -> None:
+    """They hold tokens."""
+    (user / ".claude.json").write_text(
+        json.dumps({"secret": "hush" * 500, "mcpServers": {}, "more": "x" * 900})
+    )
+    shown = cli.ok("connect", "claude-code", "--dry-run").out
+    assert max(map(len, shown.splitlines())) < 1000 and "ipfsmem" in shown and "hush" * 100 not in shown
+
+
+def test_what_is_wrong_is_said_in_a_line(cli: Cli, user: Path, tmp_path: Path) -> None:
+    cli.fails(2, "connect")
+    cli.fails(2, "connect", "emacs")
+    cli.fails(2, "connect", "claude-code", "--list")
+    cli.fails(2, "disconnect", "emacs")
+    cli.fails(4, "connect", "claude-code", "-n", "none")
+    (user / ".claude.json").write_text('{"mcpServers": {"ipfsmem": {}}}')
+    cli.fails(3, "connect", "claude-code")
+    cli.fails(3, "disconnect", "claude-code")
+    (user / ".claude.json").write_text("{")
+    cli.fails(10, "connect", "claude-code")
+
+
+# -- what is said to do next, carried out -----------------------------------------------------------------------------------
+
+
+def test_hints_about_entries_are_followed(cli: Cli, user: Path) -> None:
+    (user / ".claude.json").write_text('{"mcpServers": {"ipfsmem": {"command": "mine"}}}')
+    for name in ("connect", "disconnect"):
+        refused = cli.fails(3, name, "claude-code")
+        hinted("See what would change: --replace --dry-run. Have it go: --replace.", refused.err)
+        cli.ok(name, "claude-code", "--replace", "--dry-run")
+    cli.ok("connect", "claude-code", "--replace")
+    (user / ".claude.json").write_text(settings(user).replace("--sync", "--quiet"))
+    refused = cli.fails(6, "disconnect", "claude-code")
+    hinted(
+        "Have it go all the same, with the edit: --replace. What would be written is shown by --dry-run.",
+        refused.err,
+    )
+    cli.ok("disconnect", "claude-code", "--replace", "--dry-run")
+    cli.ok("disconnect", "claude-code", "--replace")
+
+
+def test_hints_about_files_are_followed(cli: Cli, user: Path) -> None:
+    (user / ".claude.json").write_text("{")
+    refused = cli.fails(10, "connect", "claude-code")
+    hinted("Put it right, then try again. What to add by hand: ipfsmem connect VALUE --print", refused.err)
+    cli.ok("connect", "claude-code", "--print")
+    (user / ".claude.json").write_text("{}")
+    (user / ".claude.json").chmod(0o444)
+    refused = cli.fails(30, "connect", "claude-code")
+    hinted(
+        "Something else keeps it, most likely (a dotfile manager): add there what connect --print shows.",
+        refused.err,
+    )
+    cli.ok("connect", "claude-code", "--print")
+    (user / ".claude.json").unlink()
+    (user / ".claude.json").mkdir()
+    refused = cli.fails(30, "connect", "claude-code")
+    (user / ".claude.json").rmdir()
+    with (user / ".claude.json").open("wb") as file:
+        file.truncate(config_files.LONGEST + 1)
+    refused = cli.fails(30, "connect", "claude-code")
+    hinted("Make it shorter, or add there what connect --print shows.", refused.err)
+    cli.ok("connect", "claude-code", "--print")
+    (user / ".claude.json").write_text(STARTED)
+    cli.ok("connect", "claude-code")
+
+
+def test_hints_about_what_is_missing_are_followed(
+    cli: Cli, user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = cli.fails(2, "connect")
+    hinted("See those that there are with: ipfsmem connect --list.", refused.err)
+    cli.ok("connect", "--list")
+    refused = cli.fails(2, "connect", "emacs")
+    hinted("These are known: VALUE.", refused.err)
+    refused = cli.fails(4, "connect", "claude-code", "-n", "other")
+    hinted("Make one first: ipfsmem init.", refused.err)
+    cli.ok("-n", "other", "init", "--mode", "local")
+    cli.ok("connect", "claude-code", "-n", "other", "--dry-run")
+    (user / ".claude").rmdir()
+    (user / ".claude.json").unlink()
+    monkeypatch.setenv("PATH", "")
+    refused = cli.fails(4, "connect", "claude-code")
+    hinted(
+        "Start it once, then connect it. What would be added where: ipfsmem connect VALUE --print",
+        refused.err,
+    )
+    cli.ok("connect", "claude-code", "--print")
+    (user / ".claude").mkdir()
+    cli.ok("connect", "claude-code")
+    record = cli.home / ".agents" / "claude-code.json"
+    record.write_text("{}")
+    refused = cli.fails(10, "disconnect", "claude-code")
+    hinted(
+        "Move it away. What it stood for is then taken out with: ipfsmem disconnect VALUE --replace",
+        refused.err,
+    )
+    record.unlink()
+    cli.ok("disconnect", "claude-code", "--replace")
+    assert not (user / ".claude.json").exists() or "ipfsmem" not in settings(user)
+
+
+def test_a_command_that_would_not_start_is_not_written(
+    cli: Cli, user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def put(path: str, text: str) -> Path:
+        file = tmp_path / path
+        file.parent.mkdir(parents=True)
+        file.write_text(f"#!/bin/sh\n{text}\n")
+        file.chmod(0o755)
+        return file
+
+    broken = put("broken/ipfsmem", "exit 1")
+    monkeypatch.setattr(command_line.sys, "argv", [str(broken)])
+    refused = cli.fails(3, "connect", "claude-code")
+    hinted("Install it anew, then try again.", refused.err)
+    cached = put("uv/archive-v0/x/bin/ipfsmem", "echo ipfsmem 1")
+    monkeypatch.setattr(command_line.sys, "argv", [str(cached)])
+    monkeypatch.setattr(command_line.sys, "executable", str(cached.with_name("python")))
+    monkeypatch.setenv("PATH", "")
+    refused = cli.fails(3, "connect", "claude-code")
+    hinted(
+        "Install it, then connect with that one: uv tool install 'ipfsmem[mcp]', or pipx install 'ipfsmem[mcp]'.",
+        refused.err,
+    )
+    installed = put("tools/ipfsmem/bin/ipfsmem", "echo ipfsmem 1")
+    link = tmp_path / "local" / "ipfsmem"
+    link.parent.mkdir()
+    link.symlink_to(installed)
+    monkeypatch.setenv("PATH", str(link.parent))
+    cli.ok("connect", "claude-code")
+    assert (
+        json.loads(settings(user))["mcpServers"]["ipfsmem"]["command"] == link.as_posix()
+    )  # not what it leads to
+    cli.ok("disconnect", "claude-code")
+    monkeypatch.setattr(command_line.importlib.util, "find_spec", lambda name: None)
+    refused = cli.fails(2, "connect", "claude-code")
+    hinted("Install it: pip install 'ipfsmem[mcp]'", refused.err)
+    assert settings(user) == STARTED
+
+
+def test_a_program_that_writes_at_the_same_moment_keeps_its_edit(
+    cli: Cli, user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = config_files.replace
+
+    def later(found: config_files.Found, data: bytes | None) -> None:
+        monkeypatch.setattr(config_files, "replace", replace)
+        (user / ".claude.json").write_text('{"numStartups": 4}')
+        replace(found, data)
+
+    monkeypatch.setattr(config_files, "replace", later)
+    refused = cli("connect", "claude-code")
+    assert refused.code == 6 and settings(user) == '{"numStartups": 4}'
+    hinted("Run it again; close the program first when it happens again.", refused.err)
+    cli.ok("connect", "claude-code")
+    cli.ok("disconnect", "claude-code")
+    assert settings(user) == '{"numStartups": 4}'

@@ -1,0 +1,421 @@
+"""`connect` and `disconnect` in a user's folder: what is there stays, what is ours comes and goes, nothing is overwritten."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.agents import config_files
+from ipfsmem.agents.command_line import Launch
+from ipfsmem.agents.connecting import states
+from ipfsmem.agents.programs import PROGRAMS
+from ipfsmem.device.directory_handle import Directory
+from ipfsmem.errors import ChangedError, ConfigError, FormatError, NotFoundError, StorageError, UsageError
+from tests.unit.agents.connect_lab import HERE, NOW, Machine
+
+GOLDEN = HERE / "golden"
+CLAUDE = (
+    '{\n  "numStartups": 7,\n  "mcpServers": {\n    "github": {\n      "command": "gh-mcp"\n    }\n  }\n}\n'
+)
+SETTINGS = '{"model": "opus", "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}}'
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+@pytest.fixture
+def claude(machine: Machine) -> Machine:
+    machine.put(".claude.json", CLAUDE, 0o600)
+    machine.put(".claude/settings.json", SETTINGS)
+    return machine
+
+
+def before_of(name: str) -> dict[str, str]:
+    """The settings of a program in its golden file: each `==> PATH` begins a file, what is behind `==>` is the difference."""
+    text = (GOLDEN / f"{name}.txt").read_text("utf-8")
+    head = text.partition("==> difference\n")[0]
+    parts = head.split("==> ")[1:]
+    return {part.partition("\n")[0]: part.partition("\n")[2] for part in parts}
+
+
+def difference_of(name: str) -> str:
+    return (GOLDEN / f"{name}.txt").read_text("utf-8").partition("==> difference\n")[2]
+
+
+# -- what is written --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_difference_is_the_one_in_the_golden_file_and_goes_back_to_the_byte(
+    name: str, machine: Machine
+) -> None:
+    for path, text in before_of(name).items():
+        machine.put(path, text)
+    before = machine.picture()
+    answer = machine.connect(name)
+    shown = "\n".join(file.difference for file in answer.files).replace(str(machine.user), "~") + "\n"
+    if os.environ.get("IPFSMEM_WRITE_GOLDEN"):
+        head = (GOLDEN / f"{name}.txt").read_text("utf-8").partition("==> difference\n")[0]
+        (GOLDEN / f"{name}.txt").write_text(f"{head}==> difference\n{shown}", "utf-8")
+    assert shown == difference_of(name)
+    assert answer.written and answer.connected
+    assert not machine.disconnect(name).connected
+    assert machine.picture() == before
+    assert not (machine.home / ".agents").exists()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_files_that_were_not_there_are_made_and_go_again(name: str, machine: Machine) -> None:
+    trace = PROGRAMS[name].traces(machine.around)[0]
+    trace.mkdir(parents=True)
+    before = machine.picture()
+    answer = machine.connect(name)
+    assert answer.files and all(file.made for file in answer.files)
+    for path in machine.files(name):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert all(file.removed for file in machine.disconnect(name).files)
+    assert machine.picture() == before
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_second_time_writes_nothing(name: str, machine: Machine) -> None:
+    for path, text in before_of(name).items():
+        machine.put(path, text)
+    before = machine.picture()
+    machine.connect(name)
+    once = machine.picture()
+    again = machine.connect(name)
+    assert (again.written, again.files, again.connected) == (False, (), True)
+    assert machine.picture() == once
+    machine.disconnect(name)
+    assert (machine.disconnect(name).written, machine.picture()) == (False, before)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_another_command_takes_the_place_of_the_one_before(name: str, machine: Machine) -> None:
+    """ipfsmem was installed elsewhere, or another memory is to be used: no question is asked about our own entry."""
+    for path, text in before_of(name).items():
+        machine.put(path, text)
+    before = machine.picture()
+    machine.connect(name)
+    moved = Launch(("/opt/ipfsmem",), ("--namespace", "work"))
+    assert machine.connect(name, moved).written
+    for path in machine.files(name):
+        assert b"/usr/local/bin/ipfsmem" not in path.read_bytes() and b"/opt/ipfsmem" in path.read_bytes()
+    machine.disconnect(name)
+    assert machine.picture() == before
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_was_added_meanwhile_by_the_program_stays(name: str, machine: Machine) -> None:
+    for path, text in before_of(name).items():
+        machine.put(path, text)
+    machine.connect(name)
+    for path in machine.files(name):
+        text = path.read_text("utf-8")
+        path.write_text(
+            f"{text}\n[later]\nx = 1\n" if path.suffix == ".toml" else text.replace("{", '{"later": 1,', 1)
+        )
+    machine.disconnect(name)
+    for path in machine.files(name):
+        left = path.read_text("utf-8")
+        assert "later" in left and "ipfsmem" not in left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CLAUDE.replace("\n", "\r\n"),
+        "\ufeff" + CLAUDE,
+        "",
+        " \n",
+        "{}",
+        '{"mcpServers":{}}',
+        "// nothing yet\n",
+    ],
+    ids=[
+        "line ends of Windows",
+        "byte order mark",
+        "empty",
+        "space",
+        "nothing in it",
+        "on one line",
+        "comment",
+    ],
+)
+def test_every_way_to_write_a_file_comes_back(text: str, machine: Machine) -> None:
+    file = machine.put(".claude.json", text.encode())
+    machine.connect("claude-code")
+    assert b"ipfsmem" in file.read_bytes()
+    assert file.read_bytes().count(b"\n") == file.read_bytes().count(b"\r\n") or "\r" not in text
+    machine.disconnect("claude-code")
+    assert file.read_bytes() == text.encode()
+
+
+# -- what others wrote ------------------------------------------------------------------------------------------------------
+
+
+def test_an_entry_by_somebody_else_is_replaced_only_when_that_is_said(claude: Machine) -> None:
+    claude.put(".claude.json", '{"mcpServers": {"ipfsmem": {"command": "mine"}}}')
+    before = claude.picture()
+    with pytest.raises(ConfigError, match=r"mcpServers\.ipfsmem in .*claude\.json is there already"):
+        claude.connect("claude-code")
+    with pytest.raises(ConfigError, match="was not written from this home"):
+        claude.disconnect("claude-code")
+    assert claude.picture() == before
+    claude.connect("claude-code", replace=True)
+    assert b"mine" not in (claude.user / ".claude.json").read_bytes()
+    claude.disconnect("claude-code")
+    assert claude.picture() == before
+
+
+def test_an_entry_that_says_the_same_is_taken_for_ours(claude: Machine) -> None:
+    claude.connect("claude-code")
+    connected = claude.picture()
+    (claude.home / ".agents" / "claude-code.json").unlink()
+    assert not claude.connect("claude-code").written
+    assert claude.picture() == connected
+    claude.disconnect("claude-code")
+    assert json.loads((claude.user / ".claude.json").read_bytes()) == json.loads(CLAUDE)
+    assert json.loads((claude.user / ".claude/settings.json").read_bytes()) == json.loads(SETTINGS)
+
+
+def test_our_entry_that_was_edited_goes_only_when_that_is_said(claude: Machine) -> None:
+    claude.connect("claude-code")
+    file = claude.user / ".claude.json"
+    file.write_text(file.read_text().replace('"--sync"', '"--sync", "--verbose"'))
+    before = claude.picture()
+    for act in (claude.connect, claude.disconnect):
+        with pytest.raises(ChangedError, match=r"mcpServers\.ipfsmem in .* was edited since"):
+            act("claude-code")
+    assert claude.picture() == before
+    assert states(claude.home, claude.around)[0].changed == ("mcpServers.ipfsmem",)
+    claude.disconnect("claude-code", replace=True)
+    assert json.loads(file.read_bytes()) == json.loads(CLAUDE)
+
+
+def test_what_a_person_took_out_themselves_is_not_missed(claude: Machine) -> None:
+    claude.connect("claude-code")
+    claude.put(".claude.json", CLAUDE)
+    (claude.user / ".claude/settings.json").unlink()
+    assert not states(claude.home, claude.around)[0].connected
+    claude.disconnect("claude-code")
+    assert (claude.user / ".claude.json").read_text() == CLAUDE
+    assert not (claude.user / ".claude/settings.json").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", '{"mcpServers": {}} x', '{"mcpServers": []}', '{"mcpServers": {}, "mcpServers": {}}', "[1]", "{'a': 1}",
+     '{"a": 1,, "b": 2}', "[" * 1000, b"\xff\xfe{}", '{"mcpServers": null}', '{"a": "\x01"}', '{"a": 01}', '{"a" 1}'],
+)  # fmt: skip
+def test_a_file_that_cannot_be_read_is_named_and_left_alone(text: str | bytes, claude: Machine) -> None:
+    claude.put(".claude.json", text)
+    before = claude.picture()
+    with pytest.raises(FormatError, match=r"\.claude\.json: .*It was left as it is"):
+        claude.connect("claude-code")
+    assert claude.picture() == before and not claude.home.exists()
+
+
+def test_nothing_is_written_when_one_of_two_files_cannot_be(claude: Machine) -> None:
+    claude.put(".claude/settings.json", '{"hooks": "none"}')
+    before = claude.picture()
+    with pytest.raises(FormatError, match="hooks is not an object"):
+        claude.connect("claude-code")
+    claude.put(".claude/settings.json", SETTINGS, 0o444)
+    before = claude.picture()
+    with pytest.raises(StorageError, match=r"settings\.json is read-only"):
+        claude.connect("claude-code")
+    assert claude.picture() == before and not claude.home.exists()
+
+
+def test_a_folder_in_the_place_of_a_file_is_named(machine: Machine) -> None:
+    (machine.user / ".claude" / "settings.json").mkdir(parents=True)
+    with pytest.raises(StorageError, match=r"settings\.json"):
+        machine.connect("claude-code")
+    assert not (machine.user / ".claude.json").exists()
+
+
+def test_a_program_that_is_not_here_is_not_connected(machine: Machine, tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="Claude Code is not here"):
+        machine.connect("claude-code")
+    assert machine.picture() == {}
+    command = tmp_path / "bin" / "claude"
+    command.parent.mkdir()
+    command.write_text("#!/bin/sh\n")
+    command.chmod(0o755)
+    machine.connect("claude-code")
+    machine.disconnect("claude-code")
+    assert machine.picture() == {}  # the folder that was made for it went, too
+
+
+def test_a_program_that_nobody_knows_is_refused(machine: Machine) -> None:
+    with pytest.raises(UsageError, match="no program 'emacs'"):
+        machine.connect("emacs")
+
+
+# -- links, permissions, and somebody who writes at the same moment -----------------------------------------------------------
+
+
+def test_a_link_stays_a_link_and_its_file_keeps_its_permissions(claude: Machine) -> None:
+    real = claude.put("dotfiles/claude.json", CLAUDE, 0o640)
+    (claude.user / ".claude.json").unlink()
+    (claude.user / ".claude.json").symlink_to("dotfiles/claude.json")
+    before = claude.picture()
+    claude.connect("claude-code")
+    assert (claude.user / ".claude.json").is_symlink()
+    assert b"ipfsmem" in real.read_bytes() and stat.S_IMODE(real.stat().st_mode) == 0o640
+    claude.disconnect("claude-code")
+    assert claude.picture() == before
+
+
+def test_a_link_that_leads_nowhere_gets_its_file(claude: Machine) -> None:
+    (claude.user / ".claude.json").unlink()
+    (claude.user / ".claude.json").symlink_to("elsewhere.json")
+    before = claude.picture()
+    claude.connect("claude-code")
+    assert (claude.user / "elsewhere.json").is_file()
+    claude.disconnect("claude-code")
+    assert claude.picture() == before
+
+
+def test_an_edit_between_the_look_and_the_writing_is_not_overwritten(claude: Machine) -> None:
+    for plan in (claude.plan("claude-code"), None):
+        if plan is None:
+            claude.connect("claude-code")
+            plan = claude.plan("claude-code", Launch(("/opt/ipfsmem",)))
+        edited = (claude.user / ".claude.json").read_text().replace("7", "8")
+        claude.put(".claude.json", edited)
+        with pytest.raises(ChangedError, match="written by somebody else"):
+            plan.carry_out()
+        assert (claude.user / ".claude.json").read_text() == edited
+        claude.disconnect("claude-code")
+        assert (claude.user / ".claude.json").read_text() == CLAUDE.replace("7", "8")
+        claude.put(".claude.json", CLAUDE)
+
+
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_an_edit_at_the_very_moment_is_found_and_put_back(
+    can_exchange: bool, claude: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program writes after our last look. Where the system cannot exchange files that moment cannot be seen."""
+    theirs = CLAUDE.replace("7", "8")
+    exchange = Directory.exchange
+    written: list[str] = []
+
+    def exchanged(folder: Directory, name: str, other: Directory, new: str) -> bool:
+        if not can_exchange:
+            return False
+        if new == ".claude.json" and not written:
+            written.append(new)
+            (claude.user / new).write_text(theirs)
+        return exchange(folder, name, other, new)
+
+    monkeypatch.setattr(Directory, "exchange", exchanged)
+    if can_exchange:
+        with pytest.raises(ChangedError):
+            claude.connect("claude-code")
+        assert (claude.user / ".claude.json").read_text() == theirs
+    else:
+        claude.connect("claude-code")
+        assert b"ipfsmem" in (claude.user / ".claude.json").read_bytes()
+    assert not [path for path in claude.user.rglob("*") if path.name.endswith(".tmp")]
+
+
+def test_a_file_that_appears_or_changes_while_ours_is_made_or_removed_stays(machine: Machine) -> None:
+    (machine.user / ".claude").mkdir()
+    plan = machine.plan("claude-code")
+    machine.put(".claude.json", "{}")
+    with pytest.raises(ChangedError):
+        plan.carry_out()
+    assert (machine.user / ".claude.json").read_text() == "{}"
+    found = config_files.read(machine.user / ".claude.json")
+    machine.put(".claude.json", '{"a": 1}')
+    with pytest.raises(ChangedError):
+        config_files.replace(found, None)
+    assert (machine.user / ".claude.json").read_text() == '{"a": 1}'
+
+
+def test_what_was_begun_and_interrupted_can_be_undone_and_done_again(
+    claude: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = claude.picture()
+    replace = config_files.replace
+    for stop_at in (1, 2):
+        calls = iter(range(1, 9))
+
+        def stopping(found: config_files.Found, data: bytes | None) -> None:
+            if next(calls) >= stop_at:  # noqa: B023 - called in this round only
+                raise KeyboardInterrupt
+            replace(found, data)
+
+        monkeypatch.setattr(config_files, "replace", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            claude.connect("claude-code")
+        monkeypatch.setattr(config_files, "replace", replace)
+        assert claude.disconnect("claude-code").connected is False
+        assert claude.picture() == before
+        monkeypatch.setattr(config_files, "replace", stopping)
+        calls = iter(range(1, 9))
+        with pytest.raises(KeyboardInterrupt):
+            claude.connect("claude-code")
+        monkeypatch.setattr(config_files, "replace", replace)
+        claude.connect("claude-code")
+        claude.disconnect("claude-code")
+        assert claude.picture() == before
+
+
+def test_copies_are_readable_by_their_owner_alone(claude: Machine) -> None:
+    claude.connect("claude-code")
+    kept = claude.home / ".agents"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+    files = list(kept.iterdir())
+    assert len(files) == 3 and all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
+    assert {file.read_text() for file in files if file.suffix == ".before"} == {CLAUDE, SETTINGS}
+
+
+def test_a_copy_that_is_gone_or_changed_stops_the_undoing(claude: Machine) -> None:
+    claude.connect("claude-code")
+    connected = claude.picture()
+    for copy in (claude.home / ".agents").glob("*.before"):
+        copy.write_text("{}")
+    with pytest.raises(StorageError, match="gone, or was changed"):
+        claude.disconnect("claude-code")
+    assert claude.picture() == connected
+
+
+# -- where settings lie -------------------------------------------------------------------------------------------------------
+
+
+def test_a_variable_moves_the_settings_and_both_places_are_undone(claude: Machine, tmp_path: Path) -> None:
+    before = claude.picture()
+    claude.connect("claude-code")
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    claude.with_variable(CLAUDE_CONFIG_DIR=str(moved))
+    claude.connect("claude-code")
+    assert sorted(path.name for path in moved.iterdir()) == [".claude.json", "settings.json"]
+    claude.disconnect("claude-code")
+    assert claude.picture() == before and not [*moved.iterdir()]
+
+
+def test_what_is_known_of_each_program(claude: Machine) -> None:
+    def claude_state():
+        return next(one for one in states(claude.home, claude.around) if one.program == "claude-code")
+
+    assert [one.program for one in states(claude.home, claude.around)] == list(PROGRAMS)
+    assert (claude_state().here, claude_state().connected, claude_state().since) == (True, False, None)
+    claude.connect("claude-code")
+    found = claude_state()
+    assert (found.connected, found.since, found.changed, found.problem) == (True, NOW, (), "")
+    claude.put(".claude.json", "{")
+    assert not claude_state().problem.startswith("Traceback") and "line 1" in claude_state().problem
+    claude.put(".claude.json", '{"mcpServers": {"ipfsmem": {"command": "mine"}}}')
+    (claude.home / ".agents" / "claude-code.json").unlink()
+    assert "mcpServers.ipfsmem" in claude_state().problem
