@@ -23,7 +23,7 @@ from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.value import Entry
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.tables.renders import Aside, Before, FileRow, Shows, Texts
+from ipfsmem.device.tables.renders import Aside, FileRow, Shows, Texts
 from ipfsmem.device.tables.sealed_renders import renders_of
 from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.errors import IpfsmemError
@@ -31,7 +31,7 @@ from ipfsmem.files.base_texts import BaseTexts
 from ipfsmem.files.folder import TIMELINE, Contents, NotPlainError, PlainFolder, is_flushed_together, sync_all
 from ipfsmem.files.scan import (
     MAX_TIMELINE,
-    OLD_TEXT_FOR,
+    before_replaced,
     edited_index,
     index_was_edited,
     longest,
@@ -269,7 +269,10 @@ class Rendering:
         if found.data == data:
             # It says so already: rendered just before a crash.
             self._keep(file, want, text)
-            self._renders.put(FileRow(file, want.key, found.sha, want.text, want.dots, stat=found.stat))
+            before = before_replaced(row, self._now)
+            self._renders.put(
+                FileRow(file, want.key, found.sha, want.text, want.dots, stat=found.stat, before=before)
+            )
         else:
             self.untaken = True
         return False
@@ -289,15 +292,8 @@ class Rendering:
         self._touched = True
         body = sha256(work.data).digest()
         self._keep(file, want, work.text)
-        made = FileRow(file, want.key, body, want.text, want.dots, before=self._before(row))
+        made = FileRow(file, want.key, body, want.text, want.dots, before=before_replaced(row, self._now))
         self._renders.put(made, new=row is None)
-
-    def _before(self, row: FileRow | None) -> Before | None:
-        """What stood in a file that is replaced now, and shortly before: a writer may still have it in hand."""
-        if row is None or row.text is None or row.shows is Shows.OLD_TEXT or row.missed is not None:
-            return None
-        recent = row.before is not None and row.before.is_within(OLD_TEXT_FOR, self._now)
-        return Before.of(row.text, row.before if recent else None, self._now)
 
     def _note_aside(self, old: str, row: FileRow) -> None:
         """Keep what stood there; when it is not what was seen, it came in this very moment."""

@@ -230,16 +230,17 @@ class Scan:
             self._renders.put(replace(row, body=body, stat=stat, missed=None))
             return
         view = self._view(key)
-        shows = Shows.VALUES
+        shows, before = Shows.VALUES, None
         if view.data == text:
             # Already what is shown: rendered just before a crash, or somebody had the same thought.
-            dots = view.dots
+            dots, before = view.dots, before_replaced(row, self._now)
         elif row is None:
             dots = self._new_text(file, key, text, digest.hexdigest(), view)
         else:
             dots, shows = self._edit(row, name, text, view)
         self._texts.keep(file, digest.digest(), text, in_state=True)
-        self._renders.put(FileRow(file, key, body, digest.digest(), dots, shows, stat), new=row is None)
+        made = FileRow(file, key, body, digest.digest(), dots, shows, stat, before=before)
+        self._renders.put(made, new=row is None)
         self._renders.drop_return(file)
 
     def _view(self, key: str) -> KeyView:
@@ -433,7 +434,11 @@ class Scan:
             body = found.sha
             known = not found.data or row is None or row.body == body or self._is_known(file, body)
             if known or self._take_left(name, file, found.data):
-                self._folder.drop_aside(name)
+                # A program may have it open still, and write into it.
+                texts = (row.text, *(row.before.texts if row.before else ())) if row is not None else ()
+                self._renders.put_aside(
+                    Aside(name, file, body, body if body in texts else None, -1, self._now)
+                )
 
     def _is_known(self, file: str, body: bytes) -> bool:
         """Whether bytes that stood in a file (their SHA-256) are in the state, or stood there before."""
@@ -591,6 +596,14 @@ def _shared(a: bytes, b: bytes, most: int) -> int:
         else:
             high = middle - 1
     return low
+
+
+def before_replaced(row: FileRow | None, now: int) -> Before | None:
+    """What stood in a file that is replaced now (ms), and shortly before: a writer may still have it in hand. `row` is as it was."""
+    if row is None or row.text is None or row.shows is Shows.OLD_TEXT or row.missed is not None:
+        return None
+    recent = row.before is not None and row.before.is_within(OLD_TEXT_FOR, now)
+    return Before.of(row.text, row.before if recent else None, now)
 
 
 def edited_index(data: bytes) -> str:

@@ -187,6 +187,57 @@ def test_what_was_staged_in_part_is_no_edit(
     lab.memory.close()
 
 
+def replaced_just_before_a_crash(lab: Lab, text: bytes) -> None:
+    """The file has the text, and the row that says so went with the process."""
+    real: Any = lab.copy.folder.replace
+
+    def replace(*args: Any) -> Any:
+        real(*args)
+        raise Crash
+
+    lab.copy.folder.replace = replace  # type: ignore[method-assign]
+    with pytest.raises(Crash):
+        lab.memory.write_text("tone", text, seen=lab.memory.read("tone"))
+    assert (lab.dir / "tone.md").read_bytes() == text
+    lab.memory.replica.close()
+    lab.reopen()
+
+
+def test_who_had_read_what_stood_there_before_a_crash_overwrites_nothing(
+    tmp_path: Path, mode: ModeName
+) -> None:
+    """After the crash nobody knew any more what had stood there a moment ago: a program that had read it wrote the whole file,
+    and the lines that had come since were gone."""
+    lab = prepared(tmp_path, mode)
+    held = (lab.dir / "tone.md").read_bytes()
+    lab.memory.write_text("tone", b"one\n\nfirst\n", seen=lab.memory.read("tone"))
+    replaced_just_before_a_crash(lab, b"one\n\nfirst\n\ntwo\n")
+    (lab.dir / "tone.md").write_bytes(b"by hand\n\n" + held)
+    lab.look()
+    found = b"".join(lab.texts())
+    assert all(line in found for line in (b"one", b"two", b"by hand"))
+    lab.memory.close()
+
+
+def test_a_file_that_was_open_when_the_process_died_is_still_looked_at(
+    tmp_path: Path, mode: ModeName
+) -> None:
+    """What was set aside in that moment was let go of by the next look, with whatever a program that had it open wrote later."""
+    lab = prepared(tmp_path, mode)
+    with (lab.dir / "tone.md").open("ab", buffering=0) as handle:
+        replaced_just_before_a_crash(lab, b"one\n\nfirst\n")
+        handle.write(b"late\n")
+        lab.look()
+        assert lab.memory.read("tone").data == b"one\n\nfirst\nlate\n"
+        handle.write(b"later\n")
+    lab.look()
+    assert b"later" in b"".join(lab.texts())
+    lab.clock.advance(300)
+    lab.look()
+    assert not list((lab.dir / ".ipfsmem" / "aside").iterdir())
+    lab.memory.close()
+
+
 def edited_in_the_moment(lab: Lab, file: str, data: bytes, end: BaseException | None) -> None:
     """Let somebody write a file in the very moment before it is replaced; right after it, the process may be gone."""
     folder: Any = lab.copy.folder

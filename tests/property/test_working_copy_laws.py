@@ -223,9 +223,11 @@ class World:
         self.hook()
 
     def detach(self) -> None:
-        # What was read there before is another file's text when it comes back.
+        # What was read there before is another file's text when it comes back; nobody looks any more at a file that was
+        # replaced there and is still open in some program.
         if self.is_there("2/"):
             self.lab.memory.folders.detach(self.second)
+            self.handles = [handle for handle in self.handles if os.fstat(handle.fileno()).st_nlink]
             self.held = {file: data for file, data in self.held.items() if not file.startswith("2/")}
 
     def look(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
@@ -10,15 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.device.collection import collect
 from ipfsmem.device.tables.sealed_renders import SealedRenders
 from ipfsmem.errors import IpfsmemError, StorageError
 from ipfsmem.memory import Memory
+from ipfsmem.mode import ModeName
 from tests.support.device_lab import ROOT
 from tests.support.device_lab import Lab as SimLab
 from tests.support.files_lab import Lab
 from tests.support.folder_lab import FolderLab
 
-MODE = "encrypted-ipfs"
+MODE: ModeName = "encrypted-ipfs"
 
 
 class _WithFolders(SimLab):
@@ -326,3 +329,79 @@ def test_a_restore_that_fails_anywhere_leaves_the_folder_to_the_next_one(tmp_pat
     lab.sync(b)
     assert b.files().keys() >= {"tone", "mine"} and (place / "tone.md").exists()
     lab.close()
+
+
+# -- what else a memory does -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["ipfs", MODE])
+def test_a_revoked_device_lets_go_of_its_folders_and_every_file_stays(tmp_path: Path, mode: ModeName) -> None:
+    lab = SimDevices(tmp_path)
+    lab.mode = mode
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    b.write("tone", "direct")
+    lab.settle(a, b)
+    second = tmp_path / "second"
+    b.folders.attach(second)
+    (second / "late.md").write_bytes(b"never published\n")
+    asyncio.run(a.members.revoke(b.device))
+    lab.sync(a)
+    with contextlib.suppress(IpfsmemError):
+        lab.sync(b)
+    assert b.folders.list() == []
+    for place in (second, tmp_path / "files-b"):
+        assert (place / "tone.md").exists() and (place / "late.md").read_bytes() == b"never published\n"
+        assert not (place / ".ipfsmem").exists()
+    assert b.read("late") is not None
+    (second / "late.md").write_bytes(b"edited\n")
+    b.folders.scan()
+    assert b.read("late").data == b"never published\n"  # type: ignore[union-attr]
+    lab.close()
+
+
+def test_collecting_takes_no_text_that_an_edit_is_merged_with(tmp_path: Path) -> None:
+    """What the state replaced goes with `gc`; the file that still shows it can be edited all the same, and is merged."""
+    lab = SimDevices(tmp_path)
+    a = lab.create("a")
+    lines = b"\n".join(b"line %d" % n for n in range(9)) + b"\n"
+    a.write_text("log", lines)
+    lab.sync(a)
+    b = lab.restore("b")
+    b.folders.pause(tmp_path / "files-b")
+    a.write_text("log", lines.replace(b"line 7", b"edited by a"), seen=a.read("log"))
+    lab.sync(a)
+    lab.sync(b)
+    with b.replica.transaction():
+        b.replica.store.checkpoint(folders=True)
+        collect(b.replica.store, (), dry_run=False)
+    path = tmp_path / "files-b" / "log.md"
+    assert path.read_bytes() == lines
+    path.write_bytes(lines.replace(b"line 1", b"edited in b"))
+    b.folders.accept(tmp_path / "files-b")
+    both = lines.replace(b"line 1", b"edited in b").replace(b"line 7", b"edited by a")
+    assert b.read("log").data == both == path.read_bytes()  # type: ignore[union-attr]
+    assert not b.conflicts()
+    lab.close()
+
+
+def test_what_is_forgotten_leaves_nothing_in_any_folder_of_the_device(tmp_path: Path) -> None:
+    """Files, conflict copies, what was set aside and the texts that edits are merged with."""
+    lab = Lab(tmp_path, mode=MODE)
+    lab.start()
+    second = tmp_path / "second"
+    lab.memory.folders.attach(second)
+    for n in range(3):
+        lab.memory.write_text("log", b"canary %d\n" % n)
+    lab.sibling("log", b"canary beside\n")
+    assert len(list(tmp_path.rglob("*.md"))) > 4
+    lab.memory.forget("log")
+    for place in (second, lab.dir):
+        assert not [path for path in place.rglob("*") if path.is_file() and b"canary" in path.read_bytes()]
+    db = lab.memory.replica.db.connection
+    assert db.execute("SELECT count(*) FROM file_texts").fetchone()[0] == 0
+    # It comes back by `undo`, in both.
+    lab.memory.undo()
+    assert (second / "log.md").read_bytes() == (lab.dir / "log.md").read_bytes() != b""
+    lab.memory.close()
