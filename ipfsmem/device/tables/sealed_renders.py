@@ -193,19 +193,17 @@ class SealedRenders(Renders):
                 b"" if row.stat is None else self._look(row.file, row.stat),
             ),
         )
-        self._db.execute(
-            "INSERT INTO file_names (copy, file, name) SELECT ?,?,? WHERE NOT EXISTS "
-            "(SELECT 1 FROM file_names WHERE copy=? AND file=?)",
-            (
-                self._copy,
-                file,
-                self._cover.seal_row(row.file.encode()),
-                self._copy,
-                file,
-            ),
-        )
+        self._keep_name(row.file, file)
         if not new:
             self._drop_texts(row)
+
+    def _keep_name(self, name: str, file: str) -> None:
+        found = self._db.execute("SELECT 1 FROM file_names WHERE copy=? AND file=?", (self._copy, file))
+        if found.fetchone() is None:
+            self._db.execute(
+                "INSERT INTO file_names (copy, file, name) VALUES (?,?,?)",
+                (self._copy, file, self._cover.seal_row(name.encode())),
+            )
 
     def drop(self, file: str) -> None:
         """Forget a file; the text that stood in it is remembered as such."""

@@ -74,6 +74,8 @@ class Copies:
         """`cover`: what the rows are sealed with, in a sealed memory."""
         self._db = db
         self._cover = cover
+        #: What was opened last of each row: lines of an index may be many, and each read of a memory asks for the row.
+        self._opened: dict[str, tuple[bytes, _Covered]] = {}
 
     def all(self) -> list[Copy]:
         """Every working copy of this memory on this device, our own folder first."""
@@ -94,11 +96,18 @@ class Copies:
         if fields["inode"] == _NOT_MADE:
             fields["inode"] = None
         if self._cover is not None:
+            fields |= msgspec.structs.asdict(self._open(self._cover, fields["id"], fields["lines"]))
+        return typed(self._db, list(fields.values()), Copy)
+
+    def _open(self, cover: Cover, id: str, stored: bytes) -> _Covered:
+        known = self._opened.get(id)
+        if known is None or known[0] != stored:
             try:
-                fields |= msgspec.structs.asdict(_rows.decode(self._cover.open_row(fields["lines"])))
+                known = stored, _rows.decode(cover.open_row(stored))
             except (OpenError, msgspec.DecodeError, TypeError):
                 raise damaged(self._db.path, "the row of a working copy cannot be read") from None
-        return typed(self._db, list(fields.values()), Copy)
+            self._opened[id] = known
+        return known[1]
 
     def put(self, copy: Copy) -> None:
         """Keep a row."""
