@@ -34,7 +34,13 @@ from ipfsmem.cli.wallets import Wallet, default_keystore
 from ipfsmem.cli.words_prompt import require_output, show_words, words_unprinted
 from ipfsmem.errors import NoVaultError, PublicError, SecretsError
 from ipfsmem.mode import Mode
-from ipfsmem.vault.beginning import make_wallet, not_made, nothing_made, part_only, publish_made
+from ipfsmem.vault.beginning import (
+    incomplete_restore_error,
+    make_wallet,
+    no_memory_error,
+    publish_new_memory,
+    saying_nothing_was_made,
+)
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -105,7 +111,7 @@ def command(context: CommandContext, request: InitRequest) -> None:
     with contextlib.closing(found or _create(request, settings, unlock)) as memory:
         if found is not None:
             report = publish_restored(memory, context, request.yes_public)
-            error: BaseException | None = part_only(memory.restored)
+            error: BaseException | None = incomplete_restore_error(memory.restored)
         else:
             report, error = _show_words_and_publish(memory, context, request)
         opens = _opens(request.wallet, passphrase) if keystore else ""
@@ -120,7 +126,7 @@ def _reach(context: CommandContext, where: tuple[str, ...] | str) -> None:
     """Open the providers and ask them for something. Raises ConfigError, ProviderError; nothing was made then."""
     from ipfsmem.memory import Memory
 
-    with nothing_made():
+    with saying_nothing_was_made():
         asyncio.run(Memory.reach(where, home=context.home))
 
 
@@ -159,7 +165,7 @@ def _find(
         if request.root is not None:
             raise
         if not request.create and not _may_create(error):
-            raise not_made(error) from None
+            raise no_memory_error(error) from None
         return None
 
 
@@ -192,7 +198,7 @@ def _show_words_and_publish(
     try:
         public_ok = agrees_to_publish(memory, request.yes_public)
         with Meter(silent=context.json) as meter:
-            return asyncio.run(publish_made(memory.sync(public_ok=public_ok, progress=meter))), None
+            return asyncio.run(publish_new_memory(memory.sync(public_ok=public_ok, progress=meter))), None
     except SecretsError as error:
         return None, error
     except PublicError:

@@ -20,7 +20,7 @@ from ipfsmem.cli.options import label_option, not_empty, provider_option, root_o
 from ipfsmem.cli.printing import Meter, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
 from ipfsmem.mode import Mode
-from ipfsmem.vault.beginning import nothing_made, restored_exit_code
+from ipfsmem.vault.beginning import restored_exit_code, saying_nothing_was_made
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def bring_back(
 
     from ipfsmem.memory import Memory
 
-    with nothing_made(), Meter(silent=context.json) as meter:
+    with saying_nothing_was_made(), Meter(silent=context.json) as meter:
         home = msgspec.structs.replace(settings["home"], progress=meter)
         return asyncio.run(Memory.recover(**{**settings, "home": home}, unlock=unlock, root_cid=root, **how))
 

@@ -27,7 +27,7 @@ from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.cli.wallets import recovery_root
 from ipfsmem.errors import UsageError
 from ipfsmem.mode import Mode
-from ipfsmem.vault.beginning import part_only
+from ipfsmem.vault.beginning import incomplete_restore_error
 
 if TYPE_CHECKING:
     from ipfsmem.results import Status
@@ -85,7 +85,7 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
         if report is not None and report.notices:
             print_report(report)
         print_vaults(memory.unlisted, vaults)
-    end(report, None if request.damaged else part_only(memory.restored))
+    end(report, None if request.damaged else incomplete_restore_error(memory.restored))
 
 
 def _facts(context: CommandContext, status: Status, with_vault_id: bool) -> list[tuple[str, str]]:

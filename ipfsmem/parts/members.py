@@ -28,7 +28,7 @@ from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.removals import Removal, called, removal_key, removals, whose_word
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.revoke_notices import words_of_label, words_of_revoke, words_of_what_stands
-from ipfsmem.vault.recovery import NewWords, enrol_words, may_make_words, why_not_everywhere, words_of
+from ipfsmem.vault.recovery import NewWords, enrol_words, may_make_words, why_words_may_fail, words_of
 from ipfsmem.vault.sheet import RecoverySheet, make_sheet
 from ipfsmem.wallet.recovery_words import to_words
 from ipfsmem.wallet.root_keys import RootKeys
@@ -211,7 +211,7 @@ class MemoryMembers(MemoryPart):
         try:
             report = await self._syncing.sync(progress=progress)
             report.after(before)
-            problem = await why_not_everywhere(
+            problem = await why_words_may_fail(
                 words,
                 vault.tag,
                 self._syncing.published_at().open,

@@ -101,8 +101,9 @@ def make_wallet(file: Path, passphrase: str, random: Callable[[int], bytes]) -> 
 
 
 @contextlib.contextmanager
-def nothing_made() -> Iterator[None]:
-    """While a memory is looked for and brought back: a provider's error says that there is none on this device now."""
+def saying_nothing_was_made() -> Iterator[None]:
+    """A block in which a memory is looked for and brought back: a provider's error in it also says that nothing was made on
+    this device."""
     try:
         yield
     except NoVaultError:
@@ -117,7 +118,7 @@ def nothing_made() -> Iterator[None]:
         raise
 
 
-def not_made(error: NoVaultError) -> NoVaultError:
+def no_memory_error(error: NoVaultError) -> NoVaultError:
     """The error where no memory of the wallet was found and nobody asked for a new one: a second memory of one wallet is never made
     by mistake. `error.doubt` says why there may be one all the same."""
     error.hint = (
@@ -127,7 +128,7 @@ def not_made(error: NoVaultError) -> NoVaultError:
     return error
 
 
-async def publish_made(publish: Awaitable[SyncReport]) -> SyncReport:
+async def publish_new_memory(publish: Awaitable[SyncReport]) -> SyncReport:
     """The first sync of a memory that was made just now: what keeps it from being published says that the memory is here.
 
     Raises PublicError as it is: then nobody has agreed yet that it becomes public.
@@ -145,7 +146,7 @@ async def publish_made(publish: Awaitable[SyncReport]) -> SyncReport:
         raise
 
 
-def part_only(restored: SyncReport | None) -> DamagedError | None:
+def incomplete_restore_error(restored: SyncReport | None) -> DamagedError | None:
     """What to raise in the end when a memory came back in part; None when it is whole, or was not brought back."""
     if restored is None or not restored.damaged:
         return None

@@ -122,17 +122,17 @@ class _Search:
         record = await self._names.read(self._anchor)
         found, lost = None, None
         try:
-            found = await self._follow() if record is not None else None
+            found = await self._find_by_names() if record is not None else None
         except ProviderError as error:
             lost = error  # an old record leads to what nobody may keep any more, and a list may still show what came after
         if found is None:
-            found = await self._listed()
+            found = await self._find_by_pin_lists()
         if found is None and lost is not None:
-            found = await self._listed_behind()
+            found = await self._find_by_lists_of_main_anchor()
             if found is None:
                 raise lost
         if found is None and record is None:
-            found = await self._follow()
+            found = await self._find_by_names()
         if found is not None:
             return found
         if self._other is not None:
@@ -146,7 +146,7 @@ class _Search:
             doubt=doubt,
         )
 
-    async def _follow(self) -> VaultConfig | None:
+    async def _find_by_names(self) -> VaultConfig | None:
         """Find the vault by the record of the key's own anchor, and by the names that it leads on to."""
         name = self._last = self._anchor
         record = self._names.known(name)
@@ -185,7 +185,7 @@ class _Search:
         self._other = self._other or keyring
         return True
 
-    async def _listed(self) -> VaultConfig | None:
+    async def _find_by_pin_lists(self) -> VaultConfig | None:
         """Find the vault by pin lists, where no names are kept (Pinata, Filebase): by what is pinned under this key's own pin name.
 
         A ring whose first root is this key settles it, for the vault's tag is the hash of that key. For other keys the records
@@ -230,7 +230,7 @@ class _Search:
             raise failures[0]  # the memory may be there: nobody is to make an empty one now
         return None
 
-    async def _listed_behind(self) -> VaultConfig | None:
+    async def _find_by_lists_of_main_anchor(self) -> VaultConfig | None:
         """Where the ring at the end of this key's anchor cannot be had: find the vault by the pin lists of the anchor to which this
         key's own leads. It counts by a ring in which this very key signed that it belongs to the vault, and that has that anchor."""
         main = public_of_ipns_name(self._last)
@@ -295,17 +295,17 @@ def _main_anchor(root: RootKeys, keyring: Keyring) -> bytes | None:
     except OpenError:
         # Revokes are sealed; what every epoch says of those who are out is not.
         if any(me in epoch.not_ for epoch in keyring.epochs):
-            raise no_longer(root) from None
+            raise revoked_owner_error(root) from None
         raise WrongWalletError("the memory that this wallet leads to does not open with it") from None
     if me in view.revoked:
-        raise no_longer(root)
+        raise revoked_owner_error(root)
     if not view.may_administer(me) or view.sign_key(me) != root.admin_public:
         raise WrongWalletError("the memory that this wallet leads to does not know it as its owner")
     first = view.members.get(member_id(keyring.roots[0]))
     return first.anchor if first is not None else None
 
 
-def no_longer(root: RootKeys) -> WrongWalletError:
+def revoked_owner_error(root: RootKeys) -> WrongWalletError:
     """The refusal of a key that was an owner's once."""
     if root.kind == "recovery":
         return WrongWalletError(

@@ -34,7 +34,7 @@ from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.anchors import build_ring_root
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names
 from ipfsmem.sync.report import Notices
-from ipfsmem.vault.finding import no_longer
+from ipfsmem.vault.finding import revoked_owner_error
 from ipfsmem.wallet.message import key_request, sign_once, sign_twice
 from ipfsmem.wallet.passphrases import require_strong
 from ipfsmem.wallet.root_keys import RootKeys, require_admin
@@ -270,7 +270,7 @@ def check_root(
     and what was revoked. Other recovery words are judged by the ring when they do something. `address`: the wallet's."""
     me = member_id(root.admin_public)
     if ring is not None and me in ring.view.revoked:
-        raise no_longer(root)
+        raise revoked_owner_error(root)
     if config.vault is None or root.kind == "recovery":
         return
     if ring is not None and ring.view.may_administer(me) and ring.view.sign_key(me) == root.admin_public:

@@ -22,7 +22,7 @@ from ipfsmem.ring.keyring import Ring
 from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names
 from ipfsmem.sync.report import Notice, Notices, SyncReport
-from ipfsmem.vault.finding import find_vault, no_longer
+from ipfsmem.vault.finding import find_vault, revoked_owner_error
 from ipfsmem.vault.opening import scratch_replica
 from ipfsmem.wallet.root_keys import RootKeys
 
@@ -81,7 +81,7 @@ def may_make_words(ring: Ring | None, root: RootKeys) -> None:
         return
     me = member_id(root.admin_public)
     if me in ring.view.revoked | ring.view.asked:
-        raise no_longer(root)
+        raise revoked_owner_error(root)
     who = "these recovery words" if root.kind == "recovery" else "this wallet"
     if not ring.view.may_administer(me):
         raise MembershipError(f"{who} do not belong to this memory", hint="Check them: every word counts.")
@@ -112,7 +112,7 @@ def enrol_words(replica: Replica, root: RootKeys, words: RootKeys) -> str:
     return label
 
 
-async def why_not_everywhere(
+async def why_words_may_fail(
     words: RootKeys,
     vault: str,
     providers: Sequence[Provider],
@@ -121,7 +121,8 @@ async def why_not_everywhere(
     *,
     sealed: bool,
 ) -> str:
-    """Look as a new device would, with nothing but these words. Why that may fail somewhere; empty when it cannot."""
+    """Look for the memory as a new device would, with nothing but these words; why that may fail at some provider, empty when
+    it cannot."""
     for notice in notices:
         if notice.kind in _NOT_EVERYWHERE:
             return notice.text

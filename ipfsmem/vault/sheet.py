@@ -87,10 +87,10 @@ class RecoverySheet(msgspec.Struct, frozen=True):
     words: list[Words]
     with_words: str
     with_wallet: str
-    vaults: list[Further]
+    vaults: list[OtherVault]
 
 
-class Further(msgspec.Struct, frozen=True):
+class OtherVault(msgspec.Struct, frozen=True):
     """Another vault of the same wallet, whose name this memory keeps, and the command that brings it back."""
 
     name: str
@@ -142,7 +142,7 @@ def make_sheet(
         if wallet
         else "",
         vaults=[
-            Further(
+            OtherVault(
                 one.name,
                 one.key_number,
                 f"ipfsmem recover -n {one.name} --wallet FILE --vault {one.name}"

@@ -21,14 +21,21 @@ from ipfsmem.errors import (
 )
 from ipfsmem.mode import Mode
 from ipfsmem.sync.report import SyncReport
-from ipfsmem.vault.beginning import Choices, make_wallet, not_made, nothing_made, part_only, publish_made
+from ipfsmem.vault.beginning import (
+    Choices,
+    incomplete_restore_error,
+    make_wallet,
+    no_memory_error,
+    publish_new_memory,
+    saying_nothing_was_made,
+)
 from ipfsmem.wallet.signers import KeystoreSigner
 
 PASSPHRASE = "nine green bottles on the wall"
 
 
 def choices(mode: Mode, *owners: Any, **other: bool) -> Choices:
-    given = {"provider": False, "recovery": True, "memory_dir": False, "root": False, **other}
+    given = {"provider": False, "recovery": True, "root": False, **other}
     return Choices(mode=mode, owners=owners, **given)
 
 
@@ -39,11 +46,10 @@ SEALED, LOCAL, PUBLIC = Mode.ENCRYPTED_IPFS, Mode.LOCAL, Mode.IPFS
     "fit",
     [
         choices(LOCAL),
-        choices(LOCAL, memory_dir=True),
         choices(SEALED, "no wallet"),
         choices(SEALED, "wallet", provider=True, recovery=False),
         choices(SEALED, "wallet", provider=True, root=True),
-        choices(PUBLIC, "new wallet", provider=True, memory_dir=True),
+        choices(PUBLIC, "new wallet", provider=True),
     ],
 )
 def test_choices_that_fit(fit: Choices) -> None:
@@ -59,7 +65,6 @@ def test_choices_that_fit(fit: Choices) -> None:
         (choices(SEALED, "no wallet", root=True), UsageError, "name the wallet"),
         (choices(SEALED, provider=True), UsageError, "choose a key for this memory"),
         (choices(SEALED, "wallet", "no wallet", provider=True), UsageError, "choose one"),
-        (choices(SEALED, "no wallet", memory_dir=True), UsageError, "leaves no plain files on the disk"),
         (
             choices(SEALED, "no wallet", recovery=False),
             UsageError,
@@ -92,15 +97,16 @@ def test_a_provider_that_fails_while_it_is_looked_for_says_that_nothing_was_made
         (ProviderUnavailable("it is down"), "Try again when the provider can be reached."),
         (ProviderRefused("no", hint="Give a token."), "Give a token."),
     ):
-        with pytest.raises(type(error)) as caught, nothing_made():
+        with pytest.raises(type(error)) as caught, saying_nothing_was_made():
             raise error
         assert caught.value.hint == f"Nothing was made on this device. {said}"
     missing = NoVaultError("none there")
-    with pytest.raises(NoVaultError) as none, nothing_made():
+    with pytest.raises(NoVaultError) as none, saying_nothing_was_made():
         raise missing
     assert "Nothing was made" not in none.value.hint
     assert (
-        not_made(missing).hint.startswith("Nothing was made on this device.") and not_made(missing) is missing
+        no_memory_error(missing).hint.startswith("Nothing was made on this device.")
+        and no_memory_error(missing) is missing
     )
 
 
@@ -111,22 +117,22 @@ def test_what_keeps_a_new_memory_from_being_published_says_that_it_is_here() -> 
         return report
 
     report = SyncReport()
-    assert asyncio.run(publish_made(sync(None))) is report
+    assert asyncio.run(publish_new_memory(sync(None))) is report
     for error, hint in (
         (ProviderUnavailable("it is down"), "When the provider can be reached: ipfsmem sync."),
         (ProviderRefused("no", hint="Give a token."), "Give a token. Then publish it with: ipfsmem sync."),
         (SecretsError("a key", hint="Then: ipfsmem sync"), "Then: ipfsmem sync"),
     ):
         with pytest.raises(type(error), match="made on this device, but not published yet") as caught:
-            asyncio.run(publish_made(sync(error)))
+            asyncio.run(publish_new_memory(sync(error)))
         assert caught.value.hint == hint
     with pytest.raises(PublicError, match=r"^nobody agreed$"):
-        asyncio.run(publish_made(sync(PublicError("nobody agreed"))))
+        asyncio.run(publish_new_memory(sync(PublicError("nobody agreed"))))
 
 
 def test_a_part_that_came_back_is_told_in_the_end() -> None:
-    assert part_only(None) is None and part_only(SyncReport()) is None
+    assert incomplete_restore_error(None) is None and incomplete_restore_error(SyncReport()) is None
     report = SyncReport()
     for damaged, said in ((1, "1 published state"), (1200, "1,200 published states")):
         report.damaged = damaged
-        assert str(part_only(report)) == f"a part is back: {said} cannot be read whole"
+        assert str(incomplete_restore_error(report)) == f"a part is back: {said} cannot be read whole"
