@@ -82,7 +82,8 @@ def _words(environment: Mapping[str, str]) -> tuple[str, ...]:
             "what runs here comes out of a cache, which is cleaned at some time; a program could not start it then",
             hint="Install it, then connect with that one: uv tool install 'ipfsmem[mcp]', or pipx install 'ipfsmem[mcp]'.",
         )
-    return (Path(sys.executable).as_posix(), "-m", "ipfsmem")
+    # -P: it is started in the folder of a project, in which nothing may take the place of our modules.
+    return (Path(sys.executable).as_posix(), "-P", "-m", "ipfsmem")
 
 
 def _is_cached(path: Path) -> bool:

@@ -1,0 +1,38 @@
+"""The words by which another program starts ipfsmem."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.agents import command_line
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a script of POSIX stands for Python")
+def test_nothing_in_the_folder_of_a_project_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no command `ipfsmem`, `python -m ipfsmem` looked in the folder first in which it was started: that of the
+    project which somebody had just cloned."""
+    alone = _python_alone(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["-c"])
+    monkeypatch.setattr(sys, "executable", str(alone))
+    words = command_line._words({"PATH": str(tmp_path)})
+    project = tmp_path / "project"
+    (project / "ipfsmem").mkdir(parents=True)
+    (project / "ipfsmem" / "__init__.py").touch()
+    (project / "ipfsmem" / "__main__.py").write_text("print('ipfsmem of the project')\n")
+    (project / "click.py").write_text("raise SystemExit('click of the project')\n")
+    done = subprocess.run([*words, "--version"], cwd=project, capture_output=True, text=True, check=False)
+    assert "of the project" not in done.stdout + done.stderr
+    assert done.returncode == 0 and done.stdout.startswith("ipfsmem "), done
+
+
+def _python_alone(folder: Path) -> Path:
+    """This Python, with no `ipfsmem` beside it."""
+    path = folder / "python"
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    path.chmod(0o755)
+    return path
