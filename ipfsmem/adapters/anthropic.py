@@ -1,7 +1,7 @@
 """Claude's memory tool (`memory_20250818`) on an ipfsmem memory, for the tool runner of the package `anthropic`.
 
     tool = memory_tool(memory)
-    client.beta.messages.run_tools(model=..., messages=[...], tools=[tool], max_tokens=...)
+    client.beta.messages.tool_runner(model=..., messages=[...], tools=[tool], max_tokens=...)
 
 Without the tool runner, `MemoryDirectory(memory).run(block.input)` is all that is needed. Extra: `anthropic`.
 """
@@ -34,7 +34,7 @@ __all__ = ["MemoryDirectory", "async_memory_tool", "memory_tool"]
 def memory_tool(
     memory: Memory, *, cache_control: BetaCacheControlEphemeralParam | None = None
 ) -> BetaAbstractMemoryTool:
-    """The memory tool for `client.beta.messages.run_tools`. `memory`: a memory, or one scope of it (`memory.scope("x")`).
+    """The memory tool for `client.beta.messages.tool_runner`. `memory`: a memory, or one scope of it (`memory.scope("x")`).
 
     Make one for each conversation: it knows what this conversation was shown, and replaces nothing else. Raises UsageError
     when the extra `anthropic` is not installed.

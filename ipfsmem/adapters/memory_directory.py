@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
+from typing import NamedTuple
 
 from ipfsmem.adapters.memory_paths import ROOT, name_below, path_of, relative, shown, stored
 from ipfsmem.bundle.index import SESSION
@@ -17,6 +18,7 @@ from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.errors import ChangedError, IpfsmemError, UsageError
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memory import Memory
+from ipfsmem.tools.tool import refusal
 
 #: Lines of a text, and columns of their numbers.
 MAX_LINES = 999_999
@@ -64,7 +66,7 @@ class MemoryDirectory:
             except ChangedError:
                 raise _changed(arguments.path("old_path" if name == "rename" else "path")) from None
             except IpfsmemError as error:
-                raise CommandError(error.diagnostics()) from None
+                raise CommandError(refusal(error).text.removeprefix("Error: ")) from None
 
     def clear(self) -> str:
         """Forget everything that is a file here. For the program, never for a model."""
@@ -92,7 +94,7 @@ class MemoryDirectory:
         path, where = given.path("path"), given.place("path")
         if not where or any(self._below(where)):
             raise CommandError(f"File {path} already exists")
-        self._put_new(path, where, _encoded(given.text("file_text")))
+        self._put_new(self._prepared(where, _encoded(given.text("file_text"))))
         return f"File created successfully at: {path}"
 
     def _str_replace(self, given: _Arguments) -> str:
@@ -159,9 +161,13 @@ class MemoryDirectory:
             raise CommandError(f"The path {old} does not exist")
         if target.startswith(source + "/"):
             raise CommandError(f"Cannot move {old} into itself")
-        for file, found in moved:
-            place = target + file[len(source) :]
-            self._put_new(f"{ROOT}/{place}", place, shown(file, found.data))
+        places = [relative(f"{ROOT}/{target}{file[len(source) :]}") for file, _ in moved]
+        ready = [
+            self._prepared(place, shown(file, found.data))
+            for place, (file, found) in zip(places, moved, strict=True)
+        ]
+        for new_file, (file, found) in zip(ready, moved, strict=True):
+            self._put_new(new_file)
             self._memory.forget(found.key, reason="renamed", seen=found)
             self._seen.pop(file, None)
         return f"Successfully renamed {old} to {new}"
@@ -242,8 +248,9 @@ class MemoryDirectory:
             where, made, self._memory.write_text(found.key, made, seen=found, if_match=found.sha256)
         )
 
-    def _put_new(self, path: str, where: str, text: bytes) -> None:
-        names = where.split("/")
+    def _prepared(self, where: str, text: bytes) -> _NewFile:
+        """A file that can be made at a path below the root. Raises CommandError, and what `stored` raises."""
+        path, names = f"{ROOT}/{where}", where.split("/")
         for end in range(1, len(names)):
             if self._read("/".join(names[:end])) is not None:
                 raise CommandError(f"Cannot create {path}: {ROOT}/{'/'.join(names[:end])} is a file")
@@ -253,13 +260,15 @@ class MemoryDirectory:
             if _is_file(found) and path_of(key, found.file) == where:
                 raise CommandError(f"File {path} already exists")
             raise CommandError(f"The name {path} stands for the memory {key} already. Choose another name.")
-        made = stored(where, text)
+        # Beside a text of others, which is no file here.
+        return _NewFile(where, key, stored(where, text), found.sha256 if found is not None else "")
+
+    def _put_new(self, new: _NewFile) -> None:
         try:
-            # Beside a text of others, which is no file here.
-            written = self._memory.write_text(key, made, if_match=found.sha256 if found is not None else "")
+            written = self._memory.write_text(new.key, new.data, if_match=new.beside)
         except ChangedError:
-            raise CommandError(f"File {path} already exists") from None
-        self._note_written(where, made, written)
+            raise CommandError(f"File {ROOT}/{new.where} already exists") from None
+        self._note_written(new.where, new.data, written)
 
     def _note(self, where: str, found: Reading) -> None:
         self._seen[where] = _digest(found)
@@ -267,6 +276,15 @@ class MemoryDirectory:
     def _note_written(self, where: str, made: bytes, now: Reading) -> None:
         """What was written is known to this conversation; what it was merged with is not."""
         self._seen[where] = sha256(made).digest() if made != now.data else _digest(now)
+
+
+class _NewFile(NamedTuple):
+    """What is to be written: the path below the root, its key, the memory file, and the SHA-256 of others' text beside it."""
+
+    where: str
+    key: str
+    data: bytes
+    beside: str
 
 
 class _Arguments:

@@ -26,7 +26,7 @@ from ipfsmem.memories.memories import Memories, NotHereError
 
 #: Bytes of a part, and from how many on the next item begins a new one: all of a part is sealed and sent with each addition.
 MAX_PART = 512 * 1024
-FULL = 48 * 1024
+FULL = 16 * 1024
 #: Characters of an item that stand in one line; what is longer is cut into several, which takes up to four bytes for each.
 _PIECE = 100_000
 #: Characters of an item as JSON, and of the name of a session.

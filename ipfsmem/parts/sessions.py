@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ipfsmem.memories.sessions import SessionFacts, Sessions
@@ -33,7 +33,7 @@ class MemorySessions(MemoryPart):
         found = self._sessions().items(session)
         return found if limit is None else found[-limit:] if limit > 0 else []
 
-    def add(self, session: str, items: builtins.list[Mapping[str, Any]]) -> None:
+    def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> None:
         """Add JSON objects at the end, durable together when this returns. Raises UsageError, LimitError."""
         self._open.look()
         self._shown(self._sessions().add(session, items))

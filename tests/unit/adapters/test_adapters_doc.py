@@ -21,6 +21,26 @@ def _a_memory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def anthropic() -> None:
+    need_extra("anthropic", "anthropic.tools")
+
+
+@pytest.fixture(scope="module")
+def langgraph() -> None:
+    need_extra("langgraph", "langgraph.store.base")
+
+
+@pytest.fixture(scope="module")
+def pydantic_ai() -> None:
+    need_extra("pydantic-ai", "pydantic_ai.models.test")
+
+
+@pytest.fixture(scope="module")
+def llama_index() -> None:
+    need_extra("llama-index", "llama_index.core.memory")
+
+
 def said(example: str, capsys: pytest.CaptureFixture[str]) -> str:
     """What an example prints."""
     exec(compile(EXAMPLES[example], f"docs/ADAPTERS.md, {example}", "exec"), {})
@@ -28,16 +48,14 @@ def said(example: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.xdist_group("anthropic")
-def test_anthropic(capsys: pytest.CaptureFixture[str]) -> None:
-    need_extra("anthropic", "anthropic.tools")
+def test_anthropic(anthropic: None, capsys: pytest.CaptureFixture[str]) -> None:
     shown = said("anthropic", capsys)
     assert "created successfully at: /memories/tone.md" in shown
     assert "22B\t/memories/tone.md" in shown and shown.endswith("wants direct critique\n\n")
 
 
 @pytest.mark.xdist_group("langgraph")
-def test_langgraph(capsys: pytest.CaptureFixture[str]) -> None:
-    need_extra("langgraph", "langgraph.store.base")
+def test_langgraph(langgraph: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert said("langgraph", capsys).splitlines() == [
         "{'text': 'likes green tea', 'rating': 4}",
         "['food']",
@@ -51,3 +69,14 @@ def test_openai_agents(capsys: pytest.CaptureFixture[str]) -> None:
         "{'role': 'assistant', 'content': 'Hi there'}",
         "[{'role': 'user', 'content': 'Hello'}]",
     ]
+
+
+@pytest.mark.xdist_group("pydantic-ai")
+def test_pydantic_ai(pydantic_ai: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "list_memories" in (shown := said("pydantic-ai", capsys)) and "tone" in shown
+
+
+@pytest.mark.xdist_group("llama-index")
+def test_llama_index(llama_index: None, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = said("llama-index", capsys)
+    assert "> likes green tea" in shown and "> - [Tea](tea.md)" in shown

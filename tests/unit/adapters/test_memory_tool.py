@@ -21,7 +21,7 @@ from ipfsmem.adapters.anthropic import MemoryDirectory, async_memory_tool, memor
 from ipfsmem.adapters.memory_directory import CommandError
 from ipfsmem.adapters.memory_paths import PathError, name_below, path_of, relative, shown, stored
 from ipfsmem.bundle.memory_file import parse_memory
-from ipfsmem.errors import FormatError, UsageError
+from ipfsmem.errors import FormatError, PassphraseError, UsageError
 from ipfsmem.memory import Memory
 from tests.support.device_lab import Lab
 from tests.support.effort import cases
@@ -499,6 +499,76 @@ def test_wrong_commands_are_refused_in_words(memory: Memory, command: object) ->
     directory.run(create("/memories/d/c.md", "c"))
     assert len(refusal(directory, command)) < 400
     assert files(memory) == {"a.md": "a", "d/c.md": "c"}
+
+
+def test_a_folder_moves_as_a_whole_or_not_at_all(memory: Memory) -> None:
+    directory = MemoryDirectory(memory)
+    there = {"d/a.txt": "a", "d/" + "x" * 250 + "/b.txt": "b", "d/c.txt": "c"}
+    for path, text in there.items():
+        directory.run(create(f"/memories/{path}", text))
+    far = "/memories/" + "/".join(["y" * 200] * 4)
+    assert "too long" in refusal(directory, rename("/memories/d", far))
+    memory.write("session-x-1", "said", type="session")
+    assert files(memory) == there
+    directory.run(rename("/memories/d", "/memories/e/f"))
+    assert files(memory) == {path.replace("d/", "e/f/", 1): text for path, text in there.items()}
+    assert "changed since" not in directory.run(replace("/memories/e/f/a.txt", "a", "A"))
+
+
+def test_a_locked_memory_sends_the_model_to_the_person(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never does a model hear that a passphrase would help."""
+
+    def locked(*_: Any, **__: Any) -> None:
+        raise PassphraseError("this memory is locked")
+
+    monkeypatch.setattr(memory, "list", locked)
+    said = refusal(MemoryDirectory(memory), view("/memories"))
+    assert "Ask the person to run: ipfsmem unlock" in said and "assphrase" not in said
+
+
+def test_the_runner_of_the_package_uses_the_tool(memory: Memory, tools: ModuleType) -> None:
+    """Its client and its runner as they are; the model's answers are scripted, and no byte leaves this process."""
+    import anthropic as package
+    import httpx2
+
+    asked: list[Any] = []
+    calls = [create("/memories/tea.md", "likes green tea\n"), view("/memories/../secret"), view("/memories")]
+
+    def model(request: httpx2.Request) -> httpx2.Response:
+        asked.append(json.loads(request.content))
+        uses = [
+            {"type": "tool_use", "id": f"use{n}", "name": "memory", "input": call}
+            for n, call in enumerate(calls)
+        ]
+        first = len(asked) == 1
+        return httpx2.Response(
+            200,
+            json={
+                "id": "m",
+                "type": "message",
+                "role": "assistant",
+                "model": "scripted",
+                "content": uses if first else [{"type": "text", "text": "done"}],
+                "stop_reason": "tool_use" if first else "end_turn",
+                "stop_sequence": None,
+                "usage": {"input_tokens": 1, "output_tokens": 1},
+            },
+        )
+
+    with httpx2.Client(transport=httpx2.MockTransport(model)) as http:
+        client = package.Anthropic(api_key="none", http_client=http)
+        given: list[Any] = [{"role": "user", "content": "remember that I like green tea"}]
+        runner = client.beta.messages.tool_runner(
+            model="scripted", max_tokens=100, messages=given, tools=[memory_tool(memory)]
+        )
+        assert runner.until_done().content[0].text == "done"
+    assert asked[0]["tools"] == [{"type": "memory_20250818", "name": "memory"}]
+    answers = [(one.get("is_error", False), one["content"]) for one in asked[1]["messages"][-1]["content"]]
+    assert [failed for failed, _ in answers] == [False, True, False]
+    assert "would escape" in answers[1][1] and "/memories/tea.md" in answers[2][1]
+    assert files(memory) == {"tea.md": "likes green tea\n"}
 
 
 def test_a_closed_memory_says_so(memory: Memory) -> None:

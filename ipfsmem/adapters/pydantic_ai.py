@@ -1,0 +1,49 @@
+"""A PydanticAI toolset on an ipfsmem memory: what a model may do with it, as the agents of that package call tools.
+
+    agent = Agent("...", toolsets=[toolset(memory)])
+
+Names, schemas and answers are those of `ipfsmem.tools`; what a memory refuses reaches the model as a failed result with words.
+Extra: `pydantic-ai`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from ipfsmem import tools
+from ipfsmem.adapters.extras import extra
+from ipfsmem.memory import Memory
+
+if TYPE_CHECKING:
+    from pydantic_ai import FunctionToolset
+
+__all__ = ["toolset"]
+
+
+def toolset(
+    memory: Memory | Callable[[], Memory],
+    names: Iterable[str] | None = tools.EVERYDAY,
+    *,
+    scope: str | None = None,
+    read_only: bool = False,
+) -> FunctionToolset[Any]:
+    """The tools of `ipfsmem.tools.toolset` for `Agent(toolsets=[...])`, with its guidance as their instructions.
+
+    `names`: which of them (None: all, those of other programs too). Make one for each conversation: it remembers what the
+    model was shown. Raises UsageError for a name that is none, and when the extra `pydantic-ai` is not installed.
+    """
+    with extra("pydantic-ai"):
+        from pydantic_ai import FunctionToolset, Tool, ToolFailed
+
+    def made(one: tools.Tool) -> Tool[Any]:
+        def call(**arguments: Any) -> str:
+            answer = one.call(**arguments)
+            if answer.is_error:
+                raise ToolFailed(answer.text)
+            return answer.text
+
+        return Tool.from_schema(call, one.name, one.description, one.parameters)
+
+    chosen = tools.toolset(memory, names, scope=scope, read_only=read_only)
+    return FunctionToolset([made(one) for one in chosen], id="ipfsmem", instructions=tools.GUIDANCE)
