@@ -1047,7 +1047,7 @@ class Serving(Answer, frozen=True, kw_only=True):
 
 
 class FileEdit(Answer, frozen=True, kw_only=True):
-    """What `connect` or `disconnect` does to one file of a program: the unified difference, with one line around each change."""
+    """What `connect` or `disconnect` does to one file of a program: the unified difference, without the lines around a change."""
 
     path: str
     made: bool

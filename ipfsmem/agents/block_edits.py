@@ -1,6 +1,6 @@
-"""A marked block at the end of a text file, and taking exactly that out again: for TOML, and for Markdown that a model reads.
+"""A marked block of tables at the end of a TOML text, and taking exactly that out again; every other line stays as it is.
 
-The first and the last line of a block say whose it is and how it goes away. A TOML text is compared before and after, as
+The first and the last line of a block say whose it is and how it goes away. The text is compared before and after, as
 values: they differ by the tables of the block and by nothing else, or the edit is refused. Pure functions.
 """
 
@@ -9,44 +9,37 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from ipfsmem.agents.json_edits import newline
 from ipfsmem.errors import FormatError
 
-#: How a file says that a line is a comment.
-Language = Literal["toml", "markdown"]
-_COMMENT: dict[Language, tuple[str, str]] = {"toml": ("# ", ""), "markdown": ("<!-- ", " -->")}
 _table = re.compile(r"[ \t]*\[")
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
     """A block that was added: enough to find it again in a text that has changed since."""
 
-    language: Language
     #: The lines of it, between the marks.
     body: str
     #: What was written before it.
     lead: str
     program: str
-    #: Of TOML: the table that it holds.
+    #: The table that it holds.
     table: tuple[str, ...] = ()
 
 
-def add(
-    text: str, language: Language, body: str, program: str, table: tuple[str, ...] = ()
-) -> tuple[str, Block]:
+def add(text: str, body: str, program: str, table: tuple[str, ...] = ()) -> tuple[str, Block]:
     """The text with a block at its end. Raises FormatError when it is no TOML, or would not be with the block."""
     end = newline(text)
     lead = "" if not text else end if text.endswith("\n") else end * 2
-    block = Block(language=language, body=body, lead=lead, program=program, table=table)
+    block = Block(body=body, lead=lead, program=program, table=table)
     edited = text + lead + whole(block).replace("\n", end)
-    if language == "toml":
-        expected = _toml(text)
-        _merge(expected, _toml(body), ())
-        _compare(edited, expected, _toml(body))
+    expected = _toml(text)
+    _merge(expected, _toml(body), ())
+    _compare(edited, expected, _toml(body))
     return edited, block
 
 
@@ -62,23 +55,19 @@ def remove(text: str, block: Block) -> str:
         if behind and before and not before.endswith("\n"):
             before += end
         edited = before + behind
-    elif block.language == "toml":
-        edited = _without_tables(text, block)
     else:
-        edited = _without_marks(text, block)
-    if block.language == "toml":
-        expected = _toml(text)
-        _take(expected, _toml(block.body))
-        _compare(edited, expected, _toml(block.body))
+        edited = _without_tables(text, block)
+    expected = _toml(text)
+    _take(expected, _toml(block.body))
+    _compare(edited, expected, _toml(block.body))
     return edited
 
 
-def marks(language: Language, program: str) -> tuple[str, str]:
+def marks(program: str) -> tuple[str, str]:
     """The first and the last line of a block."""
-    before, behind = _COMMENT[language]
     return (
-        f"{before}>>> ipfsmem: by `ipfsmem connect {program}`; `ipfsmem disconnect {program}` takes it out >>>{behind}",
-        f"{before}<<< ipfsmem <<<{behind}",
+        f"# >>> ipfsmem: by `ipfsmem connect {program}`; `ipfsmem disconnect {program}` takes it out >>>",
+        "# <<< ipfsmem <<<",
     )
 
 
@@ -94,33 +83,14 @@ def table_in(text: str, table: tuple[str, ...]) -> Any:
 
 def whole(block: Block) -> str:
     """A block with its marks, lines ended by a line feed."""
-    first, last = marks(block.language, block.program)
+    first, last = marks(block.program)
     return f"{first}\n{block.body}\n{last}\n"
-
-
-def _without_marks(text: str, block: Block) -> str:
-    """Markdown without what stands between the two marks, whatever that is by now."""
-    first, last = marks(block.language, block.program)
-    if first not in text:
-        return text
-    begin = text.index(first)
-    stop = text.find(last, begin)
-    if stop < 0 or text.count(first) > 1:
-        raise FormatError(f"our marks do not stand as they were written: {first}")
-    stop += len(last)
-    if text.startswith("\r\n", stop):
-        stop += 2
-    elif text.startswith("\n", stop):
-        stop += 1
-    if text.endswith(block.lead, 0, begin):
-        begin -= len(block.lead)
-    return text[:begin] + text[stop:]
 
 
 def _without_tables(text: str, block: Block) -> str:
     """TOML without the tables of the block, which the program has moved or written anew: each from its line to the next."""
     names = {line.strip() for line in block.body.splitlines() if _table.match(line)}
-    own = {*marks(block.language, block.program)}
+    own = {*marks(block.program)}
     kept: list[str] = []
     inside = False
     for line in text.splitlines(keepends=True):

@@ -301,7 +301,7 @@ def _remove_folders(folders: tuple[str, ...]) -> None:
 
 
 def _difference(edit: _Edit) -> str:
-    """A unified difference with one line around each change: what stands there may be somebody's token."""
+    """A unified difference without the lines around a change: what stands there may be somebody's token."""
     path = str(edit.found.path)
     before = "" if edit.found.data is None else edit.found.data.decode("utf-8", "replace")
     after = "" if edit.data is None else edit.data.decode("utf-8", "replace")
@@ -311,7 +311,7 @@ def _difference(edit: _Edit) -> str:
         "/dev/null" if edit.found.data is None else path,
         "/dev/null" if edit.data is None else path,
         lineterm="",
-        n=1,
+        n=0,
     )
     return "\n".join(_shortened(list(lines)))
 

@@ -1,6 +1,6 @@
 """What `connect` writes into the file of a program, as one edit, and taking exactly that out again.
 
-An edit is made of entries of a JSON text and of marked blocks. Everything here is a function of bytes: a file that is not
+An edit is made of entries of a JSON text and of tables of a TOML text. Everything here is a function of bytes: a file that is not
 there is None. Which file, and when it is written, is `connecting.py`'s.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ipfsmem.agents import block_edits, json_edits
-from ipfsmem.agents.block_edits import Block, Language
+from ipfsmem.agents.block_edits import Block
 from ipfsmem.agents.json_edits import APPEND, Added
 from ipfsmem.errors import FormatError
 
@@ -27,16 +27,14 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     mark: str = ""
 
 
-class Text(msgspec.Struct, frozen=True, kw_only=True):
-    """A marked block that a file is to have."""
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """A table that a TOML file is to have, in a marked block, and the lines of it."""
 
-    language: Language
+    table: tuple[str, ...]
     body: str
-    #: Of a TOML block: the table by which it is known when it has no marks.
-    table: tuple[str, ...] = ()
 
 
-Wanted = Entry | Text
+Wanted = Entry | Table
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -64,7 +62,7 @@ def standing(data: bytes | None, wanted: Sequence[Wanted], program: str) -> Iter
     """What of `wanted` is in a file already, whoever wrote it. Raises FormatError for a file that cannot be read."""
     _, text = _text(data)
     for one in wanted:
-        if isinstance(one, Text):
+        if isinstance(one, Table):
             yield from _standing_block(text, one, program)
         elif one.path[-1] == APPEND:
             items = json_edits.find(text, one.path[:-1])
@@ -92,8 +90,8 @@ def apply(
     for one in wanted:
         if id(one) in there:
             done.append(there[id(one)])
-        elif isinstance(one, Text):
-            text, block = block_edits.add(text, one.language, one.body, program, one.table)
+        elif isinstance(one, Table):
+            text, block = block_edits.add(text, one.body, program, one.table)
             done.append(Done(block=block))
         else:
             text, entry = json_edits.add(text, one.path, one.value)
@@ -120,7 +118,7 @@ def changed_since(data: bytes, done: Sequence[Done]) -> Iterator[str]:
             value = json_edits.find(text, one.entry.path)
             if value is not msgspec.UNSET and value != one.entry.value:
                 yield ".".join(one.entry.path)
-        elif one.block is not None and one.block.table:
+        elif one.block is not None:
             held = block_edits.table_in(text, one.block.table)
             if held is not None and held != block_edits.table_in(one.block.body, one.block.table):
                 yield _name(one)
@@ -164,7 +162,7 @@ def _name(one: Done) -> str:
     if one.entry is not None:
         return ".".join(step for step in one.entry.path if step != APPEND)
     if one.block is not None:
-        return ".".join(one.block.table) or "the block of ipfsmem"
+        return ".".join(one.block.table)
     return ""
 
 
@@ -184,15 +182,9 @@ def _holds(value: Any, mark: str) -> bool:
     return isinstance(value, list) and any(_holds(each, mark) for each in value)
 
 
-def _standing_block(text: str, wanted: Text, program: str) -> Iterator[Standing]:
-    block = Block(language=wanted.language, body=wanted.body, lead="", program=program, table=wanted.table)
-    if wanted.language == "toml":
-        held = block_edits.table_in(text, wanted.table)
-        if held is not None:
-            same = held == block_edits.table_in(wanted.body, wanted.table)
-            yield Standing(wanted, Done(block=block), same)
-        return
-    first, _ = block_edits.marks(wanted.language, program)
-    if first in text:
-        same = block_edits.whole(block).replace("\n", json_edits.newline(text)) in text
+def _standing_block(text: str, wanted: Table, program: str) -> Iterator[Standing]:
+    held = block_edits.table_in(text, wanted.table)
+    if held is not None:
+        block = Block(body=wanted.body, lead="", program=program, table=wanted.table)
+        same = held == block_edits.table_in(wanted.body, wanted.table)
         yield Standing(wanted, Done(block=block), same)

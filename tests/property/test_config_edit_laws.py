@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.agents import block_edits, edits, json_edits
-from ipfsmem.agents.edits import Entry, Text
+from ipfsmem.agents.edits import Entry, Table
 from ipfsmem.agents.json_edits import APPEND
 from ipfsmem.agents.json_text import read, value_of
 from ipfsmem.errors import FormatError
@@ -189,6 +189,7 @@ toml_lines = st.sampled_from(
     ['model = "x"', "# a comment", "", "[profiles.p]", "a = 1", "[mcp_servers.other]", 'command = "y"', "[[hooks.Stop]]",
      "[mcp_servers]", "k = 'it''s'", 's = """\n[not.a.table]\n"""', "[tui]", "notifications = true"]
 )  # fmt: skip
+TABLE = ("mcp_servers", "ipfsmem")
 BODY = '[mcp_servers.ipfsmem]\ncommand = "/bin/x"\nargs = ["mcp"]'
 
 
@@ -208,13 +209,11 @@ def test_a_block_in_and_out_again_is_the_same_toml() -> None:
     @given(tomls())
     def check(text: str) -> None:
         try:
-            edited, block = block_edits.add(text, "toml", BODY, "codex")
+            edited, block = block_edits.add(text, BODY, "codex", TABLE)
         except FormatError:
             return
         assert block_edits.remove(edited, block) == text
-        data, done = edits.apply(
-            text.encode(), (Text(language="toml", body=BODY, table=("mcp_servers", "ipfsmem")),), "codex"
-        )
+        data, done = edits.apply(text.encode(), (Table(body=BODY, table=TABLE),), "codex")
         assert data == edited.encode() and edits.undo(data, done) == text.encode()
         said = tomllib.loads(edited)
         assert said["mcp_servers"].pop("ipfsmem") == {"command": "/bin/x", "args": ["mcp"]}
@@ -233,7 +232,7 @@ def test_a_block_goes_out_of_a_toml_that_was_added_to() -> None:
     @given(tomls(), tomls())
     def check(text: str, later: str) -> None:
         try:
-            edited, block = block_edits.add(text, "toml", BODY, "codex")
+            edited, block = block_edits.add(text, BODY, "codex", TABLE)
             with_more = edited + later
             both = tomllib.loads(with_more)
             left = block_edits.remove(with_more, block)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipfsmem.agents.programs import claude_code
+from ipfsmem.agents.programs import claude_code, codex, cursor, gemini, opencode, vscode, zed
 from ipfsmem.agents.programs.program import Program
 from ipfsmem.errors import UsageError
 
 #: By name, in the order of `connect --list`.
-PROGRAMS: Final[dict[str, Program]] = {one.PROGRAM.name: one.PROGRAM for one in (claude_code,)}
+PROGRAMS: Final[dict[str, Program]] = {
+    one.PROGRAM.name: one.PROGRAM for one in (claude_code, codex, cursor, gemini, vscode, opencode, zed)
+}
 
 
 def program_named(name: str) -> Program:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -403,6 +404,81 @@ def test_a_variable_moves_the_settings_and_both_places_are_undone(claude: Machin
     assert sorted(path.name for path in moved.iterdir()) == [".claude.json", "settings.json"]
     claude.disconnect("claude-code")
     assert claude.picture() == before and not [*moved.iterdir()]
+
+
+@pytest.mark.parametrize(
+    "name, system, variables, paths",
+    [
+        ("claude-code", "linux", {}, [".claude.json", ".claude/settings.json"]),
+        ("claude-code", "linux", {"CLAUDE_CONFIG_DIR": "~/c"}, ["c/.claude.json", "c/settings.json"]),
+        ("codex", "win32", {}, [".codex/config.toml", ".codex/hooks.json"]),
+        ("codex", "linux", {"CODEX_HOME": "~/c"}, ["c/config.toml", "c/hooks.json"]),
+        ("cursor", "win32", {}, [".cursor/mcp.json", ".cursor/hooks.json"]),
+        ("gemini", "darwin", {}, [".gemini/settings.json"]),
+        ("gemini", "linux", {"GEMINI_CLI_HOME": "~/g"}, ["g/.gemini/settings.json"]),
+        ("vscode", "linux", {}, [".config/Code/User/mcp.json"]),
+        ("vscode", "linux", {"XDG_CONFIG_HOME": "~/x"}, ["x/Code/User/mcp.json"]),
+        ("vscode", "darwin", {}, ["Library/Application Support/Code/User/mcp.json"]),
+        ("vscode", "win32", {"APPDATA": "~/r"}, ["r/Code/User/mcp.json"]),
+        ("opencode", "win32", {}, [".config/opencode/opencode.json"]),
+        ("opencode", "linux", {"XDG_CONFIG_HOME": "~/x"}, ["x/opencode/opencode.json"]),
+        ("zed", "linux", {}, [".config/zed/settings.json"]),
+        ("zed", "linux", {"FLATPAK_XDG_CONFIG_HOME": "~/f"}, ["f/zed/settings.json"]),
+        ("zed", "darwin", {"XDG_CONFIG_HOME": "~/x"}, [".config/zed/settings.json"]),
+        ("zed", "win32", {}, ["AppData/Roaming/Zed/settings.json"]),
+    ],
+)
+def test_where_settings_lie_on_each_system(
+    name: str, system: str, variables: dict[str, str], paths: list[str], tmp_path: Path
+) -> None:
+    user = tmp_path / "user"
+    values = {key: value.replace("~", str(user)) for key, value in variables.items()}
+    machine = Machine(tmp_path, system, **values)
+    assert machine.files(name) == [user / path for path in paths]
+
+
+def test_opencode_of_version_2_gets_its_own_shape(machine: Machine) -> None:
+    text = '{"mcp": {"servers": {"docs": {"type": "remote", "url": "https://docs.example.com"}}}}'
+    file = machine.put(".config/opencode/opencode.json", text)
+    machine.connect("opencode")
+    servers = json.loads(file.read_bytes())["mcp"]["servers"]
+    assert servers["ipfsmem"] == {
+        "type": "local",
+        "command": ["/usr/local/bin/ipfsmem", "mcp", "--sync", "--home", "/memories"],
+    }
+    machine.disconnect("opencode")
+    assert file.read_text() == text
+
+
+def test_codex_tables_that_codex_wrote_anew_are_found_again(machine: Machine) -> None:
+    """`codex mcp add` writes all servers again: without our marks, and in another order."""
+    file = machine.put(".codex/config.toml", 'model = "x"\n')
+    machine.connect("codex")
+    lines = [line for line in file.read_text().splitlines() if "ipfsmem" not in line or "=" in line]
+    own = "\n".join(line for line in lines[1:] if line)
+    file.write_text(f'[mcp_servers.ipfsmem]\n{own}\n\n[mcp_servers.new]\ncommand = "y"\n')
+    machine.disconnect("codex")
+    assert tomllib.loads(file.read_text()) == {"mcp_servers": {"new": {"command": "y"}}}
+
+
+@pytest.mark.parametrize(
+    "text", ["mcp_servers = { a = { command = 'x' } }\n", "model = \n", "mcp_servers = 1\n"]
+)
+def test_a_toml_that_takes_no_table_is_left_alone(text: str, machine: Machine) -> None:
+    file = machine.put(".codex/config.toml", text)
+    with pytest.raises(FormatError, match=r"config\.toml: .*left as it is"):
+        machine.connect("codex")
+    assert file.read_text() == text and not (machine.user / ".codex" / "hooks.json").exists()
+
+
+def test_our_table_that_was_edited_is_not_taken_out_unasked(machine: Machine) -> None:
+    file = machine.put(".codex/config.toml", 'model = "x"\n')
+    machine.connect("codex")
+    file.write_text(file.read_text().replace("args = [", "startup_timeout_sec = 30\nargs = ["))
+    with pytest.raises(ChangedError, match=r"mcp_servers\.ipfsmem"):
+        machine.disconnect("codex")
+    machine.disconnect("codex", replace=True)
+    assert file.read_text().rstrip() == 'model = "x"'
 
 
 def test_what_is_known_of_each_program(claude: Machine) -> None:

@@ -1,0 +1,78 @@
+"""Codex (the command line, the IDE extension and the desktop program share it): servers in `config.toml`, hooks in `hooks.json`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from ipfsmem.agents.command_line import Launch
+from ipfsmem.agents.edits import Table
+from ipfsmem.agents.programs.program import (
+    NAME,
+    ConfigFile,
+    Program,
+    Surroundings,
+    group_of_one,
+    hook_entries,
+)
+
+_NAME: Final = "codex"
+#: Time-outs in seconds; Codex allows three at the end of a session, and says so at each start when more is asked for.
+_EVENTS: Final = {
+    "SessionStart": ("session-start", 10),
+    "UserPromptSubmit": ("prompt", 10),
+    "Stop": ("stop", 10),
+    "SessionEnd": ("session-end", 3),
+}
+#: A server gets a few variables only (HOME, PATH, USER and their like): where settings lie and where an unlocked memory is kept is
+#: said by these.
+_VARIABLES: Final = (
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "IPFSMEM_CONFIG",
+)
+
+
+def _folder(around: Surroundings) -> Path:
+    return around.folder_of("CODEX_HOME", around.user / ".codex")
+
+
+def _files(around: Surroundings, launch: Launch) -> tuple[ConfigFile, ...]:
+    command, *arguments = launch.server()
+    body = "\n".join(
+        (
+            f"[mcp_servers.{NAME}]",
+            f"command = {_text(command)}",
+            f"args = [{', '.join(map(_text, arguments))}]",
+            f"env_vars = [{', '.join(map(_text, _VARIABLES))}]",
+        )
+    )
+    return (
+        ConfigFile(
+            path=_folder(around) / "config.toml", wanted=(Table(table=("mcp_servers", NAME), body=body),)
+        ),
+        ConfigFile(
+            path=_folder(around) / "hooks.json", wanted=hook_entries(launch, _NAME, _EVENTS, group_of_one)
+        ),
+    )
+
+
+def _text(value: str) -> str:
+    """A basic string of TOML: as in JSON, which leaves one character as it is that TOML does not take."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+PROGRAM: Final = Program(
+    name=_NAME,
+    title="Codex",
+    command="codex",
+    traces=lambda around: (_folder(around),),
+    files=_files,
+    notes=(
+        "Codex runs a new hook only after you have looked at it: type /hooks in Codex, and trust those of ipfsmem.",
+        "Sessions that run now take it up when they are started again.",
+    ),
+)
