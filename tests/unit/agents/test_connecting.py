@@ -437,6 +437,14 @@ def test_where_settings_lie_on_each_system(
     assert machine.files(name) == [user / path for path in paths]
 
 
+def test_the_document_has_a_section_for_each_program_with_its_files() -> None:
+    page = (HERE.parents[2] / "docs" / "AGENTS.md").read_text("utf-8")
+    for name, program in PROGRAMS.items():
+        section = page.partition(f"\n## {program.title}\n")[2].partition("\n## ")[0]
+        for path in before_of(name):
+            assert Path(path).name in section, (name, path)
+
+
 def test_opencode_of_version_2_gets_its_own_shape(machine: Machine) -> None:
     text = '{"mcp": {"servers": {"docs": {"type": "remote", "url": "https://docs.example.com"}}}}'
     file = machine.put(".config/opencode/opencode.json", text)
