@@ -835,13 +835,13 @@ class MovedTo(Answer, frozen=True, kw_only=True):
             f"{count(len(moved.incomplete), 'version')} could not be brought whole"
             if moved.incomplete
             else "",
-            f"{', '.join(moved.untold)} took no word of it" if moved.untold else "",
+            f"{', '.join(moved.no_forwarding_at)} took no word of it" if moved.no_forwarding_at else "",
         ]
         if any(problems):
             raise IncompleteError(
                 f"it publishes at {target} now, but {' and '.join(filter(None, problems))}",
                 hint="On a device that still publishes at the old place: ipfsmem providers add SPEC"
-                if moved.untold
+                if moved.no_forwarding_at
                 else "A device that has what is missing brings it with: ipfsmem sync",
             )
 

@@ -210,12 +210,12 @@ def _tell_of_move(target: str, moved: Moved) -> None:
         f"{count(len(moved.roots), 'version')} at {clean(target)}: {size(moved.bytes)} sent, "
         f"{count(moved.checked, 'part')} checked there."
     )
-    if moved.told:
+    if moved.forwarding_at:
         click.echo(
-            f"Devices that still publish at {', '.join(map(clean, moved.told))} are told where it went; "
+            f"Devices that still publish at {', '.join(map(clean, moved.forwarding_at))} are told where it went; "
             "ipfsmem providers follow takes them along."
         )
-    for place in moved.untold:
+    for place in moved.no_forwarding_at:
         click.echo(
             style("not told: ", fg="yellow")
             + f"{clean(place)} took no word of the move: on devices that publish there, ipfsmem providers add and remove",

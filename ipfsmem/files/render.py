@@ -28,15 +28,10 @@ from ipfsmem.device.tables.sealed_renders import renders_of
 from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.files.base_texts import BaseTexts
+from ipfsmem.files.file_names import MAX_TIMELINE, longest, name_of
 from ipfsmem.files.folder import TIMELINE, Contents, NotPlainError, PlainFolder, is_flushed_together, sync_all
-from ipfsmem.files.scan import (
-    MAX_TIMELINE,
-    before_replaced,
-    edited_index,
-    index_was_edited,
-    longest,
-    name_of,
-)
+from ipfsmem.files.scan import edited_index, index_was_edited
+from ipfsmem.files.stale_writes import before_replaced
 from ipfsmem.memories.memories import Memories
 
 
@@ -80,7 +75,7 @@ class _Work(msgspec.Struct, frozen=True):
 
 
 class Rendering:
-    """One rendering. `untaken` says afterwards whether something came in that only a new look can take, `behind` whether a
+    """One rendering. `needs_look` says afterwards whether something came in that only a new look can take, `behind` whether a
     file could not be brought up to date."""
 
     def __init__(
@@ -106,7 +101,7 @@ class Rendering:
         #: Names in the folder, while very many files are staged.
         self._standing: set[str] | None = None
         self._touched = False
-        self.untaken = self.behind = False
+        self.needs_look = self.behind = False
 
     # -- memories ----------------------------------------------------------------------------------------------
 
@@ -274,7 +269,7 @@ class Rendering:
                 FileRow(file, want.key, found.sha, want.text, want.dots, stat=found.stat, before=before)
             )
         else:
-            self.untaken = True
+            self.needs_look = True
         return False
 
     def _place(self, work: _Work) -> None:
@@ -284,7 +279,7 @@ class Rendering:
             old = self._folder.replace(work.staged, file) if row is not None else None
             if old is None:
                 # Somebody made a file of this name just now.
-                self.untaken = True
+                self.needs_look = True
                 self._folder.drop_aside(work.staged)
                 return
             assert row is not None
@@ -300,13 +295,13 @@ class Rendering:
         self._renders.put_aside(Aside(old, row.file, row.body, row.text, -1, self._now))
         found = self._folder.read_aside(old, longest(row.file))
         if found is None or found.sha != row.body:
-            self.untaken = True
+            self.needs_look = True
 
     def _remove(self, row: FileRow) -> None:
         found = self._folder.read(row.file, longest(row.file))
         if found is not None:
             if found.sha != row.body:
-                self.untaken = True
+                self.needs_look = True
                 return
             old = self._folder.take_away(row.file)
             self._touched = True
@@ -377,7 +372,7 @@ class Rendering:
         if found is None and row is not None and row.text == text and row.has_values:
             return  # its lines are being deleted, or it comes back
         if found is not None and (row is None or row.body != found.sha):
-            self.untaken = True
+            self.needs_look = True
             return
         before = (
             split_index_file(found.data, frozenset(self._copy.lines.split(b"\n")))
@@ -398,7 +393,7 @@ class Rendering:
                 self._remove(row)
         else:
             self._place(_Work(INDEX_FILE, want, row, self._folder.stage(INDEX_FILE, data), data, state))
-            if self.untaken:
+            if self.needs_look:
                 return
         self._copy = replace(self._copy, lines=b"\n".join(lines))
         cover = self._replica.codec.cover
@@ -424,7 +419,7 @@ class Rendering:
                     for value in entry.values()
                 )
         if chosen is None:
-            self._trimmed_days(made_from)
+            self._remove_trimmed_days(made_from)
         for day, parts_of_day in made_from.items():
             text = sha256(" ".join(sorted(parts_of_day)).encode()).digest()
             file = f"{TIMELINE}/{day}.jsonl"
@@ -432,7 +427,7 @@ class Rendering:
             if row is None or row.text != text:
                 self._guarded(file, lambda d=day, f=file, r=row, t=text: self._day(d, f, r, t))  # type: ignore[misc]
 
-    def _trimmed_days(self, made_from: Mapping[str, object]) -> None:
+    def _remove_trimmed_days(self, made_from: Mapping[str, object]) -> None:
         """Files of days of which the state holds nothing any more."""
         for file, row in self._renders.below(TIMELINE).items():
             if file[len(TIMELINE) + 1 : -len(".jsonl")] not in made_from:
@@ -447,12 +442,12 @@ class Rendering:
             staged = self._folder.stage(file, data)
             if not self._folder.create(staged, file):
                 self._folder.drop_aside(staged)
-                self.untaken = True
+                self.needs_look = True
                 return
             self._touched = True
             self._renders.put(FileRow(file, None, sha256(data).digest(), text))
         elif row is None or found.sha != row.body:
-            self.untaken = True
+            self.needs_look = True
             # Young, it could as well be another program's line that is just being written.
             if found.stat is not None:
                 self._complete_line(file, found.data, wanted)

@@ -8,7 +8,6 @@ was read and taken in.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
@@ -17,8 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ipfsmem.bundle.index_block import INDEX_KEY, split_index_file
-from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name, split_conflict_name
-from ipfsmem.bundle.memory_file import MAX_FILE
+from ipfsmem.bundle.keys import INDEX_FILE, split_conflict_name
 from ipfsmem.bundle.origin_name import with_origin
 from ipfsmem.bundle.timeline import Event, event_line, foreign_id, parse_line, parse_lines
 from ipfsmem.causal.merge3 import merge_memory
@@ -29,20 +27,16 @@ from ipfsmem.device.tables.renders import Aside, Before, FileRow, Missing, Retur
 from ipfsmem.device.tables.sealed_renders import renders_of
 from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.device.writing import Writing
-from ipfsmem.errors import FormatError, IpfsmemError, StorageError
+from ipfsmem.errors import IpfsmemError, StorageError
 from ipfsmem.files.base_texts import BaseTexts
+from ipfsmem.files.file_names import key_of_row, longest, name_of
 from ipfsmem.files.folder import ASIDE, HIDDEN, RACY, TIMELINE, NotPlainError, PlainFolder
+from ipfsmem.files.stale_writes import OLD_TEXT_FOR, before_replaced, read_before
 from ipfsmem.memories.memories import Memories, check_body
 
-#: Longest timeline file that is read.
-MAX_TIMELINE = 256 * 1024 * 1024
 #: Two looks this far apart must miss a file before that is taken for a delete; ms.
 MISSING_FOR = 60_000
 DAY = 86_400_000
-#: How long after a file was replaced a writer may still have the old text in hand; ms.
-OLD_TEXT_FOR = 60_000
-#: Bytes of lines that are compared at most to tell what the writer of a text had read.
-_MOST_COMPARED = 4 * 1024 * 1024
 #: A file that holds a text again which stood there before is believed when two looks this far apart find it so; ms.
 RETURNED_FOR = 60_000
 #: More files than this that hold earlier texts again within `RETURNED_FOR`: something put the whole folder back.
@@ -126,7 +120,7 @@ class Scan:
 
     # -- texts that stood there before -------------------------------------------------------------------------
 
-    def returned(self, files: list[str]) -> tuple[set[str], int]:
+    def find_returns(self, files: list[str]) -> tuple[set[str], int]:
         """Which of these changed files hold a text again that stood there before and are not to be believed yet, and how many
         such returns there were within a minute."""
         known = self._renders.returns()
@@ -164,11 +158,11 @@ class Scan:
         row, body = self._renders.get(file), found.sha
         if (row is not None and row.body == body) or not self._renders.held(file, body):
             return None
-        entry = self._change.entry(self._memories.name(_key_in(row, key)))
+        entry = self._change.entry(self._memories.name(key_of_row(row, key)))
         # To copy a conflict copy over the memory is to choose between what stands now.
         return None if any(value.body == body.hex() for value in entry.values()) else body
 
-    def differing(self, files: list[str]) -> list[str]:
+    def find_differing(self, files: list[str]) -> list[str]:
         """Of these memory files those that hold something else than this device last saw in them; of unknown ones those that
         hold what stood there before."""
         found: list[str] = []
@@ -196,7 +190,7 @@ class Scan:
         row = self._renders.get(file)
         if found is None or file.startswith(TIMELINE + "/"):
             return
-        body, key = found.sha, _key_in(row, key)
+        body, key = found.sha, key_of_row(row, key)
         held = self._renders.held(file, body)
         if row is None and not held:
             return  # a new file: nothing is put back there, and it is taken in as any other
@@ -220,7 +214,7 @@ class Scan:
 
     def _put_text(self, file: str, data: bytes, body: bytes, stat: Stat | None, row: FileRow | None) -> None:
         key, origin = name_of(file)
-        key = _key_in(row, key)
+        key = key_of_row(row, key)
         text = with_origin(data, origin)
         check_body(key, text)
         name = self._memories.name(key)
@@ -306,7 +300,7 @@ class Scan:
 
     # -- what was missed ---------------------------------------------------------------------------------------
 
-    def missing(self, files: list[Missing], total: int) -> str | None:
+    def take_deletes(self, files: list[Missing], total: int) -> str | None:
         """Files that a look did not find, of `total` known ones. Deletes those that were missing long enough, unless
         too many vanish; then nothing is deleted and the answer says so.
         """
@@ -347,7 +341,7 @@ class Scan:
 
     # -- what was replaced -------------------------------------------------------------------------------------
 
-    def replaced(self) -> None:
+    def look_at_replaced(self) -> None:
         """Look at the files that were replaced: somebody may have written into one at that moment, or after."""
         known = {row.name: row for row in self._renders.asides()}
         self._after_crash([name for name in self._folder.asides() if name not in known])
@@ -375,7 +369,7 @@ class Scan:
             self._folder.drop_aside(row.name)
             self._renders.drop_aside(row.name)
 
-    def forgotten(self, key: str) -> None:
+    def let_go_of(self, key: str) -> None:
         """Let go of everything that was set aside of a memory that is forgotten, and of the index, which named it."""
         for row in list(self._renders.asides()):
             if row.file == INDEX_FILE or (not row.file.startswith(TIMELINE) and name_of(row.file)[0] == key):
@@ -446,7 +440,7 @@ class Scan:
             return True
         if file.startswith(TIMELINE + "/"):
             return False
-        key = _key_in(self._renders.get(file), name_of(file)[0])
+        key = key_of_row(self._renders.get(file), name_of(file)[0])
         entry = self._change.entry(self._memories.name(key))
         return any(value.body == body.hex() for value in entry.values())
 
@@ -484,7 +478,7 @@ class Scan:
             return None
         row = self._renders.get(file)
         key, origin = name_of(file)
-        key = _key_in(row, key)
+        key = key_of_row(row, key)
         data = self._without_own_lines(file, data)
         if not data and file == INDEX_FILE:
             return base
@@ -546,66 +540,6 @@ class Scan:
         return self._events
 
 
-def read_before(text: bytes, newest: bytes, older: list[bytes]) -> bytes | None:
-    """Which of the `older` texts (newest first) the writer of `text` must have read, rather than `newest`.
-
-    One such that `text` has no line that came with the newest, nor one like it, and all that went with it. Of several
-    the one that `text` keeps most of.
-    """
-    now = set(text.split(b"\n"))
-    best: tuple[int, bytes] | None = None
-    for candidate in older:
-        before, after = set(candidate.split(b"\n")), set(newest.split(b"\n"))
-        came, went = after - before, before - after
-        if not (came or went) or came & now or not went <= now or _alike(came, now - before):
-            continue
-        missing = len(before - now)
-        if best is None or missing < best[0]:
-            best = missing, candidate
-    return None if best is None else best[1]
-
-
-def _alike(came: set[bytes], new: set[bytes]) -> bool:
-    """Whether a new line looks like an edit of one that came: then its writer has seen that one."""
-    if len(new) * sum(map(len, came)) + len(came) * sum(map(len, new)) > _MOST_COMPARED:
-        return False
-    words = {line: Counter(line.split()) for line in came | new}
-    return any(_likeness(a, b, words[a], words[b]) > 0.6 for a in came for b in new)
-
-
-def _likeness(a: bytes, b: bytes, words_a: Counter[bytes], words_b: Counter[bytes]) -> float:
-    """How much two lines share, 0 to 1: their beginning and end, or their words. Costs as much as reading them once."""
-    whole = len(a) + len(b)
-    if not whole:
-        return 0.0
-    least = min(len(a), len(b))
-    start = _shared(a, b, least)
-    end = _shared(a[::-1], b[::-1], least - start)
-    same = sum(min(count, words_b[word]) for word, count in words_a.items())
-    total = words_a.total() + words_b.total()
-    return max(2 * (start + end) / whole, 2 * same / total if total else 0.0)
-
-
-def _shared(a: bytes, b: bytes, most: int) -> int:
-    """How many of the first `most` bytes of two lines are the same."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def before_replaced(row: FileRow | None, now: int) -> Before | None:
-    """What stood in a file that is replaced now (ms), and shortly before: a writer may still have it in hand. `row` is as it was."""
-    if row is None or row.text is None or row.shows is Shows.OLD_TEXT or row.missed is not None:
-        return None
-    recent = row.before is not None and row.before.is_within(OLD_TEXT_FOR, now)
-    return Before.of(row.text, row.before if recent else None, now)
-
-
 def edited_index(data: bytes) -> str:
     """The name under which a generated MEMORY.md that somebody edited is kept in the hidden folder."""
     return f"MEMORY.edited-{sha256(data).hexdigest()[:8]}.md"
@@ -616,26 +550,6 @@ def index_was_edited(kept: str) -> str:
     return f"{INDEX_FILE} is generated and was edited by hand; the edited one is kept as {HIDDEN}/{kept}"
 
 
-def longest(file: str) -> int:
-    """Bytes above which a file of this name is left alone."""
-    return MAX_TIMELINE if file == INDEX_FILE or file.startswith(TIMELINE + "/") else MAX_FILE
-
-
 def is_torn(tail: bytes, known: dict[str, Any]) -> bool:
     """Whether a last line without LF is the beginning of a line of ours that a crash cut off."""
     return any(event_line(event).startswith(tail) for event in known.values())
-
-
-def name_of(file: str) -> tuple[str, str | None]:
-    """Key of a file, and its foreign name when it has one. Raises FormatError for a name that is not Unicode."""
-    try:
-        file.encode()
-    except UnicodeEncodeError:
-        raise FormatError("its name is not Unicode text") from None
-    copy = split_conflict_name(file)
-    return (copy.key, None) if copy is not None else key_of_foreign_name(file)
-
-
-def _key_in(row: FileRow | None, key: str) -> str:
-    """The key of a file: that of its row where it has one, for the name alone may not tell."""
-    return key if row is None or row.key is None else row.key

@@ -260,8 +260,8 @@ class WorkingCopies:
         """Bring every file up to date. What was changed meanwhile is taken in first and never overwritten unseen."""
         self.begin()
         for _ in range(4):
-            untaken = [copy.render() for copy in self.all()]
-            if not any(untaken) or not self.scan():
+            need_look = [copy.render() for copy in self.all()]
+            if not any(need_look) or not self.scan():
                 break
 
     def render_if_needed(self) -> None:

@@ -125,12 +125,12 @@ class WorkingCopy:
                 self._resume(head)
             elif not self._may_take(scan, seen.changed, sum(1 for row in missing if row.key), head):
                 return False
-            waiting = set() if believe else scan.returned(seen.changed)[0]
+            waiting = set() if believe else scan.find_returns(seen.changed)[0]
             for file in seen.changed:
                 if file not in waiting:
                     scan.take(file)
-            self._say("missing", scan.missing(due, seen.known))
-            scan.replaced()
+            self._say("missing", scan.take_deletes(due, seen.known))
+            scan.look_at_replaced()
         return self._state() != before
 
     def _leave_alone(self, found: Listing) -> None:
@@ -153,7 +153,7 @@ class WorkingCopy:
         """Whether edits may be taken in; pauses the folder when it went back as a whole, and ends a pause when it is as it
         was before (inside a transaction)."""
         paused, moved = self.copy.paused, head != self.copy.head
-        differing = len(scan.differing(changed)) + missing if paused or moved else 0
+        differing = len(scan.find_differing(changed)) + missing if paused or moved else 0
         if paused:
             if paused == BY_HAND or differing:
                 return False
@@ -163,7 +163,7 @@ class WorkingCopy:
             return False
         elif moved:
             self._change(head=head)
-        if scan.returned(changed)[1] > MOST_RETURNS:
+        if scan.find_returns(changed)[1] > MOST_RETURNS:
             self._pause("several files hold earlier texts again, all at once")
             return False
         return True
@@ -213,7 +213,7 @@ class WorkingCopy:
         before = self._state()
         with writing(self._replica) as change:
             scan = self._scanner(change)
-            waiting, recent = scan.returned(changed)
+            waiting, recent = scan.find_returns(changed)
             if recent > MOST_RETURNS:
                 return None
             for file in changed:
@@ -250,7 +250,7 @@ class WorkingCopy:
                 if not self._is_ready():
                     return
                 with writing(self._replica) as change:
-                    self._scanner(change).forgotten(key)
+                    self._scanner(change).let_go_of(key)
             except StorageError as error:
                 self._say("disk", f"the plain files could not be brought up to date: {error}")
 
@@ -302,9 +302,9 @@ class WorkingCopy:
                     work(rendering)
                     self.behind = rendering.behind
                     # What was said of a file is said by the next process too.
-                    if work is Rendering.everything and not (rendering.untaken or self._unrendered):
+                    if work is Rendering.everything and not (rendering.needs_look or self._unrendered):
                         self._copies.change(self.copy.id, in_step=self._state())
-                    return rendering.untaken
+                    return rendering.needs_look
             except StorageError as error:
                 # The state is safe; files follow when the disk lets them.
                 self._say("disk", f"the plain files could not be brought up to date: {error}")
@@ -361,7 +361,7 @@ class WorkingCopy:
             head = git_head(self.folder.path)
             with writing(self._replica) as change:
                 scan = self._scanner(change)
-                differing = scan.differing(list(found.files))
+                differing = scan.find_differing(list(found.files))
                 scan.put_back(differing)
                 self._resume(head)
         return len(differing) + self.restore_files()

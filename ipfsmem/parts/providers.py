@@ -159,8 +159,8 @@ class MemoryProviders(MemoryPart):
         return msgspec.structs.replace(
             moved,
             roots=[*moved.roots, *([last] if last is not None and last not in moved.roots else [])],
-            told=[name for name in left_behind if name in told],
-            untold=[name for name in left_behind if name not in told],
+            forwarding_at=[name for name in left_behind if name in told],
+            no_forwarding_at=[name for name in left_behind if name not in told],
         )
 
     def _check_source(self, source: str, target: str | Provider) -> None:

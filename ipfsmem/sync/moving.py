@@ -29,8 +29,8 @@ class Moved(msgspec.Struct, frozen=True):
     """What stands at the new provider: roots, and the blocks and bytes that were sent for them just now.
 
     `incomplete` names roots of which a block is neither on this device nor to be had at any of the old providers;
-    `down` says why one of these could not be asked, if that was so. `told`: places that were left at which a forwarding
-    record stands now, for the devices that still look there; `untold`: those that did not take one.
+    `down` says why one of these could not be asked, if that was so. `forwarding_at`: places that were left at which a
+    forwarding record stands now, for the devices that still look there; `no_forwarding_at`: those that did not take one.
     """
 
     roots: list[str]
@@ -39,8 +39,8 @@ class Moved(msgspec.Struct, frozen=True):
     bytes: int
     checked: int
     down: str = ""
-    told: list[str] = []
-    untold: list[str] = []
+    forwarding_at: list[str] = []
+    no_forwarding_at: list[str] = []
 
 
 async def move_roots(

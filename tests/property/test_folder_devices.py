@@ -33,7 +33,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.errors import ChangedError, LimitError, NotFoundError, ProviderError, StorageError, UsageError
-from ipfsmem.files import folder, scan
+from ipfsmem.files import file_names, folder, scan
 from ipfsmem.files.folder import PlainFolder
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
@@ -530,7 +530,7 @@ class People:
             if place.who == who:
                 for path in place.path.glob("*.md"):
                     with contextlib.suppress(Exception):
-                        if scan.name_of(path.name)[0] == key:
+                        if file_names.name_of(path.name)[0] == key:
                             gone |= set(WORDS.findall(path.read_bytes()))
         done = False
         with contextlib.suppress(LimitError, NotFoundError):

@@ -737,7 +737,7 @@ def test_s15_long_lines_cost_as_much_as_reading_them(lab: Lab) -> None:
     """Finding S15: comparing lines was cubic, and two lines of 20 KB took 49 seconds. Growth is what is measured."""
     import random
 
-    from ipfsmem.files.scan import read_before
+    from ipfsmem.files.stale_writes import read_before
 
     def took(size: int) -> float:
         rolls = random.Random(size)
@@ -761,6 +761,6 @@ def test_s15_long_lines_cost_as_much_as_reading_them(lab: Lab) -> None:
     ],
 )
 def test_which_lines_are_taken_for_edits_of_others(came: bytes, new: bytes, alike: bool) -> None:
-    from ipfsmem.files.scan import _alike
+    from ipfsmem.files.stale_writes import _alike
 
     assert _alike({came}, {new}) is alike

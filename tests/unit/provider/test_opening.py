@@ -202,7 +202,7 @@ def test_a_move_away_from_one_that_cannot_be_opened_says_that_it_was_not_told(
 ) -> None:
     memory = without_token(opener, tmp_path)
     moved = asyncio.run(memory.providers.move("new"))
-    assert (moved.told, moved.untold) == (["open"], ["hidden"])
+    assert (moved.forwarding_at, moved.no_forwarding_at) == (["open"], ["hidden"])
     assert [one.spec for one in memory.providers.list()] == ["new"]
     memory.close()
 

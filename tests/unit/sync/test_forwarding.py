@@ -93,7 +93,7 @@ def test_l14_a_move_is_told_at_the_old_place_and_followed(homes: Homes) -> None:
     """Finding L14 (move_alone): each was at a place where the other was not, and nobody said so."""
     a, c = homes.pair()
     moved = asyncio.run(a.providers.move(homes.q))
-    assert len(moved.told) == 1 and homes.p in moved.told[0] and not moved.untold
+    assert len(moved.forwarding_at) == 1 and homes.p in moved.forwarding_at[0] and not moved.no_forwarding_at
     a.write("k", "after the move")
     homes.sync(a)
     c.write("k2", "at the old place")
@@ -213,7 +213,7 @@ def test_an_old_place_that_takes_nothing_is_named(homes: Homes) -> None:
     a.write("k", "text")
     old.full = True
     moved = asyncio.run(a.providers.move(homes.q))
-    assert moved.untold == [old.name] and not moved.told
+    assert moved.no_forwarding_at == [old.name] and not moved.forwarding_at
     assert homes.restore("e", homes.q).read("k") is not None
 
 

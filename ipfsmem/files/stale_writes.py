@@ -1,0 +1,76 @@
+"""Which text a writer had read, when it was no longer the newest: told by the lines of what it wrote.
+
+A program may write a whole file from a text that it read a moment ago, after the file was replaced. Taken for an edit of the
+newest text that would delete what had come since. Pure functions of texts, and of what is known of a file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ipfsmem.device.tables.renders import Before, FileRow, Shows
+
+#: How long after a file was replaced a writer may still have the old text in hand; ms.
+OLD_TEXT_FOR = 60_000
+#: Bytes of lines that are compared at most to tell what the writer of a text had read.
+_MOST_COMPARED = 4 * 1024 * 1024
+
+
+def read_before(text: bytes, newest: bytes, older: list[bytes]) -> bytes | None:
+    """Which of the `older` texts (newest first) the writer of `text` must have read, rather than `newest`.
+
+    One such that `text` has no line that came with the newest, nor one like it, and all that went with it. Of several
+    the one that `text` keeps most of.
+    """
+    now = set(text.split(b"\n"))
+    best: tuple[int, bytes] | None = None
+    for candidate in older:
+        before, after = set(candidate.split(b"\n")), set(newest.split(b"\n"))
+        came, went = after - before, before - after
+        if not (came or went) or came & now or not went <= now or _alike(came, now - before):
+            continue
+        missing = len(before - now)
+        if best is None or missing < best[0]:
+            best = missing, candidate
+    return None if best is None else best[1]
+
+
+def _alike(came: set[bytes], new: set[bytes]) -> bool:
+    """Whether a new line looks like an edit of one that came: then its writer has seen that one."""
+    if len(new) * sum(map(len, came)) + len(came) * sum(map(len, new)) > _MOST_COMPARED:
+        return False
+    words = {line: Counter(line.split()) for line in came | new}
+    return any(_likeness(a, b, words[a], words[b]) > 0.6 for a in came for b in new)
+
+
+def _likeness(a: bytes, b: bytes, words_a: Counter[bytes], words_b: Counter[bytes]) -> float:
+    """How much two lines share, 0 to 1: their beginning and end, or their words. Costs as much as reading them once."""
+    whole = len(a) + len(b)
+    if not whole:
+        return 0.0
+    least = min(len(a), len(b))
+    start = _shared(a, b, least)
+    end = _shared(a[::-1], b[::-1], least - start)
+    same = sum(min(count, words_b[word]) for word, count in words_a.items())
+    total = words_a.total() + words_b.total()
+    return max(2 * (start + end) / whole, 2 * same / total if total else 0.0)
+
+
+def _shared(a: bytes, b: bytes, most: int) -> int:
+    """How many of the first `most` bytes of two lines are the same."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def before_replaced(row: FileRow | None, now: int) -> Before | None:
+    """What stood in a file that is replaced now (ms), and shortly before: a writer may still have it in hand. `row` is as it was."""
+    if row is None or row.text is None or row.shows is Shows.OLD_TEXT or row.missed is not None:
+        return None
+    recent = row.before is not None and row.before.is_within(OLD_TEXT_FOR, now)
+    return Before.of(row.text, row.before if recent else None, now)
