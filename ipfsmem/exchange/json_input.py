@@ -8,13 +8,14 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
 from ipfsmem.canonical import check_depth
 from ipfsmem.errors import FormatError
 
+T = TypeVar("T")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _decode = msgspec.json.Decoder().decode
 _decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -45,6 +46,19 @@ def read_json(data: bytes, what: str) -> Any:
         return json.loads(data, parse_constant=_refuse)
     except (ValueError, RecursionError):
         raise FormatError(f"{what} is not valid JSON: {fault[:200]}") from None
+
+
+def read_typed(data: bytes, decoder: msgspec.json.Decoder[T], what: str) -> T:
+    """A JSON text as the type of a decoder. Raises FormatError."""
+    try:
+        return decoder.decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
+        found = read_json(data, what)
+    try:
+        made: T = msgspec.convert(found, decoder.type)
+        return made
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError, TypeError) as error:
+        raise FormatError(f"{what} is not what it should be: {ascii(str(error))[1:200]}") from None
 
 
 def read_items(data: bytes, what: str) -> Iterator[bytes]:

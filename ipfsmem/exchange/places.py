@@ -17,6 +17,7 @@ import msgspec
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.device.atomic_files import read_file, storage_errors
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError, NotFoundError, StorageError, UsageError
+from ipfsmem.exchange.records import shown
 from ipfsmem.exchange.sqlite_input import is_sqlite
 from ipfsmem.memories.bundle_tree import MAX_BYTES
 from ipfsmem.memories.containers import folder_files, is_zip, opened, zip_files
@@ -40,7 +41,7 @@ class Files(msgspec.Struct, frozen=True):
     names: Sequence[str]
     #: The bytes of a file. Raises FormatError, LimitError, StorageError; each file costs room of the place's.
     read: Callable[[str], bytes]
-    #: Folders that could not be looked into.
+    #: Folders that could not be looked into, and other things that are not among the names.
     said: Sequence[str] = ()
 
     def ending(self, *endings: str) -> list[str]:
@@ -119,8 +120,10 @@ def _zip(called: str, names: Sequence[str], read: Callable[[str, int], bytes | N
             raise LimitError(f"there are more than {MAX_PLACE:,} bytes in the zip")
         return data
 
-    wanted = [name for name in names if name.endswith(ENDINGS) and not _hidden(name)]
-    return Files(called, False, wanted, read_one)
+    asked = [name for name in names if name.endswith(ENDINGS)]
+    wanted = [name for name in asked if not _hidden(name)]
+    said = [f"{shown(name)} was left out: it leads elsewhere" for name in asked if ".." in name.split("/")]
+    return Files(called, False, wanted, read_one, said)
 
 
 def _most(name: str) -> int:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import zipfile
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +85,197 @@ def twice(memory: Memory, program: str, path: Path) -> Taken:
 
 def keys(items: Iterable[Any]) -> list[str]:
     return sorted(item.key for item in items)
+
+
+# -- what their programs write ----------------------------------------------------------------------------------------
+
+ROWS = [
+    (1, "Uses uv, not pip", "tools", "2026-08-01T10:00:00.000001+00:00", "semantic", '{"source":"consolidation"}'),
+    (2, "Run the linter before a commit", "policy", "2026-08-02T10:00:00+00:00", "procedural", None),
+    (3, "Deployed 1.4", "autonomous_run", "2026-08-03T10:00:00+00:00", "episodic", "{}"),
+]  # fmt: skip
+
+
+def initrunner_db(path: Path, *, wal: bool = False, seed: bool = False) -> Path:
+    """A database as its versions before typed memory (`seed`) and after wrote it."""
+    with closing(sqlite3.connect(path)) as db:
+        if wal:
+            db.execute("PRAGMA journal_mode=WAL")
+        db.execute("CREATE TABLE store_meta (key TEXT PRIMARY KEY, value TEXT)")
+        db.execute(
+            "CREATE TABLE sessions (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, agent_name TEXT NOT NULL, "
+            "timestamp TEXT NOT NULL, messages_json TEXT NOT NULL)"
+        )
+        typed = (
+            ""
+            if seed
+            else ", memory_type TEXT NOT NULL DEFAULT 'semantic', metadata_json TEXT, consolidated_at TEXT"
+        )
+        db.execute(
+            "CREATE TABLE memories (id INTEGER PRIMARY KEY AUTOINCREMENT, content TEXT NOT NULL, category TEXT NOT NULL "
+            f"DEFAULT 'general', created_at TEXT NOT NULL{typed})"
+        )
+        for row in ROWS:
+            some = row[:4] if seed else row
+            names = ("id", "content", "category", "created_at", "memory_type", "metadata_json")[: len(some)]
+            db.execute(
+                f"INSERT INTO memories ({', '.join(names)}) VALUES ({', '.join('?' * len(some))})", some
+            )
+        for messages, when in (
+            ([{}], "2026-08-01T10:00:00+00:00"),
+            ([{}, {}, {}], "2026-08-01T10:05:00+00:00"),
+        ):
+            db.execute(
+                "INSERT INTO sessions (session_id, agent_name, timestamp, messages_json) VALUES ('0123456789ab', 'helper', ?, ?)",
+                (when, json.dumps(messages)),
+            )
+        db.commit()
+    return path
+
+
+MEM0 = {
+    "id": "892db2ae-06d9-49e5-8b3e-585ef9b85b8e", "memory": "User is named Ada", "hash": "1a271c007316c94377175ee80e746a19",
+    "created_at": "2026-08-19T16:53:05.403000-07:00", "updated_at": None, "user_id": "ada", "metadata": {"category": "personal", "tags": ["name"]}, "categories": ["personal_details"],
+}  # fmt: skip
+
+
+LETTA = {
+    "agents": [{"id": "agent-0", "name": "helper", "block_ids": ["block-0", "block-1"], "system": "You are", "messages": [
+        {"id": "message-0", "role": "user", "content": "hi", "created_at": "2026-08-01T10:00:00+00:00"},
+        {"id": "message-1", "role": "assistant", "content": "hello", "created_at": "2026-08-01T10:01:00+00:00"}],
+        "tool_exec_environment_variables": {"KEY": "sk-not-a-memory"}}],
+    "groups": [], "files": [], "sources": [], "tools": [], "mcp_servers": [], "metadata": {}, "created_at": None,
+    "blocks": [
+        {"id": "block-0", "label": "human", "value": "Name: Ada", "limit": 20000, "description": "about the human", "metadata": {}},
+        {"id": "block-1", "label": "persona", "value": "I am terse.", "limit": 20000, "description": None, "metadata": {}},
+        {"id": "block-2", "label": "empty", "value": "", "limit": 20000}, {"id": "block-3", "label": "bad"},
+    ],
+}  # fmt: skip
+
+
+def chatgpt_message(role: str, text: str, *, to: str = "all", **content: Any) -> dict[str, Any]:
+    said = content or {"content_type": "text", "parts": [text]}
+    return {
+        "message": {
+            "id": text[:4],
+            "author": {"role": role},
+            "recipient": to,
+            "create_time": 1755000001.5,
+            "content": said,
+        }
+    }
+
+
+CHATGPT = [
+    {"title": "Tea\nand cake", "create_time": 1755000000.123, "update_time": 1755000100.0, "conversation_id": "c-1", "current_node": "d", "mapping": {
+        "root": {"message": None}, "a": chatgpt_message("user", "I love tea"), "b": chatgpt_message("assistant", "Noted"),
+        "c": chatgpt_message("assistant", "User loves tea.", to="bio"), "e": chatgpt_message("tool", "Model set context updated."),
+        "d": chatgpt_message("system", "", content_type="user_editable_context", user_profile="An engineer.", user_instructions="Be brief.")}},
+    {"title": None, "create_time": None, "mapping": {}}, {"title": "no mapping"}, "nonsense",
+]  # fmt: skip
+
+
+def zipped(path: Path, files: dict[str, Any]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, value in files.items():
+            archive.writestr(name, value if isinstance(value, str) else json.dumps(value))
+    return path
+
+
+CLAUDE = [
+    {"uuid": "c-1", "name": "Bridges", "summary": "", "created_at": "2026-08-01T10:00:00.000000Z", "updated_at": "2026-08-02T10:00:00.000000Z", "account": {"uuid": "a"},
+     "chat_messages": [{"uuid": "m", "text": "secret words", "sender": "human"}, {"uuid": "n", "text": "…", "sender": "assistant"}]},
+    {"uuid": "c-2", "name": "no messages"}, {"uuid": "c-3", "chat_messages": []},
+]  # fmt: skip
+REMEMBERED = {
+    "conversations_memory": "**Work**\n\nAda builds bridges.",
+    "project_memories": {"p-1": "The span is 40 m.", "p-2": ""},
+    "account_uuid": "a",
+}
+PROJECT = {
+    "uuid": "p-1",
+    "name": "Footbridge",
+    "prompt_template": "Be exact.",
+    "docs": [{"filename": "x", "content": "y"}],
+}
+
+
+TONE = "---\nname: Tone\ndescription: be direct\nmetadata:\n  type: feedback\n---\n\nLead with the issue.\n"
+ADA = {
+    "type": "entity",
+    "name": "Ada",
+    "entityType": "person",
+    "observations": ["likes tea", "builds bridges"],
+}
+WORKS = {"type": "relation", "from": "Ada", "to": "ACME", "relationType": "works_at"}
+#: A document of each program that keeps JSON, and the name of its file.
+DOCUMENTS: dict[str, tuple[str, Any]] = {
+    "chatgpt": ("conversations.json", CHATGPT),
+    "claude": ("conversations.json", CLAUDE),
+    "infraware": (
+        "memory.json",
+        [{"fact": "Short.", "category": "preference", "created_at": "2026-03-20T10:00:00Z"}],
+    ),
+    "initrunner": (
+        "memories.json",
+        [
+            {
+                "id": 1,
+                "content": "x",
+                "category": "c",
+                "created_at": "2026-08-01",
+                "memory_type": "semantic",
+                "metadata": {"a": 1},
+            }
+        ],
+    ),
+    "letta": ("agent.af", LETTA),
+    "librefang": (
+        "export.json",
+        {
+            "agent_id": "a",
+            "version": 1,
+            "kv": {"k": {"v": 1}},
+            "memories": [
+                {
+                    "content": "x",
+                    "level": "user",
+                    "category": "c",
+                    "confidence": 0.5,
+                    "created_at": "2026-08-01",
+                    "metadata": {},
+                }
+            ],
+        },
+    ),
+    "mcp-memory": ("memory.json", ADA),
+    "mem0": (
+        "dump.json",
+        {"results": [MEM0], "relations": [{"source": "a", "relationship": "b", "target": "c"}]},
+    ),
+    "mif": (
+        "doc.mif.json",
+        {
+            "mif_version": "2.0",
+            "memories": [
+                {"id": "1", "content": "x", "created_at": "2026-08-01", "tags": ["t"], "custom": [1]}
+            ],
+        },
+    ),
+    "three-ws": (
+        "export.json",
+        [
+            {
+                "id": "1",
+                "type": "user",
+                "content": "x",
+                "tags": ["a"],
+                "createdAt": 1775044800000,
+                "expiresAt": None,
+                "context": {},
+            }
+        ],
+    ),
+}
+#: Programs that keep Markdown.
+MARKDOWN = ("agh", "basic-memory", "claude-code", "okf", "three-ws")

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ipfsmem.errors import FormatError, IpfsmemError
-from ipfsmem.exchange.json_input import read_items, read_json
+from ipfsmem.exchange.json_input import read_items, read_json, read_typed
 from ipfsmem.exchange.places import Files
 from ipfsmem.exchange.records import (
     Happened,
@@ -72,8 +72,8 @@ class _Conversation(msgspec.Struct):
     mapping: dict[str, _Node] | None = None
 
 
-_conversation = msgspec.json.Decoder(_Conversation).decode
-_content = msgspec.json.Decoder(_Content).decode
+_conversation = msgspec.json.Decoder(_Conversation)
+_content = msgspec.json.Decoder(_Content)
 
 
 def read(files: Files) -> Iterator[Item]:
@@ -93,10 +93,7 @@ def read(files: Files) -> Iterator[Item]:
 
 def _read_one(where: str, raw: bytes) -> Iterator[Item]:
     try:
-        try:
-            found = _conversation(raw)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            found = msgspec.convert(read_json(raw, "it"), _Conversation)
+        found = read_typed(raw, _conversation, "it")
         if found.mapping is None:
             raise FormatError("it has no messages")
         messages = [node.message for node in found.mapping.values() if node.message is not None]
@@ -107,7 +104,7 @@ def _read_one(where: str, raw: bytes) -> Iterator[Item]:
         begin = date_of(found.create_time) or min(times, default="")
         if not begin:
             raise FormatError("it has no date")
-    except (FormatError, msgspec.MsgspecError, RecursionError) as error:
+    except FormatError as error:
         yield Problem(where, str(error))
         return
     said = {"conversation": one_line(ident, 100), "title": title, "messages": len(spoken)}
@@ -115,7 +112,7 @@ def _read_one(where: str, raw: bytes) -> Iterator[Item]:
     for message in messages:
         try:
             yield from _remembered(where, message, ident)
-        except (FormatError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        except FormatError as error:
             yield Problem(f"what was saved in {where}", str(error))
 
 
@@ -127,7 +124,7 @@ def _remembered(where: str, message: _Skimmed, conversation: str) -> Iterator[It
     saved = message.recipient == _TOOL and _role(message) == "assistant"
     if not saved and b"user_editable_context" not in bytes(message.content):
         return
-    content = _content(message.content)
+    content = read_typed(bytes(message.content), _content, "it")
     if saved:
         parts = [one for one in content.parts or [content.text] if isinstance(one, str)]
         text = text_of("\n".join(parts), "it")

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ipfsmem.errors import FormatError, IpfsmemError
-from ipfsmem.exchange.json_input import read_items, read_json
+from ipfsmem.exchange.json_input import read_items, read_json, read_typed
 from ipfsmem.exchange.places import Files
 from ipfsmem.exchange.records import (
     Happened,
@@ -40,7 +40,7 @@ class _Conversation(msgspec.Struct):
     chat_messages: list[msgspec.Raw] | None = None
 
 
-_conversation = msgspec.json.Decoder(_Conversation).decode
+_conversation = msgspec.json.Decoder(_Conversation)
 
 
 def read(files: Files) -> Iterator[Item]:
@@ -77,10 +77,7 @@ def _values(data: bytes, file: str) -> Iterator[bytes]:
 
 def _read_one(where: str, raw: bytes) -> Item:
     try:
-        try:
-            found = _conversation(raw)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            found = msgspec.convert(read_json(raw, "it"), _Conversation)
+        found = read_typed(raw, _conversation, "it")
         if found.chat_messages is None:
             raise FormatError("it has no messages")
         begin = date_of(found.created_at)
@@ -91,7 +88,7 @@ def _read_one(where: str, raw: bytes) -> Item:
             "title": one_line(text_of(found.name, "its title"), 200),
             "messages": len(found.chat_messages),
         }
-    except (FormatError, msgspec.MsgspecError, RecursionError) as error:
+    except FormatError as error:
         return Problem(where, str(error))
     return Happened({"ts": begin, "type": "conversation", "source": "claude", **said})
 

@@ -84,17 +84,20 @@ def _value(where: str, agent: str, key: str, value: Any) -> Record | Skipped:
     name = text_of(key, "its key")
     if value is None or value == "":
         return Skipped("an empty value")
-    text = (
-        text_of(value, "its value")
-        if isinstance(value, str)
-        else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    )
+    text = text_of(value, "its value") if isinstance(value, str) else f"```json\n{_indented(value)}\n```"
     return Record(
         where=where,
-        text=text if isinstance(value, str) else f"```json\n{text}\n```",
+        text=text,
         ident=f"{agent}\n{name}",
         name=name,
         type="reference",
         source=f"librefang:{name}"[:300],
         fields={"category": "kv"},
     )
+
+
+def _indented(value: Any) -> str:
+    try:
+        return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError):
+        raise FormatError("its value has no form that others read alike") from None

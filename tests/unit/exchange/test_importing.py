@@ -18,16 +18,7 @@ from ipfsmem.exchange.records import Record
 from ipfsmem.memory import Memory
 from tests.support.costs import cost
 from tests.support.device_lab import Lab
-from tests.support.exchange_lab import counted, everything, lines, tree, twice, written
-
-ADA = {
-    "type": "entity",
-    "name": "Ada",
-    "entityType": "person",
-    "observations": ["likes tea", "builds bridges"],
-}
-WORKS = {"type": "relation", "from": "Ada", "to": "ACME", "relationType": "works_at"}
-TONE = "---\nname: Tone\ndescription: be direct\nmetadata:\n  type: feedback\n---\n\nLead with the issue.\n"
+from tests.support.exchange_lab import ADA, TONE, WORKS, counted, everything, lines, tree, twice, written
 
 
 @pytest.fixture

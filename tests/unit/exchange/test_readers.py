@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import zipfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,7 +16,24 @@ from ipfsmem.errors import FormatError
 from ipfsmem.exchange.programs import PROGRAMS, reader
 from ipfsmem.exchange.records import Record
 from ipfsmem.memory import Memory
-from tests.support.exchange_lab import by_name, records, records_at, tree, twice
+from tests.support.exchange_lab import (
+    CHATGPT,
+    CLAUDE,
+    LETTA,
+    MEM0,
+    PROJECT,
+    REMEMBERED,
+    ROWS,
+    by_name,
+    initrunner_db,
+    records,
+    records_at,
+    tree,
+    twice,
+    zipped,
+)
+
+WRITTEN = Path(__file__).parents[3] / "fixtures" / "exchange"
 
 
 @pytest.fixture
@@ -63,50 +79,6 @@ def test_infraware_facts(memory: Memory, tmp_path: Path) -> None:
         and told["created"].startswith("2026-03-21")
     )
     assert "created" not in fields(found["Odd"]) and found["Odd"].type == "reference"
-
-
-ROWS = [
-    (1, "Uses uv, not pip", "tools", "2026-08-01T10:00:00.000001+00:00", "semantic", '{"source":"consolidation"}'),
-    (2, "Run the linter before a commit", "policy", "2026-08-02T10:00:00+00:00", "procedural", None),
-    (3, "Deployed 1.4", "autonomous_run", "2026-08-03T10:00:00+00:00", "episodic", "{}"),
-]  # fmt: skip
-
-
-def initrunner_db(path: Path, *, wal: bool = False, seed: bool = False) -> Path:
-    """A database as its versions before typed memory (`seed`) and after wrote it."""
-    with closing(sqlite3.connect(path)) as db:
-        if wal:
-            db.execute("PRAGMA journal_mode=WAL")
-        db.execute("CREATE TABLE store_meta (key TEXT PRIMARY KEY, value TEXT)")
-        db.execute(
-            "CREATE TABLE sessions (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, agent_name TEXT NOT NULL, "
-            "timestamp TEXT NOT NULL, messages_json TEXT NOT NULL)"
-        )
-        typed = (
-            ""
-            if seed
-            else ", memory_type TEXT NOT NULL DEFAULT 'semantic', metadata_json TEXT, consolidated_at TEXT"
-        )
-        db.execute(
-            "CREATE TABLE memories (id INTEGER PRIMARY KEY AUTOINCREMENT, content TEXT NOT NULL, category TEXT NOT NULL "
-            f"DEFAULT 'general', created_at TEXT NOT NULL{typed})"
-        )
-        for row in ROWS:
-            some = row[:4] if seed else row
-            names = ("id", "content", "category", "created_at", "memory_type", "metadata_json")[: len(some)]
-            db.execute(
-                f"INSERT INTO memories ({', '.join(names)}) VALUES ({', '.join('?' * len(some))})", some
-            )
-        for messages, when in (
-            ([{}], "2026-08-01T10:00:00+00:00"),
-            ([{}, {}, {}], "2026-08-01T10:05:00+00:00"),
-        ):
-            db.execute(
-                "INSERT INTO sessions (session_id, agent_name, timestamp, messages_json) VALUES ('0123456789ab', 'helper', ?, ?)",
-                (when, json.dumps(messages)),
-            )
-        db.commit()
-    return path
 
 
 @pytest.mark.parametrize("wal", [False, True])
@@ -186,11 +158,6 @@ def test_librefangs_exports(memory: Memory, tmp_path: Path) -> None:
 
 # -- mem0, Letta, basic-memory, MIF ----------------------------------------------------------------------------------
 
-MEM0 = {
-    "id": "892db2ae-06d9-49e5-8b3e-585ef9b85b8e", "memory": "User is named Ada", "hash": "1a271c007316c94377175ee80e746a19",
-    "created_at": "2026-08-19T16:53:05.403000-07:00", "updated_at": None, "user_id": "ada", "metadata": {"category": "personal", "tags": ["name"]}, "categories": ["personal_details"],
-}  # fmt: skip
-
 
 @pytest.mark.parametrize(
     "dump", [[MEM0], {"results": [MEM0]}, {"results": [MEM0], "relations": []}, {"count": 1, "next": None, "memories": [MEM0]}, [{"results": [MEM0]}]]
@@ -225,20 +192,6 @@ def test_mem0_lines_and_relations(tmp_path: Path) -> None:
     }
     found = records("mem0", json.dumps(graph).encode())
     assert [one.text for one in found.records] == ["ada builds bridges"] and len(found.problems) == 1
-
-
-LETTA = {
-    "agents": [{"id": "agent-0", "name": "helper", "block_ids": ["block-0", "block-1"], "system": "You are", "messages": [
-        {"id": "message-0", "role": "user", "content": "hi", "created_at": "2026-08-01T10:00:00+00:00"},
-        {"id": "message-1", "role": "assistant", "content": "hello", "created_at": "2026-08-01T10:01:00+00:00"}],
-        "tool_exec_environment_variables": {"KEY": "sk-not-a-memory"}}],
-    "groups": [], "files": [], "sources": [], "tools": [], "mcp_servers": [], "metadata": {}, "created_at": None,
-    "blocks": [
-        {"id": "block-0", "label": "human", "value": "Name: Ada", "limit": 20000, "description": "about the human", "metadata": {}},
-        {"id": "block-1", "label": "persona", "value": "I am terse.", "limit": 20000, "description": None, "metadata": {}},
-        {"id": "block-2", "label": "empty", "value": "", "limit": 20000}, {"id": "block-3", "label": "bad"},
-    ],
-}  # fmt: skip
 
 
 def test_lettas_agent_file(memory: Memory, tmp_path: Path) -> None:
@@ -300,35 +253,6 @@ def test_mif_documents(memory: Memory, tmp_path: Path) -> None:
 # -- accounts --------------------------------------------------------------------------------------------------------
 
 
-def chatgpt_message(role: str, text: str, *, to: str = "all", **content: Any) -> dict[str, Any]:
-    said = content or {"content_type": "text", "parts": [text]}
-    return {
-        "message": {
-            "id": text[:4],
-            "author": {"role": role},
-            "recipient": to,
-            "create_time": 1755000001.5,
-            "content": said,
-        }
-    }
-
-
-CHATGPT = [
-    {"title": "Tea\nand cake", "create_time": 1755000000.123, "update_time": 1755000100.0, "conversation_id": "c-1", "current_node": "d", "mapping": {
-        "root": {"message": None}, "a": chatgpt_message("user", "I love tea"), "b": chatgpt_message("assistant", "Noted"),
-        "c": chatgpt_message("assistant", "User loves tea.", to="bio"), "e": chatgpt_message("tool", "Model set context updated."),
-        "d": chatgpt_message("system", "", content_type="user_editable_context", user_profile="An engineer.", user_instructions="Be brief.")}},
-    {"title": None, "create_time": None, "mapping": {}}, {"title": "no mapping"}, "nonsense",
-]  # fmt: skip
-
-
-def zipped(path: Path, files: dict[str, Any]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, value in files.items():
-            archive.writestr(name, value if isinstance(value, str) else json.dumps(value))
-    return path
-
-
 def test_a_chatgpt_export_is_history_and_candidates(memory: Memory, tmp_path: Path) -> None:
     """A history is not a fact: one line a conversation, nothing that was said in it; what was saved waits for its person."""
     path = zipped(
@@ -356,24 +280,6 @@ def test_a_chatgpt_export_in_several_files(memory: Memory, tmp_path: Path) -> No
                                       "memories.json": json.dumps(["Has a cat.", {"content": "Has a dog."}, {}])})  # fmt: skip
     taken = twice(memory, "chatgpt", base)
     assert taken.events == 2 and taken.candidates == 5
-
-
-CLAUDE = [
-    {"uuid": "c-1", "name": "Bridges", "summary": "", "created_at": "2026-08-01T10:00:00.000000Z", "updated_at": "2026-08-02T10:00:00.000000Z", "account": {"uuid": "a"},
-     "chat_messages": [{"uuid": "m", "text": "secret words", "sender": "human"}, {"uuid": "n", "text": "…", "sender": "assistant"}]},
-    {"uuid": "c-2", "name": "no messages"}, {"uuid": "c-3", "chat_messages": []},
-]  # fmt: skip
-REMEMBERED = {
-    "conversations_memory": "**Work**\n\nAda builds bridges.",
-    "project_memories": {"p-1": "The span is 40 m.", "p-2": ""},
-    "account_uuid": "a",
-}
-PROJECT = {
-    "uuid": "p-1",
-    "name": "Footbridge",
-    "prompt_template": "Be exact.",
-    "docs": [{"filename": "x", "content": "y"}],
-}
 
 
 @pytest.mark.parametrize("newer", [False, True])
@@ -409,3 +315,20 @@ def test_what_claude_remembers_later_renews_a_candidate_and_never_what_was_promo
     assert memory.bundles.import_from("claude", exported("Third.")).counts == {"kept_beside": 1}
     reading = memory.read(one.key)
     assert reading is not None and reading.own and reading.text.endswith("Second.\n")
+
+
+# -- written by the programs themselves ------------------------------------------------------------------------------
+
+
+def test_a_store_that_initrunner_itself_wrote(memory: Memory) -> None:
+    """`SqliteVecMemoryStore` of initrunner 1.0.0 with sqlite-vec: two `add_memory`, one `save_session`, `close`."""
+    taken = twice(memory, "initrunner", WRITTEN / "initrunner-1.0.0.zip")
+    assert taken.own == 2 and taken.events == 1 and not taken.problems
+    assert {one.file.fields["category"] for one in memory.list()} == {"tools", "policy"}
+
+
+def test_a_document_that_mif_tools_itself_wrote(memory: Memory) -> None:
+    """`Mem0Adapter().to_mif(...)` of mif-tools 0.2.2, `to_dict()` as JSON."""
+    assert twice(memory, "mif", WRITTEN / "mif-tools-0.2.2.json").own == 1
+    (one,) = memory.list()
+    assert one.file.tags == ("x",) and '"source_type":"mem0"' in one.file.fields["extra"]

@@ -1,0 +1,141 @@
+"""Folders, zips and files that are made to hurt: bounded, nothing followed, nothing written outside, the rest comes in."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import FormatError, IpfsmemError, LimitError
+from ipfsmem.exchange import places
+from ipfsmem.memory import Memory
+from tests.support.exchange_lab import CHATGPT, records_at, tree, twice
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.create("m", "local", home=tmp_path / "m") as made:
+        yield made
+
+
+def test_a_folder_with_links_pipes_binaries_and_long_texts(memory: Memory, tmp_path: Path) -> None:
+    (tmp_path / "secret.md").write_text("not for the memory\n")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "in.md").write_text("not either\n")
+    base = tree(tmp_path / "notes", {"good.md": "Good.\n", ".hidden.md": "no\n", ".git/x.md": "no\n"})
+    (base / "link.md").symlink_to(tmp_path / "secret.md")
+    (base / "folder").symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(base / "pipe.md")
+    (base / "binary.md").write_bytes(bytes(range(256)))
+    (base / "long.md").write_text("x" * 2_000_000)
+    (base / "huge.md").write_text("x" * 5_000_000)
+    (base / "utf16.md").write_text("Wide.\n", "utf-16")
+    for program in ("claude-code", "agh", "basic-memory", "okf"):
+        scope = memory.scope(program)
+        taken = scope.bundles.import_from(program, base)
+        assert taken.own == (2 if program == "okf" else 1), program  # OKF takes UTF-16 that says so
+        named = "\n".join(taken.problems)
+        for bad in ("link.md", "pipe.md", "binary.md", "long.md", "huge.md"):
+            assert bad in named, (program, bad, named)
+        assert "not for the memory" not in str(scope.list())
+
+
+def test_names_that_differ_by_case_or_form_alone_stay_apart(memory: Memory, tmp_path: Path) -> None:
+    path = tmp_path / "notes.zip"
+    names = ("Role.md", "role.md", "ROLE.md", "caf\u00e9.md", "cafe\u0301.md", "a b.md", "a_b.md", "con.md", "memory.md", "../../up.md", "/abs.md", "c:\\x.md", "x/../y.md", "\u202emd.md")  # fmt: skip
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in names:
+            archive.writestr(name, f"{name!a}\n")
+    taken = twice(memory, "okf", path)
+    assert taken.own == len(names) - 2 == len({one.key for one in memory.list()})
+    assert len(taken.problems) == 2 and all("leads elsewhere" in problem for problem in taken.problems)
+    assert not (tmp_path.parent / "up.md").exists() and not (tmp_path / "up.md").exists()
+
+
+def test_zips_that_lie(memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bomb, a link, a name twice, an encrypted file, a file that cannot be unpacked, a zip that is cut off."""
+    monkeypatch.setattr(places, "MAX_PLACE", 1_000_000)
+    bomb = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations-000.json", b"[" + b" " * 3_000_000 + b"]")
+        archive.writestr("conversations-001.json", json.dumps(CHATGPT[:1]))
+    taken = memory.bundles.import_from("chatgpt", bomb)
+    assert taken.events == 1 and len(taken.problems) == 1 and "conversations-000" in taken.problems[0]
+    many = tmp_path / "many.zip"
+    with zipfile.ZipFile(many, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(4):
+            archive.writestr(f"conversations-{number:03}.json", b"[" + b" " * 400_000 + b"]")
+    assert len(records_at("chatgpt", many).problems) == 2
+
+    link = zipfile.ZipInfo("link.md")
+    link.external_attr = 0o120777 << 16
+    odd = tmp_path / "odd.zip"
+    with zipfile.ZipFile(odd, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(link, "/etc/passwd")
+        archive.writestr("good.md", "Good.\n")
+        archive.writestr("broken.md", "Broken. " * 500)
+    data = bytearray(odd.read_bytes())
+    at = data.index(b"broken.md") + len("broken.md")
+    data[at + 4 : at + 12] = b"\xff" * 8
+    odd.write_bytes(data)
+    taken = memory.bundles.import_from("claude-code", odd)
+    assert taken.own == 1 and sorted(p.split()[0] for p in taken.problems) == ["broken.md", "link.md"]
+    for end in (10, 40, len(data) // 2, len(data) - 5):
+        (tmp_path / "cut.zip").write_bytes(data[:end])
+        with pytest.raises(IpfsmemError):
+            memory.bundles.import_from("claude-code", tmp_path / "cut.zip")
+    twin = tmp_path / "twin.zip"
+    with pytest.warns(UserWarning), zipfile.ZipFile(twin, "w") as archive:
+        archive.writestr("a.md", "1")
+        archive.writestr("a.md", "2")
+    with pytest.raises(FormatError):
+        memory.bundles.import_from("claude-code", twin)
+
+
+def test_a_file_beyond_the_bound_is_refused_before_it_is_read(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    big = tmp_path / "big.json"
+    with big.open("wb") as file:
+        file.truncate(200 * 1024 * 1024)
+    monkeypatch.setattr(places, "MAX_PLACE", 1_000_000)
+    with pytest.raises(IpfsmemError):
+        memory.bundles.import_from("mem0", big)
+
+
+def test_yaml_that_grows_is_body_and_nothing_more(memory: Memory, tmp_path: Path) -> None:
+    bomb = "---\na: &a [x, x, x]\nb: &b [*a, *a, *a]\nc: &c [*b, *b, *b]\ntype: [*c, *c]\n---\n\nText.\n"
+    base = tree(
+        tmp_path / "bundle", {"bomb.md": bomb, "deep.md": "---\ntype: " + "[" * 1000 + "]" * 1000 + "\n---\n"}
+    )
+    taken = twice(memory, "okf", base)
+    reading = memory.read("bomb")
+    assert taken.own == 2 and reading is not None and reading.data == b"---\n---\n\n" + bomb.encode()
+
+
+def test_times_beyond_all_years(memory: Memory) -> None:
+    export = [
+        {"title": "t", "create_time": when, "conversation_id": str(n), "mapping": {"a": {"message": None}}}
+        for n, when in enumerate(
+            [1e300, -1e18, "9999-12-31T23:59:59-23:59", float("1e18"), 253402300800, 1755000000]
+        )
+    ]
+    taken = memory.bundles.import_from("chatgpt", json.dumps(export).encode())
+    assert taken.events >= 1 and taken.events + len(taken.problems) == len(export)
+
+
+def test_one_record_too_long_is_named(memory: Memory) -> None:
+    facts = [{"fact": "x" * 2_000_000, "category": "workflow"}, {"fact": "Short.", "category": "workflow"}]
+    taken = memory.bundles.import_from("infraware", json.dumps(facts).encode())
+    assert taken.own == 1 and len(taken.problems) == 1 and "allowed" in taken.problems[0]
+
+
+def test_more_events_than_a_place_may_have(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ipfsmem.exchange.importing.MAX_EVENTS", 0)
+    with pytest.raises(LimitError):
+        memory.bundles.import_from("chatgpt", json.dumps(CHATGPT).encode())
+    assert not memory.timeline.read()
