@@ -198,8 +198,11 @@ def date_of(value: object) -> str:
 def name_of(text: str) -> str:
     """A name for a text that has none: the beginning of its first line, cut between words."""
     # What stands far behind is no name, and a text may be one line of a megabyte.
-    line = next((line.strip(" \t#*->") for line in text[:2000].splitlines() if line.strip(" \t#*->")), "")
-    line = " ".join("".join(c for c in line if not unicodedata.category(c).startswith("C")).split())
+    lines = (line.strip(" \t#*->") for line in text[:2000].splitlines())
+    line = next(filter(None, lines), "")[: 4 * _NAME]
+    if not line.isprintable():
+        line = "".join(c for c in line if not unicodedata.category(c).startswith("C"))
+    line = " ".join(line.split())
     if len(line) <= _NAME:
         return line
     cut = line[:_NAME].rpartition(" ")[0]

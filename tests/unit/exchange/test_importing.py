@@ -245,3 +245,13 @@ def test_what_was_never_an_export_is_no_fault_of_the_program(text: str) -> None:
     except FormatError:
         return
     assert [one.created for one in found if isinstance(one, Record)] == [""]
+
+
+def test_a_folder_that_was_imported_can_be_attached(memory: Memory, folder: Path) -> None:
+    """Its files are the memory's texts already, header for foreign names included: nothing changes on either side."""
+    (folder / "My Notes.md").write_text("No key of ours.\n")
+    assert twice(memory, "claude-code", folder).own == 3
+    before = {one.name: one.read_bytes() for one in folder.glob("*.md") if one.name != "MEMORY.md"}
+    memory.folders.attach(folder)
+    assert len(memory.list()) == 3 and not memory.conflicts()
+    assert {one.name: one.read_bytes() for one in folder.glob("*.md") if one.name != "MEMORY.md"} == before
