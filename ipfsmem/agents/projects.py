@@ -17,6 +17,7 @@ from ipfsmem.bundle.keys import check_scope
 from ipfsmem.bundle.projects import random_token, scope_token, slug
 from ipfsmem.causal.cards import ProjectId
 from ipfsmem.device.atomic_files import storage_errors
+from ipfsmem.device.birth_time import birth_time
 from ipfsmem.device.project_folders import ProjectFolder, connected_folders, drop_folder, keep_folder
 from ipfsmem.errors import FormatError, IpfsmemError, UsageError
 from ipfsmem.memory import Memory
@@ -32,6 +33,8 @@ class Project(msgspec.Struct, frozen=True):
     repository: Repository | None = None
     #: The part of a monorepo that is a project of its own, as a path inside it; empty for all of it.
     part: str = ""
+    #: When the folder was made (`device/birth_time.py`), 0 where that is not known.
+    born: int = 0
 
     @property
     def ids(self) -> tuple[ProjectId, ...]:
@@ -79,12 +82,14 @@ def project_at(folder: str | Path, *, part: bool = False) -> Project:
             raise UsageError(f"{named} is not a folder")
     repository = find_repository(place)
     if repository is None:
-        return Project(place, inode)
+        return Project(place, inode, born=birth_time(place))
     inside = place.relative_to(repository.tree)
     if part and inside.parts:
-        return Project(repository.root / inside, inode, repository, inside.as_posix())
-    with storage_errors(repository.root, "look into"):
-        return Project(repository.root, repository.root.stat().st_ino, repository)
+        folder = repository.root / inside
+        return Project(folder, inode, repository, inside.as_posix(), birth_time(folder))
+    root = repository.root
+    with storage_errors(root, "look into"):
+        return Project(root, root.stat().st_ino, repository, born=birth_time(root))
 
 
 def find_connected(memory: Memory, folder: str | Path) -> tuple[Project, ProjectFolder | None]:
@@ -122,7 +127,13 @@ def _is_it(row: ProjectFolder, project: Project) -> bool:
     """Whether what lies at the path of a row is what was connected: the same folder, or one that is known by the same name, as
     after a new clone in its place."""
     same = bool(set(row.ids) & set(project.ids)) or not (row.ids or project.ids)
-    return project.inode == row.inode or same
+    return _is_same_folder(row, project) or same
+
+
+def _is_same_folder(row: ProjectFolder, project: Project) -> bool:
+    """Whether a folder is the very one of a row. The inode of one that was removed is given again to the next that is made, on ext4
+    at once; when each was made tells them apart."""
+    return project.inode == row.inode and (not row.born or not project.born or row.born == project.born)
 
 
 def _as_connected(
@@ -134,7 +145,8 @@ def _as_connected(
     elif place is not None:
         project = msgspec.structs.replace(project, folder=place)
     with contextlib.suppress(OSError):
-        found = msgspec.structs.replace(project, inode=project.folder.stat().st_ino)
+        inode = project.folder.stat().st_ino
+        found = msgspec.structs.replace(project, inode=inode, born=birth_time(project.folder))
         if _is_it(row, found):
             return found
     return None
@@ -144,7 +156,7 @@ def _moved_here(row: ProjectFolder, project: Project) -> bool:
     """Whether a connected repository was moved to where this one is: its own inode and that of its `.git`, and a name by which it was
     known. A name alone can be written into any folder by whoever packs it."""
     return (
-        row.inode == project.inode
+        _is_same_folder(row, project)
         and row.git_inode == project.git_inode != 0
         and bool(set(row.ids) & set(project.ids))
     )
@@ -246,6 +258,7 @@ def bind(
             scope=choice.scope,
             inode=project.inode,
             git_inode=project.git_inode,
+            born=project.born,
             ids=project.ids,
             adopted={**(before.adopted if before is not None else {}), **(adopted or {})},
             wrote_id=wrote or (before is not None and before.wrote_id),
@@ -298,6 +311,7 @@ def follow_move(memory: Memory, project: Project, row: ProjectFolder) -> Project
         path=str(project.folder),
         inode=project.inode,
         git_inode=project.git_inode,
+        born=project.born,
         ids=tuple(sorted({*row.ids, *project.ids})),
     )
     if now != row:

@@ -28,6 +28,8 @@ class ProjectFolder(msgspec.Struct, frozen=True):
     #: Of the folder, and of its `.git` (0 without): a folder that was moved keeps both.
     inode: int
     git_inode: int
+    #: When the folder was made, in nanoseconds since 1970; 0 where that is not known.
+    born: int = 0
     #: What it was known by when it was connected.
     ids: tuple[ProjectId, ...] = ()
     #: The folders that programs keep its memory in, as they were attached, by program.

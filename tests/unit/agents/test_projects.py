@@ -5,11 +5,17 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ipfsmem.agents.projects import bind, choose_scope, find_connected, follow_move, project_at, unbind
 from ipfsmem.bundle.projects import scope_token
-from ipfsmem.device.project_folders import ProjectFolder, connected_folders, note_unconnected
+from ipfsmem.device.project_folders import (
+    ProjectFolder,
+    connected_folders,
+    keep_folder,
+    note_unconnected,
+)
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from tests.support.agents_lab import ORIGIN, repository, worktree
@@ -167,6 +173,26 @@ def test_a_clone_in_its_place_is_still_connected_and_another_repository_is_not(
     repository(root, "https://github.com/evil/api")
     if root.stat().st_ino != row.inode:
         assert scope_at(sealed, root) is None
+
+
+def test_another_repository_that_got_the_numbers_of_the_removed_one_is_not_it(
+    sealed: Memory, tmp_path: Path
+) -> None:
+    """On ext4 a clone of something else in the place of a removed project has its inodes again, and was given its memories."""
+    root = repository(tmp_path / "api")
+    row = connect(sealed, root)
+    if not row.born:
+        pytest.skip("this file system does not tell when a folder was made")
+    shutil.rmtree(root)
+    repository(root, "https://github.com/evil/api")
+    numbers = {"inode": root.stat().st_ino, "git_inode": (root / ".git").stat().st_ino}
+    keep_folder(sealed.replica, msgspec.structs.replace(row, **numbers))  # as ext4 gives them
+    assert scope_at(sealed, root) is None
+    moved = msgspec.structs.replace(
+        row, **numbers, path=str(tmp_path / "was elsewhere"), ids=project_at(root).ids
+    )
+    keep_folder(sealed.replica, moved, instead=row)
+    assert scope_at(sealed, root) is None
 
 
 def test_an_archive_with_a_foreign_configuration_is_not_connected(sealed: Memory, tmp_path: Path) -> None:

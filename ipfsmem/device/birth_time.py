@@ -1,0 +1,52 @@
+"""When a file or folder was made, where the system tells: the number that a file system gives it (its inode) is given again
+to the next one as soon as it is removed, and the time of its making is not.
+
+Linux tells it by `statx` (man 2 statx), which Python calls from 3.15 on; macOS and Windows in `os.stat`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+_AT_FDCWD: Final = -100
+#: AT_SYMLINK_NOFOLLOW, STATX_BTIME.
+_NOFOLLOW, _BTIME = 0x100, 0x800
+#: `struct statx` has 256 bytes; where its mask and the birth time (seconds, then nanoseconds) stand in it.
+_SIZE, _MASK, _SECONDS, _NANOSECONDS = 256, slice(0, 4), slice(80, 88), slice(88, 92)
+
+
+def birth_time(path: Path) -> int:
+    """When what is at a path was made, in nanoseconds since 1970; 0 where that is not known. A link is not followed."""
+    if sys.platform != "linux":
+        try:
+            found = path.lstat()
+        except OSError:
+            return 0
+        seconds: float = getattr(found, "st_birthtime", 0.0)
+        return getattr(found, "st_birthtime_ns", int(seconds * 1_000_000_000))
+    statx = _statx()
+    if statx is None:
+        return 0
+    buffer = ctypes.create_string_buffer(_SIZE)
+    if statx(_AT_FDCWD, os.fsencode(path), _NOFOLLOW, _BTIME, buffer) != 0:
+        return 0
+    mask, seconds_, nanoseconds = (
+        int.from_bytes(buffer.raw[part], sys.byteorder) for part in (_MASK, _SECONDS, _NANOSECONDS)
+    )
+    return seconds_ * 1_000_000_000 + nanoseconds if mask & _BTIME else 0
+
+
+@functools.cache
+def _statx() -> Callable[..., int] | None:
+    """The C library's function; None where it has none."""
+    try:
+        found: Callable[..., int] = ctypes.CDLL(None).statx
+    except (OSError, AttributeError):
+        return None
+    return found
