@@ -1034,6 +1034,15 @@ class SyncAttempt(Answer, frozen=True, kw_only=True):
     again_in: float | None
 
 
+class McpServing(Answer, frozen=True, kw_only=True):
+    """Where an MCP server listens on this machine; `token` only where it was made now."""
+
+    SAID_ONCE = ("token",)
+
+    url: str
+    token: str | UnsetType = UNSET
+
+
 class Serving(Answer, frozen=True, kw_only=True):
     """Where a folder is served, whether it may be written with the token, and where the pinning service is."""
 

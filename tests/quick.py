@@ -19,6 +19,7 @@ PATHS: Final = (
     "unit/device/",
     "unit/memories/",
     "unit/ring/",
+    "unit/mcp/",
     "unit/tools/",
     "unit/wallet/",
     "unit/seal/",

@@ -27,6 +27,8 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "write": "Write a memory.",
         "read": "Print a memory.",
         "list": "List all memories.",
+        "recall": "Find memories by their words.",
+        "context": "What a model is given at the start of a session.",
         "forget": "Forget a memory, on every device.",
         "history": "The texts that a memory has had.",
         "restore": "Bring an older text of a memory back.",
@@ -50,6 +52,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
     "With agents": {
         "connect": "Let an agents' program use this memory.",
         "disconnect": "Take out of its settings what connect added.",
+        "mcp": "Serve the memory to programs that speak MCP.",
     },
     "Look after it": {
         "status": "What is here, and what waits to be published.",

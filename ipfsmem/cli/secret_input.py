@@ -14,6 +14,8 @@ import click
 from ipfsmem.errors import PassphraseError, UsageError
 
 MAX_SECRET = 64 * 1024
+#: Shortest token of a server that is not guessed by trying.
+MIN_TOKEN = 16
 
 
 def can_ask() -> bool:
@@ -43,6 +45,16 @@ def from_descriptor(fd: int) -> str:
 def from_fd_or_environment(fd: int | None, variable: str) -> str | None:
     """A secret from a descriptor or an environment variable, None when neither has one."""
     return from_descriptor(fd) if fd is not None else os.environ.get(variable) or None
+
+
+def server_token(fd: int | None, variable: str, *, hint: str) -> str | None:
+    """The token that a server asks for, from a descriptor or an environment variable, None when neither has one. Raises UsageError
+    for one that could be guessed, with `hint` as what to do then."""
+    found = from_fd_or_environment(fd, variable)
+    token = found.strip() if found is not None else None  # files and variables end lines; headers cannot
+    if token is not None and len(token) < MIN_TOKEN:
+        raise UsageError(f"a token has at least {MIN_TOKEN} characters", hint=hint)
+    return token
 
 
 def other_ways(variable: str, flag: str) -> str:

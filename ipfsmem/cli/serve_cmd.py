@@ -16,8 +16,6 @@ from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import WholeNumber, not_empty
 from ipfsmem.errors import ConfigError, NotFoundError, UsageError
 
-#: Shortest token that is not guessed by trying.
-MIN_TOKEN = 16
 #: Where the requests of the Pinning Service API are kept in the served folder.
 PSA_FOLDER = "psa"
 
@@ -62,18 +60,13 @@ def command(
     token = (
         secrets.token_urlsafe(24)
         if new_token
-        else secret_input.from_fd_or_environment(token_fd, "IPFSMEM_SERVE_TOKEN")
+        else secret_input.server_token(token_fd, "IPFSMEM_SERVE_TOKEN", hint="Or have one made: --new-token.")
     )
-    token = token.strip() if token is not None else None  # files and variables end lines; headers cannot
-    if token is not None and len(token) < MIN_TOKEN:
-        raise UsageError(
-            f"a token has at least {MIN_TOKEN} characters", hint="Or have one made: --new-token."
-        )
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is not a folder")
     if not create and not folder.is_dir():
         raise NotFoundError(f"there is no folder {folder}", hint="Make it with --create.")
-    from ipfsmem.http.guard import is_loopback
+    from ipfsmem.loopback import is_loopback
 
     if not names and not is_loopback(host):
         raise ConfigError(
@@ -97,10 +90,10 @@ async def _serve(
     from msgspec import UNSET
     from msgspec.json import encode
 
-    from ipfsmem.http.guard import LOCAL_HOSTS
     from ipfsmem.http.psa_requests import PinRequests
     from ipfsmem.http.running import running
     from ipfsmem.http.serving import PSA_PATH, app
+    from ipfsmem.loopback import LOCAL_HOSTS
     from ipfsmem.provider.contract import open_provider
     from ipfsmem.results import Serving
 

@@ -56,7 +56,8 @@ from ipfsmem.http.gateway_request import (
     location,
     parse_request,
 )
-from ipfsmem.http.guard import LOCAL_HOSTS, error, guard, has_token, json, need_token
+from ipfsmem.http.guard import error, guard, has_token, json, need_token
+from ipfsmem.loopback import LOCAL_HOSTS
 from ipfsmem.provider.contract import MAX_BATCH, Collecting, Mending, Pin, Provider, Unpinning, lister
 from ipfsmem.published import ipns_record
 

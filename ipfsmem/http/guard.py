@@ -6,8 +6,6 @@ are answered only under host names that are expected. It knows nothing of what i
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Final
@@ -26,6 +24,7 @@ from ipfsmem.errors import (
     StorageError,
     UsageError,
 )
+from ipfsmem.loopback import LOCAL_HOSTS, has_bearer, host_of
 
 
 class NotServed(Exception):
@@ -37,8 +36,6 @@ class NotServed(Exception):
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-#: Host names under which a server on this machine is asked.
-LOCAL_HOSTS: Final = frozenset(("127.0.0.1", "localhost", "[::1]"))
 _log = logging.getLogger("ipfsmem.http")
 _STATUS: Final[tuple[tuple[type[IpfsmemError], int], ...]] = (
     (LimitError, 413),
@@ -92,14 +89,6 @@ def guard(hosts: Collection[str] = LOCAL_HOSTS) -> Any:
     return middleware
 
 
-def host_of(header: str) -> str:
-    """The host of a Host header, lower case, without a port."""
-    host = header.strip().lower()
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0].rstrip(".")
-
-
 def need_token(request: web.Request, token: str) -> None:
     """Raise 401 unless the request carries `Authorization: Bearer <token>`; 403 when the server has none."""
     if not token:
@@ -110,19 +99,4 @@ def need_token(request: web.Request, token: str) -> None:
 
 def has_token(request: web.Request, token: str) -> bool:
     """Whether the request carries `Authorization: Bearer <token>`. Never with an empty token."""
-    kind, _, value = request.headers.get("Authorization", "").partition(" ")
-    return (
-        token != ""
-        and kind.lower() == "bearer"
-        and hmac.compare_digest(
-            value.strip().encode("utf-8", "surrogateescape"), token.encode("utf-8", "surrogateescape")
-        )
-    )
-
-
-def is_loopback(address: str) -> bool:
-    """Whether a server bound to `address` is reached from this machine only."""
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return address == "localhost"
+    return has_bearer(request.headers.get("Authorization", ""), token)

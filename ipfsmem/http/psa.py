@@ -28,7 +28,7 @@ from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.limits import OWN_LIMITS, Limits
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, UsageError
-from ipfsmem.http.guard import LOCAL_HOSTS, error, guard, json, need_token
+from ipfsmem.http.guard import error, guard, json, need_token
 from ipfsmem.http.psa_requests import (
     MATCHES,
     PINNED,
@@ -39,6 +39,7 @@ from ipfsmem.http.psa_requests import (
     PinRequests,
     instant,
 )
+from ipfsmem.loopback import LOCAL_HOSTS
 from ipfsmem.provider.contract import Pin, Provider
 
 NAME_MAX: Final = 255

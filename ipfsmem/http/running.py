@@ -15,7 +15,7 @@ from aiohttp import web
 
 from ipfsmem.errors import ConfigError
 from ipfsmem.http.connection_limits import BACKLOG, ConnectionLimits, Connections
-from ipfsmem.http.guard import is_loopback
+from ipfsmem.loopback import is_loopback
 
 
 @contextlib.asynccontextmanager

@@ -10,8 +10,9 @@ from typing import Final
 from aiohttp import web
 
 from ipfsmem.http import blocks, psa
-from ipfsmem.http.guard import LOCAL_HOSTS, need_token
+from ipfsmem.http.guard import need_token
 from ipfsmem.http.psa_requests import PinRequests
+from ipfsmem.loopback import LOCAL_HOSTS
 from ipfsmem.provider.contract import Provider
 
 PSA_PATH: Final = "/psa"

@@ -85,9 +85,11 @@ def calls(place: Place) -> list[str]:
     return [" ".join(fill.get(word, word) for word in call.split(" ")) for call in ON_A_MEMORY]
 
 
-def all_end_with(place: Place, code: int) -> None:
+def all_end_with(place: Place, code: int, waiting: frozenset[str] = frozenset()) -> None:
     said = {}
     for call in calls(place):
+        if call in waiting:
+            continue
         done = place.run(call)
         if done.code != code or "Traceback" in done.err or not done.err.startswith("ipfsmem: "):
             said[call] = done
@@ -103,7 +105,8 @@ def test_without_its_passphrase_no_command_does_anything(
 ) -> None:
     place = Place(tmp_path, monkeypatch, "sealed")
     place.ok("keys passphrase --new-passphrase-fd NEWFD")
-    all_end_with(place, 22)
+    # Programs start `mcp` when they start: it waits there to be unlocked, and each of its tools says so.
+    all_end_with(place, 22, waiting=frozenset({"mcp"}))
 
 
 def test_a_damaged_database_is_said_by_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

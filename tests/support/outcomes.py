@@ -286,6 +286,10 @@ def served(place: Place) -> None:
     place.patch.setattr(serve_cmd, "_serve", soon)
 
 
+def mcp_extra(place: Place) -> None:
+    need_extra("mcp", "mcp_types")
+
+
 def unmade_files(place: Place) -> None:
     (place.cli.home / "default" / "memory" / "tone.md").unlink()
 
@@ -338,6 +342,15 @@ ROWS: tuple[Row, ...] = (
     Row("read", "its text is not fetched yet", 4, "read tone", "sealed", prepare=unfetched),
     Row("list", "listed, also when there is none", 0, "list"),
     Row("list", "there is no such scope", 4, "list --scope work"),
+    Row("recall", "found, also when nothing is", 0, "recall tone"),
+    Row("recall", "there is no word to look for", 2, "recall '?'"),
+    Row("recall", "there is no such scope", 4, "recall tone --scope work"),
+    Row("context", "printed, also when there is nothing", 0, "context"),
+    Row("context", "the layout turn has no query", 2, "context --layout turn"),
+    Row("mcp", "its client closed its end", 0, "mcp", prepare=mcp_extra),
+    Row("mcp", "the extra is missing, or the call is wrong", 2, "mcp --http nonsense"),
+    Row("mcp", "others could reach the address, or it is taken", 3, "mcp --http 0.0.0.0:8788", prepare=mcp_extra),
+    Row("mcp", "there is no memory", 4, "mcp", "none", prepare=mcp_extra),
     Row("list", "a scope to be read with others is none, or forgotten", 4, "list --stack work"),
     Row("timeline", "there is no such scope", 4, "timeline --scope work"),
     Row("conflicts", "there is no such scope", 4, "conflicts --scope work"),

@@ -151,6 +151,7 @@ AWAITED = {"CLI.md", "ERRORS.md"}
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", document.read_text("utf-8")):
+    prose = re.sub(r"^```.*?^```", "", document.read_text("utf-8"), flags=re.M | re.S)
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", prose):
         if not target.startswith(("http", "user_")) and Path(target).name not in AWAITED:
             assert (document.parent / target).exists(), f"{document.name} links to {target}"

@@ -17,7 +17,7 @@ PROVIDERS = Path(__file__).parents[2] / "providers" / "ipfsmem_providers"
 FLOORS = (
     ("errors",),
     ("mode",),
-    ("canonical", "config", "file_durability", "invisible_characters", "wording", "wordlist"),
+    ("canonical", "config", "file_durability", "invisible_characters", "loopback", "wording", "wordlist"),
     ("bundle", "content", "seal"),
     ("wallet",),
     ("ring",),

@@ -21,7 +21,7 @@ from ipfsmem.content.limits import Limits
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ConfigError, ProviderRefused, ProviderUnavailable
 from ipfsmem.http import blocks as serving
-from ipfsmem.http.guard import host_of, is_loopback
+from ipfsmem.loopback import host_of, is_loopback
 from ipfsmem.provider.contract import open_provider
 from ipfsmem.testing import SimCloud, SimProvider
 from tests.servers.clockwork import Clockwork

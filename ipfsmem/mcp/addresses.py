@@ -1,0 +1,38 @@
+"""Where memories stand as resources: `memory://<scope>/<key>`, without a scope `memory:///<key>`, and without a key the index.
+
+Pure functions on text.
+"""
+
+from __future__ import annotations
+
+from ipfsmem.bundle.keys import check_key, check_scope
+from ipfsmem.errors import NotFoundError
+from ipfsmem.memories.readings import Reading
+
+_PREFIX = "memory://"
+#: What clients are told of all of these.
+TEMPLATES = (
+    ("memory:///{key}", "A memory", "One memory of what is everybody's."),
+    ("memory://{scope}/{key}", "A memory of a scope", "One memory of a named part, such as a project."),
+)
+
+
+def address(scope: str, key: str = "") -> str:
+    """The URI of a memory, or of the index of a scope."""
+    return f"{_PREFIX}{scope}/{key}"
+
+
+def address_of(reading: Reading) -> str:
+    """The URI of what was read."""
+    return address(reading.scope, reading.key)
+
+
+def parts(uri: str) -> tuple[str, str]:
+    """Scope and key of a URI; the key is empty for the index. Raises NotFoundError for any other, KeyNameError."""
+    scope, slash, key = uri.removeprefix(_PREFIX).partition("/")
+    if not uri.startswith(_PREFIX) or not slash:
+        raise NotFoundError(
+            f"not the address of a memory: {uri[:120]!a}",
+            hint="An address is memory:///KEY or memory://SCOPE/KEY, and without a key the index.",
+        )
+    return (check_scope(scope) if scope else ""), (check_key(key) if key else "")

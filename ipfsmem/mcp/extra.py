@@ -1,0 +1,16 @@
+"""The extra that the server needs."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from ipfsmem.errors import UsageError
+
+
+def need_extra() -> None:
+    """Raises UsageError where the package is missing, or is one of before 2.0."""
+    if find_spec("mcp_types") is None:
+        raise UsageError(
+            "the MCP server needs the extra mcp, which is not installed",
+            hint="Install it: pip install 'ipfsmem[mcp]'",
+        )

@@ -1,0 +1,51 @@
+"""The memory that a long-running server holds open: opened when it is first needed, so that a locked one does not keep the server
+from starting, and looked at for changes that others made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ipfsmem.errors import PassphraseError
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
+
+#: What a change of the memory changes: the number of another process's commit, and the clock of the own state.
+Mark = tuple[int, str]
+
+
+class Holder:
+    """One memory, open or waiting to be unlocked."""
+
+    def __init__(self, open_memory: Callable[[], Memory]) -> None:
+        self._open_memory = open_memory
+        self._memory: Memory | None = None
+
+    def memory(self) -> Memory:
+        """The memory, open. Raises PassphraseError while it is locked, and what opening it raises."""
+        if self._memory is None:
+            self._memory = self._open_memory()
+        return self._memory
+
+    def memory_if_unlocked(self) -> Memory | None:
+        """The same; None while it is locked."""
+        try:
+            return self.memory()
+        except PassphraseError:
+            return None
+
+    def mark(self) -> Mark | None:
+        """Another value whenever something may have changed, in this process or another; None while it is locked."""
+        memory = self.memory_if_unlocked()
+        if memory is None:
+            return None
+        replica = memory.replica
+        return replica.db.version(), replica.store.frame.hlc
+
+    def close(self) -> None:
+        """Close it. The next use opens it again."""
+        if self._memory is not None:
+            self._memory.close()
+            self._memory = None

@@ -1,0 +1,80 @@
+"""Runs the server until its client or a signal ends it: the transport, the look-out for changes, and syncing beside it.
+
+What is said while it runs goes to stderr, one line each; a problem that stays the same is said once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from ipfsmem.errors import IpfsmemError
+from ipfsmem.mcp.holding import Holder
+from ipfsmem.mcp.server import MemoryServer
+from ipfsmem.mcp.watching import watch
+from ipfsmem.sync.background import Attempt
+
+#: Seconds between two looks whether a locked memory was unlocked.
+LOCKED_EVERY: Final = 1.0
+#: Seconds that the last sync may take when the client is gone; what was not sent is safe here, and sent by the next.
+LAST_SYNC: Final = 5.0
+
+
+async def run(served: MemoryServer, transport: Callable[[], Awaitable[None]], *, sync: bool) -> None:
+    """Serve over a transport until it ends, or a signal ends it."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C comes as KeyboardInterrupt
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, ended.set)
+    stopped = asyncio.Event()
+    serving = asyncio.ensure_future(transport())
+    watching = asyncio.create_task(watch(served))
+    syncing = asyncio.create_task(_keep_in_sync(served.holder, stopped)) if sync else None
+    signalled = asyncio.create_task(ended.wait())
+    try:
+        await asyncio.wait([serving, signalled], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopped.set()
+        for task in (serving, watching, signalled):
+            if not task.done():
+                task.cancel()
+        if syncing is not None:
+            await asyncio.wait([syncing], timeout=LAST_SYNC)
+            syncing.cancel()
+        tasks = [task for task in (serving, watching, signalled, syncing) if task is not None]
+        await asyncio.gather(*tasks, return_exceptions=True)
+        served.holder.close()
+    if not serving.cancelled() and (failure := serving.exception()) is not None:
+        raise failure
+
+
+async def _keep_in_sync(holder: Holder, stopped: asyncio.Event) -> None:
+    """Keep the memory in sync while it is unlocked, until it is told to stop."""
+    said = ""
+
+    def say(words: str) -> None:
+        nonlocal said
+        if words != said:
+            print(f"ipfsmem mcp: {words}", file=sys.stderr)
+            said = words
+
+    def told(attempt: Attempt) -> None:
+        say("" if attempt.error is None else f"not in sync: {attempt.error}")
+
+    while not stopped.is_set():
+        try:
+            memory = holder.memory_if_unlocked()
+            if memory is not None:
+                async with memory.autosync(told=told):
+                    await stopped.wait()
+                return
+        except IpfsmemError as error:
+            say(f"not in sync: {error.diagnostics()}")
+            return
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopped.wait(), LOCKED_EVERY)

@@ -1,0 +1,425 @@
+"""The server itself, for any transport: tools, resources and prompts over one held memory.
+
+Every call goes through one worker thread, one after another, so that a slow one leaves the connection alive. What goes wrong
+with a memory is an answer that a model can read; a fault of the program is one line on stderr and an answer without its inside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ipfsmem.bundle.fence import clean_text
+from ipfsmem.errors import IpfsmemError, NotFoundError
+from ipfsmem.mcp.addresses import TEMPLATES, address, parts
+from ipfsmem.mcp.holding import Holder, Mark
+from ipfsmem.tools import GUIDANCE, Tool, ToolResult, toolset
+from ipfsmem.tools.desk import Session
+from ipfsmem.tools.tool import refusal
+
+if TYPE_CHECKING:
+    import mcp_types as types
+    from mcp.server import Server
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.session import ServerSession
+
+T = TypeVar("T")
+
+#: Resources in one page of a list.
+PAGE: Final = 200
+#: Conversations of which something is remembered, and subscriptions of one.
+MAX_CONVERSATIONS: Final = 256
+MAX_SUBSCRIPTIONS: Final = 1_000
+#: Given by the transport instead of a message that is too long to be read.
+TOO_LONG: Final = "(message too long)"
+#: Tools that need to know which conversation a call belongs to, which HTTP without sessions does not say.
+OF_ONE_CONVERSATION: Final = frozenset(["save_session_context"])
+_PROGRAM: Final = "program "
+_MARKDOWN: Final = "text/markdown"
+
+PROMPTS: Final = {
+    "memory": ("What is remembered", "What the memory holds, or what of it matches some words."),
+    "save": ("Save what lasts", "Look over this conversation and keep what later ones need."),
+}
+_SAVE: Final = (
+    "Look over our conversation so far. For each lasting preference, fact about me, convention, restriction or decision in it, "
+    "look with recall whether it is remembered already; then remember it, or extend the memory that there is. Tell me in one "
+    "line each what you saved, and what you left out on purpose."
+)
+
+
+class Conversation:
+    """What belongs to one connection: its tools, and what it wants to hear of."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self.tools = {tool.name: tool for tool in tools}
+        self.subscribed: set[str] = set()
+        #: The last session object of a client that keeps a channel open for notices.
+        self.session: ServerSession | None = None
+
+
+class MemoryServer:
+    """The MCP server of one memory; `server` is what a transport runs."""
+
+    def __init__(
+        self,
+        holder: Holder,
+        *,
+        scope: str | None = None,
+        read_only: bool = False,
+        names: Iterable[str] | None = None,
+    ) -> None:
+        """`scope`, `read_only`, `names`: as for `toolset`. Raises UsageError, KeyNameError."""
+        import anyio
+        from mcp.server.subscriptions import InMemorySubscriptionBus
+
+        self.holder = holder
+        self._scope = scope
+        self._read_only = read_only
+        self._names = None if names is None else list(names)
+        self._conversations: OrderedDict[str, Conversation] = OrderedDict()
+        self._conversation_tools(Session())  # refused now, not at the first call
+        self._one_at_a_time = anyio.CapacityLimiter(1)
+        #: Events for clients that listen, as the newer protocol does.
+        self.bus = InMemorySubscriptionBus()
+        #: What the resources were when somebody last was told; None while nobody wants to hear of changes.
+        self.told: tuple[Mark, dict[str, str]] | None = None
+        #: Requests that are being answered.
+        self.in_flight = 0
+        self.server = self._server()
+
+    def _conversation_tools(self, session: Session) -> list[Tool]:
+        return toolset(
+            self.holder.memory, self._names, scope=self._scope, read_only=self._read_only, session=session
+        )
+
+    def conversation(self, ctx: ServerRequestContext[Any, Any]) -> Conversation:
+        """That of a request: one a process over stdio, one a session over HTTP, and one a program where HTTP has no sessions."""
+        known = _conversation_id(ctx)
+        found = self._conversations.get(known)
+        if found is None:
+            tools = self._conversation_tools(Session())
+            if known.startswith(_PROGRAM):
+                tools = [tool for tool in tools if tool.name not in OF_ONE_CONVERSATION]
+            found = self._conversations[known] = Conversation(tools)
+            while len(self._conversations) > MAX_CONVERSATIONS:
+                self._conversations.popitem(last=False)
+        self._conversations.move_to_end(known)
+        return found
+
+    @property
+    def conversations(self) -> list[Conversation]:
+        """Those that are remembered."""
+        return list(self._conversations.values())
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Do something with the memory, when it is its turn."""
+        import anyio
+
+        return await anyio.to_thread.run_sync(work, limiter=self._one_at_a_time)
+
+    # -- what the protocol asks for --------------------------------------------------------------------------
+
+    def _server(self) -> Server[Any]:
+        from mcp.server import Server
+        from mcp.server.subscriptions import ListenHandler
+
+        listen = ListenHandler(self.bus, max_subscriptions=MAX_CONVERSATIONS, max_buffered_events=256)
+
+        async def listening(ctx: Any, params: types.SubscriptionsListenRequestParams) -> Any:
+            await self._watched()
+            return await listen(ctx, params)
+
+        async def counted(ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
+            if ctx.request_id is None or ctx.method == "subscriptions/listen":
+                return await call_next(ctx)
+            self.in_flight += 1
+            try:
+                return await call_next(ctx)
+            finally:
+                self.in_flight -= 1
+
+        server: Server[Any] = Server(
+            "ipfsmem",
+            version=version("ipfsmem"),
+            title="Memory",
+            instructions=GUIDANCE,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_subscribe_resource=self._subscribe,
+            on_unsubscribe_resource=self._unsubscribe,
+            on_subscriptions_listen=listening,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+        )
+        server.middleware.append(counted)
+        return server
+
+    async def _list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
+        import mcp_types as types
+
+        return types.ListToolsResult(
+            tools=[
+                types.Tool(
+                    name=tool.name,
+                    title=tool.title,
+                    description=tool.description,
+                    input_schema=tool.parameters,
+                    output_schema=tool.returns,
+                    annotations=types.ToolAnnotations(
+                        title=tool.title,
+                        read_only_hint=tool.read_only,
+                        destructive_hint=tool.destructive,
+                        idempotent_hint=tool.idempotent,
+                        open_world_hint=False,
+                    ),
+                )
+                for tool in self.conversation(ctx).tools.values()
+            ]
+        )
+
+    async def _call_tool(self, ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        import mcp_types as types
+
+        tools = self.conversation(ctx).tools
+        result = await self.in_thread(lambda: _called(tools, params.name, params.arguments or {}))
+        return types.CallToolResult(
+            content=[types.TextContent(text=result.text)],
+            structured_content=result.structured,
+            is_error=result.is_error,
+        )
+
+    async def _list_resources(self, ctx: Any, params: Any) -> types.ListResourcesResult:
+        import mcp_types as types
+
+        await self._hear(ctx)
+        after = (params.cursor if params is not None else None) or ""
+        found = await self._answered(self.resources)
+        shown = [one for one in found if one[0] > after][:PAGE]
+        more = shown[-1][0] if shown and shown[-1][0] != found[-1][0] else None
+        return types.ListResourcesResult(
+            resources=[
+                types.Resource(
+                    uri=uri, name=name, title=title or None, description=said or None, mime_type=_MARKDOWN
+                )
+                for uri, name, title, said in shown
+            ],
+            next_cursor=more,
+        )
+
+    def resources(self) -> list[tuple[str, str, str, str]]:
+        """URI, name, title and description of the indexes and the own memories, by URI."""
+        scope = self._usual_scope()
+        found = [
+            (
+                address(one),
+                f"index{f' of {one}' if one else ''}",
+                "Index",
+                "What is remembered, in one line each.",
+            )
+            for one in dict.fromkeys((scope, ""))
+        ]
+        for item in self.holder.memory().stack(scope).list():
+            if item.own:
+                title, said = (
+                    " ".join(clean_text(text).split()) for text in (item.file.name, item.file.description)
+                )
+                found.append((address(item.scope, item.key), item.key, title, said))
+        return sorted(found)
+
+    def shown(self) -> dict[str, str]:
+        """What the resources are, by URI: another value whenever a text is another."""
+        memory = self.holder.memory()
+        found = {}
+        for item in memory.stack(self._usual_scope()).list():
+            digest = item.sha256
+            if digest is None and item.fetched:  # merged of several
+                reading = memory.scope(item.scope).read(item.key)
+                digest = reading.sha256 if reading is not None else None
+            found[address(item.scope, item.key)] = digest or ""
+        return found
+
+    def look(self) -> tuple[Mark, dict[str, str]] | None:
+        """What the resources are now, with the mark that changes when they may have; None while the memory is locked."""
+        mark = self.holder.mark()
+        return None if mark is None else (mark, self.shown())
+
+    def indexes(self) -> list[str]:
+        """The URIs of the indexes."""
+        return [address(one) for one in dict.fromkeys((self._usual_scope(), ""))]
+
+    def _usual_scope(self) -> str:
+        return self.holder.memory().in_scope if self._scope is None else self._scope
+
+    async def _list_templates(self, ctx: Any, params: Any) -> types.ListResourceTemplatesResult:
+        import mcp_types as types
+
+        return types.ListResourceTemplatesResult(
+            resource_templates=[
+                types.ResourceTemplate(
+                    uri_template=uri, name=title, title=title, description=said, mime_type=_MARKDOWN
+                )
+                for uri, title, said in TEMPLATES
+            ]
+        )
+
+    async def _read_resource(
+        self, ctx: Any, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        import mcp_types as types
+
+        text = await self._answered(lambda: self.text_of(str(params.uri)))
+        return types.ReadResourceResult(
+            contents=[types.TextResourceContents(uri=params.uri, mime_type=_MARKDOWN, text=text)]
+        )
+
+    def text_of(self, uri: str) -> str:
+        """What stands at an address, fenced. Raises NotFoundError, KeyNameError."""
+        from ipfsmem.memories.context import MOST_TOKENS
+        from ipfsmem.memories.writers import Writers
+        from ipfsmem.tools.desk import fenced
+
+        scope, key = parts(uri)
+        memory = self.holder.memory()
+        if not key:
+            return (
+                memory.scope(scope).context(max_tokens=MOST_TOKENS).text
+                or "There is nothing in this memory yet."
+            )
+        reading = memory.scope(scope).read(key)
+        if reading is None:
+            raise NotFoundError(f"there is no memory at {uri}")
+        return fenced(Writers(memory.replica).quoted(reading))
+
+    async def _subscribe(self, ctx: Any, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        import mcp_types as types
+        from mcp.shared.exceptions import MCPError
+
+        uri = str(params.uri)
+        await self._answered(lambda: parts(uri))
+        there = await self._hear(ctx)
+        if len(there.subscribed) >= MAX_SUBSCRIPTIONS:
+            raise MCPError(
+                types.INVALID_PARAMS, f"at most {MAX_SUBSCRIPTIONS} resources can be subscribed to"
+            )
+        there.subscribed.add(uri)
+        return types.EmptyResult()
+
+    async def _unsubscribe(self, ctx: Any, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+        import mcp_types as types
+
+        self.conversation(ctx).subscribed.discard(str(params.uri))
+        return types.EmptyResult()
+
+    async def _hear(self, ctx: ServerRequestContext[Any, Any]) -> Conversation:
+        """Note that a client wants to know of changes, where its protocol keeps a channel open for that."""
+        there = self.conversation(ctx)
+        there.session = ctx.session
+        await self._watched()
+        return there
+
+    async def _watched(self) -> None:
+        """From now on somebody wants to hear of changes."""
+        if self.told is None:
+            with contextlib.suppress(Exception):  # whoever reads it is told what is wrong
+                self.told = await self.in_thread(self.look)
+
+    async def _list_prompts(self, ctx: Any, params: Any) -> types.ListPromptsResult:
+        import mcp_types as types
+
+        about = types.PromptArgument(name="query", description="A few words; without them the whole index.")
+        return types.ListPromptsResult(
+            prompts=[
+                types.Prompt(
+                    name=name, title=title, description=said, arguments=[about] if name == "memory" else None
+                )
+                for name, (title, said) in PROMPTS.items()
+            ]
+        )
+
+    async def _get_prompt(self, ctx: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        import mcp_types as types
+        from mcp.shared.exceptions import MCPError
+
+        if params.name not in PROMPTS:
+            raise MCPError(
+                types.INVALID_PARAMS, f"there is no prompt {params.name[:60]!a}: {', '.join(PROMPTS)}"
+            )
+        text = _SAVE
+        if params.name == "memory":
+            query = (params.arguments or {}).get("query", "").strip()
+            scope = self._scope
+            text = await self._answered(
+                lambda: (
+                    self.holder.memory()
+                    .scope(self._usual_scope() if scope is None else scope)
+                    .context(query or None)
+                    .text
+                )
+            )
+        return types.GetPromptResult(
+            description=PROMPTS[params.name][1],
+            messages=[
+                types.PromptMessage(
+                    role="user",
+                    content=types.TextContent(text=text or "There is nothing in this memory yet."),
+                )
+            ],
+        )
+
+    async def _answered(self, work: Callable[[], T]) -> T:
+        """The answer of some work with the memory; what goes wrong is an error of the protocol, in words."""
+        import mcp_types as types
+        from mcp.shared.exceptions import MCPError
+
+        try:
+            return await self.in_thread(work)
+        except IpfsmemError as error:
+            code = types.INVALID_PARAMS if isinstance(error, NotFoundError) else types.INTERNAL_ERROR
+            raise MCPError(code, refusal(error).text.removeprefix("Error: ")) from None
+        except Exception as error:
+            raise MCPError(types.INTERNAL_ERROR, unexpected(error)) from None
+
+
+def _called(tools: dict[str, Tool], name: str, arguments: dict[str, Any]) -> ToolResult:
+    tool = tools.get(name)
+    if tool is None:
+        said = (
+            "The message was longer than can be taken, and was not read: give less at once."
+            if name == TOO_LONG
+            else f"There is no tool {name[:60]!a}. The tools: {', '.join(tools)}."
+        )
+        return ToolResult(
+            f"Error: {said}", {"error": {"kind": "UsageError", "message": said, "hint": ""}}, is_error=True
+        )
+    try:
+        return tool.call(**arguments)
+    except Exception as error:
+        said = unexpected(error)
+        return ToolResult(
+            f"Error: {said}", {"error": {"kind": "Unexpected", "message": said, "hint": ""}}, is_error=True
+        )
+
+
+def unexpected(error: Exception) -> str:
+    """One line for whoever runs the server, and the words for the client, which get nothing of the inside."""
+    print(f"ipfsmem mcp: unexpected {type(error).__name__}: {error}", file=sys.stderr)
+    return f"something unexpected went wrong ({type(error).__name__}); nothing was acknowledged"
+
+
+def _conversation_id(ctx: ServerRequestContext[Any, Any]) -> str:
+    request = ctx.request
+    if request is None:
+        return ""
+    session = request.headers.get("mcp-session-id")
+    if session:
+        return f"session {session[:200]}"
+    client = ctx.session.client_params
+    return f"{_PROGRAM}{client.client_info.name[:200] if client is not None else ''}"

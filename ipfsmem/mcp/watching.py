@@ -1,0 +1,67 @@
+"""Tells clients when memories change, by whomever: this process, another one, or a sync.
+
+It looks at a counter each second, and at the memories only when that moved and somebody wants to know.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+from ipfsmem.errors import IpfsmemError
+from ipfsmem.mcp.server import unexpected
+
+if TYPE_CHECKING:
+    from ipfsmem.mcp.server import MemoryServer
+
+#: Seconds between two looks.
+EVERY: Final = 1.0
+
+
+async def watch(served: MemoryServer, every: float = EVERY) -> None:
+    """Look until cancelled."""
+    import anyio
+
+    while True:
+        await anyio.sleep(every)
+        before = served.told
+        if before is None:
+            continue
+        try:
+            if await served.in_thread(served.holder.mark) in (None, before[0]):
+                continue
+            now = await served.in_thread(served.look)
+            if now is None:
+                continue
+            served.told = now
+            if now[1] != before[1]:
+                await tell(served, before[1], now[1], await served.in_thread(served.indexes))
+        except IpfsmemError:
+            continue  # it cannot be read now and is looked at again: who calls a tool is told
+        except Exception as error:
+            unexpected(error)
+            served.told = None  # until somebody asks for resources again
+
+
+async def tell(served: MemoryServer, before: dict[str, str], now: dict[str, str], indexes: list[str]) -> None:
+    """Send what changed between two looks to those who asked for it."""
+    from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated
+
+    changed = [uri for uri in before.keys() | now.keys() if before.get(uri) != now.get(uri)]
+    listed = before.keys() != now.keys()
+    updated = sorted([*indexes, *changed])
+    for uri in updated:
+        await served.bus.publish(ResourceUpdated(uri=uri))
+    if listed:
+        await served.bus.publish(ResourcesListChanged())
+    for there in served.conversations:
+        session = there.session
+        if session is None:
+            continue
+        # A client that is gone hears nothing.
+        with contextlib.suppress(Exception):
+            for uri in updated:
+                if uri in there.subscribed:
+                    await session.send_resource_updated(uri)
+            if listed:
+                await session.send_resource_list_changed()

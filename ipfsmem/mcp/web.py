@@ -1,0 +1,120 @@
+"""The server over HTTP on this machine, for programs that speak MCP over HTTP: loopback only, with a token, and never to a page
+that another host's name brought here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from ipfsmem.errors import ConfigError
+from ipfsmem.loopback import LOCAL_HOSTS, has_bearer, host_of, is_loopback
+
+if TYPE_CHECKING:
+    from ipfsmem.mcp.server import MemoryServer
+
+#: Where the protocol is spoken.
+PATH: Final = "/mcp"
+MAX_BODY: Final = 4 * 1024 * 1024
+#: Connections at once, sessions, and seconds that a session may be silent.
+MAX_CONNECTIONS: Final = 64
+MAX_SESSIONS: Final = 64
+SESSION_IDLE: Final = 1_800.0
+
+_Asgi = Callable[[dict[str, Any], Any, Any], Any]
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket on this machine; port 0 takes a free one. Raises ConfigError."""
+    if not is_loopback(host):
+        raise ConfigError(
+            f"{host} can be reached from other machines, and this server is for programs on this one",
+            hint="Give 127.0.0.1:PORT, or leave --http out and let the program start it.",
+        )
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=MAX_CONNECTIONS)
+    except OSError as error:
+        why = "another program does" if error.errno == errno.EADDRINUSE else os.strerror(error.errno or 0)
+        raise ConfigError(
+            f"cannot serve on {host}:{port}: {why}", hint="Choose another port; 0 takes a free one."
+        ) from error
+
+
+def url_of(listening: socket.socket) -> str:
+    """Where clients find it."""
+    host, port = listening.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
+
+
+async def serve_http(served: MemoryServer, listening: socket.socket, token: str) -> None:
+    """Serve until a signal ends it."""
+    import uvicorn
+
+    app = served.server.streamable_http_app(
+        streamable_http_path=PATH,
+        max_request_body_size=MAX_BODY,
+        session_idle_timeout=SESSION_IDLE,
+        max_sessions=MAX_SESSIONS,
+    )
+    config = uvicorn.Config(
+        guarded(app, token),
+        log_level="critical",
+        access_log=False,
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=2,
+        server_header=False,
+    )
+    await uvicorn.Server(config).serve(sockets=[listening])
+
+
+def guarded(app: _Asgi, token: str) -> _Asgi:
+    """The same application behind host name, origin and token."""
+
+    async def guard(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await app(scope, receive, send)
+            return
+        refused = _refusal(scope, token)
+        if refused is None:
+            await app(scope, receive, send)
+            return
+        status, said = refused
+        body = f'{{"error":"{said}"}}'.encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        if status == 401:
+            headers.append((b"www-authenticate", b"Bearer"))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    return guard
+
+
+def _refusal(scope: dict[str, Any], token: str) -> tuple[int, str] | None:
+    """Status and words for a request that is not answered."""
+    if scope["type"] != "http":
+        return 404, "only HTTP is spoken here"
+    headers: dict[bytes, list[str]] = {}
+    for name, value in scope["headers"]:
+        headers.setdefault(name.lower(), []).append(value.decode("latin-1"))
+    hosts, origins = headers.get(b"host", []), headers.get(b"origin", [])
+    if len(hosts) != 1 or host_of(hosts[0]) not in LOCAL_HOSTS:
+        return 421, "this server is not known under that name"
+    if any(not _is_local_origin(origin) for origin in origins):
+        return 403, "pages of other hosts are not answered"
+    if not any(has_bearer(value, token) for value in headers.get(b"authorization", [])):
+        return 401, "token wrong or missing"
+    return None
+
+
+def _is_local_origin(origin: str) -> bool:
+    try:
+        parsed = urlsplit(origin)
+    except ValueError:
+        return False
+    return parsed.scheme == "http" and host_of(parsed.netloc) in LOCAL_HOSTS

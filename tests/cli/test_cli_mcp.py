@@ -1,0 +1,314 @@
+"""`ipfsmem mcp` as a program: over its pipes and over HTTP, with clients that behave and clients that do not."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.memory import Memory
+from tests.support import effort
+from tests.support.cli_lab import Cli, pipe
+from tests.support.extras import need_extra
+from tests.support.hints import hinted
+from tests.support.mcp_lab import play, program, surroundings
+
+HELLO: dict[str, Any] = {
+    "jsonrpc": "2.0", "id": 0, "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+}  # fmt: skip
+#: Of each some 80 bytes: more than a pipe holds.
+CALLS = effort.cases(2_000, 10_000)
+READY: dict[str, Any] = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    need_extra("mcp", "mcp_types")
+    with Memory.create("default", "local", home=tmp_path / "ipfsmem") as memory:
+        memory.write("role", "Works on firmware.", name="Role")
+    return tmp_path
+
+
+def call(number: int | str, tool: str = "recall", **arguments: Any) -> dict[str, Any]:
+    params = {"name": tool, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+@contextlib.contextmanager
+def started(home: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """`ipfsmem mcp` with pipes; at the end it must be gone."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "ipfsmem.cli", "mcp", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=surroundings(home),
+    )
+    try:
+        yield server
+    finally:
+        if server.poll() is None:
+            server.kill()
+        server.wait()
+        for stream in (server.stdin, server.stdout, server.stderr):
+            with contextlib.suppress(OSError):
+                stream.close()  # type: ignore[union-attr]
+
+
+def say(server: subprocess.Popen[bytes], *messages: Any) -> None:
+    assert server.stdin is not None
+    for message in messages:
+        server.stdin.write(message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n")
+    server.stdin.flush()
+
+
+def ended(server: subprocess.Popen[bytes], code: int = 0) -> tuple[list[dict[str, Any]], str]:
+    """The answers, each a line of JSON, and what was said on stderr, once the client closed its end."""
+    out, err = server.communicate(timeout=60)
+    assert server.returncode == code, err
+    assert b"Traceback" not in err, err
+    return [json.loads(line) for line in out.splitlines()], err.decode()
+
+
+def test_the_official_client_over_pipes(home: Path) -> None:
+    """Also what another process writes meanwhile is there, and told."""
+    from mcp import Client
+
+    async def work() -> None:
+        async with Client(program(home)) as client:
+            assert (await client.call_tool("recall", {"query": "firmware"})).structured_content["found"] == 1
+            async with client.listen(resource_subscriptions=["memory:///role"]) as heard:
+                with Memory.load(home=home / "ipfsmem") as memory:
+                    memory.write("role", "Works on compilers.")
+                event = await anext(heard)
+                assert event.uri == "memory:///role"
+            assert (await client.call_tool("recall", {"query": "compilers"})).structured_content["found"] == 1
+            made = await client.call_tool("remember", {"key": "made", "body": "by a model"})
+            assert not made.is_error
+
+    play(work)
+    with Memory.load(home=home / "ipfsmem") as memory:
+        assert "made" in memory
+
+
+def test_nonsense_gets_no_traceback_and_ends_nothing(home: Path) -> None:
+    with started(home) as server:
+        say(
+            server, HELLO, READY, b"\n", b"nonsense\n", b"{}\n", b"[]\n", b"\xff\xfe\x00\n", b'{"jsonrpc":"2.0"}\n',
+            b"[" * 10_000 + b"\n", {"jsonrpc": "2.0", "id": 1, "method": "no/such"}, {"jsonrpc": "2.0", "id": 2, "method": "tools/call"},
+            {**call(3), "params": {"name": 7}}, {**call(4), "params": {"name": "recall", "arguments": [1]}},
+            call(5, "no such tool"), call(6, "recall", query={"a": ["b"] * 1000}), call(7, "remember", key="x" * 100_000, body="y"),
+            {"jsonrpc": "2.0", "id": 99, "result": {}}, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}},
+            call(8, "recall", query="firmware"),
+        )  # fmt: skip
+        answers, _ = ended(server)
+    found = {answer.get("id"): answer for answer in answers}
+    assert found[8]["result"]["structuredContent"]["found"] == 1
+    assert all(found[n].get("error") for n in (1, 2, 3, 4))
+    assert all(found[n]["result"]["isError"] for n in (5, 6, 7) if n in found)
+
+
+def test_thousands_of_calls_at_once_are_answered_in_little_memory(home: Path) -> None:
+    """They stand in the pipe until it is their turn, also while nobody reads the answers."""
+    with started(home) as server:
+        say(server, HELLO, READY, call("warm"))
+        time.sleep(1)
+        os.set_blocking(server.stdin.fileno(), False)  # type: ignore[union-attr]
+        sent = data = b"".join(json.dumps(call(n, "no")).encode() + b"\n" for n in range(1, CALLS + 1))
+        while data:  # nobody reads yet: the pipes fill, and it stops taking more
+            try:
+                data = data[os.write(server.stdin.fileno(), data[:65536]) :]  # type: ignore[union-attr]
+            except BlockingIOError:
+                time.sleep(0.5)
+                break
+        assert data, f"it took {len(sent):,} bytes though nobody reads its answers"
+        os.set_blocking(server.stdin.fileno(), True)  # type: ignore[union-attr]
+        out, err = server.communicate(data, timeout=100)
+    assert server.returncode == 0 and b"Traceback" not in err
+    numbers = {json.loads(line)["id"] for line in out.splitlines()}
+    assert numbers == {0, "warm", *range(1, CALLS + 1)}
+    if sys.platform == "linux":
+        assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 400_000  # KiB
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_message_that_is_too_long_is_answered_and_not_read(home: Path, first: bool) -> None:
+    number = b'"id":"big",' if first else b""
+    last = b"" if first else b',"jsonrpc":"2.0","id":"big"'
+    start = b'{"jsonrpc":"2.0",' if first else b"{"
+    body = b'"method":"tools/call","params":{"name":"remember","arguments":{"key":"big","body":"'
+    with started(home) as server:
+        say(
+            server,
+            HELLO,
+            READY,
+            start + number + body + b"x" * (9 << 20) + b'"}}' + last + b"}\n",
+            call(1, query="firmware"),
+        )
+        answers, _ = ended(server)
+    found = {answer.get("id"): answer for answer in answers}
+    assert found["big"]["result"]["isError"] and "longer than can be taken" in json.dumps(found["big"])
+    assert found[1]["result"]["structuredContent"]["found"] == 1
+
+
+def test_a_client_that_goes_away_and_a_signal_end_it_in_silence(home: Path) -> None:
+    with started(home) as server:
+        say(server, HELLO, READY, *(call(n, query="firmware") for n in range(200)))
+        server.stdout.close()  # type: ignore[union-attr]
+        server.stdin.close()  # type: ignore[union-attr]
+        assert server.wait(30) == 0
+        assert server.stderr.read() == b""  # type: ignore[union-attr]
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with started(home) as server:
+            say(server, HELLO)
+            assert server.stdout.readline()  # type: ignore[union-attr]
+            server.send_signal(number)
+            assert server.wait(30) == 0
+            assert server.stderr.read() == b""  # type: ignore[union-attr]
+
+
+def test_a_locked_memory_starts_and_says_what_to_do(tmp_path: Path) -> None:
+    need_extra("mcp", "mcp_types")
+    from ipfsmem.vault.opening import Unlock
+    from ipfsmem.wallet.signers import RawKeySigner
+
+    wallet = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
+    with Memory.create(
+        "default",
+        "encrypted-ipfs",
+        unlock=wallet,
+        passphrase="correct horse battery staple",
+        home=tmp_path / "ipfsmem",
+    ):
+        pass
+    with started(tmp_path) as server:
+        say(server, HELLO, READY, call(1, query="x"), {"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
+        answers, err = ended(server)
+    assert "locked" in err
+    found = {answer["id"]: answer["result"] for answer in answers}
+    assert (
+        found[1]["isError"]
+        and "ipfsmem unlock" in found[1]["content"][0]["text"]
+        and len(found[2]["tools"]) == 13
+    )
+
+
+def test_a_tool_that_is_none_ends_it_at_once(home: Path) -> None:
+    with started(home, "--tool", "promote") as server:
+        _, err = ended(server, code=2)
+    assert "no tool 'promote'" in err
+
+
+# -- over HTTP -------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def listening(home: Path, *arguments: str) -> Iterator[tuple[str, str]]:
+    """Its URL and the token that it made."""
+    with started(home, "--http", "127.0.0.1:0", "--json", *arguments) as server:
+        lines = b""
+        while not lines.endswith(b"}\n"):
+            lines += (line := server.stdout.readline())  # type: ignore[union-attr]
+            assert line, server.stderr.read()  # type: ignore[union-attr]
+        told = json.loads(lines)
+        yield told["url"], told["token"]
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(30) == 0
+        assert server.stderr.read() == b""  # type: ignore[union-attr]
+
+
+def test_over_http_only_who_has_the_token_and_the_right_name_is_answered(home: Path) -> None:
+    with listening(home) as (url, token):
+        port = int(re.findall(r":(\d+)/mcp$", url)[0])
+        good = {
+            "Host": f"127.0.0.1:{port}", "Authorization": f"Bearer {token}", "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }  # fmt: skip
+
+        def ask(
+            method: str = "POST",
+            path: str = "/mcp",
+            body: bytes = json.dumps(HELLO).encode(),
+            **changed: str | None,
+        ) -> int:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            headers = {**good, **{name.replace("_", "-"): value for name, value in changed.items()}}
+            connection.request(
+                method, path, body, {name: value for name, value in headers.items() if value is not None}
+            )
+            answer = connection.getresponse()
+            assert b"Traceback" not in answer.read()
+            connection.close()
+            return answer.status
+
+        assert (
+            ask() == 200
+            and ask(Host=f"localhost:{port}") == 200
+            and ask(Origin="http://localhost:6274") == 200
+        )
+        assert ask(Authorization=None) == 401 and ask(Authorization="Bearer wrong") == 401
+        assert ask(Authorization=f"Basic {token}") == 401
+        assert ask(Host="evil.example") == 421 and ask(Host=f"evil.example:{port}") == 421
+        assert ask(Origin="http://evil.example") == 403 and ask(Origin="null") == 403
+        assert ask(Origin="http://localhost.evil.example") == 403 and ask(Origin="https://127.0.0.1") == 403
+        assert ask(path="/other") == 404 and ask(body=b"nonsense") == 400
+        assert ask(body=b"x" * (5 << 20)) == 413
+
+
+def test_the_official_client_over_http(home: Path) -> None:
+    import httpx2
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    with listening(home) as (url, token):
+        for era in ("legacy", "auto"):
+
+            async def work(era: str = era) -> None:
+                headers = {"Authorization": f"Bearer {token}"}
+                async with (
+                    httpx2.AsyncClient(headers=headers, timeout=20) as web,
+                    Client(streamable_http_client(url, http_client=web), mode=era) as client,
+                ):
+                    found = await client.call_tool("recall", {"query": "firmware"})
+                    assert found.structured_content["found"] == 1
+                    names = {tool.name for tool in (await client.list_tools()).tools}
+                    assert ("save_session_context" in names) == (era == "legacy")
+
+            play(work)
+
+
+def test_what_is_no_address_of_this_machine_and_what_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this process, as nothing is served."""
+    need_extra("mcp", "mcp_types")
+    cli = Cli(tmp_path, monkeypatch)
+    cli.ok("init", "--mode", "local")
+    for given in ("nonsense", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000", ":80"):
+        hinted("For instance --http 127.0.0.1:8788.", cli.fails(2, "mcp", "--http", given).err)
+    for given in ("0.0.0.0:0", "example.org:80", "[::]:0"):
+        said = cli.fails(3, "mcp", "--http", given).err
+        hinted("Give 127.0.0.1:PORT, or leave --http out and let the program start it.", said)
+    cli.ok("mcp")  # its client closed its end at once
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        hinted(
+            "Choose another port; 0 takes a free one.", cli.fails(3, "mcp", "--http", f"127.0.0.1:{port}").err
+        )
+    weak = cli.fails(2, "mcp", "--http", "127.0.0.1:0", "--token-fd", str(pipe("x"))).err
+    hinted("Or have one made: leave it out.", weak)
+    assert "which was not asked for" in cli.fails(2, "mcp", "--token-fd", str(pipe("x" * 20))).err

@@ -1,0 +1,67 @@
+"""A memory served over MCP to the official client, in this process or as a program of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.memory import Memory
+from tests.support.extras import need_extra
+
+#: The two eras of the protocol that the SDK serves: with a handshake, and without.
+ERAS = ("legacy", "auto")
+
+
+def play(work: Callable[[], Awaitable[None]]) -> None:
+    """Run one test's coroutine, within half a minute."""
+
+    async def bounded() -> None:
+        await asyncio.wait_for(work(), 30)
+
+    asyncio.run(bounded())
+
+
+@contextlib.asynccontextmanager
+async def client_of(served: Any, era: str, **more: Any) -> AsyncIterator[Any]:
+    """The official client, connected to a `MemoryServer` in this process."""
+    from mcp import Client
+
+    async with Client(served.server, mode=era, **more) as client:
+        yield client
+
+
+def program(home: Path, *arguments: str, **environment: str) -> Any:
+    """How the client starts `ipfsmem mcp` as a program."""
+    from mcp.client.stdio import StdioServerParameters
+
+    return StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "ipfsmem.cli", "mcp", *arguments],
+        env={**surroundings(home), **environment},
+    )
+
+
+def surroundings(home: Path) -> dict[str, str]:
+    """An environment in which nothing of this machine's user is found."""
+    kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "TMPDIR") if name in os.environ}
+    return {
+        **kept,
+        "HOME": str(home),
+        "IPFSMEM_HOME": str(home / "ipfsmem"),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+
+
+@pytest.fixture
+def memory() -> Iterator[Memory]:
+    """An empty memory in this process alone."""
+    need_extra("mcp", "mcp_types")
+    with Memory.load("alex", "none") as memory:
+        yield memory

@@ -1,0 +1,105 @@
+"""What a model is told to do when a call is refused helps when it does that."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ipfsmem.memory import Memory
+from ipfsmem.tools import Tool, toolset
+from tests.support.device_lab import Lab
+from tests.support.hints import Refused, hinted
+
+
+@pytest.fixture
+def tools() -> dict[str, Tool]:
+    memory = Memory.load("alex", "none")
+    memory.write("tone", "direct")
+    memory.scope("work").write("role", "pilot")
+    return {tool.name: tool for tool in toolset(memory)}
+
+
+def told(tool: Tool, **given: Any) -> tuple[str, dict[str, Any]]:
+    refused = tool.call(**given)
+    assert refused.is_error
+    return refused.text, refused.structured
+
+
+def works(tool: Tool, **given: Any) -> None:
+    done = tool.call(**given)
+    assert not done.is_error, done.text
+
+
+def test_a_scope_a_key_a_tag_and_arguments(tools: dict[str, Tool]) -> None:
+    hinted("The scopes here: VALUE.", told(tools["read_memory"], key="role", scope="wrok")[0])
+    works(tools["read_memory"], key="role", scope="work")
+    hinted(
+        "A tag is a word without commas, brackets and quotation marks.",
+        told(tools["remember"], key="k", body="x", tags=["a, b"])[0],
+    )
+    works(tools["remember"], key="k", body="x", tags=["a", "b"])
+    hinted("It takes VALUE.", told(tools["recall"], words="direct")[0])
+    works(tools["recall"], query="direct")
+    hinted(
+        "A key is 1 to VALUE characters of A-Z, a-z, 0-9, _, . and -.",
+        told(tools["memory_store"], key="a:b", value="x")[0],
+    )
+    works(tools["memory_store"], key="a.b", value="x")
+
+
+def test_what_is_there_already_is_shown_and_can_be_replaced_then(tools: dict[str, Tool]) -> None:
+    text, said = told(tools["remember"], key="tone", body="soft")
+    hinted(
+        "This is what stands there now. To replace it, call remember again with all that shall stand there and its seen; for something else choose another key.",
+        text,
+    )
+    works(tools["remember"], key="other", body="soft")
+    works(tools["remember"], key="tone", body="soft", seen=said["seen"])
+    text, said = told(tools["forget"], key="tone", confirm="0" * 16)
+    hinted("This is what stands there now. If it shall go: confirm=VALUE.", text)
+    works(tools["forget"], key="tone", confirm=said["confirm"])
+    works(tools["memory_store"], key="v", value="one")
+    memory = Memory.load("alex", "none")
+    memory.write("v", "two")
+    (store,) = toolset(memory, ["memory_store"])
+    hinted(
+        "This is it. Call memory_store again to replace it, or use another key.",
+        told(store, key="v", value="one")[0],
+    )
+    works(store, key="w", value="one")
+    works(store, key="v", value="one")
+
+
+def test_empty_texts_are_forgotten_instead(tools: dict[str, Tool]) -> None:
+    hinted("To take a memory away: forget.", told(tools["remember"], key="tone", body=" ")[0])
+    hinted("To take a value away: forget.", told(tools["memory_store"], key="tone2", value=" ")[0])
+    works(tools["forget"], key="tone", confirm=tools["forget"].call(key="tone").structured["confirm"])
+
+
+def test_conflicts(lab: Lab) -> None:
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    a.write("tone", "one")
+    lab.settle(a, b)
+    a.write("tone", "two")
+    b.write("tone", "three")
+    lab.settle(a, b)
+    (resolve,) = toolset(a, ["resolve_conflict"])
+    hinted("resolve_conflict without a key lists those that have.", told(resolve, key="role")[0])
+    assert resolve.call().structured["keys"] == ["tone"]
+    text, said = told(resolve, key="tone", seen="0" * 16, keep=True)
+    hinted("These are the texts that stand there now, with their seen.", text)
+    works(resolve, key="tone", seen=said["seen"], keep=True)
+    foreign = {"version": "memory/0.1", "files": {"tone.md": "theirs"}, "timeline": []}
+    a.bundles.import_(json.dumps(foreign), foreign=True)
+    hinted("For the person: ipfsmem conflicts VALUE", told(resolve, key="tone")[0])
+    assert [item.key for item in a.conflicts()] == ["tone"]
+
+
+def test_a_tool_that_is_none() -> None:
+    with Refused("The tools: VALUE."):
+        toolset(Memory.load("alex", "none"), ["promote"])
+    assert [tool.name for tool in toolset(Memory.load("alex", "none"), ["recall"])] == ["recall"]
