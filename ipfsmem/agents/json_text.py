@@ -6,18 +6,21 @@ characters as they are. Nothing is written and no file is touched.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator
+from json.decoder import scanstring  # type: ignore[attr-defined]  # not in the stubs
 from typing import Any, Final, NamedTuple
 
 from ipfsmem.errors import FormatError
 
 #: Settings are not nested deeper than this.
 _DEEPEST: Final = 200
+#: What space and comments begin with.
+_SPACES: Final = frozenset(" \t\r\n/")
 _space = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _comment = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
-_string = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
 _plain = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
@@ -41,6 +44,7 @@ class Part(NamedTuple):
     comma: int | None
 
 
+@functools.lru_cache(maxsize=4)  # an edit looks at one text several times, and some are of several megabytes
 def read(text: str) -> Node | None:
     """The value of a text, None when there is none but space and comments. Raises FormatError with line and column."""
     at = _skip(text, 0)
@@ -68,6 +72,8 @@ def comments(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
 
 
 def _skip(text: str, at: int) -> int:
+    if text[at : at + 1] not in _SPACES:
+        return at
     found = _space.match(text, at)
     assert found is not None  # it matches nothing, too
     return found.end()
@@ -115,10 +121,11 @@ def _container(text: str, start: int, depth: int) -> Node:
 
 
 def _text(text: str, at: int) -> tuple[str, int]:
-    found = _string.match(text, at)
-    if found is None:
-        raise _wrong(text, at, "a text in quotes does not end, or holds what it may not")
-    return str(json.loads(found[0])), found.end()
+    try:
+        found, end = scanstring(text, at + 1, True)
+    except json.JSONDecodeError:
+        raise _wrong(text, at, "a text in quotes does not end, or holds what it may not") from None
+    return str(found), int(end)
 
 
 def _wrong(text: str, at: int, what: str) -> FormatError:
