@@ -24,6 +24,8 @@ __all__ = ["memory_block"]
 
 #: Characters of what was said last that memories are matched with.
 _QUERY = 2_000
+#: Blocks that may still have to be made smaller.
+_CHATS = 64
 
 
 def memory_block(
@@ -62,7 +64,8 @@ def _block_class() -> Any:
         _memory: Memory = PrivateAttr()
         _max_tokens: int = PrivateAttr()
         _session: str | None = PrivateAttr()
-        _asked: str = PrivateAttr(default="")
+        #: What was asked for the blocks that were given last, by their text: several chats may share this one.
+        _asked: dict[str, str] = PrivateAttr(default_factory=dict)
 
         def on(self, memory: Memory, max_tokens: int, session: str | None) -> IpfsmemBlock:
             self._memory, self._max_tokens, self._session = memory, max_tokens, session
@@ -71,11 +74,15 @@ def _block_class() -> Any:
         async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
             """The context for what the user said last."""
             said = [one.content or "" for one in messages or () if one.role == "user"]
-            self._asked = said[-1][-_QUERY:] if said else ""
-            return await asyncio.to_thread(self._context, self._max_tokens)
+            asked = said[-1][-_QUERY:] if said else ""
+            given = await asyncio.to_thread(self._context, asked, self._max_tokens)
+            self._asked[given] = asked
+            while len(self._asked) > _CHATS:
+                self._asked.pop(next(iter(self._asked)), None)
+            return given
 
-        def _context(self, max_tokens: int) -> str:
-            return self._memory.context(self._asked or None, max_tokens=max_tokens).text
+        def _context(self, asked: str, max_tokens: int) -> str:
+            return self._memory.context(asked or None, max_tokens=max_tokens).text
 
         async def _aput(self, messages: list[ChatMessage]) -> None:
             """Keep messages in the session, if there is one."""
@@ -88,6 +95,6 @@ def _block_class() -> Any:
             room = -(-len(content.encode()) // TOKEN_BYTES) - tokens_to_truncate
             if room < LEAST_TOKENS:
                 return None
-            return await asyncio.to_thread(self._context, room) or None
+            return await asyncio.to_thread(self._context, self._asked.get(content, ""), room) or None
 
     return IpfsmemBlock

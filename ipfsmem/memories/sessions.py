@@ -18,6 +18,7 @@ import msgspec
 
 from ipfsmem.bundle.index import SESSION
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.canonical import MAX_INT
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import LIVE
 from ipfsmem.device.writing import Writing, writing
@@ -34,6 +35,8 @@ MAX_ITEM = 32 * 1024 * 1024
 MAX_NAME = 256
 
 _NO_ITEM: Final = msgspec.Raw()
+_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
+_DEVICE = re.compile(r"[0-9a-f]{16}")
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_]{0,23}")
 _OTHER = re.compile(r"[^a-z0-9]+")
 _NUMBERED = r"([0-9a-f]{16})-(0|[1-9][0-9]{0,5})"
@@ -84,14 +87,31 @@ _decode = msgspec.json.Decoder(Line).decode
 
 def session_token(session: str) -> str:
     """What stands for a session in the keys of its parts. Raises UsageError for a name that none can have."""
-    if not session or len(session) > MAX_NAME or not session.isprintable():
+    if not session or len(session) > MAX_NAME or _UNFIT.search(session):
         raise UsageError(
-            f"a session is called by 1 to {MAX_NAME} printable characters, and {session[:80]!a} is not"
+            f"a session is called by 1 to {MAX_NAME} characters without control characters, and {session[:80]!a} is not"
         )
     if _PLAIN.fullmatch(session):
         return session
     slug = _OTHER.sub("_", session.lower()).strip("_")[:15].rstrip("_") or "x"
     return f"{slug}-{sha256(session.encode()).hexdigest()[:16]}"
+
+
+def items_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """The items that some memory files come to, each `{"key", "file"}`, all of one person. Raises UsageError."""
+    form = _parts_of(session)
+    held = []
+    for one in parts:
+        match, data = form.fullmatch(one["key"]), one["file"].encode()
+        if match is not None and parse_memory(data).fields.get(SESSION) == session:
+            lines = [line for _, line in _lines(data) if line is not None]
+            held.append(_Part(one["key"], match[1], int(match[2]), lines, ()))
+    return [json.loads(text) for _, text in _items(held)]
+
+
+def _parts_of(session: str) -> re.Pattern[str]:
+    """The form of the keys of a session's parts."""
+    return re.compile(f"session-{re.escape(session_token(session))}-{_NUMBERED}")
 
 
 class Sessions:
@@ -138,12 +158,11 @@ class Sessions:
         except UsageError:
             return None
 
-    def _keys(self, token: str = "") -> list[str]:
-        """The keys of the parts of a session, or of all (inside `reading`)."""
+    def _keys(self, form: re.Pattern[str] = _PART) -> list[str]:
+        """The keys of parts that have this form (inside `reading`)."""
         if self._memories.forgotten():
             return []
-        first = self._memories.name(f"session-{token}")
-        form = re.compile(f"session-{re.escape(token)}-{_NUMBERED}") if token else _PART
+        first = self._memories.name("session-")
         named = (memory_name(name) for name in self._replica.store.names() if name.startswith(first))
         return sorted(
             found.key
@@ -154,7 +173,7 @@ class Sessions:
     def _parts(self, session: str, change: Writing | None = None) -> list[_Part]:
         """The parts with all their texts, concurrent ones too (a disk may have been copied), of this person's devices."""
         found = []
-        for key in self._keys(session_token(session)):
+        for key in self._keys(_parts_of(session)):
             name = self._memories.name(key)
             entry = self._memories.entry(key, change.entry(name) if change is not None else None)
             own = tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.of))
@@ -279,31 +298,51 @@ def _size(lines: list[Line]) -> int:
 def _lines(data: bytes) -> Iterator[tuple[bytes, Line | None]]:
     """The lines of a part; None for what is none of ours."""
     for text in parse_memory(data).body.encode().split(b"\n"):
-        try:
-            yield text, _decode(text)
-        except (msgspec.DecodeError, RecursionError):
-            if text:
-                yield text, None
+        if text:
+            yield text, _line(text)
+
+
+def _line(text: bytes) -> Line | None:
+    try:
+        line = _decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    gone, piece = line.gone, line.piece
+    sound = (
+        bytes(line.item).startswith(b"{") if bytes(line.item) else gone is not None or line.text is not None,
+        gone is None or (min(gone[0], gone[2]) >= 0 and _DEVICE.fullmatch(gone[1]) is not None),
+        (piece is None) == (line.text is None) and (piece is None or 0 <= piece[0] < piece[1]),
+        sum((bool(bytes(line.item)), gone is not None, piece is not None)) == 1,
+        0 <= line.at <= MAX_INT and 0 <= line.n <= MAX_INT,
+    )
+    return line if all(sound) else None
 
 
 def _items(parts: list[_Part]) -> list[tuple[_Place, str]]:
     """The items of all parts in order, those that are gone left out."""
     found: dict[_Place, str] = {}
-    pieces: dict[_Place, dict[int, str]] = {}
+    pieces: dict[tuple[_Place, int], dict[int, str]] = {}
     gone: set[_Place] = set()
     for part in parts:
         for line in part.lines:
             place = (line.at, part.device, line.n)
             if line.gone is not None:
                 gone.add(line.gone)
-            elif bytes(line.item):
+            elif line.piece is not None:
+                pieces.setdefault((place, line.piece[1]), {})[line.piece[0]] = line.text or ""
+            else:
                 found[place] = bytes(line.item).decode()
-            elif line.piece is not None and line.text is not None:
-                held = pieces.setdefault(place, {})
-                held[line.piece[0]] = line.text
-                if len(held) == line.piece[1]:
-                    found[place] = "".join(text for _, text in sorted(held.items()))
+    for (place, many), held in pieces.items():
+        if len(held) == many and _is_object(text := "".join(held[i] for i in range(many))):
+            found[place] = text
     return sorted((place, text) for place, text in found.items() if place not in gone)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _text(item: Mapping[str, Any]) -> str:

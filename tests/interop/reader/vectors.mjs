@@ -11,6 +11,7 @@ import { newest, readRecord, target } from './ipns.mjs'
 import * as keys from './keys.mjs'
 import { Ring, openKeyring, parseKeyring, readRequest, statement } from './ring.mjs'
 import { EpochKey, inflate, pad } from './sealed.mjs'
+import { itemsOf, tokenOf } from './sessions.mjs'
 import * as state from './state.mjs'
 import { cardOf, foreignId, instant, lineOf, ownView, parseLine, union, view } from './view.mjs'
 
@@ -135,6 +136,12 @@ const files = {
       const base = Array.from({ length: n }, (_, i) => `x${i}`)
       same(mergeLines(base, [...Array(m - n).fill('a'), ...base], [...base, 'b']) !== null, clean, `${n} x ${m}`)
     }
+  },
+
+  sessions(all) {
+    for (const row of all.tokens) same(tokenOf(row.session), row.token, `token of ${row.session}`)
+    for (const row of all.refused_names) refuses(() => tokenOf(row.text), row.why)
+    for (const row of all.sessions) same(itemsOf(row.session, row.parts), row.items, row.name)
   },
 
   timeline(all) {

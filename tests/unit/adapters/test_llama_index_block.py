@@ -113,6 +113,9 @@ def test_a_block_that_is_too_large_is_made_smaller_or_left_out(package: ModuleTy
             and less.count("<memory ") == less.count("</memory>") > 0
         )
         assert await block.atruncate(whole, 1_950) is None
+        # Another chat asked something else meanwhile.
+        await block.aget([message("user", "nothing of that")])
+        assert await block.atruncate(whole, 1_000) == less
 
     asyncio.run(use())
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from random import Random
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,6 +18,17 @@ from ipfsmem.memories.sessions import FULL, MAX_PART, session_token
 from ipfsmem.memory import Memory
 from tests.support.device_lab import Lab, of_another
 from tests.support.effort import cases
+
+
+def _vectors() -> ModuleType:
+    spec = spec_from_file_location("make", Path(__file__).with_name("make_session_vectors.py"))
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+VECTORS = _vectors()
 
 
 @pytest.fixture
@@ -269,6 +283,11 @@ def test_lines_that_somebody_else_put_there_are_passed_over(memory: Memory) -> N
         "[" * 3000,
         '{"at":1,"item":',
         '{"at":1,"item":{}, "n": "x"}',
+        '{"at":1,"item":7}',
+        '{"at":-1,"item":{}}',
+        '{"at":1,"item":{},"gone":[1,"0011223344556677",0]}',
+        '{"at":1,"gone":[1,"someone",0]}',
+        '{"at":1,"n":5,"piece":[0,1],"text":"[]"}',
     ]
     memory.write_text(key, reading.data + "\n".join(noise).encode() + b"\n", seen=reading)
     memory.sessions.add("chat", said("two"))
@@ -300,3 +319,16 @@ def test_a_closed_memory_says_so(memory: Memory) -> None:
     memory.close()
     with pytest.raises(ClosedError):
         memory.sessions.items("chat")
+
+
+def test_the_vectors_are_what_the_program_says(memory: Memory) -> None:
+    made = VECTORS.vectors()
+    assert json.loads(VECTORS.TARGET.read_text("utf-8")) == json.loads(json.dumps(made))
+    for row in made["refused_names"]:
+        with pytest.raises(UsageError):
+            session_token(row["text"])
+    for row in made["sessions"]:
+        there = memory.scope(f"s{made['sessions'].index(row)}")
+        for part in row["parts"]:
+            there.write_text(part["key"], part["file"].encode())
+        assert there.sessions.items(row["session"]) == row["items"], row["name"]
