@@ -1,9 +1,10 @@
 """What the memory tool answers, case by case, as the tests of the package `anthropic` have it for its own file-system tool.
 
 Source: anthropics/anthropic-sdk-python, tests/lib/tools/memory_tools/test_filesystem.py at commit
-7b0add32bd5fc59ad0fa277ef6982ee1df1eed7a (64 tests: 31 of the synchronous tool, 32 of the asynchronous one, and one of a private
-method) and test_create_short_writes.py (2 tests of `os.write`). The cases of links, of the private method and of short writes
-are about a disk, and there is none here: see `test_memory_tool.py` for what stands in their place. Nothing here is a test.
+7b0add32bd5fc59ad0fa277ef6982ee1df1eed7a (61 tests: 30 of the synchronous tool, 31 of the asynchronous one) and
+test_create_short_writes.py (2). These are 26 of the 30, each run both ways. Left out are three about links (there is no disk, and
+so no link), one of a file with a million lines, which is beyond 960 KiB and refused when it is made, one of a private method, and
+the two about `os.write`. Nothing here is a test.
 """
 
 from __future__ import annotations
