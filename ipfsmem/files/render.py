@@ -30,7 +30,7 @@ from ipfsmem.errors import IpfsmemError
 from ipfsmem.files.base_texts import BaseTexts
 from ipfsmem.files.file_names import MAX_TIMELINE, longest, name_of
 from ipfsmem.files.folder import TIMELINE, Contents, NotPlainError, PlainFolder, is_flushed_together, sync_all
-from ipfsmem.files.scan import edited_index, index_was_edited
+from ipfsmem.files.set_aside import edited_index, index_was_edited
 from ipfsmem.files.stale_writes import before_replaced
 from ipfsmem.memories.memories import Memories
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -18,20 +17,21 @@ from msgspec.structs import replace
 from ipfsmem.bundle.index_block import INDEX_KEY, split_index_file
 from ipfsmem.bundle.keys import INDEX_FILE, split_conflict_name
 from ipfsmem.bundle.origin_name import with_origin
-from ipfsmem.bundle.timeline import Event, event_line, foreign_id, parse_line, parse_lines
 from ipfsmem.causal.merge3 import merge_memory
 from ipfsmem.causal.view import KeyView
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.tables.renders import Aside, Before, FileRow, Missing, Return, Shows, Stat
+from ipfsmem.device.tables.renders import Before, FileRow, Missing, Return, Shows, Stat
 from ipfsmem.device.tables.sealed_renders import renders_of
 from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.device.writing import Writing
-from ipfsmem.errors import IpfsmemError, StorageError
+from ipfsmem.errors import IpfsmemError
 from ipfsmem.files.base_texts import BaseTexts
 from ipfsmem.files.file_names import key_of_row, longest, name_of
-from ipfsmem.files.folder import ASIDE, HIDDEN, RACY, TIMELINE, NotPlainError, PlainFolder
+from ipfsmem.files.folder import RACY, TIMELINE, NotPlainError, PlainFolder
+from ipfsmem.files.set_aside import SetAside
 from ipfsmem.files.stale_writes import OLD_TEXT_FOR, before_replaced, read_before
+from ipfsmem.files.timeline_edits import TimelineEdits
 from ipfsmem.memories.memories import Memories, check_body
 
 #: Two looks this far apart must miss a file before that is taken for a delete; ms.
@@ -65,7 +65,7 @@ class Scan:
         """`believe`: a person has looked at the files, so nobody wrote one without having read it."""
         self._replica = replica
         self._memories = memories
-        self._timeline = timeline
+        self._timeline = TimelineEdits(timeline, change)
         self._folder = folder
         self._copy = copy
         self._change = change
@@ -76,7 +76,10 @@ class Scan:
         self._problems = problems
         self._believe = believe
         self._now = replica.world.now()
-        self._events: dict[str, Event] | None = None
+        #: What was set aside of files that were replaced.
+        self.set_aside = SetAside(
+            folder, self._renders, copy, problems, self._now, take=self._late, is_known=self._is_known
+        )
 
     # -- one file ----------------------------------------------------------------------------------------------
 
@@ -101,7 +104,7 @@ class Scan:
             if row.stat != found.stat or row.missed is not None:
                 self._renders.put(replace(row, stat=found.stat, missed=None))
         elif file.startswith(TIMELINE + "/"):
-            if self._lines(found.data, file, self._is_young(file)):
+            if self._timeline.take(found.data, file, self._is_young(file)):
                 self._renders.put(FileRow(file, None, body, None, stat=found.stat))
             elif row is not None:
                 self._renders.put(replace(row, text=None))
@@ -339,100 +342,7 @@ class Scan:
         known = msgspec.json.decode(stored, type=list[tuple[int, int]]) if stored else []
         return [(at, count) for at, count in known if abs(self._now - at) < DAY]
 
-    # -- what was replaced -------------------------------------------------------------------------------------
-
-    def look_at_replaced(self) -> None:
-        """Look at the files that were replaced: somebody may have written into one at that moment, or after."""
-        known = {row.name: row for row in self._renders.asides()}
-        self._after_crash([name for name in self._folder.asides() if name not in known])
-        for row in known.values():
-            self._check_aside(row)
-
-    def _check_aside(self, row: Aside) -> None:
-        mtime = self._folder.aside_mtime(row.name)
-        if mtime is not None and mtime != row.mtime:
-            found = self._folder.read_aside(row.name, longest(row.file))
-            if found is None:
-                self._problems[row.file] = (
-                    f"{row.file} was replaced, and what stood there cannot be read; it is kept in {HIDDEN}/{ASIDE}/{row.name}"
-                )
-                return
-            if found.sha != row.body and found.data:  # emptied, it is about to be written, or a disk lost it
-                try:
-                    text = self._late(row.file, row.text, found.data)
-                except IpfsmemError as error:
-                    self._say_late(row.file, error)
-                    return
-                row = replace(row, body=found.sha, text=text, since=self._now)
-            self._renders.put_aside(replace(row, mtime=mtime if found.stat is not None else None))
-        if not 0 <= self._now - row.since < 2 * OLD_TEXT_FOR:
-            self._folder.drop_aside(row.name)
-            self._renders.drop_aside(row.name)
-
-    def let_go_of(self, key: str) -> None:
-        """Let go of everything that was set aside of a memory that is forgotten, and of the index, which named it."""
-        for row in list(self._renders.asides()):
-            if row.file == INDEX_FILE or (not row.file.startswith(TIMELINE) and name_of(row.file)[0] == key):
-                self._check_aside(row)
-                self._folder.drop_aside(row.name)
-                self._renders.drop_aside(row.name)
-
-    def bring_out(self) -> list[str]:
-        """Put texts set aside that were never taken in into the folder, as conflict copies; what was taken in goes.
-
-        Raises StorageError for one that cannot be read.
-        """
-        rows = {row.name: row for row in self._renders.asides()}
-        files = self._renders.files()
-        brought: list[str] = []
-        for name in list(self._folder.asides()):
-            if self._folder.drop_staged(name):
-                continue
-            row = rows.get(name)
-            file = row.file if row is not None else self._folder.file_of(name, [*files, INDEX_FILE])
-            if file is None:
-                continue  # not ours
-            found = self._folder.read_aside(name, longest(file))
-            if found is None:
-                raise StorageError(f"{HIDDEN}/{ASIDE}/{name} cannot be read, and holds what stood in {file}")
-            body = found.sha
-            known = (row is not None and row.body == body) or self._is_known(file, body)
-            if not known and found.data:
-                stem = file.replace("/", "-").rpartition(".")[0]
-                ending = ".jsonl" if file.startswith(TIMELINE + "/") else ".md"
-                made = f"{stem}.conflict-{body.hex()[:8]}{ending}"
-                if self._folder.create(name, made):
-                    brought.append(made)
-                    continue
-                there = self._folder.read(made, longest(file))
-                if there is None or there.data != found.data:
-                    raise StorageError(f"{made} is in the way of what stood in {file}")
-            self._folder.drop_aside(name)
-        return brought
-
-    def _after_crash(self, names: list[str]) -> None:
-        """Files aside that no row knows: staged or replaced by a run that did not finish. What this device did not make stays."""
-        names = [name for name in names if not self._folder.drop_staged(name)]
-        files = self._renders.files() if names else []
-        for name in names:
-            file = self._folder.file_of(name, [*files, INDEX_FILE])
-            if file is None:
-                continue
-            row = self._renders.get(file)
-            found = self._folder.read_aside(name, longest(file))
-            if found is None:
-                self._problems[name] = (
-                    f"{HIDDEN}/{ASIDE}/{name} was left by a run that did not finish, and cannot be read"
-                )
-                continue
-            body = found.sha
-            known = not found.data or row is None or row.body == body or self._is_known(file, body)
-            if known or self._take_left(name, file, found.data):
-                # A program may have it open still, and write into it.
-                texts = (row.text, *(row.before.texts if row.before else ())) if row is not None else ()
-                self._renders.put_aside(
-                    Aside(name, file, body, body if body in texts else None, -1, self._now)
-                )
+    # -- what came late -------------------------------------------------------------------------------------
 
     def _is_known(self, file: str, body: bytes) -> bool:
         """Whether bytes that stood in a file (their SHA-256) are in the state, or stood there before."""
@@ -444,35 +354,12 @@ class Scan:
         entry = self._change.entry(self._memories.name(key))
         return any(value.body == body.hex() for value in entry.values())
 
-    def _take_left(self, name: str, file: str, data: bytes) -> bool:
-        """Take in what a run that did not finish set aside; False, and said, when it is to stay aside."""
-        if file == INDEX_FILE and not self._copy.shared_index:
-            kept = edited_index(data)
-            try:
-                self._folder.keep_hidden(name, kept)
-                self._problems[f"{HIDDEN}/{kept}"] = index_was_edited(kept)
-            except StorageError as error:
-                self._problems[file] = f"{file} was edited by hand, and that could not be kept: {error}"
-            return False
-        try:
-            # What its writer had read is not known any more: the row is of this look, or of one after the crash.
-            self._late(file, None, data)
-        except IpfsmemError as error:
-            self._say_late(file, error)
-            return False
-        return True
-
-    def _say_late(self, file: str, error: IpfsmemError) -> None:
-        self._problems[file] = (
-            f"a late change of {file} could not be taken in: {error}; it is kept in {HIDDEN}/{ASIDE}"
-        )
-
     def _late(self, file: str, base: bytes | None, data: bytes) -> bytes | None:
         """Take in what came into a file after we had read it and before, or after, we replaced it; `base` is the text that it
         stood for (SHA-256). Answers which text it stands for now. Raises IpfsmemError: then it must not be thrown away.
         """
         if file.startswith(TIMELINE + "/"):
-            self._lines(data, file, False)
+            self._timeline.take(data, file, False)
             return None
         if file == INDEX_FILE and not self._copy.shared_index:
             return None
@@ -504,52 +391,3 @@ class Scan:
         elif merged != view.data:
             self._change.put(name, merged, view.dots)
         return sha
-
-    # -- timeline ----------------------------------------------------------------------------------------------
-
-    def _lines(self, data: bytes, file: str, young: bool) -> bool:
-        """Take in the lines that are new. False when the last one is not whole yet and must be looked at again."""
-        day = file[len(TIMELINE) + 1 : -len(".jsonl")]
-        whole, cut, tail = data.rpartition(b"\n")
-        known = self._known_events()
-        events = parse_lines(whole + cut, day)
-        complete = True
-        if tail.strip():
-            last = parse_line(tail.strip(b" \t\r"), day)
-            if last["type"] != "raw" or not (young or is_torn(tail, known)):
-                events.append(last)
-            else:
-                complete = False
-        fresh: list[Event] = []
-        for event in events:
-            held = known.get(event["id"])
-            if held is None:
-                fresh.append(event)
-            elif event_line(held) != event_line(event):
-                # An event never changes: the edited line is an event of its own.
-                fresh.append({field: value for field, value in event.items() if field != "id"})
-        self._timeline.add_foreign(self._change, fresh)
-        for event in fresh:
-            made = {**event, "id": foreign_id(event)}
-            known[made["id"]] = made
-        return complete
-
-    def _known_events(self) -> dict[str, Event]:
-        if self._events is None:
-            self._events = {event["id"]: event for event in self._timeline.events()}
-        return self._events
-
-
-def edited_index(data: bytes) -> str:
-    """The name under which a generated MEMORY.md that somebody edited is kept in the hidden folder."""
-    return f"MEMORY.edited-{sha256(data).hexdigest()[:8]}.md"
-
-
-def index_was_edited(kept: str) -> str:
-    """What is said of it."""
-    return f"{INDEX_FILE} is generated and was edited by hand; the edited one is kept as {HIDDEN}/{kept}"
-
-
-def is_torn(tail: bytes, known: dict[str, Any]) -> bool:
-    """Whether a last line without LF is the beginning of a line of ours that a crash cut off."""
-    return any(event_line(event).startswith(tail) for event in known.values())

@@ -130,7 +130,7 @@ class WorkingCopy:
                 if file not in waiting:
                     scan.take(file)
             self._say("missing", scan.take_deletes(due, seen.known))
-            scan.look_at_replaced()
+            scan.set_aside.look()
         return self._state() != before
 
     def _leave_alone(self, found: Listing) -> None:
@@ -250,7 +250,7 @@ class WorkingCopy:
                 if not self._is_ready():
                     return
                 with writing(self._replica) as change:
-                    self._scanner(change).let_go_of(key)
+                    self._scanner(change).set_aside.let_go_of(key)
             except StorageError as error:
                 self._say("disk", f"the plain files could not be brought up to date: {error}")
 
@@ -376,7 +376,7 @@ class WorkingCopy:
                 raise StorageError(self._standing.get("folder", f"{self.folder.path} is not there"))
             with writing(self._replica) as change:
                 scan = self._scanner(change)
-                return scan.bring_out()
+                return scan.set_aside.bring_out()
 
     def claim(self) -> None:
         """The person wants this folder here, whatever its marker says: it gets ours. Raises StorageError.

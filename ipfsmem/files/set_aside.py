@@ -1,0 +1,173 @@
+"""What was replaced in a working copy lies aside for two minutes: somebody may have written into it in the very moment before, or
+write into it through a handle that is open. What came so is taken in as a late change (format section 6).
+
+Also what a run that did not come to its end left there, and a generated MEMORY.md that somebody edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+
+from msgspec.structs import replace
+
+from ipfsmem.bundle.keys import INDEX_FILE
+from ipfsmem.device.tables.renders import Aside, Renders
+from ipfsmem.device.tables.working_copies import Copy
+from ipfsmem.errors import IpfsmemError, StorageError
+from ipfsmem.files.file_names import longest, name_of
+from ipfsmem.files.folder import ASIDE, HIDDEN, TIMELINE, PlainFolder
+from ipfsmem.files.stale_writes import OLD_TEXT_FOR
+
+
+class SetAside:
+    """The files that were set aside of one working copy, in one transaction."""
+
+    def __init__(
+        self,
+        folder: PlainFolder,
+        renders: Renders,
+        copy: Copy,
+        problems: dict[str, str],
+        now: int,
+        *,
+        take: Callable[[str, bytes | None, bytes], bytes | None],
+        is_known: Callable[[str, bytes], bool],
+    ) -> None:
+        """`take` takes in a late change: of which file, the SHA-256 of the text that it stood for, what is in it now. It answers
+        with that of the text that it stands for now, or raises IpfsmemError. `is_known`: whether bytes that stood in a file (their
+        SHA-256) are in the state, or stood there before.
+        """
+        self._folder = folder
+        self._renders = renders
+        self._copy = copy
+        self._problems = problems
+        self._now = now
+        self._take = take
+        self._is_known = is_known
+
+    def look(self) -> None:
+        """Look at the files that were replaced: somebody may have written into one at that moment, or after."""
+        known = {row.name: row for row in self._renders.asides()}
+        self._after_crash([name for name in self._folder.asides() if name not in known])
+        for row in known.values():
+            self._check_aside(row)
+
+    def _check_aside(self, row: Aside) -> None:
+        mtime = self._folder.aside_mtime(row.name)
+        if mtime is not None and mtime != row.mtime:
+            found = self._folder.read_aside(row.name, longest(row.file))
+            if found is None:
+                self._problems[row.file] = (
+                    f"{row.file} was replaced, and what stood there cannot be read; it is kept in {HIDDEN}/{ASIDE}/{row.name}"
+                )
+                return
+            if found.sha != row.body and found.data:  # emptied, it is about to be written, or a disk lost it
+                try:
+                    text = self._take(row.file, row.text, found.data)
+                except IpfsmemError as error:
+                    self._say_late(row.file, error)
+                    return
+                row = replace(row, body=found.sha, text=text, since=self._now)
+            self._renders.put_aside(replace(row, mtime=mtime if found.stat is not None else None))
+        if not 0 <= self._now - row.since < 2 * OLD_TEXT_FOR:
+            self._folder.drop_aside(row.name)
+            self._renders.drop_aside(row.name)
+
+    def let_go_of(self, key: str) -> None:
+        """Let go of everything that was set aside of a memory that is forgotten, and of the index, which named it."""
+        for row in list(self._renders.asides()):
+            if row.file == INDEX_FILE or (not row.file.startswith(TIMELINE) and name_of(row.file)[0] == key):
+                self._check_aside(row)
+                self._folder.drop_aside(row.name)
+                self._renders.drop_aside(row.name)
+
+    def bring_out(self) -> list[str]:
+        """Put texts set aside that were never taken in into the folder, as conflict copies; what was taken in goes.
+
+        Raises StorageError for one that cannot be read.
+        """
+        rows = {row.name: row for row in self._renders.asides()}
+        files = self._renders.files()
+        brought: list[str] = []
+        for name in list(self._folder.asides()):
+            if self._folder.drop_staged(name):
+                continue
+            row = rows.get(name)
+            file = row.file if row is not None else self._folder.file_of(name, [*files, INDEX_FILE])
+            if file is None:
+                continue  # not ours
+            found = self._folder.read_aside(name, longest(file))
+            if found is None:
+                raise StorageError(f"{HIDDEN}/{ASIDE}/{name} cannot be read, and holds what stood in {file}")
+            body = found.sha
+            known = (row is not None and row.body == body) or self._is_known(file, body)
+            if not known and found.data:
+                stem = file.replace("/", "-").rpartition(".")[0]
+                ending = ".jsonl" if file.startswith(TIMELINE + "/") else ".md"
+                made = f"{stem}.conflict-{body.hex()[:8]}{ending}"
+                if self._folder.create(name, made):
+                    brought.append(made)
+                    continue
+                there = self._folder.read(made, longest(file))
+                if there is None or there.data != found.data:
+                    raise StorageError(f"{made} is in the way of what stood in {file}")
+            self._folder.drop_aside(name)
+        return brought
+
+    def _after_crash(self, names: list[str]) -> None:
+        """Files aside that no row knows: staged or replaced by a run that did not finish. What this device did not make stays."""
+        names = [name for name in names if not self._folder.drop_staged(name)]
+        files = self._renders.files() if names else []
+        for name in names:
+            file = self._folder.file_of(name, [*files, INDEX_FILE])
+            if file is None:
+                continue
+            row = self._renders.get(file)
+            found = self._folder.read_aside(name, longest(file))
+            if found is None:
+                self._problems[name] = (
+                    f"{HIDDEN}/{ASIDE}/{name} was left by a run that did not finish, and cannot be read"
+                )
+                continue
+            body = found.sha
+            known = not found.data or row is None or row.body == body or self._is_known(file, body)
+            if known or self._take_of_crash(name, file, found.data):
+                # A program may have it open still, and write into it.
+                texts = (row.text, *(row.before.texts if row.before else ())) if row is not None else ()
+                self._renders.put_aside(
+                    Aside(name, file, body, body if body in texts else None, -1, self._now)
+                )
+
+    def _take_of_crash(self, name: str, file: str, data: bytes) -> bool:
+        """Take in what a run that did not finish set aside; False, and said, when it is to stay aside."""
+        if file == INDEX_FILE and not self._copy.shared_index:
+            kept = edited_index(data)
+            try:
+                self._folder.keep_hidden(name, kept)
+                self._problems[f"{HIDDEN}/{kept}"] = index_was_edited(kept)
+            except StorageError as error:
+                self._problems[file] = f"{file} was edited by hand, and that could not be kept: {error}"
+            return False
+        try:
+            # What its writer had read is not known any more: the row is of this look, or of one after the crash.
+            self._take(file, None, data)
+        except IpfsmemError as error:
+            self._say_late(file, error)
+            return False
+        return True
+
+    def _say_late(self, file: str, error: IpfsmemError) -> None:
+        self._problems[file] = (
+            f"a late change of {file} could not be taken in: {error}; it is kept in {HIDDEN}/{ASIDE}"
+        )
+
+
+def edited_index(data: bytes) -> str:
+    """The name under which a generated MEMORY.md that somebody edited is kept in the hidden folder."""
+    return f"MEMORY.edited-{sha256(data).hexdigest()[:8]}.md"
+
+
+def index_was_edited(kept: str) -> str:
+    """What is said of it."""
+    return f"{INDEX_FILE} is generated and was edited by hand; the edited one is kept as {HIDDEN}/{kept}"
