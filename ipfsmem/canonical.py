@@ -26,6 +26,7 @@ MAX_DEPTH = 2_000
 #: Strings, and what follows a quotation mark that none closes: else each of its escapes would be looked at to the end again.
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.?)*+"?', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_NO_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
 
 
 def encode(value: Any) -> bytes:
@@ -62,6 +63,11 @@ def check_depth(data: bytes, what: str) -> None:
         depth += 1 if bracket in b"[{" else -1
         if depth > MAX_DEPTH:
             raise FormatError(f"{what} is nested deeper than {MAX_DEPTH} levels")
+
+
+def json_structure(data: bytes) -> bytes:
+    """The brackets and commas of a JSON text outside of its strings: how many values it has can be told without decoding them."""
+    return _STRINGS.sub(b"", data).translate(None, _NO_STRUCTURE)
 
 
 @overload

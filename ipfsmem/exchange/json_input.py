@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
-from ipfsmem.canonical import check_depth
-from ipfsmem.errors import FormatError
+from ipfsmem.canonical import check_depth, json_structure
+from ipfsmem.errors import FormatError, LimitError
 
 T = TypeVar("T")
+#: Values that are decoded at once, items of a list that is read one by one, and bytes of one of these: a value of three bytes
+#: takes a hundred in memory.
+MAX_VALUES = 4_000_000
+MAX_ITEMS = 250_000
+MAX_ITEM = 32 * 1024 * 1024
+_LINE = re.compile(rb"[^\n]+")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _decode = msgspec.json.Decoder().decode
 _decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -37,6 +44,8 @@ def read_json(data: bytes, what: str) -> Any:
     """The value of a JSON text. Raises FormatError, which names `what`."""
     data = as_utf8(data, what)
     check_depth(data, what)
+    if _many(data, MAX_VALUES) and _count(json_structure(data)) > MAX_VALUES:
+        raise LimitError(f"{what} has more than {MAX_VALUES:,} values")
     try:
         return _decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError) as error:
@@ -65,6 +74,8 @@ def read_items(data: bytes, what: str) -> Iterator[bytes]:
     """The items of a JSON list, each as its own bytes: the rest is not held decoded. Raises FormatError."""
     data = as_utf8(data, what)
     check_depth(data, what)
+    if _many(data, MAX_ITEMS) and _items(json_structure(data)) > MAX_ITEMS:
+        raise LimitError(f"{what} has more than {MAX_ITEMS:,} items")
     try:
         items = _decode_list(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
@@ -74,18 +85,43 @@ def read_items(data: bytes, what: str) -> Iterator[bytes]:
         for item in found:
             yield json.dumps(item).encode()
         return
-    for raw in items:
+    for number, raw in enumerate(items, 1):
+        if len(memoryview(raw)) > MAX_ITEM:
+            raise LimitError(f"item {number:,} of {what} has more than {MAX_ITEM:,} bytes")
         yield bytes(raw)
 
 
 def read_json_lines(data: bytes, what: str) -> Iterator[tuple[int, Any]]:
     """Number, from 1, and value of each line that is not blank; FormatError as the value of one that is no JSON."""
-    for number, line in enumerate(as_utf8(data, what).split(b"\n"), 1):
-        if line.strip():
+    data, number, at = as_utf8(data, what), 1, 0
+    for match in _LINE.finditer(data):
+        number += data.count(b"\n", at, match.start())
+        at = match.start()
+        if match[0].strip():
             try:
-                yield number, read_json(line, f"line {number} of {what}")
+                yield number, read_json(match[0], f"line {number} of {what}")
             except FormatError as error:
                 yield number, error
+
+
+def _many(data: bytes, most: int) -> bool:
+    """Whether there may be more values than that: a quick no for the usual text."""
+    return _count(data) > most
+
+
+def _count(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def _items(structure: bytes) -> int:
+    """How many items the list has, as its commas count them."""
+    depth, commas = 0, 0
+    for sign in structure:
+        if sign == 0x2C:
+            commas += depth == 1
+        else:
+            depth += 1 if sign in b"[{" else -1
+    return commas + 1
 
 
 def _refuse(constant: str) -> NoReturn:

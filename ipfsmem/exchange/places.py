@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,7 @@ import msgspec
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.device.atomic_files import read_file, storage_errors
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError, NotFoundError, StorageError, UsageError
-from ipfsmem.exchange.records import shown
+from ipfsmem.exchange.records import Item, Problem, shown
 from ipfsmem.exchange.sqlite_input import is_sqlite
 from ipfsmem.memories.bundle_tree import MAX_BYTES
 from ipfsmem.memories.containers import folder_files, is_zip, opened, zip_files
@@ -55,6 +55,20 @@ class Files(msgspec.Struct, frozen=True):
             if self.single
             else [name for name in self.names if name.rpartition("/")[2] in names]
         )
+
+
+def each_file(
+    files: Files, names: Iterable[str], read: Callable[[str, bytes], Iterator[Item]]
+) -> Iterator[Item]:
+    """What `read` finds in each of these files, given name and bytes. One that is not what it should be is a problem and the others
+    are read on; when it is all there is, what was raised is raised."""
+    for name in names:
+        try:
+            yield from read(name, files.read(name))
+        except IpfsmemError as error:
+            if files.single:
+                raise
+            yield Problem(name, str(error))
 
 
 def one_file(called: str, data: bytes) -> Files:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ipfsmem.errors import FormatError
 from ipfsmem.exchange.json_input import read_json
-from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.places import Files, each_file
 from ipfsmem.exchange.records import (
     Item,
     Record,
@@ -31,11 +31,14 @@ _TYPES: Final = {
 
 def read(files: Files) -> Iterator[Item]:
     """The facts of all such files in a place."""
-    for name in files.ending(".json"):
-        found = read_json(files.read(name), name)
-        if not isinstance(found, list):
-            raise FormatError(f"{name} is no list of facts")
-        yield from records_of(found, f"fact in {name}, number", _fact)
+    yield from each_file(files, files.ending(".json"), _facts)
+
+
+def _facts(file: str, data: bytes) -> Iterator[Item]:
+    found = read_json(data, file)
+    if not isinstance(found, list):
+        raise FormatError(f"{file} is no list of facts")
+    yield from records_of(found, f"fact in {file}, number", _fact)
 
 
 def _fact(where: str, value: Any) -> Record | Skipped:

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
-from ipfsmem.errors import FormatError, IpfsmemError
+from ipfsmem.errors import FormatError
 from ipfsmem.exchange.json_input import read_json
-from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.places import Files, each_file
 from ipfsmem.exchange.records import (
     Happened,
     Item,
@@ -37,26 +37,23 @@ _messages = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 def read(files: Files) -> Iterator[Item]:
     """The memories and sessions of every database and export in a place."""
-    for name in files.ending(".db", ".json", ".db-wal"):
-        try:
-            data = files.read(name)
-            if name.endswith("-wal"):
-                if data:
-                    yield Problem(name, "it is not written into the database yet: end InitRunner first")
-            elif is_sqlite(data):
-                with open_tables(data, name) as tables:
-                    yield from _database(tables, name)
-            elif name.endswith(".db"):
-                raise FormatError(f"{name} is no SQLite file")
-            else:
-                found = read_json(data, name)
-                if not isinstance(found, list):
-                    raise FormatError(f"{name} is no list of memories")
-                yield from records_of(found, f"memory in {name}, number", _memory)
-        except IpfsmemError as error:
-            if files.single:
-                raise
-            yield Problem(name, str(error))
+    yield from each_file(files, files.ending(".db", ".json", ".db-wal"), _file)
+
+
+def _file(name: str, data: bytes) -> Iterator[Item]:
+    if name.endswith("-wal"):
+        if data:
+            yield Problem(name, "it is not written into the database yet: end InitRunner first")
+    elif is_sqlite(data):
+        with open_tables(data, name) as tables:
+            yield from _database(tables, name)
+    elif name.endswith(".db"):
+        raise FormatError(f"{name} is no SQLite file")
+    else:
+        found = read_json(data, name)
+        if not isinstance(found, list):
+            raise FormatError(f"{name} is no list of memories")
+        yield from records_of(found, f"memory in {name}, number", _memory)
 
 
 def _database(tables: Tables, file: str) -> Iterator[Item]:

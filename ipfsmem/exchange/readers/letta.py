@@ -11,7 +11,7 @@ from typing import Any
 
 from ipfsmem.errors import FormatError
 from ipfsmem.exchange.json_input import read_json
-from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.places import Files, each_file
 from ipfsmem.exchange.records import (
     Happened,
     Item,
@@ -28,21 +28,24 @@ from ipfsmem.exchange.records import (
 
 def read(files: Files) -> Iterator[Item]:
     """The blocks of every agent file in a place."""
-    for name in files.ending(".af", ".json"):
-        found = read_json(files.read(name), name)
-        if not isinstance(found, dict) or not ({"blocks", "agents", "core_memory"} & found.keys()):
-            raise FormatError(f"{name} is no agent file of Letta")
-        if "core_memory" in found:
-            found = {"agents": [{**found, "memory_blocks": found["core_memory"]}]}
-        agents = [one for one in list_of(found.get("agents"), "the agents") if isinstance(one, dict)]
-        owned = _owners(agents)
-        blocks = [(owned.get(_id(one), ""), one) for one in list_of(found.get("blocks"), "the blocks")]
-        for agent in agents:
-            inside = list_of(agent.get("memory_blocks"), "the blocks of an agent")
-            blocks += [(_name(agent), one) for one in inside]
-        yield from records_of(blocks, f"block in {name}, number", lambda at, one: _block(at, one[1], one[0]))
-        for agent in agents:
-            yield from _messages(agent)
+    yield from each_file(files, files.ending(".af", ".json"), _agent_file)
+
+
+def _agent_file(file: str, data: bytes) -> Iterator[Item]:
+    found = read_json(data, file)
+    if not isinstance(found, dict) or not ({"blocks", "agents", "core_memory"} & found.keys()):
+        raise FormatError(f"{file} is no agent file of Letta")
+    if "core_memory" in found:
+        found = {"agents": [{**found, "memory_blocks": found["core_memory"]}]}
+    agents = [one for one in list_of(found.get("agents"), "the agents") if isinstance(one, dict)]
+    owned = _owners(agents)
+    blocks = [(owned.get(_id(one), ""), one) for one in list_of(found.get("blocks"), "the blocks")]
+    for agent in agents:
+        inside = list_of(agent.get("memory_blocks"), "the blocks of an agent")
+        blocks += [(_name(agent), one) for one in inside]
+    yield from records_of(blocks, f"block in {file}, number", lambda at, one: _block(at, one[1], one[0]))
+    for agent in agents:
+        yield from _messages(agent)
 
 
 def _owners(agents: list[dict[str, Any]]) -> dict[str, str]:

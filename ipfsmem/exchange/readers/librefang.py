@@ -13,7 +13,7 @@ import msgspec
 
 from ipfsmem.errors import FormatError
 from ipfsmem.exchange.json_input import read_json
-from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.places import Files, each_file
 from ipfsmem.exchange.records import (
     Item,
     Problem,
@@ -34,20 +34,23 @@ _LEVELS: Final = {"user": "user", "user_memory": "user", "session": "project", "
 
 def read(files: Files) -> Iterator[Item]:
     """The entries of every export in a place."""
-    for name in files.ending(".json"):
-        found = read_json(files.read(name), name)
-        if isinstance(found, list):
-            found = {"memories": found}
-        if not isinstance(found, dict) or not ("memories" in found or "kv" in found):
-            raise FormatError(f"{name} is no export of LibreFang")
-        agent = text_of(found.get("agent_id"), "the agent")
-        memories = list_of(found.get("memories"), "the memories")
-        yield from records_of(memories, f"memory in {name}, number", lambda at, one: _memory(at, one))
-        for key, value in mapping_of(found.get("kv"), "the keys").items():
-            try:
-                yield _value(f"{key} in {name}", agent, key, value)
-            except FormatError as error:
-                yield Problem(f"{key} in {name}", str(error))
+    yield from each_file(files, files.ending(".json"), _export)
+
+
+def _export(file: str, data: bytes) -> Iterator[Item]:
+    found = read_json(data, file)
+    if isinstance(found, list):
+        found = {"memories": found}
+    if not isinstance(found, dict) or not ("memories" in found or "kv" in found):
+        raise FormatError(f"{file} is no export of LibreFang")
+    agent = text_of(found.get("agent_id"), "the agent")
+    memories = list_of(found.get("memories"), "the memories")
+    yield from records_of(memories, f"memory in {file}, number", _memory)
+    for key, value in mapping_of(found.get("kv"), "the keys").items():
+        try:
+            yield _value(f"{key} in {file}", agent, key, value)
+        except FormatError as error:
+            yield Problem(f"{key} in {file}", str(error))
 
 
 def _memory(where: str, value: Any) -> Record | Skipped:

@@ -11,14 +11,13 @@ from typing import Any
 
 from ipfsmem.errors import FormatError
 from ipfsmem.exchange.json_input import read_json_lines
-from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.places import Files, each_file
 from ipfsmem.exchange.records import Item, Problem, Record, list_of, mapping_of, needed_text, text_of
 
 
 def read(files: Files) -> Iterator[Item]:
     """The graphs of all files of this kind in a place."""
-    for name in files.ending(".jsonl", ".json"):
-        yield from _graph(name, files.read(name))
+    yield from each_file(files, files.ending(".jsonl", ".json"), _graph)
 
 
 def _graph(file: str, data: bytes) -> Iterator[Item]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ipfsmem.errors import FormatError
 from ipfsmem.exchange.json_input import read_json, read_json_lines
-from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.places import Files, each_file
 from ipfsmem.exchange.records import (
     Item,
     Problem,
@@ -31,17 +31,19 @@ _BESIDE = ("agent_id", "app_id", "run_id", "actor_id", "role", "score", "immutab
 
 def read(files: Files) -> Iterator[Item]:
     """The memories of every dump in a place."""
-    for name in files.ending(".json", ".jsonl"):
-        data = files.read(name)
-        if name.endswith(".jsonl"):
-            for number, value in read_json_lines(data, name):
-                where = f"line {number} of {name}"
-                if isinstance(value, FormatError):
-                    yield Problem(where, str(value).removeprefix(f"{where} "))
-                else:
-                    yield from records_of([value], f"line {number} of {name}, memory", _memory)
+    yield from each_file(files, files.ending(".json", ".jsonl"), _file)
+
+
+def _file(name: str, data: bytes) -> Iterator[Item]:
+    if not name.endswith(".jsonl"):
+        yield from _dump(read_json(data, name), name)
+        return
+    for number, value in read_json_lines(data, name):
+        where = f"line {number} of {name}"
+        if isinstance(value, FormatError):
+            yield Problem(where, str(value).removeprefix(f"{where} "))
         else:
-            yield from _dump(read_json(data, name), name)
+            yield from records_of([value], f"{where}, memory", _memory)
 
 
 def _dump(found: Any, file: str) -> Iterator[Item]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ipfsmem.errors import FormatError
 from ipfsmem.exchange.json_input import read_json
-from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.places import Files, each_file
 from ipfsmem.exchange.records import (
     Item,
     Record,
@@ -32,16 +32,19 @@ _KNOWN: Final = frozenset(
 
 def read(files: Files) -> Iterator[Item]:
     """The memories of every document in a place."""
-    for name in files.ending(".json"):
-        found = read_json(files.read(name), name)
-        if not isinstance(found, dict) or not isinstance(found.get("memories"), list):
-            raise FormatError(f"{name} is no MIF document")
-        if not isinstance(found.get("mif_version"), str) or not found["mif_version"].startswith(("1", "2")):
-            raise FormatError(f"{name} has no MIF version that is known here")
-        yield from records_of(found["memories"], f"memory in {name}, number", _memory)
-        graph = mapping_of(found.get("knowledge_graph"), "the knowledge graph")
-        for _ in list_of(graph.get("entities"), "the entities"):
-            yield Skipped("an entity of the knowledge graph")
+    yield from each_file(files, files.ending(".json"), _document)
+
+
+def _document(file: str, data: bytes) -> Iterator[Item]:
+    found = read_json(data, file)
+    if not isinstance(found, dict) or not isinstance(found.get("memories"), list):
+        raise FormatError(f"{file} is no MIF document")
+    if not isinstance(found.get("mif_version"), str) or not found["mif_version"].startswith(("1", "2")):
+        raise FormatError(f"{file} has no MIF version that is known here")
+    yield from records_of(found["memories"], f"memory in {file}, number", _memory)
+    graph = mapping_of(found.get("knowledge_graph"), "the knowledge graph")
+    for _ in list_of(graph.get("entities"), "the entities"):
+        yield Skipped("an entity of the knowledge graph")
 
 
 def _memory(where: str, value: Any) -> Record | Skipped:

@@ -13,7 +13,7 @@ import pytest
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 from ipfsmem.exchange import places
 from ipfsmem.memory import Memory
-from tests.support.exchange_lab import CHATGPT, records_at, tree, twice
+from tests.support.exchange_lab import CHATGPT, DOCUMENTS, records_at, tree, twice
 
 
 @pytest.fixture
@@ -139,3 +139,53 @@ def test_more_events_than_a_place_may_have(memory: Memory, monkeypatch: pytest.M
     with pytest.raises(LimitError):
         memory.bundles.import_from("chatgpt", json.dumps(CHATGPT).encode())
     assert not memory.timeline.read()
+
+
+@pytest.mark.parametrize("item", ["0", "[]", "{}", '""', '{"a":[]}'])
+def test_millions_of_tiny_values_are_counted_before_they_are_decoded(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, item: str
+) -> None:
+    """A zip of some kilobytes may hold a list that takes gigabytes once it is decoded; commas in texts are no values."""
+    monkeypatch.setattr("ipfsmem.exchange.json_input.MAX_VALUES", 1000)
+    monkeypatch.setattr("ipfsmem.exchange.json_input.MAX_ITEMS", 1000)
+    for program, called in (
+        ("mem0", "dump.json"),
+        ("chatgpt", "conversations.json"),
+        ("claude", "conversations.json"),
+    ):
+        path = tmp_path / f"{program}.zip"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(called, f"[{','.join([item] * 1200)}]")
+        try:
+            taken = memory.bundles.import_from(program, path)
+        except LimitError as error:
+            assert "1,000" in str(error)
+        else:
+            assert len(taken.problems) == 1 and "1,000" in taken.problems[0]
+    monkeypatch.setattr("ipfsmem.exchange.json_input.MAX_ITEM", 1000)
+    with pytest.raises(LimitError):
+        memory.bundles.import_from("chatgpt", json.dumps([{"title": "x" * 2000, "mapping": {}}]).encode())
+    said = [{"memory": 'a, b, [c], {d} \\"' * 400, "id": str(n)} for n in range(3)]
+    assert memory.bundles.import_from("mem0", json.dumps(said).encode()).own == 3
+
+
+def test_a_file_of_empty_lines_is_nothing(memory: Memory) -> None:
+    with pytest.raises(FormatError):
+        memory.bundles.import_from("mcp-memory", b"\n" * 5_000_000)
+    taken = memory.bundles.import_from("mcp-memory", b"\n\n{nope\n \n\nnope\n")
+    assert [problem.split()[1] for problem in taken.problems] == ["3", "6"]
+
+
+@pytest.mark.parametrize("program", sorted(DOCUMENTS))
+def test_one_file_of_a_folder_that_is_no_export_stops_no_other(
+    memory: Memory, tmp_path: Path, program: str
+) -> None:
+    called, document = DOCUMENTS[program]
+    stem, dot, ending = called.partition(".")
+    base = tree(tmp_path / "exports", {called: json.dumps(document)})
+    numbered = f"{stem}-001{dot}{ending}" if program in ("chatgpt", "claude") else f"a{dot}{ending}"
+    (base / numbered).write_text("{nope")
+    taken = memory.bundles.import_from(program, base)
+    assert taken.own + taken.candidates + taken.events and any(
+        numbered in problem for problem in taken.problems
+    )
