@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from ipfsmem.agents import command_line, config_files
+from tests.support import effort
 from tests.support.cli_lab import Cli
 from tests.support.extras import need_extra
 from tests.support.hints import hinted
+from tests.support.mcp_lab import play
 
 STARTED = '{\n  "numStartups": 3\n}\n'
 
@@ -62,6 +65,34 @@ def test_the_command_that_is_written_runs_and_names_this_memory(cli: Cli, user: 
         [entry["command"], "status", *memory, "--json"], env=environment, capture_output=True, timeout=60
     )
     assert done.returncode == 0 and json.loads(done.stdout)["namespace"] == "default", done
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["codex", "claude-code"] if effort.THOROUGH else ["codex"])
+def test_the_server_that_is_written_is_spoken_to_by_the_official_client(
+    name: str, cli: Cli, user: Path
+) -> None:
+    """Started as the program starts it, with nothing but the variables that every program hands on."""
+    cli.ok("write", "role", "--body", "Works on firmware.")
+    (user / ".codex").mkdir()
+    cli.ok("connect", name)
+    if name == "codex":
+        entry = tomllib.loads((user / ".codex" / "config.toml").read_text())["mcp_servers"]["ipfsmem"]
+    else:
+        entry = json.loads(settings(user))["mcpServers"]["ipfsmem"]
+
+    async def work() -> None:
+        from mcp import Client
+        from mcp.client.stdio import StdioServerParameters
+
+        environment = {"HOME": str(user), "PATH": os.environ["PATH"]}
+        start = StdioServerParameters(command=entry["command"], args=entry["args"], env=environment)
+        async with Client(start) as client:
+            assert "recall" in {tool.name for tool in (await client.list_tools()).tools}
+            said = await client.call_tool("read_memory", {"key": "role"})
+            assert "Works on firmware." in str(said)
+
+    play(work)
 
 
 def test_answers_for_programs(cli: Cli, user: Path) -> None:
