@@ -15,6 +15,7 @@ import msgspec
 
 from ipfsmem.agents.config_files import LONGEST
 from ipfsmem.agents.edits import Done
+from ipfsmem.canonical import read_json
 from ipfsmem.device.atomic_files import make_directory, read_file, storage_errors, write_atomic
 from ipfsmem.errors import FormatError, StorageError
 
@@ -64,7 +65,7 @@ def known(home: Path, program: str) -> Connection | None:
     if data is None:
         return None
     try:
-        found = msgspec.json.decode(data, type=Connection)
+        found = read_json(data, type=Connection)
     except msgspec.DecodeError as error:
         raise FormatError(
             f"{path} cannot be read: {error}",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "program",
     metavar="NAME",
     callback=not_empty,
-    help="It is another program's memory, in that program's form: docs/IMPORT.md has the names.",
+    help="It is another program's memory, in that program's form. A name that is none is answered with all of them.",
 )
 @click.option("--dry-run", is_flag=True, help="With --from: say what would be taken in, and write nothing.")
 @click.option(

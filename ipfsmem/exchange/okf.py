@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import msgspec
 import rfc8785
 
 from ipfsmem.bundle.header import KNOWN, parse_tags, quote, render_tags, yaml_mapping
@@ -353,10 +352,10 @@ def _logged(path: str, text: str) -> Iterator[Item]:
 def _logged_event(path: str, day: str, said: str) -> Item:
     if (match := _EVENT.fullmatch(said)) and path == "log.md":
         try:
-            event = msgspec.json.decode(match[1])
+            event = read_json(match[1].encode(), "the event")
             normal_ts(event["ts"])
             return Happened(event)
-        except (msgspec.MsgspecError, KeyError, TypeError, FormatError, RecursionError):
+        except (KeyError, TypeError, FormatError):
             pass
     said = " ".join(said.split())
     try:

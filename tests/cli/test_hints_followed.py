@@ -474,6 +474,8 @@ ELSEWHERE = {
     "Say which: --scope VALUE. Or that it is another project: --new (in Python: scope= or new=True).": "tests/unit/agents/test_projects.py::test_an_id_with_another_origin_asks",
     "Try again when it is done. When no git runs, remove that file.": "tests/unit/agents/test_repositories.py::test_an_id_waits_for_git",
     "Threshold and MPC wallets and devices with anti-klepto protection (BitBox02, Keycard) sign differently every time, so they could never open the memory again. Use another wallet, or make the vault without a wallet and keep its recovery words.": "tests/unit/wallet/test_message.py::test_sign_twice",
+    "Leave `ttl` out, or delete the item when its time is over.": "tests/unit/adapters/test_langgraph_store.py::test_time_to_live_is_refused",
+    "Install it with: pip install 'ipfsmem[VALUE]'": "tests/unit/adapters/test_memory_tool.py::test_without_the_package_the_extra_is_named",
     "Give the whole id.": "tests/cli/test_cli_revoke.py::test_a_label_that_looks_like_the_beginning_of_an_id_is_not_taken_for_it",
     "Revoke it, and enrol the device under a new key.": "tests/unit/ring/test_ring_ops.py::test_an_admin_cannot_date_an_enrolment_so_late_that_no_root_can_change_it",
     "Open it again (in Python: Memory.load).": "tests/unit/test_wrong_calls.py::test_a_closed_memory_is_opened_again_as_its_hint_says",

@@ -166,6 +166,10 @@ def test_time_to_live_is_refused(package: ModuleType, memory: Memory) -> None:
     with pytest.raises(UsageError, match="no time to live"):
         ours.batch([package.PutOp(("a",), "c", {}), package.PutOp(("a",), "b", {}, None, 5.0)])
     assert memory.list() == []
+    ours.batch([package.PutOp(("a",), "b", {})])
+    assert ours.get(("a",), "b") is not None
+    ours.delete(("a",), "b")
+    assert ours.get(("a",), "b") is None
 
 
 @pytest.mark.parametrize(
