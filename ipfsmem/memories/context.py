@@ -13,10 +13,12 @@ from typing import Literal
 import msgspec
 
 from ipfsmem.bundle.fence import NOTICE, QUOTE, fence_memory, tagged
-from ipfsmem.bundle.index import SECTIONS
+from ipfsmem.bundle.index import SECTIONS, IndexItem, index_line
 from ipfsmem.bundle.memory_file import MemoryFile
+from ipfsmem.causal.value import Entry
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.overview import head_of
 from ipfsmem.memories.recall import Hit, recall
 from ipfsmem.memories.writers import Writers
 from ipfsmem.wording import count
@@ -110,35 +112,84 @@ def _fenced(hit: Hit, writers: Writers, room: int) -> str | None:
 
 
 def _index(parts: Sequence[Memories], room: int) -> tuple[str, int, int]:
-    """The index of some scopes in at most `room` bytes, how many memories it names, and how many it leaves out."""
-    order = {title: number for number, (_, title) in enumerate(SECTIONS)}
-    met: set[str] = set()
-    found: list[tuple[str, list[tuple[str, str, str]]]] = []
-    for part in parts:
-        lines = [line for line in part.index_lines()[0] if line[0] not in met]
-        met.update(key for key, _, _ in lines)
-        lines.sort(key=lambda line: (order[line[1]], line[0]))
-        found.append((part.scope, lines))
-    total, listed = len(met), 0
-    room -= len(_left_out(total).encode())
-    blocks = []
-    for scope, lines in found:
-        tagged_bytes = len(tagged("memory-index", {"scope": scope}, "").encode()) + 1
-        kept, section, rest = list[str](), "", room - tagged_bytes
-        for _, title, line in lines:
-            heading = "" if title == section else f"## {title}\n"
-            cost = len((QUOTE + line).encode()) + (len(QUOTE) + len(heading) if heading else 0)
-            if cost > rest:
+    """The index of some scopes in at most `room` bytes, how many memories it names, and how many it leaves out.
+
+    The texts that were written last come first, so that no more of them is opened than there is room for. Parts of sessions,
+    which stand in no index, are among those left out as long as nobody opened them.
+    """
+    room -= len(_left_out(10**9).encode())
+    chosen: dict[str, list[tuple[str, str, str]]] = {}
+    listed = total = 0
+    with parts[0].replica.reading():
+        found = _by_time(parts)
+        total = len(found)
+        for _, key, part, entry in found:
+            section, line = _line(part, key, entry)
+            if not section:
+                total -= 1
+                continue
+            there = chosen.get(part.scope)
+            cost = len((QUOTE + line).encode())
+            if there is None:
+                cost += len(tagged("memory-index", {"scope": part.scope}, "").encode()) + 1
+            if there is None or all(section != one[0] for one in there):
+                cost += len(f"{QUOTE}## {section}\n")
+            if cost > room:
                 break
-            rest -= cost
-            kept += [heading, line] if heading else [line]
-            section, listed = title, listed + 1
-        if kept:
-            blocks.append(tagged("memory-index", {"scope": scope}, "".join(kept)))
-            room = rest
+            room -= cost
+            listed += 1
+            chosen.setdefault(part.scope, []).append((section, key, line))
+    order = {title: number for number, (_, title) in enumerate(SECTIONS)}
+    blocks = []
+    for part in parts:
+        lines = sorted(chosen.get(part.scope, ()), key=lambda one: (order[one[0]], one[1]))
+        text, before = "", ""
+        for section, _, line in lines:
+            text += line if section == before else f"## {section}\n{line}"
+            before = section
+        if text:
+            blocks.append(tagged("memory-index", {"scope": part.scope}, text))
     if listed < total and room >= 0:
         blocks.append(_left_out(total - listed))
     return "\n".join(blocks), listed, total - listed
+
+
+def _by_time(parts: Sequence[Memories]) -> list[tuple[int, str, Memories, Entry]]:
+    """The own memories of some scopes, the first before the next, those written last first. No text is opened for it, except
+    where there are several."""
+    met: set[str] = set()
+    found: list[tuple[int, str, Memories, Entry]] = []
+    held = parts[0].replica.store.memories_of([part.scope for part in parts])
+    for part in parts:
+        shown: set[str] = set()
+        for key, entry in held.get(part.scope, ()) if not part.forgotten() else ():
+            written = _own_since(part, key, entry)
+            if written and key not in met:
+                shown.add(key)
+                found.append((-int(written, 16), key, part, entry))
+        met |= shown
+    return sorted(found, key=lambda one: one[:2])
+
+
+def _own_since(part: Memories, key: str, entry: Entry) -> str:
+    """When the own text that is shown was written; empty when none is."""
+    if len(entry) == 1:
+        ((dot, value),) = entry.items()
+        return value.h if value.body is not None and part.is_own(dot, value.of) else ""
+    view = part.view(key, part.entry(key, entry))
+    return part.entry(key, entry)[view.dot].h if view.own and view.dot is not None else ""
+
+
+def _line(part: Memories, key: str, entry: Entry) -> tuple[str, str]:
+    """Section and line of a memory in the index; both empty where it has none, being part of a session or not on this device."""
+    if len(entry) == 1:
+        (value,) = entry.values()
+        return part.overview.line(part.name(key), value) or ("", "")
+    data = part.view(key, part.entry(key, entry)).data
+    if data is None:
+        return "", ""
+    file = head_of(data)
+    return index_line(IndexItem(key, file.name, file.description, file.type))
 
 
 def _left_out(number: int) -> str:

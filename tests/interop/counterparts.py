@@ -112,7 +112,7 @@ def _build(kind: str) -> Path | str:
         return f"{kind} could not be built: {error}"
 
 
-def _product(name: str, key: str, make: Callable[[Path], None]) -> Path:
+def cached_where_asked(name: str, key: str, make: Callable[[Path], None]) -> Path:
     """The same from the common cache, made only where counterparts are asked for."""
     if not _required() and not (cache_dir() / f"{name}-{key}").is_dir():
         raise AssertionError(
@@ -144,7 +144,7 @@ def _go() -> Path:
         with _builders() as env:
             run(["go", "build", "-o", target / "gopeer", "."], cwd=source, env=env, timeout=1200)
 
-    return _product("gopeer", content_key(files), make)
+    return cached_where_asked("gopeer", content_key(files), make)
 
 
 def _npm(folder: str) -> Path:
@@ -157,7 +157,7 @@ def _npm(folder: str) -> Path:
         with _builders() as env:
             run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=target, env=env)
 
-    modules = _product(folder, content_key(lock), install)
+    modules = cached_where_asked(folder, content_key(lock), install)
     scripts = sorted(source.glob("*.mjs"))
 
     def copy(target: Path) -> None:
