@@ -434,11 +434,25 @@ class Status(Answer, frozen=True, kw_only=True):
     scopes: list[ScopeCounts]
     #: Who was removed, and by whom.
     removed: list[Removal]
+    #: Until when this device's keys are unlocked; None: they are not, or are under no passphrase.
+    unlocked_until: int | None
 
     @property
     def remarks(self) -> list[str]:
         """What a person should know about the places where the plain files lie."""
         return [text for folder in self.files for text in folder.remarks]
+
+
+class KeysUnlocked(Answer, frozen=True, kw_only=True):
+    """Until when this device's keys are unlocked for every program of this user."""
+
+    until: int
+
+
+class KeysLocked(Answer, frozen=True, kw_only=True):
+    """This device's keys are locked. `was_unlocked`: something was taken away."""
+
+    was_unlocked: bool
 
 
 class ScopeLine(Answer, frozen=True, kw_only=True):

@@ -97,6 +97,9 @@ def _nothing_of_the_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             patch.setenv(name, str(home))
         for name in ("TMPDIR", "TEMP", "TMP"):
             patch.setenv(name, str(temporary))
+        runtime = tmp_path_factory.mktemp("runtime")
+        runtime.chmod(0o700)
+        patch.setenv("XDG_RUNTIME_DIR", str(runtime))
         patch.setattr(tempfile, "tempdir", None)
         if sys.dont_write_bytecode:  # what the tests start would compile all of the package at every start
             patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
@@ -131,6 +134,16 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
     with lab_in(tmp_path) as made:
         yield made
+
+
+@pytest.fixture
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A runtime directory of this test alone."""
+    folder = tmp_path / "runtime"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    yield folder
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
 
 
 def _is_roomy(folder: Path) -> bool:

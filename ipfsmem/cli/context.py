@@ -45,6 +45,7 @@ class CommandContext:
         self._home = home
         self.json = as_json
         self._passphrase_fd = passphrase_fd
+        self._asked: str | None = None
         #: The scope that was chosen, "" for the nameless one, None when none was.
         self.scope = scope
         #: The scopes that are read as one, before what is everybody's; empty when one scope is read.
@@ -87,15 +88,18 @@ class CommandContext:
 
         return secret_input.from_fd_or_environment(self._passphrase_fd, "IPFSMEM_PASSPHRASE")
 
-    def passphrase(self) -> str | None:
-        """The passphrase that the keys on this device need, asked for if it must be; None when they need none."""
+    def passphrase(self, *, itself: bool = False) -> str | None:
+        """The passphrase that the keys on this device need, asked for once if it must be; None when they need none, or are
+        unlocked. `itself`: it is wanted although they are unlocked."""
         from ipfsmem.cli import secret_input
         from ipfsmem.device.identity import passphrase_protected
+        from ipfsmem.vault.unlocking import needs_passphrase
 
-        found = self.passphrase_from_fd_or_environment()
-        if found is not None or not passphrase_protected(self.folder):
+        found = self.passphrase_from_fd_or_environment() or self._asked
+        if found is not None or not (passphrase_protected if itself else needs_passphrase)(self.folder):
             return found
-        return secret_input.ask(f"passphrase of the memory {self.namespace}")
+        self._asked = secret_input.ask(f"passphrase of the memory {self.namespace}")
+        return self._asked
 
     @contextlib.contextmanager
     def memory(

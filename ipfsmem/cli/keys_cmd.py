@@ -82,6 +82,7 @@ def unlock_command(context: CommandContext, **owner_options: Any) -> None:
     """Sync once with the wallet or the recovery words.
 
     It adds this device, gives the encryption key to members who lack it, and brings what new devices begin with up to date.
+    It keeps nothing unlocked: so that programs need no passphrase for a while there is `ipfsmem unlock`.
     """
     with_owner(context, owner_options, lambda memory, meter: memory.sync(progress=meter))
 

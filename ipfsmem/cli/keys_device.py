@@ -33,8 +33,9 @@ def passphrase_command(
 
     It has at least 8 characters that count: what only repeats or counts on (aaa, 123) counts once. Other devices have their
     own. A copy of the key file that somebody kept still opens with the old one: then revoke this device and make it anew.
+    What `ipfsmem unlock` holds is locked.
     """
-    old = context.passphrase()
+    old = context.passphrase(itself=True)
     with context.memory() as memory:
         new = secret_input.from_fd_or_environment(new_passphrase_fd, "IPFSMEM_NEW_PASSPHRASE")
         if unprotected_keys and new is not None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import click
+
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def not_empty(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
@@ -14,6 +17,16 @@ def not_empty(ctx: click.Context, param: click.Parameter, path: str | None) -> s
     if path is not None and not path.strip():
         raise click.BadParameter("it is empty", ctx, param)
     return path
+
+
+def duration(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
+    """Seconds of `30s`, `5m`, `12h`, `1d` or a plain number; at least one."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,6})([smhd]?)", text.strip(), re.ASCII)
+    if match is None or not int(match[1]):
+        raise click.BadParameter(f"{text!r} is no time: say 30s, 5m, 12h or 1d", ctx, param)
+    return float(int(match[1]) * _UNITS[match[2]])
 
 
 class WholeNumber(click.types.IntParamType):

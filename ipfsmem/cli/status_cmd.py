@@ -71,6 +71,11 @@ def _scopes(counts: list[ScopeCounts]) -> str:
     return f"{counts[0].memories:,} in none, {first}{more}"
 
 
+def _unlocked(until: int | None) -> str:
+    """Until when programs of this user need no passphrase."""
+    return "" if until is None else f"until {moment(until)} UTC, for all your programs (ipfsmem lock ends it)"
+
+
 def _members(found: Status) -> str:
     """How many belong to the memory, and how many were removed."""
     out = f", {len(found.removed)} removed" if found.removed else ""
@@ -121,6 +126,7 @@ def command(context: CommandContext) -> None:
                 _members(found) if found.members else "",
             ),
             ("device", found.device),
+            ("unlocked", advice(_unlocked(found.unlocked_until))),
             ("folder", clean(found.folder or "")),
             *(("files", _files(one)) for one in found.files),
         ]

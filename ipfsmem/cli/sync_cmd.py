@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import signal
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from ipfsmem.cli import public_address
 from ipfsmem.cli.consent import agrees_to_publish, public_options
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.options import provider_option
+from ipfsmem.cli.options import duration, provider_option
 from ipfsmem.cli.printing import Meter, clean, moment, seconds, size, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
 from ipfsmem.errors import ProviderUnavailable, UsageError
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from ipfsmem.sync.background import Attempt
     from ipfsmem.sync.report import Notice, SyncReport
 
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 #: After a change here, and after a failure, so many seconds pass unless `--every` is less.
 IDLE = 30.0
 #: Scopes with changes that are listed at most.
@@ -76,21 +74,11 @@ _TITLES = {
 }
 
 
-def _duration(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
-    """Seconds of `30s`, `5m`, `12h`, `1d` or a plain number; at least one."""
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d{1,6})([smhd]?)", text.strip(), re.ASCII)
-    if match is None or not int(match[1]):
-        raise click.BadParameter(f"{text!r} is no time: say 30s, 5m, 12h or 1d", ctx, param)
-    return float(int(match[1]) * _UNITS[match[2]])
-
-
 @cli_command("sync")
 @provider_option("Where to")
 @click.option(
     "--every",
-    callback=_duration,
+    callback=duration,
     metavar="TIME",
     help="Keep running and sync every 30s, 5m, 1h, until Ctrl-C.",
 )

@@ -40,6 +40,10 @@ class Codec(Protocol):
         """Take over the keys of a ring, and what it says of the one that seals."""
         ...
 
+    def forget_keys(self) -> None:
+        """Let go of every key; nothing can be sealed or opened any more."""
+        ...
+
     def seal_body(self, name: str, body: bytes) -> tuple[str, bytes]:
         """The stored form of an entry's body, and the id of the key that it is under."""
         ...
@@ -90,6 +94,9 @@ class PlainCodec:
 
     def use_ring(self, ring: Ring) -> None:
         """A plain ring has no keys."""
+
+    def forget_keys(self) -> None:
+        """There are none."""
 
     def seal_body(self, name: str, body: bytes) -> tuple[str, bytes]:
         """The body itself."""
@@ -149,6 +156,11 @@ class SealedCodec:
         for key in (*ring.keys, *ring.spare):
             self._by_id.setdefault(key.id, []).append(self._sealer(key))
         self._sealing = self._sealer(ring.view.sealing) if ring.view.sealing else None
+
+    def forget_keys(self) -> None:
+        """Let go of the epoch keys, the key of local rows, and of a text that was looked at ahead."""
+        self._sealers, self._by_id, self._sealing, self._ahead = {}, {}, None, None
+        self._row_key = b""
 
     def _sealer(self, key: EpochKey) -> Sealer:
         if key not in self._sealers:

@@ -76,6 +76,12 @@ class Device(msgspec.Struct, frozen=True, dict=True):
         """The same device under a new id: another signing key, the same box and row keys."""
         return Device(random(32), self.box_secret, self.row_key)
 
+    def without_secrets(self) -> Device:
+        """The id and the public keys alone, for what still says whose memory it was. It can neither sign nor open."""
+        bare = Device(b"", b"", b"")
+        vars(bare).update(id=self.id, sign_public=self.sign_public, box_public=self.box_public)
+        return bare
+
 
 def new_device(random: Random) -> Device:
     """Fresh secrets."""

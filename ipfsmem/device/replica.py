@@ -20,7 +20,8 @@ from ipfsmem.device.database import Database
 from ipfsmem.device.identity import Device, open_row, place, seal_row
 from ipfsmem.device.state import DamagedStateError, Store
 from ipfsmem.device.tables import meta
-from ipfsmem.errors import ConfigError, IpfsmemError, UsageError
+from ipfsmem.device.unlocked import LockWatch
+from ipfsmem.errors import ConfigError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.ring.keyring import Ring
 
 Now = Callable[[], int]
@@ -74,6 +75,8 @@ class Replica:
         self.own_without_ring: frozenset[str] | None = None
         #: Why this memory may only be read, in words; "" when it may be written.
         self.read_only = ""
+        #: The watch over keys that were taken unlocked; None when they came with the passphrase, or under none.
+        self.lock_watch: LockWatch | None = None
         try:
             # In one snapshot, as another process may be writing now.
             with self.db.snapshot():
@@ -241,11 +244,28 @@ class Replica:
         """Close the files."""
         self.db.close()
 
+    def forget_keys(self) -> None:
+        """Let go of the keys, for a memory that is closed because it was locked: nothing here holds one from then on."""
+        self.device = self._first_device = self.device.without_secrets()
+        self.ring, self._ring_dump, self._mine = None, b"", None
+        self.codec.forget_keys()
+
 
 def read_config(folder: Path) -> NamespaceConfig | None:
     """The configuration of the memory in `folder`, None when there is none."""
     data = read_file(folder / CONFIG_FILE, 64 * 1024)
     return None if data is None else parse_namespace(data, folder / CONFIG_FILE)
+
+
+def require_config(folder: Path) -> NamespaceConfig:
+    """The configuration of the memory in `folder`. Raises NotFoundError, ConfigError."""
+    config = read_config(folder)
+    if config is None:
+        raise NotFoundError(
+            f"there is no memory in {folder}",
+            hint="Make one with: ipfsmem init. Or check --home and --namespace (in Python: home= and namespace=).",
+        )
+    return config
 
 
 def write_config(folder: Path, config: NamespaceConfig) -> None:

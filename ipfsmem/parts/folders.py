@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from pathlib import Path
 
-from ipfsmem.errors import UsageError
+from ipfsmem.errors import StorageError, UsageError
 from ipfsmem.files.working_copies import FolderFacts, WorkingCopies
 from ipfsmem.parts.part import MemoryPart
 
@@ -21,6 +21,17 @@ class MemoryFolders(MemoryPart):
         second old, and for the files of one memory before it is read, written or forgotten.
         """
         self._open.scan()
+
+    def last_look(self) -> None:
+        """`scan`, for what must not be missed: before the keys are locked. Raises StorageError when a working copy is not there;
+        the others are taken in all the same. A paused one waits for a person, and is left alone as ever.
+        """
+        self._open.scan()
+        if gone := [facts.path for facts in self.list() if facts.state == "not there"]:
+            raise StorageError(
+                f"what was edited in {', '.join(gone)} could not be taken in: it is not there",
+                hint="It is taken in when it is there again and the memory is opened. If it is gone for good: ipfsmem detach DIR --gone.",
+            )
 
     def render(self) -> None:
         """Bring the plain files up to date. Writes do it for what they changed."""

@@ -25,6 +25,7 @@ from ipfsmem.sync.report import Progress, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
 from ipfsmem.vault.doctor import STATE_DAMAGED, Finding, examine
 from ipfsmem.vault.opening import check_protection
+from ipfsmem.vault.unlocking import lock_device
 
 
 class MemoryMaintenance(MemoryPart):
@@ -129,7 +130,7 @@ class MemoryMaintenance(MemoryPart):
 
         `new` False leaves them without one. Nothing else changes, on no other device. A copy of the key
         file that somebody kept still opens with the old one. Raises PassphraseError when `old` is wrong or `new` too
-        easy, UsageError in a mode without such keys, StorageError: then the old one still holds.
+        easy, UsageError in a mode without such keys, StorageError: then the old one still holds. What was unlocked is locked then.
         """
         folder = self._replica.folder
         if not self._open.mode.published or folder is None:
@@ -138,6 +139,7 @@ class MemoryMaintenance(MemoryPart):
             )
         check_protection(Mode.ENCRYPTED_IPFS, new)
         change_passphrase(folder, old, new or None, self._replica.world.random)
+        lock_device(folder)
 
 
 def each_name(given: Iterable[str]) -> tuple[str, ...]:

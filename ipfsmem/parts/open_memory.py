@@ -13,7 +13,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
-from ipfsmem.errors import IpfsmemError
+from ipfsmem.device.unlocked import UNLOCK_HINT
+from ipfsmem.errors import ClosedError, IpfsmemError, PassphraseError
 from ipfsmem.files.working_copies import WorkingCopies
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.scopes import Scopes
@@ -51,6 +52,10 @@ class OpenMemory:
         #: Called after every change that is on disk.
         self.when_changed: Callable[[], None] = lambda: None
         self.closed = False
+        #: Why its keys were dropped, in words; "" unless they were locked while it was open.
+        self.locked = ""
+        #: What else holds a key lets go of it here.
+        self.when_locked: Callable[[], None] = lambda: None
 
     @property
     def mode(self) -> Mode:
@@ -80,6 +85,34 @@ class OpenMemory:
     def changed(self) -> None:
         """Something was changed on the disk."""
         self.when_changed()
+
+    def refuse_closed(self, asked: str) -> None:
+        """Raises PassphraseError when the keys were locked, which drops those that this process took, and ClosedError when the
+        memory is closed."""
+        if not self.closed and not self.still_unlocked():
+            self.drop_keys()
+        if self.locked:
+            raise PassphraseError(f"{asked}: {self.locked}", hint=UNLOCK_HINT)
+        if self.closed:
+            raise ClosedError(f"{asked}: the memory {self.namespace} is closed")
+
+    def still_unlocked(self) -> bool:
+        """Whether the keys may be used: they came with the passphrase, or they are not locked again. Microseconds."""
+        watch = self.replica.lock_watch
+        return watch is None or not watch.why_locked()
+
+    @_alone
+    def drop_keys(self) -> None:
+        """Close the memory because its keys were locked: nothing of it holds one from then on."""
+        if self.closed:
+            return
+        watch = self.replica.lock_watch
+        self.locked = (
+            watch.why_locked() if watch is not None else ""
+        ) or "the keys of this device were locked again"
+        self.when_locked()
+        self.close()
+        self.replica.forget_keys()
 
     # -- plain files -----------------------------------------------------------------------------------------
 

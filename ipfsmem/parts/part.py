@@ -14,7 +14,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
-from ipfsmem.errors import ClosedError, UsageError
+from ipfsmem.errors import UsageError
 from ipfsmem.parts.open_memory import OpenMemory
 
 #: Whether a value is of a type, and how that type is called in a sentence.
@@ -83,8 +83,8 @@ def _refusing(
         return in_order, by_name, rest
 
     def refuse_closed(self: Any) -> None:
-        if not even_closed and self._open.closed:
-            raise ClosedError(f"{method.__name__}: the memory {self._open.namespace} is closed")
+        if not even_closed:
+            self._open.refuse_closed(method.__name__)
 
     @functools.wraps(method)
     def call(self: Any, /, *given: Any, **named: Any) -> Any:

@@ -17,6 +17,7 @@ from ipfsmem.sync.names import oldest_put, warning_of_forgotten_names
 from ipfsmem.sync.presence import Presence, describe_copy
 from ipfsmem.sync.removals import removed_by_admins
 from ipfsmem.sync.revoke_notices import words_of_revoked
+from ipfsmem.vault.unlocking import unlocked_until
 
 #: So many roots that could go are worth a word in `status`.
 TELL_SUPERSEDED = 50
@@ -81,7 +82,12 @@ class MemoryStatus(MemoryPart):
             presence=self._presence(),
             scopes=counts if len(counts) > 1 else [],
             removed=self._members.removed(),
+            unlocked_until=self._unlocked_until(),
         )
+
+    def _unlocked_until(self) -> int | None:
+        folder = self._replica.folder
+        return unlocked_until(folder, self._replica.world) if folder is not None else None
 
     def _presence(self) -> list[Presence]:
         if not self._open.mode.published:

@@ -21,12 +21,12 @@ from ipfsmem.device.creation import (
     note_finished_in_database,
     remove_unfinished_database,
 )
-from ipfsmem.device.identity import Device, load_device, new_device, open_row, save_device, seal_row
+from ipfsmem.device.identity import Device, new_device, open_row, save_device, seal_row
 from ipfsmem.device.namespaces import FIRST
-from ipfsmem.device.replica import Replica, World, read_config
+from ipfsmem.device.replica import Replica, World, require_config
 from ipfsmem.device.rescue import rescue
 from ipfsmem.device.tables import meta
-from ipfsmem.errors import ConfigError, NotFoundError, UsageError
+from ipfsmem.errors import ConfigError, UsageError
 from ipfsmem.mode import Mode
 from ipfsmem.ring import operations
 from ipfsmem.ring.keyring import Ring
@@ -35,6 +35,7 @@ from ipfsmem.sync.anchors import build_ring_root
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names
 from ipfsmem.sync.report import Notices
 from ipfsmem.vault.finding import revoked_owner_error
+from ipfsmem.vault.unlocking import open_device
 from ipfsmem.wallet.message import key_request, sign_once, sign_twice
 from ipfsmem.wallet.passphrases import require_strong
 from ipfsmem.wallet.root_keys import RootKeys, require_admin
@@ -130,15 +131,14 @@ def _check_signer(given: object) -> None:
 
 
 def open_replica(folder: Path, passphrase: str | None, world: World) -> Replica:
-    """Open a memory that is on this device. Raises NotFoundError, PassphraseError, StorageError."""
-    config = read_config(folder)
-    if config is None:
-        raise NotFoundError(
-            f"there is no memory in {folder}",
-            hint="Make one with: ipfsmem init. Or check --home and --namespace (in Python: home= and namespace=).",
-        )
-    device = load_device(folder, passphrase)
+    """Open a memory that is on this device; without a passphrase with its keys as they are unlocked.
+
+    Raises NotFoundError, PassphraseError, StorageError.
+    """
+    config = require_config(folder)
+    device, watch = open_device(folder, passphrase, world)
     replica = Replica(folder, config, device, codec_for(config, device, world), world, make=False)
+    replica.lock_watch = watch
     try:
         note_finished_in_database(replica)
         if replica.was_moved() and config.vault is None:
@@ -157,13 +157,12 @@ def open_damaged(folder: Path, passphrase: str | None, world: World) -> Replica:
 
     Nothing is written to the disk. Raises NotFoundError, PassphraseError, StorageError when nothing can be read.
     """
-    config = read_config(folder)
-    if config is None:
-        raise NotFoundError(f"there is no memory in {folder}")
-    device = load_device(folder, passphrase)
+    config = require_config(folder)
+    device, watch = open_device(folder, passphrase, world)
     codec = codec_for(config, device, world)
     found = rescue(folder, device, codec, sealed=config.mode.sealed)
     replica = Replica(None, config, device, codec, world, db=found.db)
+    replica.lock_watch = watch
     replica.lost = found.lost
     if config.vault is not None and replica.ring is None:
         replica.own_without_ring = frozenset({device.id, replica.device.id, replica.enrolled().id})

@@ -11,6 +11,7 @@ import pytest
 
 from ipfsmem.cli.app import group
 from ipfsmem.device import database, lock
+from ipfsmem.device.kernel_keyring import has_kernel_keyring
 from tests.support.cli_lab import Cli
 from tests.support.outcomes import ROWS, Place, Row
 
@@ -43,8 +44,14 @@ def test_each_row_runs_its_own_command() -> None:
     assert len({(row.command, row.outcome) for row in ROWS}) == len(ROWS)
 
 
+#: Outcomes of `unlock` and `lock` where a container may have no place for keys.
+NEED_KEYRING = ("unlocked", "a wrong passphrase", "locked, but a working copy could not be looked at")
+
+
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row.command}: {row.outcome}" for row in ROWS])
 def test_an_outcome_has_its_exit_code(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if row.outcome in NEED_KEYRING and not has_kernel_keyring():
+        pytest.skip("no keyring of the kernel here")
     place = Place(tmp_path, monkeypatch, row.mode)
     place.ok(*row.before)
     if row.prepare is not None:
@@ -75,6 +82,8 @@ WITHOUT = {
     "serve",
     "cid",
     "inspect",
+    "lock",
+    "unlock",
 }
 ON_A_MEMORY = sorted({row.run for row in ROWS if row.code == 0 and row.command not in WITHOUT})
 

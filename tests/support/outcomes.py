@@ -173,6 +173,31 @@ def read_only_settings(place: Place) -> None:
     claude_code(place).chmod(0o444)
 
 
+def with_passphrase(place: Place) -> None:
+    """The keys of this device are under one, which the environment has."""
+    _locked_in_the_end(place)
+    place.ok("keys passphrase --new-passphrase-fd NEWFD")
+    place.patch.setenv("IPFSMEM_PASSPHRASE", "open sesame")
+
+
+def no_place_for_keys(place: Place) -> None:
+    with_passphrase(place)
+    place.patch.setenv("XDG_RUNTIME_DIR", str(place.base / "none"))
+
+
+def unlocked_and_folder_gone(place: Place) -> None:
+    with_passphrase(place)
+    place.ok("attach PLAIN", "unlock --for 1m")
+    place.folder.rename(place.base / "elsewhere")
+
+
+def _locked_in_the_end(place: Place) -> None:
+    """What a row unlocks lasts a minute at most; a runtime directory of its own keeps it apart."""
+    runtime = place.base / "runtime"
+    runtime.mkdir(mode=0o700)
+    place.patch.setenv("XDG_RUNTIME_DIR", str(runtime))
+
+
 def no_room(place: Place) -> None:
     """Two texts under one key, where there is room for one; this device has not seen the other's."""
     from ipfsmem.sync import join_head
@@ -439,6 +464,14 @@ ROWS: tuple[Row, ...] = (
     Row("folders put-back", "what is remembered stands there again", 0, "folders put-back PLAIN", prepare=paused),
     Row("folders put-back", "it is no working copy of this memory", 4, "folders put-back PLAIN"),
     Row("status", "shown, whatever the state is", 0, "status"),
+    Row("unlock", "unlocked", 0, "unlock --for 1m", "sealed", prepare=with_passphrase),
+    Row("unlock", "the keys of this device are under no passphrase", 2, "unlock", "sealed"),
+    Row("unlock", "there is no place here to hold keys", 2, "unlock", "sealed", prepare=no_place_for_keys),
+    Row("unlock", "a wrong passphrase", 22, "unlock --passphrase-fd WEAKFD", "sealed", prepare=with_passphrase),
+    Row("unlock", "there is no such memory", 4, "unlock", "none"),
+    Row("lock", "locked, also when it was before", 0, "lock", "sealed"),
+    Row("lock", "locked, but a working copy could not be looked at", 30, "lock", "ipfs", prepare=unlocked_and_folder_gone),
+    Row("lock", "there is no such memory", 4, "lock", "none"),
     Row("log", "shown, also when nothing was published", 0, "log"),
     Row("diff", "shown, also when nothing changed", 0, "diff", "sealed", SAID),
     Row("diff", "nothing was published, or no such root is known", 4, "diff"),

@@ -1,0 +1,38 @@
+"""`ipfsmem unlock`: let the user's programs open this memory without its passphrase for a while."""
+
+from __future__ import annotations
+
+import click
+
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.options import duration
+from ipfsmem.cli.printing import moment
+
+
+@cli_command("unlock")
+@click.option(
+    "--for",
+    "seconds",
+    callback=duration,
+    default="8h",
+    show_default=True,
+    metavar="TIME",
+    help="For how long: 30m, 8h, 1d.",
+)
+def command(context: CommandContext, seconds: float) -> None:
+    """Take the passphrase of this device's keys once, and let every program of yours use this memory without it until the time
+    is over, you log out, or `ipfsmem lock`.
+
+    What is kept for that are this device's own keys, in two halves: one in the kernel's keyring (or the system's, with the extra
+    keyring), one in your runtime directory. Never the wallet, the recovery words or the passphrase. It has nothing to do with
+    `ipfsmem keys unlock`, which syncs once with the wallet. Once more, it counts from now.
+    """
+    from ipfsmem.vault.unlocking import unlock_device
+
+    until = unlock_device(context.folder, context.passphrase(itself=True), int(seconds))
+    if context.json:
+        from ipfsmem.results import KeysUnlocked
+
+        context.emit(KeysUnlocked(until=until))
+    else:
+        click.echo(f"Unlocked until {moment(until)} UTC. Sooner: ipfsmem lock.")

@@ -1,0 +1,112 @@
+"""Small secrets in the keyring that the Linux kernel keeps for each user: in the kernel's memory only, never in swap, gone at
+the latest with the machine's power, and gone by themselves at a time that is said when they are put there.
+
+By system calls, for no package that the core could depend on is kept for them: the bindings that there are need libkeyutils
+and a compiler. Numbers and permission bits are of `asm/unistd.h` and `linux/keyctl.h` (Linux 6.12); what the calls do, of
+keyrings(7), add_key(2) and keyctl(2).
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+#: The numbers of add_key and keyctl, by machine.
+_NUMBERS = {
+    "x86_64": (248, 250),
+    "aarch64": (217, 219),
+    "riscv64": (217, 219),
+    "loongarch64": (217, 219),
+    "ppc64le": (269, 271),
+    "s390x": (278, 280),
+}
+_USER_KEYRING = -4
+_REVOKE, _SETPERM, _UNLINK, _SEARCH, _READ, _SET_TIMEOUT = 3, 5, 9, 10, 11, 15
+#: Possessor: everything. The same user: view, read, write, search, setattr. A service that the system started has another session
+#: keyring, does not "possess" this user's keyring, and would otherwise see the key but not read it.
+_PERMISSIONS = 0x3F2F0000
+#: What the kernel says of a key that is not there any more.
+_GONE = frozenset(
+    getattr(errno, name) for name in ("ENOKEY", "EKEYEXPIRED", "EKEYREVOKED") if hasattr(errno, name)
+)
+_MOST = 4096
+
+
+def has_kernel_keyring() -> bool:
+    """Whether this machine's kernel keeps keys for this user: Linux, with the calls not forbidden (as containers do)."""
+    try:
+        read("ipfsmem:is-there")
+    except OSError:
+        return False
+    return True
+
+
+def put(name: str, secret: bytes, seconds: int) -> None:
+    """Keep a secret for this user under a name, in place of one before; it goes by itself after so many seconds. Raises OSError."""
+    key = _call(0, b"user", name.encode(), secret, len(secret), _USER_KEYRING)
+    try:
+        _keyctl(_SET_TIMEOUT, key, seconds)
+        _keyctl(_SETPERM, key, _PERMISSIONS)
+    except OSError:
+        _keyctl(_UNLINK, key, _USER_KEYRING)
+        raise
+
+
+def read(name: str) -> bytes | None:
+    """The secret of a name, None when there is none (any more). Raises OSError where there is no such keyring."""
+    import ctypes
+
+    try:
+        key = _keyctl(_SEARCH, _USER_KEYRING, b"user", name.encode(), 0)
+        held = ctypes.create_string_buffer(_MOST)
+        size = _keyctl(_READ, key, held, _MOST)
+    except OSError as error:
+        if error.errno in _GONE:
+            return None
+        raise
+    return held.raw[: min(size, _MOST)]
+
+
+def remove(name: str) -> bool:
+    """Take a secret away; whether there was one. Raises OSError."""
+    try:
+        key = _keyctl(_SEARCH, _USER_KEYRING, b"user", name.encode(), 0)
+        _keyctl(_REVOKE, key)  # also for who looked it up just now
+        _keyctl(_UNLINK, key, _USER_KEYRING)
+    except OSError as error:
+        if error.errno in _GONE:
+            return False
+        raise
+    return True
+
+
+def _keyctl(operation: int, *arguments: Any) -> int:
+    return _call(1, operation, *arguments)
+
+
+def _call(which: int, *arguments: Any) -> int:
+    import ctypes
+
+    numbers = _NUMBERS.get(os.uname().machine) if sys.platform == "linux" and sys.maxsize > 1 << 32 else None
+    if numbers is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    found = _syscall()(
+        *(ctypes.c_long(one) if isinstance(one, int) else one for one in (numbers[which], *arguments))
+    )
+    if found < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return int(found)
+
+
+@functools.cache
+def _syscall() -> Callable[..., int]:
+    import ctypes
+
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.restype = ctypes.c_long
+    return call

@@ -1,0 +1,70 @@
+"""The user's runtime directory, which the system empties when the user logs out, and our folder in it.
+
+It counts only when it is a directory of this user that nobody else may enter: what lies there is read as this user's.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+from ipfsmem.errors import UsageError
+
+_OURS = "ipfsmem"
+
+
+def runtime_folder() -> Path:
+    """Our folder in the user's runtime directory, which need not exist yet. Raises UsageError where there is no such directory.
+
+    `XDG_RUNTIME_DIR`, on Linux without it `/run/user/<uid>`; on macOS and Windows the user's temporary folder, as
+    platformdirs knows it. Never a folder that other users may write to.
+    """
+    named = os.environ.get("XDG_RUNTIME_DIR")
+    if named:
+        folder = Path(named)
+        _refuse_foreign(folder, "XDG_RUNTIME_DIR is")
+        return folder / _OURS
+    if sys.platform in ("darwin", "win32"):
+        import platformdirs
+
+        return platformdirs.user_runtime_path(_OURS, appauthor=False)
+    folder = Path(f"/run/user/{os.geteuid()}")
+    _refuse_foreign(folder, "XDG_RUNTIME_DIR is not set, and there is")
+    return folder / _OURS
+
+
+def made_runtime_folder() -> Path:
+    """The same, made for this user only. Raises UsageError, OSError."""
+    folder = runtime_folder()
+    folder.mkdir(mode=0o700, parents=sys.platform in ("darwin", "win32"), exist_ok=True)
+    _refuse_foreign(folder, "the runtime directory has")
+    return folder
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether a folder is a directory (no link) of this user that nobody else may enter."""
+    return not _what_is_wrong(folder)
+
+
+def _refuse_foreign(folder: Path, said: str) -> None:
+    if wrong := _what_is_wrong(folder):
+        raise UsageError(
+            f"there is no runtime directory of yours to keep it in: {said} {folder}, which {wrong}",
+            hint="Log in as the system does it (then it makes one), or give the passphrase in IPFSMEM_PASSPHRASE.",
+        )
+
+
+def _what_is_wrong(folder: Path) -> str:
+    try:
+        found = folder.lstat()
+    except OSError:
+        return "is not there"
+    if not stat.S_ISDIR(found.st_mode):
+        return "is no directory"
+    if sys.platform == "win32":
+        return ""  # who may enter is inherited from the user's profile
+    if found.st_uid != os.geteuid():
+        return "belongs to another user"
+    return "others may enter" if stat.S_IMODE(found.st_mode) & 0o077 else ""

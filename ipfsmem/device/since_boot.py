@@ -1,0 +1,55 @@
+"""A clock that nobody sets: milliseconds since the machine was started, sleep included, and which start that was."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Moment(NamedTuple):
+    """A moment by both clocks."""
+
+    #: Milliseconds since 1970 UTC, by the clock that can be set.
+    wall: int
+    #: Milliseconds since the machine was started.
+    up: int
+    #: Which start that was; "" where the system does not say.
+    boot: str
+
+
+def moment(now: int) -> Moment:
+    """This moment; `now` is that of the clock that can be set, in milliseconds since 1970 UTC."""
+    return Moment(now, _milliseconds_up(), boot_id())
+
+
+def _milliseconds_up() -> int:
+    # Linux's CLOCK_MONOTONIC stands still while the machine sleeps; macOS has no CLOCK_BOOTTIME, and there it goes on.
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    if clock is None and sys.platform == "darwin":
+        clock = time.CLOCK_MONOTONIC
+    nanoseconds = time.monotonic_ns() if clock is None else time.clock_gettime_ns(clock)
+    return nanoseconds // 1_000_000
+
+
+@functools.cache
+def boot_id() -> str:
+    """A word for this start of the machine, "" where the system has none (then a restart shows in the clock that begins anew)."""
+    if sys.platform == "darwin":
+        return _of_sysctl("kern.bootsessionuuid")
+    try:
+        return _BOOT_ID.read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _of_sysctl(name: str) -> str:
+    import ctypes
+
+    held, size = ctypes.create_string_buffer(128), ctypes.c_size_t(128)
+    failed = ctypes.CDLL(None).sysctlbyname(name.encode(), held, ctypes.byref(size), None, 0)
+    return "" if failed else held.value.decode("ascii", "replace")

@@ -1,0 +1,91 @@
+"""Small secrets in the system's own store for them (macOS Keychain, Windows Credential Manager, Secret Service, KWallet), by the
+package `keyring`, extra `keyring`.
+
+Only stores that encrypt and belong to the user are taken. `keyring` also finds backends that keep nothing, that fail, and
+that write plain files; whoever configured one of those gets a refusal, not a secret on the disk.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from ipfsmem.errors import StorageError, UsageError
+
+_SERVICE = "ipfsmem"
+#: The backends of `keyring` 25 that are a store of the system's: module and class.
+_REAL = frozenset(
+    [
+        ("keyring.backends.macOS", "Keyring"),
+        ("keyring.backends.Windows", "WinVaultKeyring"),
+        ("keyring.backends.SecretService", "Keyring"),
+        ("keyring.backends.libsecret", "Keyring"),
+        ("keyring.backends.kwallet", "DBusKeyring"),
+    ]
+)
+
+
+def require_system_keyring() -> None:
+    """Raises UsageError where the extra is missing or finds no store that is one."""
+    _backend()
+
+
+def put(name: str, secret: bytes) -> None:
+    """Keep a secret under a name, in place of one before. Raises UsageError, StorageError."""
+    text = base64.b64encode(secret).decode()
+    _asked(lambda store: store.set_password(_SERVICE, name, text))
+
+
+def read(name: str) -> bytes | None:
+    """The secret of a name, None when there is none. Raises UsageError, StorageError."""
+    text = _asked(lambda store: store.get_password(_SERVICE, name))
+    if not isinstance(text, str):
+        return None
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def remove(name: str) -> bool:
+    """Take a secret away; whether there was one. Raises UsageError, StorageError."""
+    if read(name) is None:
+        return False
+    _asked(lambda store: store.delete_password(_SERVICE, name))
+    return True
+
+
+def _asked(question: Any) -> Any:
+    """What the store answers. Its own errors differ by system, and a locked store is one of them."""
+    store = _backend()
+    try:
+        return question(store)
+    except Exception as error:
+        raise StorageError(
+            f"the system's keyring refused: {type(error).__name__}: {error}",
+            hint="Unlock it as the system does it (it opens with your log-in), then try again.",
+        ) from None
+
+
+def _backend() -> Any:
+    try:
+        import keyring
+    except ImportError:
+        raise UsageError(
+            "there is no place here for what unlock keeps: no keyring of the kernel, and the package for the system's is not "
+            "installed",
+            hint="Install it with: pip install 'ipfsmem[keyring]'. Or give the passphrase in IPFSMEM_PASSPHRASE.",
+        ) from None
+    try:
+        found: Any = keyring.get_keyring()
+        each = found.backends if type(found).__module__ == "keyring.backends.chainer" else [found]
+        real = [one for one in each if (type(one).__module__, type(one).__qualname__) in _REAL]
+    except Exception as error:  # a configured backend that cannot be loaded
+        raise UsageError(f"the system's keyring cannot be used: {type(error).__name__}: {error}") from None
+    if not real:
+        raise UsageError(
+            f"the package keyring found no store of this system that keeps secrets, only {type(found).__module__}",
+            hint="Give the passphrase in IPFSMEM_PASSPHRASE, or start the system's store for secrets.",
+        )
+    return real[0]

@@ -1,0 +1,345 @@
+"""The keys of a device that its user unlocked for a time, so that a hook or a tool call needs no passphrase.
+
+What is held are the three keys of the key file, never a root, recovery words or a passphrase. They are wrapped
+(XChaCha20-Poly1305) under a random key. The wrapped half is a file in the user's runtime directory, the wrapping key is in the
+kernel's keyring of this user, elsewhere in the system's: whoever has one half has nothing, and the end of either ends both.
+Inside the wrapping is until when; with it goes which folder, which key file and which user it is for, so a copy of the memory, or
+one whose passphrase was changed, does not open. A moment counts by the clock that nobody sets, so setting the other back
+extends nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from nacl import bindings, exceptions
+
+from ipfsmem.device import kernel_keyring, system_keyring
+from ipfsmem.device.atomic_files import open_regular, read_file, reason, write_atomic
+from ipfsmem.device.identity import KEY_FILE, Device
+from ipfsmem.device.lock import file_lock
+from ipfsmem.device.runtime_folder import is_ours, made_runtime_folder, runtime_folder
+from ipfsmem.device.since_boot import Moment, moment
+from ipfsmem.errors import IpfsmemError, LockedError, PassphraseError, StorageError, UsageError
+
+#: The first bytes of the wrapped half; the next one says where the wrapping key is.
+_MAGIC: Final = b"ipfsmem unlocked 1 "
+_KERNEL, _SYSTEM = b"K", b"S"
+_MOST: Final = 4096
+#: So far may a clock go back, in milliseconds, where nothing else tells one start of the machine from the next.
+_CLOCK_SLACK: Final = 60_000
+_LOCKED: Final = "the keys of this device were locked again"
+_ENDED: Final = "the time for which the keys of this device were unlocked is over"
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """What is inside the wrapping: the keys, and the span in which they may be used, by both clocks."""
+
+    sign_seed: bytes
+    box_secret: bytes
+    row_key: bytes
+    begins: Moment
+    ends: Moment
+
+    def __repr__(self) -> str:
+        return "_Record()"
+
+    def over_at(self, now: Moment) -> bool:
+        """Whether the span has ended. A machine that was started anew, and a clock of it that is behind, end it too."""
+        begins, ends = self.begins, self.ends
+        if now.boot != begins.boot or not begins.up <= now.up < ends.up or now.wall >= ends.wall:
+            return True
+        return not now.boot and now.wall < begins.wall - _CLOCK_SLACK
+
+
+class Held(msgspec.Struct, frozen=True):
+    """Keys that are unlocked now, until when (milliseconds since 1970 UTC), and the watch over that."""
+
+    device: Device
+    until: int
+    watch: LockWatch
+
+    def __repr__(self) -> str:
+        return f"Held({self.device!r}, until={self.until})"
+
+
+class NotHeld(msgspec.Struct, frozen=True):
+    """No keys are unlocked. `why`: what stands where they would be and is not believed, in words; "" when there is nothing."""
+
+    why: str = ""
+
+
+class LockWatch:
+    """Whether keys that a process took are still unlocked. A look costs some microseconds."""
+
+    def __init__(self, folder: Path, path: Path, now: Callable[[], int], taken: _Taken) -> None:
+        self._folder, self._path, self._now, self._taken = folder, path, now, taken
+
+    @property
+    def until(self) -> int:
+        """Until when, in milliseconds since 1970 UTC."""
+        return self._taken.record.ends.wall
+
+    def why_locked(self) -> str:
+        """Why the keys may not be used any more, in words; "" while they may.
+
+        An `unlock` meanwhile of the same keys moves the end. A store of the system's is not asked again: that may show a
+        person a window.
+        """
+        taken = self._taken
+        try:
+            found = _identity(self._path.lstat())
+        except OSError:
+            return _LOCKED
+        if found != taken.file:
+            again = _take(self._folder, self._now)
+            if isinstance(again, str) or not _same_keys(again.record, taken.record):
+                return _LOCKED
+            self._taken = taken = again
+        if taken.record.over_at(moment(self._now())):
+            return _ENDED
+        if taken.place == _KERNEL:
+            try:
+                gone = kernel_keyring.read(_key_name(self._path)) is None
+            except OSError:
+                gone = True
+            return _LOCKED if gone else ""
+        return ""
+
+
+class _Taken(msgspec.Struct, frozen=True):
+    """What was taken from a wrapped file, and which file that was."""
+
+    record: _Record
+    file: tuple[int, int, int]
+    place: bytes
+
+    def __repr__(self) -> str:
+        return "_Taken()"
+
+
+def require_place() -> None:
+    """Raises UsageError where there is no place to hold unlocked keys; nothing is made."""
+    runtime_folder()
+    if not kernel_keyring.has_kernel_keyring():
+        system_keyring.require_system_keyring()
+
+
+def hold(
+    folder: Path, device: Device, seconds: int, *, now: Callable[[], int], random: Callable[[int], bytes]
+) -> Held:
+    """Hold the keys of the memory in `folder` for so many seconds. Raises UsageError where there is no place for it,
+    StorageError, LockedError."""
+    require_place()
+    place = _KERNEL if kernel_keyring.has_kernel_keyring() else _SYSTEM
+    begins = moment(now())
+    ends = begins._replace(wall=begins.wall + seconds * 1000, up=begins.up + seconds * 1000)
+    record = _Record(device.sign_seed, device.box_secret, device.row_key, begins, ends)
+    key, nonce = random(32), random(24)
+    with file_lock(folder / "lock"):  # two at once would keep the key of one and the file of the other
+        try:
+            path = made_runtime_folder() / _name(folder)
+        except OSError as error:
+            raise StorageError(f"the runtime directory cannot be written: {reason(error)}") from None
+        _put(place, _key_name(path), key, seconds)
+        wrapped = bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
+            msgspec.json.encode(record), _MAGIC + place + _bound_to(folder), nonce, key
+        )
+        write_atomic(path, _MAGIC + place + nonce + wrapped)
+    found = held(folder, now)
+    if isinstance(found, NotHeld):
+        raise StorageError(
+            "what was to be held cannot be read again" + (f": {found.why}" if found.why else "")
+        )
+    return found
+
+
+def held(folder: Path, now: Callable[[], int]) -> Held | NotHeld:
+    """The keys of the memory in `folder`, when they are unlocked. What stands there and is none of ours is never believed."""
+    taken = _take(folder, now)
+    if isinstance(taken, str):
+        return NotHeld(taken)
+    record = taken.record
+    if record.over_at(moment(now())):
+        _remove_ended(folder, now)
+        return NotHeld()
+    device = Device(record.sign_seed, record.box_secret, record.row_key)
+    return Held(device, record.ends.wall, LockWatch(folder, runtime_folder() / _name(folder), now, taken))
+
+
+def drop(folder: Path) -> bool:
+    """Take both halves away, whatever state they are in; whether there was one. Raises StorageError for what did not go."""
+    name = _name(folder)
+    try:
+        path: Path | None = runtime_folder() / name
+    except UsageError:
+        path = None  # logged out since, or in another way: then the file is gone, and the key still goes
+    place = _place_of(path) if path is not None else b""
+    failed: list[str] = []
+    there = False
+    if path is not None:
+        try:
+            path.unlink()
+            there = True
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            failed.append(f"{path}: {reason(error)}")
+        with contextlib.suppress(OSError):
+            path.parent.rmdir()  # when it held nothing else
+    if kernel_keyring.has_kernel_keyring():
+        try:
+            there = kernel_keyring.remove(_key_name(Path(name))) or there
+        except OSError as error:
+            failed.append(f"the kernel's keyring: {reason(error)}")
+    elif place != _KERNEL:
+        try:
+            there = system_keyring.remove(_key_name(Path(name))) or there
+        except UsageError:
+            pass  # no such store here: then nothing is in it
+        except StorageError as error:
+            failed.append(str(error))
+    if failed:
+        raise StorageError(
+            f"not all of what was unlocked went away: {'; '.join(failed)}",
+            hint="Remove it by hand, or log out: that ends it.",
+        )
+    return there
+
+
+def refuse_when_locked(watch: LockWatch | None) -> None:
+    """Raises PassphraseError when keys that were taken here are locked again. None: they came with the passphrase."""
+    if watch is not None and (why := watch.why_locked()):
+        raise PassphraseError(why, hint=UNLOCK_HINT)
+
+
+UNLOCK_HINT: Final = (
+    "Unlock them again with: ipfsmem unlock. Or give the passphrase at the prompt, in IPFSMEM_PASSPHRASE, or with "
+    "--passphrase-fd."
+)
+
+
+def _take(folder: Path, now: Callable[[], int]) -> _Taken | str:
+    """What is wrapped for this memory, or why nothing is."""
+    try:
+        path = runtime_folder() / _name(folder)
+        read = _read_own(path)
+    except FileNotFoundError:
+        return ""
+    except UsageError:
+        return ""  # no runtime directory here
+    except OSError as error:
+        return f"what was unlocked cannot be read: {reason(error)}"
+    except StorageError as error:
+        return f"what was unlocked is not used: {error}"
+    data, file = read
+    head = len(_MAGIC) + 1
+    place = data[len(_MAGIC) : head]
+    if not data.startswith(_MAGIC) or place not in (_KERNEL, _SYSTEM) or len(data) < head + 24:
+        return f"{path} is none of what unlock writes"
+    try:
+        key = _get(place, _key_name(path))
+    except (OSError, IpfsmemError) as error:
+        return f"the key of what was unlocked cannot be read: {error}"
+    if key is None:
+        _remove_ended(folder, now)
+        return ""
+    try:
+        plain = bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
+            data[head + 24 :], data[:head] + _bound_to(folder), data[head : head + 24], key
+        )
+        record = msgspec.json.decode(plain, type=_Record)
+    except (exceptions.CryptoError, exceptions.TypeError, ValueError, StorageError):
+        return f"{path} is damaged, or was made for something else"
+    return _Taken(record, file, place)
+
+
+def _read_own(path: Path) -> tuple[bytes, tuple[int, int, int]]:
+    """A file of this user that nobody else may read, in a folder of the same kind. Raises OSError, StorageError."""
+    if not path.parent.exists():
+        raise FileNotFoundError
+    if not is_ours(path.parent):
+        raise StorageError(f"{path.parent} is not a folder of this user alone")
+    fd = open_regular(path, os.O_RDONLY)
+    try:
+        found = os.fstat(fd)
+        if sys.platform != "win32" and (found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077):
+            raise StorageError(f"{path} is not a file of this user alone")
+        return os.read(fd, _MOST), _identity(found)
+    finally:
+        os.close(fd)
+
+
+def _remove_ended(folder: Path, now: Callable[[], int]) -> None:
+    """Take away what has ended; not while somebody unlocks, and nothing that somebody unlocked meanwhile."""
+    with contextlib.suppress(LockedError, StorageError, UsageError), file_lock(folder / "lock", wait=0):
+        path = runtime_folder() / _name(folder)
+        data, _ = _read_own(path)
+        place = data[len(_MAGIC) : len(_MAGIC) + 1]
+        if _get(place, _key_name(path)) is not None:
+            again = _take(folder, now)
+            if isinstance(again, str) or not again.record.over_at(moment(now())):
+                return
+        drop(folder)
+
+
+def _place_of(path: Path) -> bytes:
+    with contextlib.suppress(OSError, StorageError):
+        data = _read_own(path)[0]
+        return data[len(_MAGIC) : len(_MAGIC) + 1] if data.startswith(_MAGIC) else b""
+    return b""
+
+
+def _put(place: bytes, name: str, key: bytes, seconds: int) -> None:
+    if place == _SYSTEM:
+        system_keyring.put(name, key)
+        return
+    try:
+        kernel_keyring.put(name, key, seconds)
+    except OSError as error:
+        raise StorageError(f"the kernel's keyring refused: {reason(error)}") from None
+
+
+def _get(place: bytes, name: str) -> bytes | None:
+    return kernel_keyring.read(name) if place == _KERNEL else system_keyring.read(name)
+
+
+def _name(folder: Path) -> str:
+    """The name of the wrapped file: of this folder at this place. A copy has another one."""
+    return sha256(_of_folder(folder)).hexdigest()[:32]
+
+
+def _key_name(path: Path) -> str:
+    return f"ipfsmem:{path.name}"
+
+
+def _of_folder(folder: Path) -> bytes:
+    where = folder.resolve()
+    try:
+        found = where.stat()
+    except OSError:
+        return os.fsencode(where)
+    return os.fsencode(where) + f"\0{found.st_dev} {found.st_ino}".encode()
+
+
+def _bound_to(folder: Path) -> bytes:
+    """What the wrapping is for: the folder at its place, the key file as it is, this user."""
+    user = os.geteuid() if sys.platform != "win32" else 0
+    key_file = read_file(folder / KEY_FILE, 64 * 1024) or b""
+    return sha256(_of_folder(folder) + b"\0" + sha256(key_file).digest() + f"\0{user}".encode()).digest()
+
+
+def _identity(found: os.stat_result) -> tuple[int, int, int]:
+    return found.st_dev, found.st_ino, found.st_mtime_ns
+
+
+def _same_keys(a: _Record, b: _Record) -> bool:
+    return (a.sign_seed, a.box_secret, a.row_key) == (b.sign_seed, b.box_secret, b.row_key)

@@ -1,0 +1,124 @@
+"""`ipfsmem unlock` and `ipfsmem lock`, and that other processes need no passphrase between them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.vault.unlocking import lock_device
+from tests.support.cli_lab import KEY, Cli, pipe, program
+from tests.support.hints import hinted
+from tests.support.unlock_lab import PASSPHRASE, held_keys, needs_kernel_keyring, runtime_files
+
+pytestmark = needs_kernel_keyring
+
+
+@pytest.fixture
+def guarded(bare: Cli, stick: Path, runtime: Path) -> Iterator[Cli]:
+    """A device with an encrypted memory under a passphrase."""
+    bare.ok("init", "--no-wallet", "--passphrase-fd", str(pipe(PASSPHRASE)))
+    yield bare
+    lock_device(bare.home / "default")
+
+
+def unlock(cli: Cli, *more: str) -> None:
+    cli.ok("unlock", "--passphrase-fd", str(pipe(PASSPHRASE)), *more)
+
+
+def run(cli: Cli, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """In a process of its own, which has no passphrase and nobody to ask."""
+    return program(*arguments, env={**os.environ, "IPFSMEM_HOME": str(cli.home)}, stdin=subprocess.DEVNULL)
+
+
+def test_other_processes_need_no_passphrase_until_it_is_locked(guarded: Cli) -> None:
+    assert run(guarded, "write", "tone", "--body", "Short.").returncode == 22
+    unlock(guarded, "--for", "5m")
+    assert run(guarded, "write", "tone", "--body", "Short.").returncode == 0
+    assert b"Short." in run(guarded, "read", "tone").stdout
+    assert "unlocked   until" in guarded.ok("status").out
+    assert isinstance(guarded.ok("status", "--json").json["unlocked_until"], int)
+    assert guarded.ok("lock", "--json").json == {"was_unlocked": True}
+    assert run(guarded, "read", "tone").returncode == 22
+    assert guarded.ok("lock").out == "It was locked already.\n"
+    assert runtime_files() == [] and held_keys(guarded.home / "default") == []
+
+
+def test_a_process_of_a_service_reads_the_key_too(guarded: Cli) -> None:
+    """One that has a session keyring of its own, as systemd gives it (KeyringMode=private), from which the user's is not linked."""
+    unlock(guarded)
+    code = (
+        "import ctypes, sys; from ipfsmem.device import kernel_keyring as k; k._keyctl(1, None); "
+        "from ipfsmem.cli import main; sys.exit(main(['list', '--json']))"
+    )
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "IPFSMEM_HOME": str(guarded.home)},
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (0, b"[]\n"), done
+
+
+def test_the_passphrase_still_counts_and_a_wrong_one_is_wrong(guarded: Cli) -> None:
+    unlock(guarded)
+    guarded.ok("list", "--passphrase-fd", str(pipe(PASSPHRASE)))
+    guarded.fails(22, "list", "--passphrase-fd", str(pipe("another")))
+    guarded.fails(22, "unlock")  # nobody to ask, though it is unlocked
+
+
+def test_another_passphrase_takes_the_old_one_itself(guarded: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is unlocked is no leave to change it, and is locked by the change."""
+    unlock(guarded)
+    monkeypatch.setenv("IPFSMEM_NEW_PASSPHRASE", "quite another one")
+    guarded.fails(22, "keys", "passphrase")
+    assert runtime_files() != []
+    guarded.ok("keys", "passphrase", "--passphrase-fd", str(pipe(PASSPHRASE)))
+    assert runtime_files() == []
+    guarded.fails(22, "list")
+
+
+@pytest.mark.parametrize("time", ["", "0", "soon", "-1h", "8 h", "1w", "9999999999s", "999999d"])
+def test_times_that_are_none(guarded: Cli, time: str) -> None:
+    guarded.fails(2, "unlock", "--for", time, "--passphrase-fd", str(pipe(PASSPHRASE)))
+    assert runtime_files() == []
+
+
+def test_lock_takes_in_what_was_edited_first(bare: Cli, stick: Path, runtime: Path, tmp_path: Path) -> None:
+    """And says when it could not, locked all the same."""
+    bare.ok("init", "--mode", "ipfs", "--passphrase-fd", str(pipe(PASSPHRASE)), key=KEY)
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    unlock(bare)
+    bare.ok("attach", str(folder))
+    (folder / "tone.md").write_text("Edited by hand.\n")
+    bare.ok("lock")
+    assert "Edited by hand." in bare.ok("read", "tone", "--passphrase-fd", str(pipe(PASSPHRASE))).out
+    unlock(bare)
+    folder.rename(tmp_path / "elsewhere")
+    said = bare("lock")
+    assert said.code == 30 and said.err.startswith("Locked, without the last look at the working copies:\n")
+    assert runtime_files() == [] and held_keys(bare.home / "default") == []
+    hinted(
+        "It is taken in when it is there again and the memory is opened. If it is gone for good: ipfsmem detach DIR --gone.",
+        said.err,
+    )
+    unlock(bare)
+    bare.ok("detach", str(folder), "--gone")
+    bare.ok("lock")
+
+
+def test_lock_locks_also_what_cannot_be_opened(guarded: Cli) -> None:
+    unlock(guarded)
+    database = guarded.home / "default" / "state.db"
+    database.write_bytes(b"no database " * 4000)
+    for tail in ("-wal", "-shm"):
+        database.with_name(f"state.db{tail}").unlink(missing_ok=True)
+    assert guarded("lock").code == 30
+    assert runtime_files() == [] and held_keys(guarded.home / "default") == []

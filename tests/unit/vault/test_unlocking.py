@@ -1,0 +1,443 @@
+"""Keys that are unlocked for a time: what is held and where, when it ends, and that nothing else is believed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from ipfsmem.device import kernel_keyring, since_boot, unlocked
+from ipfsmem.device.identity import KEY_FILE, load_device
+from ipfsmem.device.replica import World
+from ipfsmem.errors import NotFoundError, PassphraseError, UsageError
+from ipfsmem.memory import Memory
+from ipfsmem.vault.home import Home
+from ipfsmem.vault.unlocking import lock_device, needs_passphrase, unlock_device, unlocked_until
+from tests.support.hints import Refused, hinted
+from tests.support.unlock_lab import PASSPHRASE, held_keys, name_of, needs_kernel_keyring, runtime_files
+
+pytestmark = needs_kernel_keyring
+
+
+@pytest.fixture
+def folder(tmp_path: Path, runtime: Path) -> Iterator[Path]:
+    """An encrypted memory under a passphrase, with one text."""
+    with Memory.create("default", "encrypted-ipfs", passphrase=PASSPHRASE, home=tmp_path / "home") as made:
+        made.write("tone", "Short answers.")
+    folder = tmp_path / "home" / "default"
+    name_of(folder)
+    yield folder
+    if folder.exists():
+        lock_device(folder)
+    assert held_keys(folder) == []
+
+
+def opened(folder: Path) -> Memory:
+    return Memory.load("default", home=folder.parent)
+
+
+def test_without_the_passphrase_until_it_is_locked(folder: Path) -> None:
+    with pytest.raises(PassphraseError):
+        opened(folder)
+    assert unlocked_until(folder) is None and needs_passphrase(folder)
+    until = unlock_device(folder, PASSPHRASE, 600)
+    assert unlocked_until(folder) == until and not needs_passphrase(folder)
+    with opened(folder) as memory:
+        assert memory.status().unlocked_until == until
+        memory.write("music", "Bach.")
+    with pytest.raises(PassphraseError):  # a wrong one is not made right by what is unlocked
+        Memory.load("default", home=folder.parent, passphrase="wrong")
+    assert lock_device(folder)
+    assert runtime_files() == [] and held_keys(folder) == []
+    assert not lock_device(folder)
+    with pytest.raises(PassphraseError):
+        opened(folder)
+
+
+def test_what_is_held_is_neither_passphrase_nor_key_in_the_clear(folder: Path) -> None:
+    """Neither half has any of the three keys; the key of the kernel has no byte of the file."""
+    unlock_device(folder, PASSPHRASE, 600)
+    (file,) = runtime_files()
+    wrapped = file.read_bytes()
+    key = kernel_keyring.read(f"ipfsmem:{file.name}")
+    assert key is not None and len(key) == 32
+    device = load_device(folder, PASSPHRASE)
+    for secret in (device.sign_seed, device.box_secret, device.row_key, PASSPHRASE.encode()):
+        for part in (secret, secret.hex().encode()):
+            assert part not in wrapped and part not in key
+    assert key not in wrapped
+    assert file.stat().st_mode & 0o777 == 0o600 and file.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_cannot_be_unlocked(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(PassphraseError):
+        unlock_device(folder, "wrong", 600)
+    with pytest.raises(PassphraseError):
+        unlock_device(folder, None, 600)
+    for seconds in (0, -1, 10**9):
+        with pytest.raises(UsageError):
+            unlock_device(folder, PASSPHRASE, seconds)
+    with pytest.raises(NotFoundError):
+        unlock_device(tmp_path / "none", PASSPHRASE, 600)
+    with pytest.raises(NotFoundError):
+        lock_device(tmp_path / "none")
+    with Memory.create("open", "encrypted-ipfs", passphrase=False, home=tmp_path / "home"):
+        pass
+    other = tmp_path / "home" / "open"
+    with Refused("Put them under one with: ipfsmem keys passphrase."):
+        unlock_device(other, PASSPHRASE, 600)
+    with Memory.load("open", home=tmp_path / "home") as memory:
+        memory.maintenance.change_passphrase(PASSPHRASE)
+    unlock_device(other, PASSPHRASE, 600)
+    lock_device(other)
+    assert runtime_files() == [] and held_keys(folder) == []
+
+
+class _Clocks:
+    """Both clocks, as a test sets them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.wall, self.up, self.boot = 1_800_000_000_000, 5_000_000, "this start"
+        monkeypatch.setattr(since_boot, "_milliseconds_up", lambda: self.up)
+        monkeypatch.setattr(since_boot, "boot_id", lambda: self.boot)
+        self.world = World(lambda: self.wall)
+
+
+@pytest.fixture
+def clocks(monkeypatch: pytest.MonkeyPatch) -> _Clocks:
+    return _Clocks(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("wall", "up", "boot", "open_"),
+    [
+        (599_000, 599_000, "this start", True),
+        (
+            600_000,
+            599_000,
+            "this start",
+            False,
+        ),  # the clock was set forward: it ends too soon, never too late
+        (0, 600_000, "this start", False),  # the clock was set back
+        (-(10**9), 599_000, "this start", True),  # set back, but not for longer than was said
+        (1_000, 1_000, "another start", False),
+        (
+            1_000,
+            -5_000_000 + 1,
+            "this start",
+            False,
+        ),  # a machine that says no id of its start: its clock began anew
+    ],
+)
+def test_when_it_ends(folder: Path, clocks: _Clocks, wall: int, up: int, boot: str, open_: bool) -> None:
+    world = clocks.world
+    unlock_device(folder, PASSPHRASE, 600, world=world)
+    clocks.wall, clocks.up, clocks.boot = clocks.wall + wall, clocks.up + up, boot
+    assert (unlocked_until(folder, world) is not None) == open_
+    if not open_:
+        assert runtime_files() == [] and held_keys(folder) == [], "what has ended goes by itself"
+        clocks.wall, clocks.up, clocks.boot = 1_800_000_000_000, 5_000_000, "this start"
+        assert unlocked_until(folder, world) is None, "and does not come back with the clock"
+
+
+def test_a_machine_that_does_not_say_which_start_it_is(folder: Path, clocks: _Clocks) -> None:
+    """There the clock that can be set must not have gone back by more than a minute."""
+    clocks.boot = ""
+    unlock_device(folder, PASSPHRASE, 600, world=clocks.world)
+    clocks.wall -= 59_000
+    assert unlocked_until(folder, clocks.world) is not None
+    clocks.wall -= 2_000
+    assert unlocked_until(folder, clocks.world) is None
+
+
+def test_the_kernel_ends_it_by_itself(folder: Path) -> None:
+    """Its key has a time-out of its own: it goes also when nobody looks."""
+    unlock_device(folder, PASSPHRASE, 600)
+    (line,) = held_keys(folder)
+    assert " 9m " in line or " 10m " in line
+
+
+def test_the_end_of_either_half_ends_both(folder: Path) -> None:
+    unlock_device(folder, PASSPHRASE, 600)
+    (file,) = runtime_files()
+    kernel_keyring.remove(f"ipfsmem:{file.name}")
+    assert unlocked_until(folder) is None
+    assert runtime_files() == []
+    unlock_device(folder, PASSPHRASE, 600)
+    shutil.rmtree(runtime_files()[0].parent)  # the user logged out
+    assert unlocked_until(folder) is None
+    lock_device(folder)
+    assert held_keys(folder) == []
+
+
+def test_a_copy_of_the_memory_does_not_open(folder: Path, tmp_path: Path) -> None:
+    """Neither beside the original nor in its place, nor with the wrapped file under its name."""
+    unlock_device(folder, PASSPHRASE, 600)
+    copy = tmp_path / "copy" / "default"
+    shutil.copytree(folder, copy)
+    assert unlocked_until(copy) is None
+    (file,) = runtime_files()
+    other = unlocked._name(copy)
+    shutil.copy(file, file.with_name(other))
+    key = kernel_keyring.read(f"ipfsmem:{file.name}")
+    assert key is not None
+    kernel_keyring.put(f"ipfsmem:{other}", key, 600)
+    with pytest.raises(PassphraseError, match="made for something else"):
+        opened(copy)
+    lock_device(copy)
+    moved = tmp_path / "home" / "aside"
+    folder.rename(moved)
+    shutil.copytree(copy, folder)
+    assert unlocked_until(folder) is None
+    shutil.rmtree(folder)
+    moved.rename(folder)
+    assert unlocked_until(folder) is not None, "the original is where it was"
+
+
+def test_what_somebody_else_put_there_is_never_believed(folder: Path, tmp_path: Path) -> None:
+    """A link, a pipe, a file that others may read, one of another user, damage in every byte, nonsense, too much of it."""
+    unlock_device(folder, PASSPHRASE, 600)
+    (file,) = runtime_files()
+    good = file.read_bytes()
+
+    def refused(why: str) -> None:
+        assert unlocked_until(folder) is None, why
+        with pytest.raises(PassphraseError) as told:
+            opened(folder)
+        assert why in str(told.value), told.value
+
+    aside = tmp_path / "aside"
+    aside.write_bytes(good)
+    aside.chmod(0o600)
+    file.unlink()
+    file.symlink_to(aside)
+    refused("symbolic link")
+    file.unlink()
+    os.mkfifo(file, 0o600)
+    refused("not a file")
+    file.unlink()
+    file.write_bytes(good)
+    file.chmod(0o640)
+    refused("not a file of this user alone")
+    file.chmod(0o600)
+    if os.geteuid() == 0:
+        os.chown(file, 65534, -1)
+        refused("not a file of this user alone")
+        os.chown(file, 0, -1)
+    assert unlocked_until(folder) is not None
+    for at in range(len(good)):
+        file.write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
+        assert unlocked_until(folder) is None, at
+        file.write_bytes(good[:at])
+        assert unlocked_until(folder) is None, at
+    for data in (b"", b"nonsense", good + b"x", b"\0" * 100_000):
+        file.write_bytes(data)
+        assert unlocked_until(folder) is None
+    file.parent.chmod(0o755)
+    file.write_bytes(good)
+    refused("not a folder of this user alone")
+    file.parent.chmod(0o700)
+    assert unlocked_until(folder) is not None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
+def test_where_there_is_no_runtime_directory_of_this_user(
+    folder: Path, tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is made, nothing is read, and it is said."""
+    wrong = tmp_path / "wrong"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(wrong))
+    for make, why in (
+        (lambda: None, "is not there"),
+        (lambda: wrong.write_bytes(b""), "is no directory"),
+        (lambda: (wrong.unlink(), wrong.mkdir(), wrong.chmod(0o755)), "others may enter"),
+        (lambda: (wrong.chmod(0o700), os.chown(wrong, 65534, -1)), "belongs to another user"),
+    ):
+        if why == "belongs to another user" and os.geteuid() != 0:
+            continue
+        make()
+        with pytest.raises(UsageError, match=why):
+            unlock_device(folder, PASSPHRASE, 600)
+        assert unlocked_until(folder) is None and not lock_device(folder)
+    assert held_keys(folder) == []
+    with Refused(
+        "Log in as the system does it (then it makes one), or give the passphrase in IPFSMEM_PASSPHRASE."
+    ):
+        unlock_device(folder, PASSPHRASE, 600)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    unlock_device(folder, PASSPHRASE, 600)
+
+
+def test_where_there_is_no_keyring(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container that forbids the calls, without the package: refused, naming the extra. The passphrase works as ever."""
+    monkeypatch.setattr(kernel_keyring, "_NUMBERS", {})
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    with Refused(
+        "Install it with: pip install 'ipfsmem[keyring]'. Or give the passphrase in IPFSMEM_PASSPHRASE."
+    ):
+        unlock_device(folder, PASSPHRASE, 600)
+    assert runtime_files() == [] and unlocked_until(folder) is None
+    Memory.load("default", home=folder.parent, passphrase=PASSPHRASE).close()
+
+
+class _Store:
+    """What a store of the system's does, for this test: keeps texts, and says no while it is locked."""
+
+    kept: ClassVar[dict[str, str]] = {}
+    locked = False
+
+    def set_password(self, service: str, name: str, text: str) -> None:
+        self._ask()
+        self.kept[name] = text
+
+    def get_password(self, service: str, name: str) -> str | None:
+        self._ask()
+        return self.kept.get(name)
+
+    def delete_password(self, service: str, name: str) -> None:
+        self._ask()
+        del self.kept[name]
+
+    def _ask(self) -> None:
+        if _Store.locked:
+            raise RuntimeError("the collection is locked")
+
+
+def test_in_the_systems_own_store(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the package `keyring`: its backends that keep nothing or fail, as configured, are refused; one that is a store of the
+    system's (here a class that stands in for it) holds the wrapping key, and nothing of the keys."""
+    keyring = pytest.importorskip("keyring")
+    backend = pytest.importorskip("keyring.backend")
+    monkeypatch.setattr(kernel_keyring, "_NUMBERS", {})
+    for name in ("null.Keyring", "fail.Keyring"):
+        monkeypatch.setattr(keyring.core, "_keyring_backend", None)
+        monkeypatch.setenv("PYTHON_KEYRING_BACKEND", f"keyring.backends.{name}")
+        with Refused("Give the passphrase in IPFSMEM_PASSPHRASE, or start the system's store for secrets."):
+            unlock_device(folder, PASSPHRASE, 600)
+    monkeypatch.setattr(keyring.core, "_keyring_backend", None)
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.none.Keyring")
+    with pytest.raises(UsageError, match="cannot be used"):
+        unlock_device(folder, PASSPHRASE, 600)
+    assert runtime_files() == []
+
+    store = type(
+        "Keyring",
+        (_Store, backend.KeyringBackend),
+        {"__module__": "keyring.backends.SecretService", "priority": 5},
+    )
+    monkeypatch.setattr(keyring.core, "_keyring_backend", store())
+    unlock_device(folder, PASSPHRASE, 600)
+    with opened(folder) as memory:
+        assert memory.read("tone") is not None
+        assert len(_Store.kept) == 1 and held_keys(folder) == []
+        assert all(len(text) == 44 for text in _Store.kept.values()), "a random key"
+        monkeypatch.setattr(_Store, "locked", True)
+        assert memory.read("tone") is not None, "a process that took the keys does not ask again"
+    with pytest.raises(PassphraseError, match="the collection is locked"):
+        opened(folder)
+    with Refused("Unlock it as the system does it (it opens with your log-in), then try again."):
+        unlock_device(folder, PASSPHRASE, 600)
+    monkeypatch.setattr(_Store, "locked", False)
+    unlock_device(folder, PASSPHRASE, 600)
+    assert lock_device(folder)
+    assert _Store.kept == {} and runtime_files() == []
+
+
+def test_another_passphrase_locks(folder: Path) -> None:
+    unlock_device(folder, PASSPHRASE, 600)
+    with opened(folder) as memory:
+        memory.maintenance.change_passphrase("another good one", PASSPHRASE)
+        assert runtime_files() == [] and held_keys(folder) == []
+        with pytest.raises(PassphraseError, match="locked again"):
+            memory.read("tone")
+    with pytest.raises(PassphraseError):
+        opened(folder)
+    unlock_device(folder, "another good one", 600)
+    opened(folder).close()
+
+
+def test_a_key_file_that_was_put_back_does_not_open_with_what_was_unlocked(folder: Path) -> None:
+    """What is held is for the key file as it was."""
+    before = (folder / KEY_FILE).read_bytes()
+    with Memory.load("default", home=folder.parent, passphrase=PASSPHRASE) as memory:
+        memory.maintenance.change_passphrase("another good one", PASSPHRASE)
+    unlock_device(folder, "another good one", 600)
+    (folder / KEY_FILE).write_bytes(before)
+    with pytest.raises(PassphraseError):
+        opened(folder)
+
+
+def test_a_device_that_took_a_new_id_stays_unlocked(folder: Path) -> None:
+    """Its new keys are a row under the row key, which is what is held."""
+    unlock_device(folder, PASSPHRASE, 600)
+    with opened(folder) as memory:
+        replica = memory.replica
+        with replica.transaction():
+            replica.set_device(replica.device.successor(replica.world.random))
+        new = memory.device
+    with opened(folder) as memory:
+        assert memory.device == new
+        memory.write("tone", "Shorter.")
+
+
+def test_a_memory_that_is_open_drops_its_keys(folder: Path) -> None:
+    """After `lock` the next call drops them: no object of the memory has one, and what asks again is told why."""
+    unlock_device(folder, PASSPHRASE, 600)
+    memory = opened(folder)
+    scoped = memory.scope("work")
+    replica, codec = memory.replica, memory.replica.codec
+    assert memory.read("tone") is not None
+    lock_device(folder)
+    for call in (memory.list, memory.status, lambda: memory.write("tone", "x"), scoped.list):
+        with pytest.raises(PassphraseError, match="locked again") as told:
+            call()
+        hinted(
+            "Unlock them again with: ipfsmem unlock. Or give the passphrase at the prompt, in IPFSMEM_PASSPHRASE, or with --passphrase-fd.",
+            told.value.hint,
+        )
+    assert replica.device.sign_seed == replica.device.row_key == replica.device.box_secret == b""
+    assert replica.ring is None and vars(codec)["_row_key"] == b"" and vars(codec)["_by_id"] == {}
+    memory.close()
+    unlock_device(folder, PASSPHRASE, 600)
+    opened(folder).close()
+
+
+def test_more_time_for_what_is_open_already(folder: Path, clocks: _Clocks) -> None:
+    """A second `unlock` moves the end, also for processes that run on with the first."""
+    world = clocks.world
+    unlock_device(folder, PASSPHRASE, 600, world=world)
+    with Memory.load("default", home=Home(folder=folder.parent, world=world)) as memory:
+        clocks.wall, clocks.up = clocks.wall + 500_000, clocks.up + 500_000
+        unlock_device(folder, PASSPHRASE, 600, world=world)
+        clocks.wall, clocks.up = clocks.wall + 500_000, clocks.up + 500_000
+        assert memory.read("tone") is not None
+        clocks.wall, clocks.up = clocks.wall + 100_000, clocks.up + 100_000
+        with pytest.raises(PassphraseError, match="is over"):
+            memory.read("tone")
+
+
+def test_fifty_times_leave_nothing(folder: Path) -> None:
+    device = load_device(folder, PASSPHRASE)
+    world = World()
+    for _ in range(50):
+        unlocked.hold(folder, device, 600, now=world.now, random=world.random)
+        assert lock_device(folder)
+    assert runtime_files() == [] and held_keys(folder) == []
+
+
+def test_what_does_not_go_is_said(folder: Path) -> None:
+    """Something that is no file stands in the place of the wrapped half: the key goes all the same."""
+    unlock_device(folder, PASSPHRASE, 600)
+    (file,) = runtime_files()
+    file.unlink()
+    file.mkdir()
+    with Refused("Remove it by hand, or log out: that ends it."):
+        lock_device(folder)
+    assert held_keys(folder) == []
+    file.rmdir()
+    assert not lock_device(folder)
