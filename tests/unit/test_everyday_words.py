@@ -97,9 +97,14 @@ def shown() -> Iterator[tuple[str, str]]:
         yield where, text
 
 
+#: The kernel's and the system's places for secrets, and the package for the latter: none of them is a vault's.
+_OF_THE_SYSTEM = r"(kernel|system)'s keyring|keyring of the kernel|(package|extra) keyring|ipfsmem\[keyring\]|keyring\.backends\.\w+"
+
+
 def told(text: str, words: set[str]) -> set[str]:
-    """The words of the format in a text; options (`--root CID`, `--keep-roots`) are called what they are called."""
-    plain = re.sub(r"--[a-z-]+( CID)?|git commit|another commit was", "", text)
+    """The words of the format in a text; options (`--root CID`, `--keep-roots`) and other programs' things are called what
+    they are called."""
+    plain = re.sub(rf"--[a-z-]+( CID)?|git commit|another commit was|{_OF_THE_SYSTEM}", "", text)
     return {word for word, pattern in patterns(frozenset(words)) if word in plain and pattern.search(plain)}
 
 
