@@ -33,6 +33,7 @@ from ipfsmem.memories.stacks import Stack
 from ipfsmem.mode import Mode, ModeName, mode_named
 from ipfsmem.parts.bundles import MemoryBundles
 from ipfsmem.parts.folders import MemoryFolders
+from ipfsmem.parts.lock_watching import lock_watch as watch_lock
 from ipfsmem.parts.maintenance import MemoryMaintenance
 from ipfsmem.parts.members import MemoryMembers
 from ipfsmem.parts.open_memory import OpenMemory
@@ -307,6 +308,16 @@ class Memory:
         )
         async with work:
             yield self
+
+    @contextlib.asynccontextmanager
+    async def lock_watch(self) -> AsyncIterator[asyncio.Event]:
+        """For a program that runs for long: while the block runs, keys that were unlocked are dropped within a second of `lock`, or
+        of the end of their time, and the event is set. Every call raises PassphraseError from then on; `load` opens the memory
+        anew once it is unlocked again. `autosync` has this in it. With a passphrase the event is never set.
+        """
+        locked = asyncio.Event()
+        async with watch_lock(self._open, locked.set):
+            yield locked
 
     # -- scopes ----------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import duration, provider_option
 from ipfsmem.cli.printing import Meter, clean, moment, seconds, size, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
-from ipfsmem.errors import ProviderUnavailable, UsageError
+from ipfsmem.errors import PassphraseError, ProviderUnavailable, UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -151,6 +151,8 @@ async def _keep_in_sync(
         except BaseException:
             ended.set()  # nobody reads any more
             raise
+        if isinstance(attempt.error, PassphraseError):
+            ended.set()  # the keys are locked: the block's end says so
 
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):

@@ -31,7 +31,9 @@ _REVOKE, _SETPERM, _UNLINK, _SEARCH, _READ, _SET_TIMEOUT = 3, 5, 9, 10, 11, 15
 _PERMISSIONS = 0x3F2F0000
 #: What the kernel says of a key that is not there any more.
 _GONE = frozenset(
-    getattr(errno, name) for name in ("ENOKEY", "EKEYEXPIRED", "EKEYREVOKED") if hasattr(errno, name)
+    getattr(errno, name)
+    for name in ("ENOENT", "ENOKEY", "EKEYEXPIRED", "EKEYREVOKED")
+    if hasattr(errno, name)
 )
 _MOST = 4096
 
@@ -51,7 +53,9 @@ def put(name: str, secret: bytes, seconds: int) -> None:
     try:
         _keyctl(_SET_TIMEOUT, key, seconds)
         _keyctl(_SETPERM, key, _PERMISSIONS)
-    except OSError:
+    except OSError as error:
+        if error.errno in _GONE:
+            return  # somebody took it away in between
         _keyctl(_UNLINK, key, _USER_KEYRING)
         raise
 

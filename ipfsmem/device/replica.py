@@ -23,6 +23,7 @@ from ipfsmem.device.tables import meta
 from ipfsmem.device.unlocked import LockWatch
 from ipfsmem.errors import ConfigError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.ring.keyring import Ring
+from ipfsmem.seal.objects import epoch_key
 
 Now = Callable[[], int]
 Random = Callable[[int], bytes]
@@ -249,6 +250,7 @@ class Replica:
         self.device = self._first_device = self.device.without_secrets()
         self.ring, self._ring_dump, self._mine = None, b"", None
         self.codec.forget_keys()
+        epoch_key.cache_clear()
 
 
 def read_config(folder: Path) -> NamespaceConfig | None:

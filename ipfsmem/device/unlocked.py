@@ -40,17 +40,11 @@ _LOCKED: Final = "the keys of this device were locked again"
 _ENDED: Final = "the time for which the keys of this device were unlocked is over"
 
 
-class _Record(msgspec.Struct, frozen=True):
-    """What is inside the wrapping: the keys, and the span in which they may be used, by both clocks."""
+class _Span(msgspec.Struct, frozen=True):
+    """From when until when keys may be used, by both clocks."""
 
-    sign_seed: bytes
-    box_secret: bytes
-    row_key: bytes
     begins: Moment
     ends: Moment
-
-    def __repr__(self) -> str:
-        return "_Record()"
 
     def over_at(self, now: Moment) -> bool:
         """Whether the span has ended. A machine that was started anew, and a clock of it that is behind, end it too."""
@@ -58,6 +52,18 @@ class _Record(msgspec.Struct, frozen=True):
         if now.boot != begins.boot or not begins.up <= now.up < ends.up or now.wall >= ends.wall:
             return True
         return not now.boot and now.wall < begins.wall - _CLOCK_SLACK
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """What is inside the wrapping: the keys, and their span."""
+
+    sign_seed: bytes
+    box_secret: bytes
+    row_key: bytes
+    span: _Span
+
+    def __repr__(self) -> str:
+        return "_Record()"
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -78,15 +84,17 @@ class NotHeld(msgspec.Struct, frozen=True):
 
 
 class LockWatch:
-    """Whether keys that a process took are still unlocked. A look costs some microseconds."""
+    """Whether keys that a process took are still unlocked. A look costs some microseconds. It holds no key itself."""
 
     def __init__(self, folder: Path, path: Path, now: Callable[[], int], taken: _Taken) -> None:
-        self._folder, self._path, self._now, self._taken = folder, path, now, taken
+        self._folder, self._path, self._now = folder, path, now
+        self._file, self._place, self._span = taken.file, taken.place, taken.record.span
+        self._keys = _fingerprint(taken.record)
 
     @property
     def until(self) -> int:
         """Until when, in milliseconds since 1970 UTC."""
-        return self._taken.record.ends.wall
+        return self._span.ends.wall
 
     def why_locked(self) -> str:
         """Why the keys may not be used any more, in words; "" while they may.
@@ -94,19 +102,18 @@ class LockWatch:
         An `unlock` meanwhile of the same keys moves the end. A store of the system's is not asked again: that may show a
         person a window.
         """
-        taken = self._taken
         try:
             found = _identity(self._path.lstat())
         except OSError:
-            return _LOCKED
-        if found != taken.file:
+            return _ENDED if self._span.over_at(moment(self._now())) else _LOCKED
+        if found != self._file:
             again = _take(self._folder, self._now)
-            if isinstance(again, str) or not _same_keys(again.record, taken.record):
+            if isinstance(again, str) or _fingerprint(again.record) != self._keys:
                 return _LOCKED
-            self._taken = taken = again
-        if taken.record.over_at(moment(self._now())):
+            self._file, self._span = again.file, again.record.span
+        if self._span.over_at(moment(self._now())):
             return _ENDED
-        if taken.place == _KERNEL:
+        if self._place == _KERNEL:
             try:
                 gone = kernel_keyring.read(_key_name(self._path)) is None
             except OSError:
@@ -142,13 +149,14 @@ def hold(
     place = _KERNEL if kernel_keyring.has_kernel_keyring() else _SYSTEM
     begins = moment(now())
     ends = begins._replace(wall=begins.wall + seconds * 1000, up=begins.up + seconds * 1000)
-    record = _Record(device.sign_seed, device.box_secret, device.row_key, begins, ends)
+    record = _Record(device.sign_seed, device.box_secret, device.row_key, _Span(begins, ends))
     key, nonce = random(32), random(24)
     with file_lock(folder / "lock"):  # two at once would keep the key of one and the file of the other
         try:
             path = made_runtime_folder() / _name(folder)
         except OSError as error:
             raise StorageError(f"the runtime directory cannot be written: {reason(error)}") from None
+        _remove_halves_made(path)
         _put(place, _key_name(path), key, seconds)
         wrapped = bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
             msgspec.json.encode(record), _MAGIC + place + _bound_to(folder), nonce, key
@@ -157,7 +165,7 @@ def hold(
     found = held(folder, now)
     if isinstance(found, NotHeld):
         raise StorageError(
-            "what was to be held cannot be read again" + (f": {found.why}" if found.why else "")
+            "what was to be unlocked was locked again at once" + (f": {found.why}" if found.why else "")
         )
     return found
 
@@ -168,11 +176,13 @@ def held(folder: Path, now: Callable[[], int]) -> Held | NotHeld:
     if isinstance(taken, str):
         return NotHeld(taken)
     record = taken.record
-    if record.over_at(moment(now())):
+    if record.span.over_at(moment(now())):
         _remove_ended(folder, now)
         return NotHeld()
     device = Device(record.sign_seed, record.box_secret, record.row_key)
-    return Held(device, record.ends.wall, LockWatch(folder, runtime_folder() / _name(folder), now, taken))
+    return Held(
+        device, record.span.ends.wall, LockWatch(folder, runtime_folder() / _name(folder), now, taken)
+    )
 
 
 def drop(folder: Path) -> bool:
@@ -193,8 +203,8 @@ def drop(folder: Path) -> bool:
             pass
         except OSError as error:
             failed.append(f"{path}: {reason(error)}")
-        with contextlib.suppress(OSError):
-            path.parent.rmdir()  # when it held nothing else
+        with contextlib.suppress(LockedError, StorageError), file_lock(folder / "lock", wait=0):
+            _remove_halves_made(path)
     if kernel_keyring.has_kernel_keyring():
         try:
             there = kernel_keyring.remove(_key_name(Path(name))) or there
@@ -280,15 +290,25 @@ def _read_own(path: Path) -> tuple[bytes, tuple[int, int, int]]:
 
 def _remove_ended(folder: Path, now: Callable[[], int]) -> None:
     """Take away what has ended; not while somebody unlocks, and nothing that somebody unlocked meanwhile."""
-    with contextlib.suppress(LockedError, StorageError, UsageError), file_lock(folder / "lock", wait=0):
+    with (
+        contextlib.suppress(OSError, LockedError, StorageError, UsageError),
+        file_lock(folder / "lock", wait=0),
+    ):
         path = runtime_folder() / _name(folder)
         data, _ = _read_own(path)
         place = data[len(_MAGIC) : len(_MAGIC) + 1]
         if _get(place, _key_name(path)) is not None:
             again = _take(folder, now)
-            if isinstance(again, str) or not again.record.over_at(moment(now())):
+            if isinstance(again, str) or not again.record.span.over_at(moment(now())):
                 return
         drop(folder)
+
+
+def _remove_halves_made(path: Path) -> None:
+    """Remove what a process that was killed had begun to write. Nobody writes now: the caller has the lock."""
+    for begun in path.parent.glob(f".{path.name}.*.tmp"):
+        with contextlib.suppress(OSError):
+            begun.unlink()
 
 
 def _place_of(path: Path) -> bytes:
@@ -303,7 +323,7 @@ def _put(place: bytes, name: str, key: bytes, seconds: int) -> None:
         system_keyring.put(name, key)
         return
     try:
-        kernel_keyring.put(name, key, seconds)
+        kernel_keyring.put(name, key, seconds + 1)  # it counts whole seconds, and must not end first
     except OSError as error:
         raise StorageError(f"the kernel's keyring refused: {reason(error)}") from None
 
@@ -341,5 +361,5 @@ def _identity(found: os.stat_result) -> tuple[int, int, int]:
     return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
-def _same_keys(a: _Record, b: _Record) -> bool:
-    return (a.sign_seed, a.box_secret, a.row_key) == (b.sign_seed, b.box_secret, b.row_key)
+def _fingerprint(record: _Record) -> bytes:
+    return sha256(record.sign_seed + record.box_secret + record.row_key).digest()

@@ -54,6 +54,8 @@ class OpenMemory:
         self.closed = False
         #: Why its keys were dropped, in words; "" unless they were locked while it was open.
         self.locked = ""
+        #: How many syncs are under way: they look by themselves whether the keys are locked.
+        self.at_work = 0
         #: What else holds a key lets go of it here.
         self.when_locked: Callable[[], None] = lambda: None
 

@@ -16,6 +16,7 @@ from ipfsmem.device.state import DamagedStateError
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import ConfigError, IpfsmemError, MembershipError, PublicError, StorageError, UsageError
 from ipfsmem.memories.secret_check import SecretCheck
+from ipfsmem.parts.lock_watching import lock_watch, while_unlocked
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.provider.contract import Provider, lasting_spec
@@ -27,6 +28,7 @@ from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.schedule import Pace
 from ipfsmem.sync.state_repair import repair_state
 from ipfsmem.vault.opening import OwnerKey, Unlock, check_root, kept_root, owner_key
+from ipfsmem.vault.unlocking import lock_device
 from ipfsmem.wallet.root_keys import RootKeys
 
 #: One provider or several: specs such as a folder's path or `pinata`, or open ones.
@@ -60,6 +62,7 @@ class Syncing(MemoryPart):
         #: The wallet's or recovery root that is held, None when the memory is not unlocked.
         self.root: RootKeys | None = None
         opened.when_changed = self._wrote
+        opened.when_locked = self.close
 
     def _wrote(self) -> None:
         if self.background is not None:
@@ -129,6 +132,11 @@ class Syncing(MemoryPart):
             return SyncReport()  # nothing leaves this process, and every call is accepted
         places = self.published_at()
         self.agree(public_ok)
+        return await while_unlocked(self._open, "sync", self._sync_or_repair(places, allow, progress))
+
+    async def _sync_or_repair(
+        self, places: Providers, allow: Iterable[str], progress: Progress
+    ) -> SyncReport:
         await repair_state(self._replica, places.open)
         try:
             return await self._sync_once(places, allow, progress)
@@ -217,7 +225,17 @@ class Syncing(MemoryPart):
         self._replica.save_config(msgspec.structs.replace(self._replica.config, public=True))
 
     def _let_go_when_revoked(self) -> None:
-        """A revoked device's folders are nobody's working copies any more; their files stay (format section 6)."""
+        """A revoked device's folders are nobody's working copies any more; their files stay (format section 6). Its keys are
+        locked: whoever has it now needs the passphrase from here on. What syncs once with them says first what it found."""
+        if (
+            self._open.is_revoked
+            and self._replica.lock_watch is not None
+            and self._replica.folder is not None
+        ):
+            with contextlib.suppress(StorageError):  # they end by themselves
+                lock_device(self._replica.folder)
+            if self.background is None:
+                self._replica.lock_watch = None
         if self._open.files is not None and self._open.is_revoked:
             for facts in self._open.files.folders():
                 with contextlib.suppress(StorageError):  # it stays attached, and `status` says why
@@ -245,6 +263,9 @@ class Syncing(MemoryPart):
         unless a sync has worked by then. `told` is called after every attempt, with its report or its failure; without
         it such failures are logged as warnings. What `told` raises ends the syncing and is raised at the block's end.
 
+        With keys that were unlocked, the end of that ends the syncing too: a sync that is under way is cut off, the keys are
+        dropped within a second, `told` hears of it, and PassphraseError is raised at the block's end.
+
         Raises UsageError, ConfigError, PublicError at once where no sync could work.
         """
         allow = frozenset(allow)
@@ -259,7 +280,8 @@ class Syncing(MemoryPart):
         background.begin()
         try:
             try:
-                yield
+                async with lock_watch(self._open, background.give_up):
+                    yield
             except (Exception, asyncio.CancelledError) as error:
                 # What went wrong in the block is what its caller must see; what waits is published all the same.
                 try:
@@ -272,9 +294,11 @@ class Syncing(MemoryPart):
             self.background = None
 
     async def _end(self, background: Background) -> None:
+        locked = not self._open.still_unlocked() or self._open.locked != ""
         try:
-            await background.stop(finish=self.unpublished())
+            await background.stop(finish=not locked and self.unpublished())
         finally:
+            self._open.refuse_closed("autosync")
             await self.flush()
 
     async def flush(self) -> SyncReport | None:

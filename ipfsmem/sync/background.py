@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from ipfsmem.errors import PassphraseError
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.sync.schedule import Pace, may_pass
 
@@ -77,6 +78,14 @@ class Background:
         self._note_outcome(None)
         self._tell(report, None)
         return report
+
+    def give_up(self) -> None:
+        """Sync no more: the keys are gone, which a sync that was under way has told already."""
+        self._stopping = True
+        self._wake.set()
+        if not isinstance(self.failure, PassphraseError):
+            self.failure = PassphraseError("the keys of this device were locked: nothing is synced any more")
+            self._tell(None, self.failure)
 
     async def stop(self, *, finish: bool) -> None:
         """End the task; `finish`: a sync that runs just now may end first. Raises what `told` raised."""

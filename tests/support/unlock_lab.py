@@ -30,7 +30,11 @@ def name_of(folder: Path) -> str:
 
 
 def held_keys(folder: Path) -> list[str]:
-    """The keys of a memory that the kernel has for this user, as it lists them; not those that were revoked (R), which have no
-    payload any more and go when the kernel comes to it."""
+    """The keys of a memory that the kernel has for this user, as it lists them; not those that were revoked (R) or have expired,
+    which nobody can read any more and which go when the kernel comes to it (`/proc/sys/kernel/keys/gc_delay`)."""
     lines = [line.split(maxsplit=2) for line in Path("/proc/keys").read_text().splitlines()]
-    return [rest for _, flags, rest in lines if f" ipfsmem:{name_of(folder)}" in rest and "R" not in flags]
+    return [
+        rest
+        for _, flags, rest in lines
+        if f" ipfsmem:{name_of(folder)}" in rest and "R" not in flags and " expd " not in rest
+    ]
