@@ -85,6 +85,10 @@ class WorkingCopies:
         assert self._replica.folder is not None
         return self._replica.folder / "memory"
 
+    def paths(self) -> list[Path]:
+        """The folders of those that are not paused."""
+        return [copy.folder.path for copy in self.all() if not copy.copy.paused]
+
     def _of(self, scope: str) -> list[WorkingCopy]:
         return [copy for copy in self.all() if copy.copy.scope == scope]
 

@@ -5,6 +5,7 @@ Nothing here knows memories or writes a disk.
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 
@@ -24,9 +25,18 @@ _PREFIX = 4
 #: Scripts that put no space between words: Thai to Khmer, kana, ideographs.
 _RUNS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _ascii_word = re.compile(r"[^\W_]+")
-#: A run of such a script, or a word of another.
-_word = re.compile(rf"[{_RUNS}]+|[^\W_{_RUNS}]+")
-_UNSPACED = re.compile(f"[{_RUNS}]+")
+
+
+@functools.cache
+def _word() -> re.Pattern[str]:
+    """A run of such a script, or a word of another. Made when it is first needed, which takes longer than most commands do."""
+    return re.compile(rf"[{_RUNS}]+|[^\W_{_RUNS}]+")
+
+
+@functools.cache
+def _unspaced() -> re.Pattern[str]:
+    """A run of such a script."""
+    return re.compile(f"[{_RUNS}]+")
 
 
 class Words(msgspec.Struct, frozen=True, gc=False):
@@ -78,7 +88,7 @@ def query_words(query: str) -> tuple[str, ...]:
         raise UsageError(f"a query has at most {MAX_QUERY:,} characters")
     words: dict[str, None] = {}
     for word in _words(query):
-        pairs = range(max(1, len(word) - 1)) if _UNSPACED.fullmatch(word) else ()
+        pairs = range(max(1, len(word) - 1)) if _unspaced().fullmatch(word) else ()
         words.update(dict.fromkeys((word[n : n + 2] for n in pairs) if pairs else (word,)))
     if not words:
         raise UsageError("there is no word in the query, so nothing can be looked for")
@@ -87,7 +97,7 @@ def query_words(query: str) -> tuple[str, ...]:
 
 def needle(word: str) -> str:
     """What occurs in `spaced` text where a query word does."""
-    if _UNSPACED.fullmatch(word):
+    if _unspaced().fullmatch(word):
         return word
     return f" {word}" if len(word) >= _PREFIX else f" {word} "
 
@@ -99,4 +109,4 @@ def spaced(text: str) -> str:
 
 def _words(text: str) -> list[str]:
     folded = fold(text)
-    return (_ascii_word if folded.isascii() else _word).findall(folded)
+    return (_ascii_word if folded.isascii() else _word()).findall(folded)

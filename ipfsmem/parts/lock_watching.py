@@ -27,7 +27,6 @@ async def while_unlocked(opened: OpenMemory, name: str, work: Coroutine[Any, Any
     if opened.replica.lock_watch is None:
         return await work
     task = asyncio.ensure_future(work)
-    opened.at_work += 1
     try:
         while not (await asyncio.wait([task], timeout=LOOK))[0]:
             if opened.locked or not opened.still_unlocked():
@@ -37,7 +36,6 @@ async def while_unlocked(opened: OpenMemory, name: str, work: Coroutine[Any, Any
                 opened.refuse_closed(name)
         return task.result()
     finally:
-        opened.at_work -= 1
         if not task.done():
             task.cancel()
             await asyncio.wait([task], timeout=END)

@@ -9,6 +9,7 @@ import contextlib
 import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from ipfsmem.device.events import Timeline
@@ -54,7 +55,7 @@ class OpenMemory:
         self.closed = False
         #: Why its keys were dropped, in words; "" unless they were locked while it was open.
         self.locked = ""
-        #: How many syncs are under way: they look by themselves whether the keys are locked.
+        #: How many syncs are under way. They look by themselves whether the keys are locked.
         self.at_work = 0
         #: What else holds a key lets go of it here.
         self.when_locked: Callable[[], None] = lambda: None
@@ -135,10 +136,28 @@ class OpenMemory:
                         self.files.detach(one.path)
 
     @_alone
-    def scan(self) -> None:
-        """Take in what people and programs edited in the plain files."""
-        if self.files is not None and self.files.scan():
+    def scan(self) -> bool:
+        """Take in what people and programs edited in the plain files; whether there was something."""
+        found = self.files is not None and self.files.scan()
+        if found:
             self.changed()
+        return found
+
+    @_alone
+    def written_by_others(self) -> bool:
+        """Whether another process has written since this one last looked."""
+        return self.replica.store.outdated()
+
+    @_alone
+    def folder_paths(self) -> list[Path]:
+        """Where the working copies are that are not paused."""
+        return [] if self.files is None else self.files.paths()
+
+    @_alone
+    def render_what_changed(self) -> None:
+        """`render`, where something was changed since the last time, by a sync or another process."""
+        if self.files is not None:
+            self.files.render_if_needed()
 
     @_alone
     def render(self) -> None:

@@ -16,6 +16,7 @@ from ipfsmem.device.state import DamagedStateError
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import ConfigError, IpfsmemError, MembershipError, PublicError, StorageError, UsageError
 from ipfsmem.memories.secret_check import SecretCheck
+from ipfsmem.parts.folder_watching import watched_folders
 from ipfsmem.parts.lock_watching import lock_watch, while_unlocked
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
@@ -132,7 +133,11 @@ class Syncing(MemoryPart):
             return SyncReport()  # nothing leaves this process, and every call is accepted
         places = self.published_at()
         self.agree(public_ok)
-        return await while_unlocked(self._open, "sync", self._sync_or_repair(places, allow, progress))
+        self._open.at_work += 1
+        try:
+            return await while_unlocked(self._open, "sync", self._sync_or_repair(places, allow, progress))
+        finally:
+            self._open.at_work -= 1
 
     async def _sync_or_repair(
         self, places: Providers, allow: Iterable[str], progress: Progress
@@ -263,6 +268,9 @@ class Syncing(MemoryPart):
         unless a sync has worked by then. `told` is called after every attempt, with its report or its failure; without
         it such failures are logged as warnings. What `told` raises ends the syncing and is raised at the block's end.
 
+        What is edited in a working copy is taken in at once with the extra `watch`, else within five seconds, and a sync begins then
+        without waiting for `idle`, after as long a rest as the last ones took. What a sync brings stands there within a second.
+
         With keys that were unlocked, the end of that ends the syncing too: a sync that is under way is cut off, the keys are
         dropped within a second, `told` hears of it, and PassphraseError is raised at the block's end.
 
@@ -280,7 +288,10 @@ class Syncing(MemoryPart):
         background.begin()
         try:
             try:
-                async with lock_watch(self._open, background.give_up):
+                async with (
+                    lock_watch(self._open, background.give_up),
+                    watched_folders(self._open, background.edited),
+                ):
                     yield
             except (Exception, asyncio.CancelledError) as error:
                 # What went wrong in the block is what its caller must see; what waits is published all the same.

@@ -67,15 +67,21 @@ class Background:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nothing is synced in it any more
             self._loop.call_soon_threadsafe(self._note_write)
 
+    def edited(self) -> None:
+        """A plain file was edited, and that is on disk: sync soon, for whoever edits files never says that he is done."""
+        self._pace.edited(self._loop.time())
+        self._wake.set()
+
     async def sync_now(self) -> SyncReport:
         """Sync without waiting for its time. Raises what the sync raises."""
+        began = self._loop.time()
         self._pace.begins()
         try:
             report = await self._sync()
         except Exception as error:
-            self._note_outcome(error)
+            self._note_outcome(error, began)
             raise
-        self._note_outcome(None)
+        self._note_outcome(None, began)
         self._tell(report, None)
         return report
 
@@ -104,13 +110,14 @@ class Background:
         if not task.cancelled():
             task.result()
 
-    def _note_outcome(self, failure: Exception | None) -> None:
-        """Note how a sync ended: that decides when the next one comes, and which failure is remembered."""
+    def _note_outcome(self, failure: Exception | None, began: float) -> None:
+        """Note how a sync ended that began then: that decides when the next one comes, and which failure is remembered."""
+        took = self._loop.time() - began
         if failure is not None and may_pass(failure):
             self._pace.failed(self._loop.time())
         else:
             self.failure = failure
-            self._pace.worked(self._loop.time())
+            self._pace.worked(self._loop.time(), took)
         self._wake.set()
 
     def _note_write(self) -> None:
@@ -129,6 +136,7 @@ class Background:
                 await asyncio.wait_for(self._wake.wait(), wait)
 
     async def _attempt(self) -> None:
+        began = self._loop.time()
         self._pace.begins()
         self._busy = True
         report: SyncReport | None = None
@@ -140,7 +148,7 @@ class Background:
             failure = error
         finally:
             self._busy = False
-        self._note_outcome(failure)
+        self._note_outcome(failure, began)
         self._tell(report, failure)
 
     def _tell(self, report: SyncReport | None, failure: Exception | None) -> None:

@@ -11,6 +11,11 @@ from typing import Final
 
 from ipfsmem.errors import LockedError, ProviderError, UsageError
 
+#: So long after an edit of a plain file a sync begins, in seconds: editors write in several steps.
+AFTER_EDIT: Final = 0.2
+#: Between two syncs for edits at least this passes, and so many times what the last sync took: a slow provider is asked less often.
+LEAST_REST: Final = 0.5
+REST: Final = 2.0
 #: The first wait after a failure is never shorter, in seconds.
 LEAST_WAIT: Final = 1.0
 
@@ -34,6 +39,8 @@ class Pace:
         self._idle, self._most, self._every = idle, most, every
         self._first: float | None = None
         self._last = now
+        self._edited: float | None = None
+        self._rested = now
         self._next = None if every is None else now
         self._not_before = now
         self._failures = 0
@@ -43,20 +50,27 @@ class Pace:
         self._first = now if self._first is None else self._first
         self._last = now
 
+    def edited(self, now: float) -> None:
+        """A plain file was edited. What else is written waits for its writer to pause; an edit was somebody's last step."""
+        self._edited = now if self._edited is None else self._edited
+
     def due(self) -> float | None:
         """When the next sync begins; None: not before something is written."""
         times = [] if self._next is None else [self._next]
         if self._first is not None:
             times.append(min(self._last + self._idle, self._first + self._most))
+        if self._edited is not None:
+            times.append(max(self._edited + AFTER_EDIT, self._rested))
         return max(min(times), self._not_before) if times else None
 
     def begins(self) -> None:
         """A sync begins: it takes all that was written so far."""
-        self._first = None
+        self._first = self._edited = None
 
-    def worked(self, now: float) -> None:
-        """It worked, or failed for a reason that waiting does not help against: the next comes in its time."""
+    def worked(self, now: float, took: float = 0.0) -> None:
+        """It worked, or failed for a reason that waiting does not help against: the next comes in its time. `took`: seconds."""
         self._failures = 0
+        self._rested = now + max(LEAST_REST, took * REST)
         self._not_before = now
         self._next = None if self._every is None else now + self._every
 

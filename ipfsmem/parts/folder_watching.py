@@ -1,0 +1,63 @@
+"""Looking after working copies while a memory is kept in sync: what is edited there is taken in at once, or within five seconds where
+the system does not tell; what a sync brings stands there before the sync ends. What other processes write is noticed here too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+
+from ipfsmem.errors import IpfsmemError
+from ipfsmem.files.watching import FolderEye
+from ipfsmem.parts.open_memory import OpenMemory
+
+#: Seconds between two looks where nobody tells of a change.
+POLL = 5.0
+#: And while a sync is under way, which may bring texts.
+POLL_AT_WORK = 0.5
+#: After a look so many times what it took pass before the next: however much is edited, this is a small part of the time.
+_REST = 4.0
+_LEAST_REST = 0.1
+
+
+@contextlib.asynccontextmanager
+async def watched_folders(opened: OpenMemory, edited: Callable[[], None]) -> AsyncIterator[None]:
+    """While the block runs: take in what is edited in the working copies, and call `edited` after each edit that is on disk."""
+    told = asyncio.Event()
+    eye = FolderEye(told.set)
+    loop = asyncio.get_running_loop()
+
+    async def look() -> None:
+        polled, rest = loop.time(), POLL
+        while not opened.closed:
+            with contextlib.suppress(IpfsmemError):
+                eye.look_at(opened.folder_paths())
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(told.wait(), POLL_AT_WORK if opened.at_work else rest)
+            if opened.closed or not opened.still_unlocked():
+                continue
+            begins = loop.time()
+            with contextlib.suppress(IpfsmemError):  # the next sync looks too, and says what is the matter
+                if told.is_set() or begins - polled >= rest:
+                    at_once = told.is_set()
+                    told.clear()
+                    polled = begins
+                    by_others = opened.written_by_others()  # another process may have taken the edit in
+                    if opened.scan() or (by_others and at_once):
+                        edited()
+                    elif by_others:
+                        opened.changed()
+                opened.render_what_changed()
+            took = loop.time() - begins
+            rest = max(POLL, took * _REST * 5)
+            await asyncio.sleep(max(_LEAST_REST, took * _REST))
+
+    watch = asyncio.ensure_future(look()) if opened.files is not None else None
+    try:
+        yield
+    finally:
+        if watch is not None:
+            watch.cancel()
+            await asyncio.wait([watch])
+            await eye.close()

@@ -1,0 +1,67 @@
+"""Working copies while `sync --every` runs, in processes of their own: what is edited is taken in and sent at once, and what comes
+stands there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli_lab import KEY, Cli
+from tests.support.keeping import Keeping
+
+#: Seconds that a busy machine may take for what a quiet one does in one.
+PATIENCE = 4.0
+
+
+@pytest.fixture
+def two(
+    bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Cli, Path, Cli, Path]]:
+    """Two devices of one wallet with encrypted memories, each with a folder of plain files, and `sync --every 1h` on the first."""
+    other = Cli(tmp_path / "second", monkeypatch)
+    folders = tmp_path / "plain a", tmp_path / "plain b"
+    for device, folder in zip((bare, other), folders, strict=True):
+        folder.mkdir()
+        device.ok("init", "--unprotected-keys", "--label", folder.name, key=KEY)
+        device.ok("attach", str(folder))
+    yield bare, folders[0], other, folders[1]
+
+
+def soon(what: Callable[[], object], patience: float = PATIENCE) -> float:
+    """Seconds until it is so."""
+    began = time.monotonic()
+    while not what():
+        assert time.monotonic() - began < patience, what
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def in_step(line: str) -> bool:
+    return "Up to date" in line or "Published" in line or "Nothing new" in line
+
+
+def test_an_edit_is_here_and_sent_at_once_and_what_comes_stands_there(
+    two: tuple[Cli, Path, Cli, Path],
+) -> None:
+    """With the extra `watch`: durable within a second, sent within one more."""
+    pytest.importorskip("watchfiles")
+    a, plain_a, b, plain_b = two
+    keeping = Keeping(a, "--every", "1h")
+    try:
+        keeping.line(in_step)
+        (plain_a / "tone.md").write_text("Short answers.\n")
+        keeping.line(lambda line: "Published" in line)
+        assert "Short answers." in a.ok("read", "tone").out
+        b.ok("sync")
+        assert "Short answers." in (plain_b / "tone.md").read_text()
+        (plain_b / "tone.md").write_text("Long answers.\n")
+        b.ok("sync")
+        (plain_a / "music.md").write_text("Bach.\n")  # with what it publishes, it takes in what is there
+        soon(lambda: "Long answers." in (plain_a / "tone.md").read_text(), 10.0)
+        a.ok("write", "food", "--body", "Soup.")  # by another process, in whose working copy a file appears
+        keeping.line(lambda line: "Published" in line)
+    finally:
+        assert keeping.end()[0] == 0

@@ -1,0 +1,159 @@
+"""Edits of working copies while a memory is kept in sync: seen at once with the extra `watch`, by looking now and then without."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.files import watching
+from ipfsmem.memory import Memory
+from ipfsmem.parts import folder_watching
+from ipfsmem.sync.background import Attempt
+
+#: Seconds that a busy machine may take for what a quiet one does in a fraction of one.
+PATIENCE = 5.0
+
+
+class Kept:
+    """A local provider folder, a memory with a working copy, kept in sync; what the syncs told."""
+
+    def __init__(self, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.base, self.folder, self.attempts = base, base / "plain", list[Attempt]()
+        (base / "stick").mkdir()
+        self.folder.mkdir()
+        self.memory = Memory.create(
+            "default", "encrypted-ipfs", provider=str(base / "stick"), passphrase=False, home=base / "home"
+        )
+        self.memory.folders.attach(self.folder)
+
+    def run(self, work: Callable[[], Any]) -> None:
+        async def main() -> None:
+            async with self.memory.autosync(idle=60, every=None, told=self.attempts.append):
+                await asyncio.sleep(0.3)  # the eye opens in a thread
+                await work()
+
+        try:
+            asyncio.run(main())
+        finally:
+            self.memory.close()
+
+    def has(self, key: str) -> bool:
+        """Whether the memory has it, without a look of its own at the folder."""
+        return f"m/{key}" in [str(name) for name in self.memory.replica.store.names()]
+
+
+async def soon(what: Callable[[], object]) -> float:
+    began = time.monotonic()
+    while not what():
+        assert time.monotonic() - began < PATIENCE, what
+        await asyncio.sleep(0.02)
+    return time.monotonic() - began
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
+    return Kept(tmp_path, monkeypatch)
+
+
+def test_an_edit_is_durable_and_sent_at_once(kept: Kept) -> None:
+    """Also one by rename, as editors save; and what this program writes itself starts no sync."""
+    pytest.importorskip("watchfiles")
+
+    async def work() -> None:
+        (kept.folder / "tone.md").write_text("Short answers.\n")
+        await soon(lambda: kept.has("tone"))
+        await soon(lambda: len(kept.attempts) == 1)
+        aside = kept.folder / ".music.md.swp"
+        aside.write_text("Bach.\n")
+        aside.rename(kept.folder / "music.md")
+        await soon(lambda: kept.has("music"))
+        await soon(lambda: len(kept.attempts) == 2)
+        await asyncio.sleep(1.0)
+        assert len(kept.attempts) == 2, "MEMORY.md was written meanwhile, by this program"
+        assert all(one.error is None for one in kept.attempts), kept.attempts
+
+    kept.run(work)
+
+
+def test_a_storm_of_edits_is_a_few_syncs(kept: Kept) -> None:
+    pytest.importorskip("watchfiles")
+
+    async def work() -> None:
+        for n in range(300):
+            (kept.folder / f"note_{n % 60}.md").write_text(f"Text {n}.\n")
+            if n % 10 == 0:
+                await asyncio.sleep(0.005)
+        await soon(lambda: all(kept.has(f"note_{n}") for n in range(60)))
+        await soon(lambda: kept.attempts and not kept.memory._syncing.unpublished())
+        assert len(kept.attempts) < 10
+
+    kept.run(work)
+
+
+def test_a_folder_that_vanishes_and_comes_back(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its return is found by the next look; then it is watched again."""
+    pytest.importorskip("watchfiles")
+    monkeypatch.setattr(folder_watching, "POLL", 0.3)
+
+    async def work() -> None:
+        (kept.folder / "tone.md").write_text("Short answers.\n")
+        await soon(lambda: kept.has("tone"))
+        kept.folder.rename(kept.base / "elsewhere")
+        await asyncio.sleep(1.0)
+        assert kept.has("tone"), "a folder that is not there forgets nothing"
+        (kept.base / "elsewhere").rename(kept.folder)
+        await asyncio.sleep(1.0)
+        (kept.folder / "music.md").write_text("Bach.\n")
+        await soon(lambda: kept.has("music"))
+
+    kept.run(work)
+
+
+@pytest.mark.parametrize("why", ["no package", "the system's limit"])
+def test_where_nobody_tells_it_looks_now_and_then(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, why: str
+) -> None:
+    """Said once when the system refuses; without the extra it is no news."""
+    monkeypatch.setattr(folder_watching, "POLL", 0.3)
+    if why == "no package":
+        monkeypatch.setitem(sys.modules, "watchfiles", None)
+    else:
+        watchfiles = pytest.importorskip("watchfiles")
+
+        def refuse(*paths: Path, **options: object) -> None:
+            raise OSError(28, "OS file watch limit reached")
+
+        monkeypatch.setattr(watchfiles, "awatch", refuse)
+    assert folder_watching.POLL == 0.3
+
+    async def work() -> None:
+        for key in ("tone", "music"):
+            (kept.folder / f"{key}.md").write_text("A text.\n")
+            await soon(lambda key=key: kept.has(key))
+
+    with caplog.at_level(logging.WARNING):
+        kept.run(work)
+    said = [one for one in caplog.records if "does not tell of changes" in one.message]
+    assert len(said) == (why != "no package")
+
+
+def test_without_the_extra_it_is_five_seconds() -> None:
+    assert folder_watching.POLL == 5.0
+
+
+def test_only_what_users_write_is_seen() -> None:
+    for name, seen in (
+        ("tone.md", True),
+        ("MEMORY.md", True),
+        (".ipfsmem", False),
+        (".tone.md.swp", False),
+        ("tone.md~", False),
+    ):
+        assert watching._is_of_users(None, f"/x/{name}") == seen
