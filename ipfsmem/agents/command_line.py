@@ -67,7 +67,9 @@ def _words(environment: Mapping[str, str]) -> tuple[str, ...]:
     beside = Path(sys.executable).with_name(name)
     on_path = shutil.which("ipfsmem", path=environment.get("PATH"))
     tried = [called] if called.name.lower() in ("ipfsmem", "ipfsmem.exe") else []
-    tried += [beside, *([Path(on_path)] if on_path else [])]
+    tried.append(beside)
+    if on_path and Path(on_path).is_absolute():  # a PATH with "." in it leads into whatever folder this is
+        tried.append(Path(on_path))
     cached = False
     for path in tried:
         if not path.is_file() or not os.access(path, os.X_OK):

@@ -30,6 +30,21 @@ def test_nothing_in_the_folder_of_a_project_is_run(tmp_path: Path, monkeypatch: 
     assert done.returncode == 0 and done.stdout.startswith("ipfsmem "), done
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a script of POSIX stands for Python")
+def test_a_path_that_leads_into_the_folder_of_a_project_counts_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ipfsmem").write_text("#!/bin/sh\necho ipfsmem of the project\n")
+    (tmp_path / "ipfsmem").chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    alone = _python_alone(tmp_path / "bin")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["-c"])
+    monkeypatch.setattr(sys, "executable", str(alone))
+    assert command_line._words({"PATH": "."}) == (str(alone), "-P", "-m", "ipfsmem")
+    assert command_line._words({"PATH": str(tmp_path)}) == (str(tmp_path / "ipfsmem"),)
+
+
 def _python_alone(folder: Path) -> Path:
     """This Python, with no `ipfsmem` beside it."""
     path = folder / "python"
