@@ -33,7 +33,7 @@ def bind(host: str, port: int) -> socket.socket:
     if not is_loopback(host):
         raise ConfigError(
             f"{host} can be reached from other machines, and this server is for programs on this one",
-            hint="Give 127.0.0.1:PORT, or leave --http out and let the program start it.",
+            hint="Give 127.0.0.1:PORT, or let the program start the server itself, over its standard streams.",
         )
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -302,7 +302,10 @@ def test_what_is_no_address_of_this_machine_and_what_helps(
         hinted("For instance --http 127.0.0.1:8788.", cli.fails(2, "mcp", "--http", given).err)
     for given in ("0.0.0.0:0", "example.org:80", "[::]:0"):
         said = cli.fails(3, "mcp", "--http", given).err
-        hinted("Give 127.0.0.1:PORT, or leave --http out and let the program start it.", said)
+        hinted(
+            "Give 127.0.0.1:PORT, or let the program start the server itself, over its standard streams.",
+            said,
+        )
     cli.ok("mcp")  # its client closed its end at once
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
