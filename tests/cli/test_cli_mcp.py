@@ -207,6 +207,21 @@ def test_a_locked_memory_starts_and_says_what_to_do(tmp_path: Path) -> None:
     )
 
 
+def test_it_keeps_the_memory_in_sync_and_publishes_what_waits_when_its_client_goes(tmp_path: Path) -> None:
+    need_extra("mcp", "mcp_types")
+    (stick := tmp_path / "stick").mkdir()
+    made: dict[str, Any] = {"passphrase": False, "home": tmp_path / "ipfsmem", "provider": str(stick)}
+    with Memory.create("default", "encrypted-ipfs", **made):
+        pass
+    with started(tmp_path, "--sync") as server:
+        say(server, HELLO, READY, call(1, "remember", key="tone", body="direct"))
+        _, err = ended(server)
+    assert err == ""
+    with Memory.load(home=tmp_path / "ipfsmem") as memory:
+        status = memory.status()
+        assert status.memories == 1 and not status.unpublished and status.root
+
+
 def test_a_tool_that_is_none_ends_it_at_once(home: Path) -> None:
     with started(home, "--tool", "promote") as server:
         _, err = ended(server, code=2)
