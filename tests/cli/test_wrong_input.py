@@ -26,6 +26,7 @@ SEALED = (
     "keys vaults --add ''", "keys vaults --add 'No Vault'", "keys vaults --key-number 0", "keys vaults --key-number x", "keys vaults --key-number 2",
     f"keys vaults --add {LONG}", "keys vaults extra", "keys label", "keys label first", "keys label first x", "keys label nobody x KEY",
     "keys passphrase --new-passphrase-fd 999", "keys passphrase --new-passphrase-fd x", "keys passphrase extra", "keys revoke", "keys revoke '' KEY",
+    "unlock extra", "unlock --for soon", "unlock --for 0", "unlock --for 9999999d", "unlock", "lock extra", "lock --for 1h",
     "providers check extra", "providers check --every 5m", "providers follow nonsense", "providers follow --decline USB",
     "providers follow BASE/none", "providers follow --decline", "attach BASE/home/default", "detach PLAIN", "folders pause PLAIN", "folders accept", "folders put-back PLAIN",
 )  # fmt: skip
