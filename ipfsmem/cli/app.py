@@ -53,6 +53,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "connect": "Let an agents' program use this memory.",
         "disconnect": "Take out of its settings what connect added.",
         "mcp": "Serve the memory to programs that speak MCP.",
+        "hook": "What agents' programs run at their events.",
     },
     "Look after it": {
         "status": "What is here, and what waits to be published.",
@@ -87,6 +88,7 @@ USEFUL_WITHOUT_OUTPUT: Final = frozenset(
         "undo",
         "note",
         "sync",
+        "hook",
         "import",
         "attach",
         "detach",
@@ -213,7 +215,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         except OSError:
             # It was told, where it could be. Python would say it again in its own way, and end with a code of its own.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    return code
+    given = sys.argv[1:] if arguments is None else arguments
+    return 0 if given[:1] == ["hook"] else code  # to a program another code means: stop the agent
 
 
 def _run(arguments: Sequence[str] | None) -> int:

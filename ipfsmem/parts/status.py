@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+from ipfsmem.device.agent_notes import background_notes, hook_notes
 from ipfsmem.device.project_folders import unconnected_folders
 from ipfsmem.device.tables import meta
 from ipfsmem.parts.folders import MemoryFolders
@@ -65,6 +68,7 @@ class MemoryStatus(MemoryPart):
             members=[f"{p.id} {p.role} {p.label}" for p in self._members.list()],
             notices=[
                 *(self._open.files.notices() if self._open.files is not None else []),
+                *self._beside_agents(),
                 *self._unconnected(),
                 *self._late_notices(),
                 *self._revoked_notices(),
@@ -106,6 +110,27 @@ class MemoryStatus(MemoryPart):
             f"{found:,} old versions take up room here and at the provider: let go of them with ipfsmem gc, or once a day by themselves: ipfsmem gc --daily"
         ]
 
+    def _beside_agents(self) -> list[str]:
+        """What hooks and the syncs beside agents could not do."""
+        folder = self._replica.folder
+        if folder is None:
+            return []
+        hooks, background = hook_notes(folder), background_notes(folder)
+        said: list[str] = []
+        if hooks.locked:
+            said.append(
+                f"an agent's program found the keys locked at {_moment(hooks.locked)} and was given nothing: ipfsmem unlock"
+            )
+        if hooks.failed:
+            said.append(
+                f"a hook of an agent's program could not do its work at {_moment(hooks.failed)} ({hooks.failure})"
+            )
+        if background.failing:
+            said.append(
+                f"no sync beside an agent has worked since {_moment(background.failing)} ({background.failure}): ipfsmem sync says why"
+            )
+        return said
+
     def _unconnected(self) -> list[str]:
         """Where agents ask for memories and get none of a project, as nobody said which it is."""
         return [
@@ -131,3 +156,7 @@ class MemoryStatus(MemoryPart):
             if self._open.is_revoked
             else removed_by_admins(self._replica.ring)
         )
+
+
+def _moment(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -463,6 +463,8 @@ ROWS: tuple[Row, ...] = (
     Row("folders accept", "it is no working copy of this memory", 4, "folders accept PLAIN"),
     Row("folders put-back", "what is remembered stands there again", 0, "folders put-back PLAIN", prepare=paused),
     Row("folders put-back", "it is no working copy of this memory", 4, "folders put-back PLAIN"),
+    Row("hook", "whatever happens; what it could not do is shown by status", 0, "hook prompt --program claude-code"),
+    Row("hook", "there is no such event", 0, "hook nonsense --program claude-code --what"),
     Row("status", "shown, whatever the state is", 0, "status"),
     Row("unlock", "unlocked", 0, "unlock --for 1m", "sealed", prepare=with_passphrase),
     Row("unlock", "the keys of this device are under no passphrase", 2, "unlock", "sealed"),

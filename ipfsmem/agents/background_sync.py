@@ -1,0 +1,149 @@
+"""The sync beside an agent: started by a hook in a process of its own, so that no agent waits for a network.
+
+One at a time for each memory; who comes meanwhile leaves a mark, and it syncs once more. It is bounded in time, has a low priority, and says
+how it went only in the memory's notes (`device/agent_notes.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem.agents.adoption import follow
+from ipfsmem.agents.claude_folders import ClaudeHome
+from ipfsmem.agents.projects import find_connected
+from ipfsmem.canonical import read_json
+from ipfsmem.config import namespace_folder
+from ipfsmem.device.agent_notes import background_notes, hook_notes, note_background, note_hook
+from ipfsmem.device.lock import file_lock
+from ipfsmem.device.project_folders import note_unconnected
+from ipfsmem.device.replica import now_ms
+from ipfsmem.errors import IpfsmemError, LockedError, NotFoundError, PassphraseError
+from ipfsmem.memory import Memory
+
+#: Seconds for one sync, and after which the process ends whatever it does.
+PATIENCE = 120.0
+_END = 400.0
+#: Syncs in a row, when hooks come meanwhile.
+_MOST = 3
+_LOCK, _AGAIN = "background.lock", "background.again"
+
+
+def start(namespace: str, home: Path, folder: str) -> None:
+    """Start it, and return at once. `folder`: in which the agent works; it stands in no command line, which every user of a machine
+    can see. Raises OSError."""
+    words = [
+        sys.executable,
+        "-m",
+        "ipfsmem",
+        "hook",
+        "background",
+        "--namespace",
+        namespace,
+        "--home",
+        str(home),
+    ]
+    # On Windows: detached, a group of its own, no window.
+    flags = 0x00000008 | 0x00000200 | 0x08000000 if sys.platform == "win32" else 0
+    process = subprocess.Popen(
+        words,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=home,
+        start_new_session=True,
+        creationflags=flags,
+    )
+    process.returncode = 0  # it is nobody's to wait for
+    assert process.stdin is not None
+    with contextlib.suppress(OSError), process.stdin as pipe:
+        pipe.write(msgspec.json.encode({"folder": folder}))
+
+
+def run(namespace: str, home: Path, given: bytes) -> None:
+    """Look at what the agent wrote, take in what others published, publish what is new. Raises nothing: notes say how it went."""
+    place = namespace_folder(home, namespace)
+    if not place.is_dir():
+        return
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(10)
+    end = threading.Timer(_END, os._exit, (1,))
+    end.daemon = True
+    end.start()
+    folder = _folder_in(given)
+    again = place / _AGAIN
+    for _ in range(_MOST):
+        with contextlib.suppress(OSError):
+            again.touch(0o600)
+        try:
+            with file_lock(place / _LOCK, wait=0):
+                while again.exists():
+                    again.unlink(missing_ok=True)
+                    _once(namespace, home, place, folder)
+        except LockedError:
+            break  # who holds it sees the mark
+        except (IpfsmemError, OSError):
+            break
+        if not again.exists():
+            break
+    end.cancel()
+
+
+def _folder_in(given: bytes) -> str:
+    try:
+        said = read_json(given)
+    except msgspec.DecodeError:
+        return ""
+    return folder if isinstance(said, dict) and isinstance(folder := said.get("folder"), str) else ""
+
+
+def _once(namespace: str, home: Path, place: Path, folder: str) -> None:
+    note_background(place, tried=now_ms())
+    error: Exception | None = None
+    try:
+        brought = asyncio.run(asyncio.wait_for(_sync(namespace, home, folder), PATIENCE))
+    except NotFoundError:
+        return  # there is no memory of that name
+    except Exception as caught:  # a fault of ours is shown by status, too
+        error, brought = caught, False
+    now = now_ms()
+    before = background_notes(place)
+    if isinstance(error, PassphraseError):
+        note_hook(place, locked=now)
+    elif hook_notes(place).locked:
+        note_hook(place, locked=0)
+    if error is None:
+        note_background(place, worked=now, failing=0, failure="", brought=now if brought else before.brought)
+    else:
+        kind = error.kind if isinstance(error, IpfsmemError) else type(error).__name__
+        note_background(place, failing=before.failing or now, failure=kind)
+
+
+async def _sync(namespace: str, home: Path, folder: str) -> bool:
+    """Whether it brought anything. A memory that is published nowhere has only its folders looked at."""
+    async with await Memory.aload(namespace, home=home) as memory:
+        _look_at_project(memory, folder)
+        if not memory.mode.published or not memory.replica.config.providers:
+            memory.folders.scan()
+            return False
+        report = await memory.sync()
+        return bool(report.entries_changed)
+
+
+def _look_at_project(memory: Memory, folder: str) -> None:
+    """Note a folder that nobody connected, and follow one that was moved. What is wrong with a project keeps nothing else back."""
+    if not folder:
+        return
+    with contextlib.suppress(IpfsmemError, OSError):
+        project, row = find_connected(memory, folder)
+        if row is None:
+            note_unconnected(memory.replica, str(project.folder))
+        elif row.path != str(project.folder) and not project.part and project.git_inode == row.git_inode != 0:
+            follow(memory, ClaudeHome.of(os.environ), project, row)

@@ -1,0 +1,97 @@
+"""What agents' programs tell a hook, and what they understand of its answer. Pure: no disk, no clock.
+
+By their documents as of November 2026: Claude Code ("Hooks reference", code.claude.com), Codex ("Hooks", developers.openai.com, and
+its schemas in codex-rs/hooks/schema), Gemini CLI ("Hooks reference", docs/hooks/reference.md), Cursor ("Hooks", cursor.com), VS Code ("Agent
+hooks: reference", code.visualstudio.com). What a program is not known to understand is not printed for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from ipfsmem.canonical import read_json
+
+Event = Literal["session-start", "prompt", "stop", "session-end", "pre-compact"]
+EVENTS: Final[tuple[Event, ...]] = ("session-start", "prompt", "stop", "session-end", "pre-compact")
+#: Bytes that are read of what a program says; a prompt may be long, and nothing of it is needed.
+MAX_INPUT: Final = 4 * 1024 * 1024
+
+#: What the programs call the events after which they take a text for the model, by our name of the event.
+_NAMES: Final[dict[str, dict[str, str]]] = {
+    "claude-code": {"session-start": "SessionStart", "prompt": "UserPromptSubmit"},
+    "codex": {"session-start": "SessionStart", "prompt": "UserPromptSubmit"},
+    "gemini": {"session-start": "SessionStart", "prompt": "BeforeAgent"},
+    "vscode": {"session-start": "SessionStart"},
+}
+#: Programs that show a person a line of a hook at the start of a session.
+_SHOW_LINES: Final = frozenset(["claude-code", "codex", "gemini", "vscode"])
+_CURSOR: Final = "cursor"
+PROGRAMS: Final = (*_NAMES, _CURSOR)
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What a program told a hook."""
+
+    #: The folder in which the agent works, empty when it was not said.
+    folder: str = ""
+    #: A hash that stands for the session, empty without.
+    session: str = ""
+
+
+def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
+    """What a program wrote to a hook's standard input, or says in its environment. Nonsense says nothing."""
+    try:
+        given = read_json(data)
+    except msgspec.DecodeError:
+        given = {}
+    if not isinstance(given, dict):
+        given = {}
+    roots = given.get("workspace_roots")
+    named = [given.get("cwd"), *(roots[:1] if isinstance(roots, list) else [])]
+    named += [
+        environment.get(name) for name in ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT_DIR")
+    ]
+    folder = next((one for one in named if isinstance(one, str) and _is_path(one)), "")
+    ids = (given.get(name) for name in ("session_id", "sessionId", "conversation_id"))
+    session = next((one for one in ids if isinstance(one, str) and one), "")
+    return Said(folder, sha256(session.encode("utf-8", "replace")).hexdigest()[:16] if session else "")
+
+
+def is_whole(data: bytes) -> bool:
+    """Whether this is all that a program says, and not only its beginning."""
+    try:
+        read_json(data)
+    except msgspec.DecodeError:
+        return False
+    return True
+
+
+def _is_path(text: str) -> bool:
+    return 0 < len(text) <= 4096 and "\0" not in text and Path(text).is_absolute()
+
+
+def takes_context(program: str, event: str) -> bool:
+    """Whether a program takes a text for the model after this event."""
+    return event in _NAMES.get(program, {}) or (program == _CURSOR and event == "session-start")
+
+
+def shows_lines(program: str) -> bool:
+    """Whether a program shows a person what a hook says at the start of a session."""
+    return program in _SHOW_LINES
+
+
+def answer(program: str, event: str, *, context: str = "", line: str = "") -> bytes:
+    """What is printed for a program: a text for the model, a line for the person; nothing when it takes neither."""
+    said: dict[str, Any] = {}
+    if context and program == _CURSOR and event == "session-start":
+        said["additional_context"] = context
+    elif context and (name := _NAMES.get(program, {}).get(event)):
+        said["hookSpecificOutput"] = {"hookEventName": name, "additionalContext": context}
+    if line and event == "session-start" and shows_lines(program):
+        said["systemMessage"] = line
+    return msgspec.json.encode(said) + b"\n" if said else b""

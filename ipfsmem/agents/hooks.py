@@ -1,0 +1,187 @@
+"""What an agent's program runs at its events: it is given what is here, and a sync goes on beside it.
+
+The one promise is not to disturb: whatever happens, a hook ends within its bound, prints only what the program understands, and
+is no failure of the program's. What it could not do is noted (`device/agent_notes.py`) and shown by `status`. It waits for no network,
+asks for nothing, and connects no folder to anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Final
+
+from ipfsmem.agents.hook_programs import (
+    EVENTS,
+    MAX_INPUT,
+    Said,
+    answer,
+    is_whole,
+    read_said,
+    shows_lines,
+    takes_context,
+)
+from ipfsmem.config import namespace_folder
+from ipfsmem.device.agent_notes import background_notes, hook_notes, note_hook
+from ipfsmem.errors import IpfsmemError, PassphraseError
+
+#: Seconds after which a hook ends, whatever it does, by event. Programs wait for 1.5 seconds at the end of a session, and longer elsewhere.
+BOUNDS: Final = {"session-start": 3.0, "prompt": 2.0}
+_BOUND: Final = 1.2
+#: So long may no sync have worked, in milliseconds, before a person is told at the start of a session.
+_TELL_AFTER: Final = 60 * 60 * 1000
+#: Tokens of the text at the start of a session, and of the one that follows a pull.
+MOST_TOKENS: Final = 2_000
+
+
+class Hook:
+    """One run of a hook. `now`: milliseconds since 1970 UTC; `start_sync` starts the sync beside the agent, in a folder."""
+
+    def __init__(
+        self,
+        event: str,
+        program: str,
+        namespace: str,
+        home: Path,
+        *,
+        now: Callable[[], int],
+        start_sync: Callable[[str, Path, str], None],
+    ) -> None:
+        self._event = event
+        self._program = program
+        self._namespace = namespace
+        self._home = home
+        self._now = now
+        self._start_sync = start_sync
+        self._place = namespace_folder(home, namespace)
+
+    def run(self, given: bytes, environment: Mapping[str, str]) -> bytes:
+        """Do what the event asks for; what is to be printed. Raises IpfsmemError when it could not, which is noted by then."""
+        if not (self._place / "ipfsmem.json").exists():
+            return b""  # no memory of that name on this device: nothing to give and nothing to sync
+        said = read_said(given, environment)
+        folder = said.folder or str(Path.cwd())
+        printed = b""
+        try:
+            if self._event == "session-start":
+                printed = self._begin(said, folder)
+            elif self._event == "prompt":
+                printed = self._after_a_pull(said, folder)
+        finally:
+            if self._event != "prompt":
+                self._start_sync(self._namespace, self._home, folder)
+        return printed
+
+    def _begin(self, said: Said, folder: str) -> bytes:
+        at, context, lines = self._now(), "", list[str]()
+        try:
+            context, lines = self._look(folder)
+        except PassphraseError:
+            note_hook(self._place, locked=at)
+            lines = [f"its keys are locked, so nothing of it is here: ipfsmem unlock{self._named}"]
+        else:
+            note_hook(self._place, session=said.session, at=at, locked=0, failed=0, failure="")
+        lines += self._not_synced(at)
+        line = f"ipfsmem, memory {self._namespace}: {'; '.join(lines)}" if lines else ""
+        return answer(self._program, self._event, context=context, line=line)
+
+    def _after_a_pull(self, said: Said, folder: str) -> bytes:
+        """What a pull brought since this session was given anything. Opens nothing where it brought nothing."""
+        at, given = self._now(), hook_notes(self._place).sessions.get(said.session)
+        if not said.session or not takes_context(self._program, self._event):
+            return b""
+        if given is None:
+            note_hook(self._place, session=said.session, at=at)
+            return b""
+        if background_notes(self._place).brought <= given:
+            return b""
+        context, _ = self._look(folder)
+        note_hook(self._place, session=said.session, at=at)
+        return answer(self._program, self._event, context=context)
+
+    def _look(self, folder: str) -> tuple[str, list[str]]:
+        """The text for the model, and what a person should know of the folders. Raises PassphraseError while the keys are locked."""
+        if not (takes_context(self._program, self._event) or shows_lines(self._program)):
+            return "", []
+        from ipfsmem.agents.session_text import (
+            session_text,
+        )  # the memory is imported only where one is opened
+
+        return session_text(self._namespace, self._home, folder, self._program, MOST_TOKENS)
+
+    def _not_synced(self, at: int) -> list[str]:
+        notes = background_notes(self._place)
+        if not notes.failing or at - notes.failing < _TELL_AFTER:
+            return []
+        hours = (at - notes.failing) // 3_600_000
+        return [f"not synced for {hours} h ({notes.failure}): ipfsmem sync{self._named}"]
+
+    @property
+    def _named(self) -> str:
+        return "" if self._namespace == "default" else f" -n {self._namespace}"
+
+
+def run_hook(
+    event: str,
+    program: str,
+    namespace: str,
+    home: Path,
+    *,
+    stdin: IO[bytes],
+    stdout: IO[bytes],
+    now: Callable[[], int],
+    start_sync: Callable[[str, Path, str], None],
+    environment: Mapping[str, str] | None = None,
+    give_up: Callable[[], None] = lambda: os._exit(0),
+) -> str:
+    """Run a hook within its bound, print its answer, and return what went wrong, empty when nothing did. Raises nothing.
+
+    `give_up` is called from another thread when the bound is reached and nothing was printed yet.
+    """
+    place = Path()
+    printing = threading.Lock()
+
+    def over() -> None:
+        if printing.acquire(blocking=False):
+            note_hook(place, failed=now(), failure="it took too long")
+            with contextlib.suppress(OSError):
+                start_sync(namespace, home, "")
+            give_up()
+
+    bound = threading.Timer(BOUNDS.get(event, _BOUND), over)
+    bound.daemon = True
+    try:
+        place = namespace_folder(home, namespace)
+        bound.start()
+        if event not in EVENTS:
+            return f"there is no event {event}; there are {', '.join(EVENTS)}"
+        hook = Hook(event, program, namespace, home, now=now, start_sync=start_sync)
+        printed = hook.run(_read(stdin), os.environ if environment is None else environment)
+        if printed and printing.acquire(blocking=False):
+            stdout.write(printed)
+            stdout.flush()
+    except IpfsmemError as error:
+        note_hook(place, failed=now(), failure=error.kind)
+        return str(error)
+    except Exception as error:  # a fault of ours is not the agent's
+        note_hook(place, failed=now(), failure=type(error).__name__)
+        return f"unexpected {type(error).__name__}: {error}"
+    finally:
+        bound.cancel()
+    return ""
+
+
+def _read(stdin: IO[bytes]) -> bytes:
+    """What the program says. It may leave the pipe open, so its end is also that of the JSON object; a person at a terminal says
+    nothing."""
+    if stdin.isatty():
+        return b""
+    read, data = getattr(stdin, "read1", stdin.read), b""
+    while len(data) < MAX_INPUT and (more := read(64 * 1024)):
+        data += more
+        if data.rstrip().endswith(b"}") and is_whole(data):
+            break
+    return data

@@ -1,0 +1,44 @@
+"""`ipfsmem hook EVENT`: what agents' programs run. It always ends with 0 (`cli/app.py` sees to that), whatever was given to it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from ipfsmem.cli.context import CommandContext, cli_command
+
+
+@cli_command(
+    "hook", secrets=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
+)
+@click.argument("event", metavar="EVENT")
+@click.option("--program", default="", metavar="NAME", help="Which program runs it.")
+def command(context: CommandContext, event: str, program: str) -> None:
+    """Run a hook of an agent's program: session-start, prompt, stop, session-end or pre-compact.
+
+    A program's settings name it. It reads what the program says from standard input, prints what the program understands and
+    nothing else, and starts a sync that goes on by itself. It always ends with 0 and within seconds: what it
+    could not do is shown by `ipfsmem status`.
+    """
+    from ipfsmem.agents import background_sync, hooks
+    from ipfsmem.agents.hook_programs import MAX_INPUT
+    from ipfsmem.device.replica import now_ms
+
+    if event == "background":
+        background_sync.run(context.namespace, context.home, sys.stdin.buffer.read(MAX_INPUT))
+        return
+    wrong = hooks.run_hook(
+        event,
+        program,
+        context.namespace,
+        context.home,
+        stdin=sys.stdin.buffer,
+        stdout=sys.stdout.buffer,
+        now=now_ms,
+        start_sync=background_sync.start,
+        give_up=lambda: os._exit(0),
+    )
+    if wrong:
+        click.echo(f"ipfsmem: {wrong}", err=True)

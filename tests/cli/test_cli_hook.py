@@ -1,0 +1,90 @@
+"""`ipfsmem hook` as a program runs it: always 0, nothing but its answer on standard output, a sync beside it that ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.agents import background_sync
+from ipfsmem.device.agent_notes import background_notes
+from ipfsmem.device.lock import file_lock
+from ipfsmem.memory import Memory
+from tests.support.cli_lab import Cli
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    monkeypatch.setattr(background_sync, "start", lambda *_: None)
+    made = Cli(tmp_path / "home", monkeypatch)
+    made.ok("init", "--mode", "local")
+    made.ok("write", "who", "--body", "Alex works on firmware.", "--description", "who Alex is")
+    return made
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["session-start"],
+        ["session-start", "--program"],
+        ["session-start", "--program", "someone"],
+        ["session-start", "--program", "claude-code", "--program", "codex"],
+        ["nonsense", "--what", "more"],
+        ["stop", "--namespace", ""],
+        ["stop", "--namespace", "No Name"],
+        ["stop", "--home", "/dev/null"],
+        ["stop", "--help"],
+        ["background"],
+        ["--help"],
+    ],
+)
+def test_every_call_ends_with_0(cli: Cli, words: list[str]) -> None:
+    """Claude Code takes a 2 for a wish to stop."""
+    done = cli("hook", *words, stdin=b"\xff nonsense")
+    assert done.code == 0
+    assert "Traceback" not in done.err + done.out
+    assert "--help" in words or not done.out or json.loads(done.out)
+
+
+def test_only_the_answer_is_printed(cli: Cli, tmp_path: Path) -> None:
+    said = json.dumps({"cwd": str(tmp_path), "session_id": "1"}).encode()
+    done = cli.ok("hook", "session-start", "--program", "claude-code", stdin=said)
+    assert "who Alex is" in json.loads(done.out)["hookSpecificOutput"]["additionalContext"]
+    assert not done.err
+    assert cli.ok("hook", "session-start", "--program", "unknown", stdin=said).out == ""
+
+
+def test_a_hook_that_is_interrupted_ends_with_0(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Memory, "load", interrupted)
+    assert cli("hook", "session-start", "--program", "claude-code").code == 0
+
+
+def test_a_real_hook_starts_a_real_sync_that_ends(tmp_path: Path) -> None:
+    home = tmp_path / "a home"
+    with Memory.create("default", "local", home=home) as memory:
+        memory.write("who", "x")
+    done = subprocess.run(
+        [sys.executable, "-m", "ipfsmem", "hook", "stop", "--program", "claude-code", "--home", str(home)],
+        input=json.dumps({"cwd": str(tmp_path)}).encode(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "IPFSMEM_PASSPHRASE": ""},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    end = time.monotonic() + 60
+    while not background_notes(home / "default").worked and time.monotonic() < end:
+        time.sleep(0.02)
+    with file_lock(home / "default" / "background.lock", wait=30):
+        assert background_notes(home / "default").worked
+    with Memory.load("default", home=home) as memory:
+        assert any(str(tmp_path.resolve()) in notice for notice in memory.status().notices)

@@ -1,0 +1,81 @@
+"""What programs say to a hook, and what is printed for each of them: never more than it understands."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ipfsmem.agents.hook_programs import EVENTS, PROGRAMS, answer, read_said
+
+SAID = {
+    "claude-code": {
+        "session_id": "a",
+        "cwd": "/work/api",
+        "hook_event_name": "SessionStart",
+        "source": "startup",
+    },
+    "codex": {"session_id": "a", "cwd": "/work/api", "hook_event_name": "SessionStart", "model": "m"},
+    "gemini": {"session_id": "a", "cwd": "/work/api", "hook_event_name": "SessionStart", "timestamp": "t"},
+    "cursor": {
+        "conversation_id": "a",
+        "workspace_roots": ["/work/api", "/other"],
+        "hook_event_name": "sessionStart",
+    },
+    "vscode": {"sessionId": "a", "cwd": "/work/api", "hookEventName": "SessionStart"},
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_each_program_says_its_folder_and_session(program: str) -> None:
+    said = read_said(json.dumps(SAID[program]).encode(), {})
+    assert said.folder == "/work/api"
+    assert len(said.session) == 16
+    assert said == read_said(json.dumps({**SAID[program], "prompt": "x" * 100_000}).encode(), {})
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff",
+        b"[]",
+        b"nul",
+        b'{"cwd": 1, "session_id": []}',
+        b'{"cwd": "relative"}',
+        b'{"cwd": "/a\\u0000b"}',
+        b'{"cwd": "/' + b"x" * 5000 + b'"}',
+        b'{"workspace_roots": {}}',
+        b'{"a":' * 5000,
+    ],
+)
+def test_nonsense_says_nothing(data: bytes) -> None:
+    said = read_said(data, {})
+    assert (said.folder, said.session) == ("", "")
+    assert read_said(data, {"CLAUDE_PROJECT_DIR": "/work"}).folder == "/work"
+
+
+def test_a_text_for_the_model_has_the_shape_that_the_program_documents() -> None:
+    assert json.loads(answer("claude-code", "session-start", context="t", line="l")) == {
+        "hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "t"},
+        "systemMessage": "l",
+    }
+    assert json.loads(answer("codex", "prompt", context="t")) == {
+        "hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": "t"}
+    }
+    assert json.loads(answer("gemini", "prompt", context="t")) == {
+        "hookSpecificOutput": {"hookEventName": "BeforeAgent", "additionalContext": "t"}
+    }
+    assert json.loads(answer("cursor", "session-start", context="t", line="l")) == {"additional_context": "t"}
+    assert answer("cursor", "prompt", context="t") == b""  # it takes none there
+    assert answer("vscode", "prompt", context="t") == b""
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_nothing_is_printed_for_a_program_that_is_not_known_or_takes_nothing(event: str) -> None:
+    assert answer("", event, context="t", line="l") == b""
+    assert answer("someone", event, context="t", line="l") == b""
+    for program in PROGRAMS:
+        assert answer(program, event) == b""
+        if event not in ("session-start", "prompt"):
+            assert answer(program, event, context="t", line="l") == b""

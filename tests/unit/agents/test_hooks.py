@@ -1,0 +1,330 @@
+"""A hook gives what is here, starts a sync beside the agent, and disturbs nobody, whatever happens."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.agents import background_sync, hooks
+from ipfsmem.agents.adoption import carry_out, plan_project
+from ipfsmem.agents.projects import bind, choose_scope, find_connected, project_at
+from ipfsmem.device.agent_notes import (
+    MAX_SESSIONS,
+    background_notes,
+    hook_notes,
+    note_background,
+    note_hook,
+)
+from ipfsmem.device.lock import file_lock
+from ipfsmem.errors import StorageError
+from ipfsmem.memory import Memory
+from tests.support.agents_lab import Claude, repository
+
+HOUR = 3_600_000
+
+
+class Hooks:
+    """A memory in mode `local`, and the hooks of programs on it."""
+
+    def __init__(self, base: Path) -> None:
+        self.home = base / "home"
+        self.place = self.home / "default"
+        self.ms = 1_776_000_000_000
+        self.started: list[str] = []
+        self.gave_up = 0
+        self.wrong = ""
+        with Memory.create("default", "local", home=self.home) as memory:
+            memory.write("who", "Everybody's: Alex works on firmware.", description="who Alex is")
+
+    def start_sync(self, namespace: str, home: Path, folder: str) -> None:
+        self.started.append(folder)
+
+    def give_up(self) -> None:
+        self.gave_up += 1
+
+    def __call__(
+        self, event: str, folder: Path | str, *, program: str = "claude-code", session: str = "s"
+    ) -> Any:
+        """Run one; what it printed, as JSON."""
+        said = json.dumps({"cwd": str(folder), "session_id": session}).encode()
+        return self.given(event, said, program)
+
+    def given(self, event: str, said: bytes, program: str = "claude-code") -> Any:
+        out = io.BytesIO()
+        self.ms += 1000
+        self.wrong = hooks.run_hook(
+            event,
+            program,
+            "default",
+            self.home,
+            stdin=io.BytesIO(said),
+            stdout=out,
+            now=lambda: self.ms,
+            start_sync=self.start_sync,
+            environment={},
+            give_up=self.give_up,
+        )
+        return json.loads(out.getvalue()) if out.getvalue() else None
+
+    def context(self, event: str, folder: Path, **named: str) -> str:
+        """The text for the model."""
+        said = self(event, folder, **named)
+        return "" if said is None else str(said.get("hookSpecificOutput", {}).get("additionalContext", ""))
+
+    def line(self, folder: Path, session: str = "s") -> str:
+        """The line for the person at the start of a session."""
+        said = self("session-start", folder, session=session)
+        return "" if said is None else str(said.get("systemMessage", ""))
+
+    def open(self) -> Memory:
+        return Memory.load("default", home=self.home)
+
+
+@pytest.fixture
+def hook(tmp_path: Path) -> Hooks:
+    return Hooks(tmp_path)
+
+
+def connect(hook: Hooks, folder: Path) -> str:
+    with hook.open() as memory:
+        project = project_at(folder)
+        scope = bind(memory, project, choose_scope(memory, project)).scope
+        memory.scope(scope).write("deploy", "Deploy with make ship.", description="how to deploy")
+    return scope
+
+
+def test_a_session_begins_with_what_is_everybodys_and_what_is_its_projects(
+    hook: Hooks, tmp_path: Path
+) -> None:
+    root = repository(tmp_path / "api")
+    other = repository(tmp_path / "other", "https://github.com/b/other")
+    connect(hook, root)
+    given = hook.context("session-start", root)
+    assert "who Alex is" in given
+    assert "how to deploy" in given
+    elsewhere = hook.context("session-start", other)
+    assert "who Alex is" in elsewhere
+    assert "how to deploy" not in elsewhere
+    assert hook.started == [str(root), str(other)]
+    assert not hook.wrong
+
+
+def test_an_archive_with_our_remote_gets_nothing_of_our_project(hook: Hooks, tmp_path: Path) -> None:
+    connect(hook, repository(tmp_path / "api"))
+    assert "how to deploy" not in hook.context("session-start", repository(tmp_path / "archive"))
+
+
+def test_what_claude_reads_by_itself_is_not_given_twice(hook: Hooks, tmp_path: Path) -> None:
+    root, claude = repository(tmp_path / "api"), Claude(tmp_path / "me")
+    claude.remembers(root, "deploy", "Deploy with make ship.", "how to deploy")
+    with hook.open() as memory:
+        carry_out(memory, plan_project(memory, claude.home, root))
+    assert "how to deploy" not in hook.context("session-start", root)
+    assert "who Alex is" in hook.context("session-start", root)
+    assert "how to deploy" in hook.context("session-start", root, program="codex")
+
+
+def test_what_a_pull_brought_counts_from_the_next_prompt_and_once(hook: Hooks, tmp_path: Path) -> None:
+    root = repository(tmp_path / "api")
+    scope = connect(hook, root)
+    hook("session-start", root)
+    assert hook("prompt", root) is None
+    with hook.open() as memory:
+        memory.scope(scope).write("news", "x", description="came from the phone")
+    note_background(hook.place, brought=hook.ms + 500)
+    assert "came from the phone" in hook.context("prompt", root)
+    assert hook("prompt", root) is None
+    assert hook("prompt", root, session="began before hooks were there") is None
+    assert len(hook.started) == 1  # a prompt starts none
+
+
+@pytest.mark.parametrize("event", ["stop", "session-end", "pre-compact"])
+def test_after_a_turn_a_sync_is_started_and_nothing_printed(hook: Hooks, tmp_path: Path, event: str) -> None:
+    assert hook(event, tmp_path) is None
+    assert hook.started == [str(tmp_path)]
+
+
+def test_a_locked_memory_is_said_to_the_person_and_noted(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ipfsmem.device.identity import load_device, save_device
+
+    save_device(hook.place, load_device(hook.place, None), "correct horse battery", os.urandom)
+    monkeypatch.delenv("IPFSMEM_PASSPHRASE", raising=False)
+    said = hook("session-start", tmp_path)
+    assert said == {
+        "systemMessage": "ipfsmem, memory default: its keys are locked, so nothing of it is here: ipfsmem unlock"
+    }
+    assert hook_notes(hook.place).locked
+    save_device(hook.place, load_device(hook.place, "correct horse battery"), None, os.urandom)
+    with hook.open() as memory:
+        assert any("locked" in notice for notice in memory.status().notices)
+    assert hook.line(tmp_path) == ""
+    assert not hook_notes(hook.place).locked
+
+
+def test_an_outage_is_said_after_an_hour_and_a_paused_folder_at_once(hook: Hooks, tmp_path: Path) -> None:
+    root, claude = repository(tmp_path / "api"), Claude(tmp_path / "me")
+    folder = claude.remembers(root, "deploy", "x").parent
+    with hook.open() as memory:
+        carry_out(memory, plan_project(memory, claude.home, root))
+    note_background(hook.place, failing=hook.ms, failure="ProviderUnavailable")
+    assert hook.line(root) == ""
+    hook.ms += 26 * HOUR
+    assert "not synced for 26 h (ProviderUnavailable)" in hook.line(root)
+    with hook.open() as memory:
+        assert any("ProviderUnavailable" in notice for notice in memory.status().notices)
+        memory.folders.pause(folder)
+    line = hook.line(root)
+    assert f"{folder} is paused" in line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize("said", [b"", b"\xff\xfe", b"{", b"[]" * 1000, b'{"cwd":"/gone/for/good"}'])
+def test_nonsense_disturbs_nobody(hook: Hooks, said: bytes) -> None:
+    for event in ("session-start", "prompt", "stop", "no-such-event", ""):
+        hook.given(event, said)
+    assert hook.given("session-start", said) is not None
+
+
+def test_a_folder_without_a_memory_starts_nothing(hook: Hooks, tmp_path: Path) -> None:
+    hook.home = tmp_path / "nothing"
+    assert hook("session-start", tmp_path) is None
+    assert hook("stop", tmp_path) is None
+    assert not hook.started
+    assert not hook.home.exists()
+
+
+def test_a_fault_is_noted_and_shown_by_status(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise StorageError("the disk said something secret")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Memory, "load", fails)
+        assert hook("session-start", tmp_path) is None
+    assert "secret" in hook.wrong
+    assert hook.started == [str(tmp_path)]
+    assert "secret" not in (hook.place / "hooks.json").read_text()
+    with hook.open() as memory:
+        assert any("StorageError" in notice for notice in memory.status().notices)
+    hook("session-start", tmp_path)
+    with hook.open() as memory:
+        assert not any("StorageError" in notice for notice in memory.status().notices)
+
+
+def test_a_hook_that_takes_too_long_ends(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(hooks.BOUNDS, "session-start", 0.1)  # type: ignore[arg-type]
+    monkeypatch.setattr(Memory, "load", lambda *_, **__: time.sleep(0.4))
+    hook("session-start", tmp_path)
+    assert hook.gave_up == 1
+    assert hook_notes(hook.place).failure
+    assert hook.started
+
+
+def test_a_pipe_that_stays_open_is_not_waited_for(hook: Hooks, tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.write(write, json.dumps({"cwd": str(tmp_path)}).encode())
+    out = io.BytesIO()
+    with os.fdopen(read, "rb") as stdin:
+        begun = time.monotonic()
+        hooks.run_hook(
+            "stop",
+            "claude-code",
+            "default",
+            hook.home,
+            stdin=stdin,
+            stdout=out,
+            now=lambda: hook.ms,
+            start_sync=hook.start_sync,
+            give_up=hook.give_up,
+        )
+        assert time.monotonic() - begun < 1
+    os.close(write)
+    assert hook.started == [str(tmp_path)]
+
+
+def test_notes_forget_the_oldest_sessions_and_survive_damage(hook: Hooks) -> None:
+    for number in range(MAX_SESSIONS + 5):
+        note_hook(hook.place, session=f"{number:016x}", at=number)
+    sessions = hook_notes(hook.place).sessions
+    assert len(sessions) == MAX_SESSIONS
+    assert min(sessions.values()) == 5
+    for file in ("hooks.json", "background.json"):
+        (hook.place / file).write_bytes(b"\xff not JSON")
+    assert not hook_notes(hook.place).sessions
+    assert not background_notes(hook.place).tried
+
+
+# -- the sync beside the agent -------------------------------------------------------------------------------------
+
+
+def sync(hook: Hooks, folder: Path | str = "") -> None:
+    background_sync.run("default", hook.home, json.dumps({"folder": str(folder)}).encode())
+
+
+def test_the_sync_beside_takes_in_what_the_agent_wrote_and_names_an_unconnected_folder(
+    hook: Hooks, tmp_path: Path
+) -> None:
+    root, claude = repository(tmp_path / "api"), Claude(tmp_path / "me")
+    with hook.open() as memory:
+        row = carry_out(memory, plan_project(memory, claude.home, root))
+    claude.remembers(root, "deploy", "x")
+    other = repository(tmp_path / "other", "https://github.com/b/other")
+    sync(hook, other)
+    assert background_notes(hook.place).worked
+    with hook.open() as memory:
+        assert memory.scope(row.scope).read("deploy") is not None
+        assert any(str(other) in notice for notice in memory.status().notices)
+        assert find_connected(memory, other)[1] is None
+
+
+def test_the_sync_beside_follows_a_project_that_was_moved(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, claude = repository(tmp_path / "api"), Claude(tmp_path / "me")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(claude.folder))
+    claude.remembers(root, "deploy", "x", "how to deploy")
+    with hook.open() as memory:
+        carry_out(memory, plan_project(memory, claude.home, root))
+    moved = root.rename(tmp_path / "renamed")
+    assert "how to deploy" in hook.context("session-start", moved)  # its folder there is not adopted yet
+    sync(hook, moved)
+    assert (claude.used_in(moved) / "deploy.md").exists()
+    assert "how to deploy" not in hook.context("session-start", moved)
+
+
+def test_an_outage_is_noted_from_its_beginning(hook: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(*_: object, **__: object) -> None:
+        raise StorageError("x")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Memory, "aload", fails)
+        sync(hook)
+        first = background_notes(hook.place)
+        time.sleep(0.005)
+        sync(hook)
+    second = background_notes(hook.place)
+    assert first.failing == second.failing != 0
+    assert second.tried > first.tried
+    sync(hook)
+    assert not background_notes(hook.place).failing
+
+
+def test_there_is_one_sync_at_a_time_and_who_comes_meanwhile_is_not_forgotten(hook: Hooks) -> None:
+    with file_lock(hook.place / "background.lock"):
+        sync(hook)
+    assert not background_notes(hook.place).tried
+    assert (hook.place / "background.again").exists()
+    sync(hook)
+    assert background_notes(hook.place).worked
+    assert not (hook.place / "background.again").exists()
