@@ -455,6 +455,72 @@ class KeysLocked(Answer, frozen=True, kw_only=True):
     was_unlocked: bool
 
 
+class ServiceChanged(Answer, frozen=True, kw_only=True):
+    """A service that was installed or taken back, or would be."""
+
+    name: str
+    #: The file that tells the system's manager of services, and what stands in it; empty when it is removed.
+    file: str
+    text: str
+    #: Whether the file was not so before.
+    changed: bool
+    #: What is run, as lines for a shell.
+    commands: list[str]
+
+
+class ServiceState(Answer, frozen=True, kw_only=True):
+    """Whether a service is there and runs, and how its syncs went."""
+
+    name: str
+    #: None: it is not installed.
+    file: str | None
+    running: bool
+    #: What the system's manager of services said.
+    said: str
+    #: When one of its syncs last worked, and since when none has, with the error of the last.
+    worked: int | None
+    failing: int | None
+    failure: str
+
+
+class ProjectFacts(Answer, frozen=True, kw_only=True):
+    """A project that is connected, or would be."""
+
+    folder: str
+    #: Where the program keeps what it remembers of it.
+    memory_folder: str
+    scope: str
+    new_scope: bool
+    #: Why it is this scope.
+    why: str
+    #: Memory files that lay there.
+    files: int
+    connected_before: bool
+
+
+class ProjectLeft(Answer, frozen=True, kw_only=True):
+    """A project that was not connected with the others; `error` is empty when there was nothing to adopt."""
+
+    folder: str
+    error: str
+    hint: str
+
+
+class ProjectsConnected(Answer, frozen=True, kw_only=True):
+    """What connecting projects did, or with `dry_run` would do."""
+
+    projects: list[ProjectFacts]
+    left: list[ProjectLeft]
+    dry_run: bool
+
+
+class ProjectsDisconnected(Answer, frozen=True, kw_only=True):
+    """Projects that were let go of, or with `dry_run` would be."""
+
+    folders: list[str]
+    dry_run: bool
+
+
 class ScopeLine(Answer, frozen=True, kw_only=True):
     """One scope in a list. `card` None: it is forgotten, or its card is not fetched."""
 

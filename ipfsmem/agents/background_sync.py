@@ -21,7 +21,7 @@ from ipfsmem.agents.claude_folders import ClaudeHome
 from ipfsmem.agents.projects import find_connected
 from ipfsmem.canonical import read_json
 from ipfsmem.config import namespace_folder
-from ipfsmem.device.agent_notes import background_notes, hook_notes, note_background, note_hook
+from ipfsmem.device.agent_notes import hook_notes, note_attempt, note_background, note_hook
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.project_folders import note_unconnected
 from ipfsmem.device.replica import now_ms
@@ -113,17 +113,11 @@ def _once(namespace: str, home: Path, place: Path, folder: str) -> None:
         return  # there is no memory of that name
     except Exception as caught:  # a fault of ours is shown by status, too
         error, brought = caught, False
-    now = now_ms()
-    before = background_notes(place)
     if isinstance(error, PassphraseError):
-        note_hook(place, locked=now)
+        note_hook(place, locked=now_ms())
     elif hook_notes(place).locked:
         note_hook(place, locked=0)
-    if error is None:
-        note_background(place, worked=now, failing=0, failure="", brought=now if brought else before.brought)
-    else:
-        kind = error.kind if isinstance(error, IpfsmemError) else type(error).__name__
-        note_background(place, failing=before.failing or now, failure=kind)
+    note_attempt(place, error, brought=brought)
 
 
 async def _sync(namespace: str, home: Path, folder: str) -> bool:

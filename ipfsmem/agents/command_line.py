@@ -51,17 +51,18 @@ def hook_mark(event: str, program: str) -> str:
 
 def launch(namespace: str, home: Path, environment: Mapping[str, str] | None = None) -> Launch:
     """How this ipfsmem is started for a memory. Raises ConfigError when it would not start, UsageError without the extra."""
-    words = _words(os.environ if environment is None else environment)
+    words = program_words(os.environ if environment is None else environment)
     if importlib.util.find_spec("mcp") is None:
         raise UsageError(
             "the server for programs needs the package mcp, which is not installed here",
             hint="Install it: pip install 'ipfsmem[mcp]'",
         )
     _check(words)
-    return Launch(words, _which_memory(namespace, home))
+    return Launch(words, which_memory(namespace, home))
 
 
-def _words(environment: Mapping[str, str]) -> tuple[str, ...]:
+def program_words(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The words that start this ipfsmem. Raises ConfigError for one that runs out of a cache."""
     name = "ipfsmem.exe" if os.name == "nt" else "ipfsmem"
     called = Path(sys.argv[0])
     beside = Path(sys.executable).with_name(name)
@@ -108,7 +109,7 @@ def _check(words: tuple[str, ...]) -> None:
         )
 
 
-def _which_memory(namespace: str, home: Path) -> tuple[str, ...]:
+def which_memory(namespace: str, home: Path) -> tuple[str, ...]:
     """--namespace and --home, where a program that knows nothing of this shell's variables would find another memory."""
     plain = configuration.settings({})
     words: tuple[str, ...] = ()

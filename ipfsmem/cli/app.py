@@ -54,6 +54,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "disconnect": "Take out of its settings what connect added.",
         "mcp": "Serve the memory to programs that speak MCP.",
         "hook": "What agents' programs run at their events.",
+        "service": "Sync by itself, from the moment that you log in.",
     },
     "Look after it": {
         "status": "What is here, and what waits to be published.",
@@ -89,6 +90,8 @@ USEFUL_WITHOUT_OUTPUT: Final = frozenset(
         "note",
         "sync",
         "hook",
+        "service_install",
+        "service_uninstall",
         "import",
         "attach",
         "detach",

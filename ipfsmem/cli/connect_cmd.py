@@ -10,6 +10,7 @@ from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, clean_lines, is_terminal, moment, style, table
+from ipfsmem.cli.project_commands import connect_projects, refuse_wrong_projects
 
 if TYPE_CHECKING:
     from ipfsmem.agents.connecting import Plan
@@ -17,12 +18,24 @@ if TYPE_CHECKING:
     from ipfsmem.results import Connected, ProgramState
 
 
-@cli_command("connect", secrets=False)
+@cli_command("connect")
 @click.argument("program", metavar="NAME", required=False, callback=not_empty)
 @click.option("--list", "as_list", is_flag=True, help="Which programs are here, and which are connected.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @click.option("--print", "as_text", is_flag=True, help="Print what to add where, for doing it by hand.")
 @click.option("--replace", is_flag=True, help="Also in the place of somebody else's entry of that name.")
+@click.option(
+    "--project",
+    callback=not_empty,
+    metavar="DIR",
+    help="Also adopt what Claude Code remembers of the project in DIR.",
+)
+@click.option(
+    "--all", "everything", is_flag=True, help="Of all projects that it knows and that are listed now."
+)
+@click.option("--scope", callback=not_empty, metavar="NAME", help="The scope that stands for the project.")
+@click.option("--new", is_flag=True, help="The project is none of those that are here.")
+@click.option("--yes", is_flag=True, help="Do not ask before projects are connected.")
 def command(
     context: CommandContext,
     program: str | None,
@@ -30,14 +43,23 @@ def command(
     dry_run: bool,
     as_text: bool,
     replace: bool,
+    project: str | None,
+    everything: bool,
+    scope: str | None,
+    new: bool,
+    yes: bool,
 ) -> None:
     """Let an agents' program use this memory; NAME is one of those that --list shows.
 
     One entry for the MCP server, and hooks where the program has them, are added to its own settings. The difference is printed
     before it is written; `ipfsmem disconnect NAME` takes out exactly that.
+
+    With --project or --all a project's folder of memories becomes a working copy of the scope that stands for the project. Which one that
+    is, is shown before; a hook connects none by itself.
     """
     from ipfsmem.errors import UsageError
 
+    refuse_wrong_projects(program, project, everything)
     if as_list:
         if program is not None:
             raise UsageError("--list is about all programs: give no name with it")
@@ -66,6 +88,16 @@ def command(
     plan = plan_connect(
         context.home, surroundings(), found, words, now=time.time_ns() // 1_000_000, replace=replace
     )
+    if project is not None or everything:
+
+        def enter() -> None:
+            if not context.json:
+                carry_out(context, plan, dry_run=dry_run)
+            elif not dry_run:
+                plan.carry_out()
+
+        connect_projects(context, folder=project, scope=scope, new=new, dry_run=dry_run, yes=yes, first=enter)
+        return
     answer = carry_out(context, plan, dry_run=dry_run)
     if not context.json and not dry_run:
         done = "is connected now" if answer.written else "was connected already: nothing was to be written"

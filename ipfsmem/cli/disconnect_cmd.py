@@ -7,18 +7,34 @@ import click
 from ipfsmem.cli.connect_cmd import carry_out, surroundings
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import not_empty
+from ipfsmem.cli.project_commands import disconnect_projects, refuse_wrong_projects
 
 
-@cli_command("disconnect", secrets=False)
+@cli_command("disconnect")
 @click.argument("program", metavar="NAME", callback=not_empty)
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @click.option("--replace", is_flag=True, help="Also when our entry was edited since: the edit goes with it.")
-def command(context: CommandContext, program: str, dry_run: bool, replace: bool) -> None:
+@click.option(
+    "--project", callback=not_empty, metavar="DIR", help="Only let go of this project's folder of memories."
+)
+@click.option("--all", "everything", is_flag=True, help="Only let go of those of all projects.")
+def command(
+    context: CommandContext,
+    program: str,
+    dry_run: bool,
+    replace: bool,
+    project: str | None,
+    everything: bool,
+) -> None:
     """Take out of a program's settings what `connect` added. Files that nobody else has changed since are byte for byte what they
     were; in others only ours goes. It needs no memory, and no network."""
     from ipfsmem.agents.connecting import plan_disconnect
     from ipfsmem.agents.programs import program_named
 
+    refuse_wrong_projects(program, project, everything)
+    if project is not None or everything:
+        disconnect_projects(context, folder=project, dry_run=dry_run)
+        return
     found = program_named(program)
     plan = plan_disconnect(context.home, surroundings(), found, replace=replace)
     answer = carry_out(context, plan, dry_run=dry_run)

@@ -16,10 +16,13 @@ from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import duration, provider_option
 from ipfsmem.cli.printing import Meter, clean, moment, seconds, size, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
-from ipfsmem.errors import PassphraseError, ProviderUnavailable, UsageError
+from ipfsmem.device.agent_notes import note_syncing
+from ipfsmem.errors import IpfsmemError, PassphraseError, ProviderUnavailable, UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ipfsmem.memory import Memory
     from ipfsmem.results import Failure
     from ipfsmem.sync.background import Attempt
@@ -114,7 +117,7 @@ def command(
             hint="Unlock once with: ipfsmem keys unlock. Then: ipfsmem sync --every TIME.",
         )
     unlock = wallet.unlock(context.passphrase_from_fd_or_environment()) if wallet.named else None
-    with context.memory(provider=provider, unlock=unlock) as memory:
+    with _noted(context, every), context.memory(provider=provider, unlock=unlock) as memory:
         public_ok = agrees_to_publish(memory, yes_public)
         if every is not None:
             lines = _AttemptPrinter(context, memory)
@@ -131,6 +134,17 @@ def command(
         for line in shared:
             click.echo(line)
     click.get_current_context().exit(report.exit_code)
+
+
+@contextlib.contextmanager
+def _noted(context: CommandContext, every: float | None) -> Iterator[None]:
+    """A sync that goes on notes also that it could not begin: nobody may be there who reads what it prints."""
+    try:
+        yield
+    except IpfsmemError as error:
+        if every is not None:
+            note_syncing(context.folder, error)
+        raise
 
 
 async def _keep_in_sync(
@@ -172,6 +186,7 @@ class _AttemptPrinter:
 
     def __init__(self, context: CommandContext, memory: Memory) -> None:
         self._json = context.json
+        self._folder = context.folder
         self._now = memory.replica.world.now
         self._first = True
         self._notices: list[Notice] = []
@@ -180,6 +195,7 @@ class _AttemptPrinter:
         self.exit_code = 0
 
     def print_attempt(self, attempt: Attempt) -> None:
+        note_syncing(self._folder, attempt.error, brought=_brought(attempt))
         if attempt.report is not None:
             self.exit_code = attempt.report.exit_code
         if self._json:
@@ -227,6 +243,10 @@ class _AttemptPrinter:
             again_in=attempt.again_in,
         )
         return encode(made).decode()
+
+
+def _brought(attempt: Attempt) -> bool:
+    return attempt.report is not None and bool(attempt.report.entries_changed)
 
 
 def _did_something(report: SyncReport) -> bool:

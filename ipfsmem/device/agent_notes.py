@@ -1,8 +1,8 @@
 """What the hooks of agents' programs and the syncs beside them noted, for `status` and for the next session.
 
-Two small files in the folder of a memory, which can be written while its keys are locked: so they hold moments and the names of
-errors, and no word, path or address. `hooks.json` is written by hooks, `background.json` by the sync beside them. They are lost
-without harm, and what is damaged is as if it were not there.
+Small files in the folder of a memory, which can be written while its keys are locked: so they hold moments and the names of
+errors, and no word, path or address. `hooks.json` is written by hooks, `background.json` by the sync beside them, `syncing.json` by
+`sync --every`, as the service runs it. They are lost without harm, and what is damaged is as if it were not there.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.device.atomic_files import read_file, write_atomic
 from ipfsmem.device.lock import file_lock
+from ipfsmem.device.replica import now_ms
 from ipfsmem.errors import IpfsmemError
 
 _HOOKS = "hooks.json"
 _BACKGROUND = "background.json"
+_SYNCING = "syncing.json"
 _MAX = 64 * 1024
 #: Sessions that are remembered; the oldest goes.
 MAX_SESSIONS = 32
@@ -63,6 +65,11 @@ def background_notes(folder: Path) -> BackgroundNotes:
     return _read(folder / _BACKGROUND, BackgroundNotes())
 
 
+def syncing_notes(folder: Path) -> BackgroundNotes:
+    """What `sync --every` noted of the memory in a folder."""
+    return _read(folder / _SYNCING, BackgroundNotes())
+
+
 def note_hook(folder: Path, *, session: str = "", at: int = 0, **changes: int | str) -> None:
     """Note something of a hook. `session`: the hash of one that was given what is here, `at` when. Failing to note it fails nothing."""
     with contextlib.suppress(IpfsmemError), file_lock(folder / "hooks.lock", wait=0.1):
@@ -78,9 +85,33 @@ def note_hook(folder: Path, *, session: str = "", at: int = 0, **changes: int | 
 
 def note_background(folder: Path, **changes: int | str) -> None:
     """Note something of a sync beside an agent; only the one that holds the lock of these syncs may. Failing to note it fails nothing."""
+    _note(folder / _BACKGROUND, **changes)
+
+
+def note_attempt(folder: Path, error: Exception | None, *, brought: bool = False) -> None:
+    """Note how a sync beside an agent ended, as `note_background`. `brought`: it brought something that was not here."""
+    _note_attempt(folder / _BACKGROUND, error, brought)
+
+
+def note_syncing(folder: Path, error: Exception | None, *, brought: bool = False) -> None:
+    """Note how one sync of `sync --every` ended."""
+    if folder.is_dir():
+        _note_attempt(folder / _SYNCING, error, brought)
+
+
+def _note_attempt(path: Path, error: Exception | None, brought: bool) -> None:
+    now, before = now_ms(), _read(path, BackgroundNotes())
+    if error is None:
+        _note(path, worked=now, failing=0, failure="", brought=now if brought else before.brought)
+        return
+    kind = error.kind if isinstance(error, IpfsmemError) else type(error).__name__
+    _note(path, failing=before.failing or now, failure=kind)
+
+
+def _note(path: Path, **changes: int | str) -> None:
     with contextlib.suppress(IpfsmemError):
-        before = background_notes(folder)
-        _write(folder / _BACKGROUND, before, msgspec.structs.replace(before, **changes))
+        before = _read(path, BackgroundNotes())
+        _write(path, before, msgspec.structs.replace(before, **changes))
 
 
 def _read(path: Path, empty: _Notes) -> _Notes:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime
 
-from ipfsmem.device.agent_notes import background_notes, hook_notes
+from ipfsmem.device.agent_notes import background_notes, hook_notes, syncing_notes
 from ipfsmem.device.project_folders import unconnected_folders
 from ipfsmem.device.tables import meta
 from ipfsmem.parts.folders import MemoryFolders
@@ -115,7 +116,7 @@ class MemoryStatus(MemoryPart):
         folder = self._replica.folder
         if folder is None:
             return []
-        hooks, background = hook_notes(folder), background_notes(folder)
+        hooks, background, syncing = hook_notes(folder), background_notes(folder), syncing_notes(folder)
         said: list[str] = []
         if hooks.locked:
             said.append(
@@ -129,12 +130,16 @@ class MemoryStatus(MemoryPart):
             said.append(
                 f"no sync beside an agent has worked since {_moment(background.failing)} ({background.failure}): ipfsmem sync says why"
             )
+        if syncing.failing:
+            said.append(
+                f"sync --every has not worked since {_moment(syncing.failing)} ({syncing.failure}): ipfsmem sync says why"
+            )
         return said
 
     def _unconnected(self) -> list[str]:
         """Where agents ask for memories and get none of a project, as nobody said which it is."""
         return [
-            f"an agent works in {path}, which nobody connected to a project of this memory"
+            f"an agent works in {path}, which nobody connected to a project: ipfsmem connect claude-code --project {shlex.quote(path)}"
             for path in unconnected_folders(self._replica)
         ]
 

@@ -76,7 +76,7 @@ def test_a_real_hook_starts_a_real_sync_that_ends(tmp_path: Path) -> None:
         [sys.executable, "-m", "ipfsmem", "hook", "stop", "--program", "claude-code", "--home", str(home)],
         input=json.dumps({"cwd": str(tmp_path)}).encode(),
         capture_output=True,
-        timeout=60,
+        timeout=110,
         check=False,
         env={**os.environ, "IPFSMEM_PASSPHRASE": ""},
     )

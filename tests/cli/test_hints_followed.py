@@ -34,6 +34,7 @@ from tests.support.outcomes import (
     Place,
     changed_state,
     clash,
+    claude_code,
     damaged_head,
     full_stick,
     lose_packs,
@@ -361,6 +362,9 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Make it with --create.", "serve BASE/new", (), "serve BASE/new --create", "none", prepare=served),
     Hint("Let them in by the name they ask by: --host VALUE --name HOST. Or stay on 127.0.0.1.", "serve USB --host 0.0.0.0", (), "serve USB --host 0.0.0.0 --name home.example", "none", prepare=served),
     Hint("See what there is: the same command without it.", "open ROOT nothing", ("open ROOT",), "open ROOT tone", "ipfs", PUBLIC),
+    Hint("Name it: --project DIR.", "connect claude-code --all --scope work", (), "connect claude-code --project PLAIN --scope work", prepare=claude_code),
+    Hint("Connect that one: ipfsmem connect claude-code --project DIR", "connect codex --project PLAIN", (), "connect claude-code --project PLAIN", prepare=claude_code),
+    Hint("See: ipfsmem service status", "service uninstall", (), "service status"),
     Hint("Detach it first: ipfsmem detach VALUE.", "attach PLAIN --scope work", ("detach PLAIN",), before=("attach PLAIN",)),
     Hint("Read it again.", "restore tone --root ROOT --seen 00000000", ("read tone",), "restore tone --root ROOT", "sealed", (*SAID, "write tone --body y")),
     Hint("Its older texts: ipfsmem history VALUE", "undo", ("history tone",), "restore tone --root ROOT", "sealed", (*SAID, "write tone --body y"), written_since),
@@ -465,6 +469,9 @@ def test_u12_what_a_hint_tells_to_run_is_what_was_run() -> None:
 
 #: Hints that other tests carry out, each in its situation.
 ELSEWHERE = {
+    "Keep the memory in a folder without such a character: --home DIR (in Python: home=).": "tests/unit/agents/test_service.py::test_what_no_file_can_say_is_refused",
+    "Where it can be reached, as in a login of this user, run: VALUE": "tests/unit/agents/test_service.py::test_a_manager_that_cannot_be_reached_is_said_with_what_is_to_be_run",
+    "Connect each by itself: ipfsmem connect claude-code --project DIR": "tests/cli/test_cli_projects.py::test_all_connects_what_is_listed_and_names_what_a_person_has_to_say",
     "Attach that folder once: ipfsmem attach VALUE": "tests/unit/agents/test_adoption.py::test_where_settings_move_the_memory",
     "If that is meant, attach it: ipfsmem attach VALUE --scope NAME": "tests/unit/agents/test_adoption.py::test_where_settings_move_the_memory",
     "Mend that file, then try again.": "tests/unit/agents/test_adoption.py::test_where_settings_move_the_memory",

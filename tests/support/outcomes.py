@@ -113,6 +113,16 @@ class Row(NamedTuple):
 # -- what happens to a place --------------------------------------------------------------------------------------------
 
 
+def fake_systemctl(place: Place) -> None:
+    """A manager of services that does what it is told."""
+    programs = place.base / "programs"
+    programs.mkdir()
+    (programs / "systemctl").write_text("#!/bin/sh\nexit 0\n")
+    (programs / "systemctl").chmod(0o755)
+    place.patch.setenv("PATH", str(programs))
+    place.patch.setenv("XDG_CONFIG_HOME", str(place.base / "settings"))
+
+
 def unplug(place: Place) -> None:
     place.stick.rename(place.base / "gone")
 
@@ -463,6 +473,14 @@ ROWS: tuple[Row, ...] = (
     Row("folders accept", "it is no working copy of this memory", 4, "folders accept PLAIN"),
     Row("folders put-back", "what is remembered stands there again", 0, "folders put-back PLAIN", prepare=paused),
     Row("folders put-back", "it is no working copy of this memory", 4, "folders put-back PLAIN"),
+    Row("connect", "a project's folder of memories is a working copy of its scope", 0, "connect claude-code --project PLAIN", prepare=claude_code),
+    Row("connect", "a person has to say more about a project, or there is no such folder", 2, "connect claude-code --project BASE/none", prepare=claude_code),
+    Row("disconnect", "that project is not connected", 4, "disconnect claude-code --project PLAIN"),
+    Row("service install", "shown, or written and begun", 0, "service install", prepare=fake_systemctl),
+    Row("service install", "the file is written, and the system's manager of services could not be told", 7, "service install", prepare=lambda p: p.patch.setenv("PATH", str(p.base))),
+    Row("service status", "shown, also when there is none", 0, "service status"),
+    Row("service uninstall", "ended, and its file removed", 0, "service uninstall", prepare=lambda p: (fake_systemctl(p), p.ok("service install"))),
+    Row("service uninstall", "there is none", 4, "service uninstall"),
     Row("hook", "whatever happens; what it could not do is shown by status", 0, "hook prompt --program claude-code"),
     Row("hook", "there is no such event", 0, "hook nonsense --program claude-code --what"),
     Row("status", "shown, whatever the state is", 0, "status"),

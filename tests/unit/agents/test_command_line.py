@@ -19,7 +19,7 @@ def test_nothing_in_the_folder_of_a_project_is_run(tmp_path: Path, monkeypatch: 
     alone = _python_alone(tmp_path)
     monkeypatch.setattr(sys, "argv", ["-c"])
     monkeypatch.setattr(sys, "executable", str(alone))
-    words = command_line._words({"PATH": str(tmp_path)})
+    words = command_line.program_words({"PATH": str(tmp_path)})
     project = tmp_path / "project"
     (project / "ipfsmem").mkdir(parents=True)
     (project / "ipfsmem" / "__init__.py").touch()

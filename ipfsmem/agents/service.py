@@ -1,0 +1,198 @@
+"""A service of this user that runs `ipfsmem sync --every`: given to the system's own manager, looked at, taken back.
+
+The texts are made in `agents/service_texts.py`. One file is written, the manager is told, and both are undone. Where no manager can be
+reached (a container, a login without one) the file is there, and what has to be run is said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem.agents.service_texts import (
+    Service,
+    checked,
+    commands,
+    file_of,
+    launchd_agent,
+    systemd_unit,
+    windows_task,
+)
+from ipfsmem.device.agent_notes import syncing_notes
+from ipfsmem.device.atomic_files import make_directory, read_file, storage_errors, write_atomic
+from ipfsmem.errors import IncompleteError, NotFoundError
+from ipfsmem.results import ServiceChanged, ServiceState
+
+_MAX = 64 * 1024
+_PATIENCE = 60.0
+
+#: Runs a command, and gives its exit code and what it said. 127: there is no such program.
+Run = Callable[[Sequence[str]], tuple[int, str]]
+
+
+def run_command(words: Sequence[str]) -> tuple[int, str]:
+    """Run a command of the system's manager."""
+    try:
+        done = subprocess.run(
+            words, capture_output=True, timeout=_PATIENCE, check=False, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return 127, str(error)
+    return done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace").strip()
+
+
+class Manager(msgspec.Struct, frozen=True):
+    """The system's manager of services, for one user."""
+
+    user: Path
+    #: Where the memories of this device are.
+    home: Path
+    environment: Mapping[str, str]
+    system: str = sys.platform
+    run: Run = run_command
+
+    def name(self, namespace: str, usual_home: Path) -> str:
+        """What the service of a memory is called; memories in another home than the usual one get names of their own."""
+        here = os.path.realpath(self.home)
+        end = "" if here == os.path.realpath(usual_home) else "-" + sha256(os.fsencode(here)).hexdigest()[:8]
+        return f"ipfsmem-{namespace}{end}"
+
+    def file(self, name: str) -> Path:
+        """The file that tells the manager."""
+        if self.system == "win32":
+            return self.home / f"{name}.xml"
+        return file_of(self.system, self.user, self.environment.get("XDG_CONFIG_HOME"), name)
+
+    def text(self, service: Service) -> bytes:
+        """What stands in that file. Raises UsageError for words that cannot."""
+        checked(service)
+        if self.system == "darwin":
+            return launchd_agent(service)
+        if self.system == "win32":
+            domain = self.environment.get("USERDOMAIN", "")
+            user = self.environment.get("USERNAME", "")
+            return windows_task(service, f"{domain}\\{user}" if domain else user)
+        return systemd_unit(service).encode()
+
+    def steps(self, name: str) -> dict[str, list[Sequence[str]]]:
+        """What is run to begin, to look and to end."""
+        return commands(self.system, self.file(name), name, os.getuid() if hasattr(os, "getuid") else 0)
+
+
+def install(manager: Manager, service: Service, *, dry_run: bool = False) -> ServiceChanged:
+    """Write the file and have the service run, now and at each login. Twice is once.
+
+    Raises UsageError for words that cannot be told, StorageError, IncompleteError when the manager could not be told: then the
+    file is there, and the hint says what is to be run.
+    """
+    file, text = manager.file(service.name), manager.text(service)
+    before = read_file(file, _MAX)
+    steps = manager.steps(service.name)
+    wanted = steps["begin"] if before in (None, text) else steps["restart"]
+    if not dry_run:
+        if before != text:
+            _make_folders(file.parent)
+            write_atomic(file, text)
+        _carry_out(manager, wanted, f"{file} is written, and the service does not run yet")
+    return ServiceChanged(
+        name=service.name,
+        file=str(file),
+        text=text.decode("utf-16" if manager.system == "win32" else "utf-8"),
+        changed=before != text,
+        commands=[shlex.join(step) for step in wanted],
+    )
+
+
+def uninstall(manager: Manager, name: str, *, dry_run: bool = False) -> ServiceChanged:
+    """End the service and remove its file. Raises NotFoundError when there is none, StorageError, IncompleteError as `install`."""
+    file = manager.file(name)
+    if not os.path.lexists(file):
+        raise NotFoundError(f"there is no service {name} on this device", hint="See: ipfsmem service status")
+    steps = manager.steps(name)
+    if not dry_run:
+        failed = _first_failure(manager, steps["end"])
+        with storage_errors(file, "remove"):
+            file.unlink(missing_ok=True)
+        _remove_empty(file.parent)
+        if failed is None:
+            failed = _first_failure(manager, steps["after"])
+        if failed is not None:
+            raise _not_told(f"{file} is removed, and what runs of it may still run", failed, steps["end"])
+    return ServiceChanged(
+        name=name,
+        file=str(file),
+        text="",
+        changed=True,
+        commands=[shlex.join(step) for step in (*steps["end"], *steps["after"])],
+    )
+
+
+def state(manager: Manager, name: str, place: Path) -> ServiceState:
+    """Whether the service is there and runs, and how its syncs went. `place`: the folder of the memory."""
+    file = manager.file(name)
+    there = os.path.lexists(file)
+    answers = [manager.run(step) for step in manager.steps(name)["look"]] if there else []
+    said = "; ".join(text.splitlines()[0] for code, text in answers if code and text)
+    notes = syncing_notes(place)
+    return ServiceState(
+        name=name,
+        file=str(file) if there else None,
+        running=there and all(code == 0 for code, _ in answers),
+        said=said,
+        worked=notes.worked or None,
+        failing=notes.failing or None,
+        failure=notes.failure,
+    )
+
+
+def _carry_out(manager: Manager, steps: Sequence[Sequence[str]], otherwise: str) -> None:
+    failed = _first_failure(manager, steps)
+    if failed is not None:
+        raise _not_told(otherwise, failed, steps)
+
+
+def _first_failure(manager: Manager, steps: Sequence[Sequence[str]]) -> str | None:
+    for step in steps:
+        code, said = manager.run(step)
+        if code and not _was_not_there(step, said):
+            return said.splitlines()[0] if said else f"{step[0]} ended with {code}"
+    return None
+
+
+def _was_not_there(step: Sequence[str], said: str) -> bool:
+    """Whether an end failed only because nothing ran: what was asked for is so."""
+    return (
+        step[1] in ("bootout", "/End")
+        or "reset-failed" in step
+        or (step[1] == "/Delete" and "cannot find" in said)
+    )
+
+
+def _not_told(what: str, said: str, steps: Sequence[Sequence[str]]) -> IncompleteError:
+    run = " && ".join(shlex.join(step) for step in steps)
+    return IncompleteError(
+        f"{what}: the system's manager of services could not be told ({said})",
+        hint=f"Where it can be reached, as in a login of this user, run: {run}",
+    )
+
+
+def _make_folders(folder: Path) -> None:
+    make_directory(folder)
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove the folders that were made for the file, where nothing else lies in them."""
+    with contextlib.suppress(OSError):
+        (folder / "default.target.wants").rmdir()
+    for one in (folder, folder.parent):
+        with contextlib.suppress(OSError):
+            if one.name in ("user", "systemd"):
+                one.rmdir()

@@ -1,0 +1,203 @@
+"""What a system is told about the service: a unit of systemd, an agent of launchd, a task of Windows. Pure: texts of values.
+
+Sources (November 2026): systemd.unit(5), systemd.service(5), systemd.exec(5) of systemd 252 to 258; launchd.plist(5) of macOS; "Task
+Scheduler Schema" of Microsoft. What a unit forbids itself leaves the folders alone: they may lie anywhere, also on other disks.
+"""
+
+from __future__ import annotations
+
+import plistlib
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree
+
+import msgspec
+
+from ipfsmem.errors import UsageError
+
+#: Seconds before the system starts it again after it ended, as while the keys are locked.
+AGAIN: Final = 60
+
+
+class Service(msgspec.Struct, frozen=True):
+    """A service that keeps one memory in sync."""
+
+    #: What it is called on this system.
+    name: str
+    #: The memory, for people.
+    memory: str
+    #: The program and its arguments.
+    words: tuple[str, ...]
+
+
+def checked(service: Service) -> Service:
+    """Raises UsageError for a word that no system can be told."""
+    for word in service.words:
+        if any(ord(letter) < 0x20 or ord(letter) == 0x7F for letter in word) or not _is_unicode(word):
+            raise UsageError(
+                f"a service cannot be told of {word!r}: it holds a character that no line of its file can",
+                hint="Keep the memory in a folder without such a character: --home DIR (in Python: home=).",
+            )
+    return service
+
+
+def _is_unicode(word: str) -> bool:
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def systemd_unit(service: Service) -> str:
+    """The unit of a user's systemd."""
+    return f"""# Written by: ipfsmem service install. Remove it with: ipfsmem service uninstall
+[Unit]
+Description=Keeps the memory {service.memory.replace("%", "%%")} of ipfsmem in sync
+StartLimitIntervalSec=0
+
+[Service]
+Type=exec
+ExecStart={" ".join(map(systemd_word, _startable(service.words)))}
+Environment=PYTHONUNBUFFERED=1
+Restart=always
+RestartSec={AGAIN}
+Nice=10
+IOSchedulingClass=idle
+UMask=0077
+NoNewPrivileges=yes
+LockPersonality=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def _startable(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words, by way of a shell where systemd takes no program of that name."""
+    return ("/bin/sh", "-c", 'exec "$0" "$@"', *words) if set(words[0]) & set("\"'\\$") else words
+
+
+def systemd_word(word: str) -> str:
+    """A word of a command line, in quotes: a per cent sign begins a specifier there, a dollar sign a variable."""
+    for letter, written in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
+        word = word.replace(letter, written)
+    return f'"{word}"'
+
+
+def launchd_agent(service: Service) -> bytes:
+    """The agent of launchd."""
+    return plistlib.dumps(
+        {
+            "Label": service.name,
+            "ProgramArguments": list(service.words),
+            "EnvironmentVariables": {"PYTHONUNBUFFERED": "1"},
+            "RunAtLoad": True,
+            "KeepAlive": True,
+            "ThrottleInterval": AGAIN,
+            "ProcessType": "Background",
+            "LowPriorityIO": True,
+            "Nice": 10,
+            "Umask": 0o077,
+            "StandardOutPath": "/dev/null",
+            "StandardErrorPath": "/dev/null",
+        }
+    )
+
+
+def windows_task(service: Service, user: str) -> bytes:
+    """The task of Windows, as `schtasks /Create /XML` takes it. `user`: `DOMAIN\\name`."""
+    task = ElementTree.Element(
+        "Task", version="1.2", xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task"
+    )
+    _add(task, "RegistrationInfo", ("Description", f"Keeps the memory {service.memory} of ipfsmem in sync"))
+    trigger = ElementTree.SubElement(ElementTree.SubElement(task, "Triggers"), "LogonTrigger")
+    _fill(trigger, ("Enabled", "true"), ("UserId", user))
+    principal = ElementTree.SubElement(ElementTree.SubElement(task, "Principals"), "Principal", id="Author")
+    _fill(principal, ("UserId", user), ("LogonType", "InteractiveToken"), ("RunLevel", "LeastPrivilege"))
+    settings = _add(
+        task,
+        "Settings",
+        ("MultipleInstancesPolicy", "IgnoreNew"),
+        ("DisallowStartIfOnBatteries", "false"),
+        ("StopIfGoingOnBatteries", "false"),
+        ("ExecutionTimeLimit", "PT0S"),
+        ("Hidden", "true"),
+        ("Priority", "7"),
+    )
+    _add(settings, "RestartOnFailure", ("Interval", f"PT{AGAIN // 60}M"), ("Count", "999"))
+    run = ElementTree.SubElement(ElementTree.SubElement(task, "Actions", Context="Author"), "Exec")
+    _fill(run, ("Command", service.words[0]), ("Arguments", subprocess.list2cmdline(service.words[1:])))
+    return b"\xff\xfe" + (
+        '<?xml version="1.0" encoding="UTF-16"?>\n' + ElementTree.tostring(task, "unicode")
+    ).encode("utf-16-le")
+
+
+def _add(above: ElementTree.Element, name: str, *parts: tuple[str, str]) -> ElementTree.Element:
+    made = ElementTree.SubElement(above, name)
+    _fill(made, *parts)
+    return made
+
+
+def _fill(element: ElementTree.Element, *parts: tuple[str, str]) -> None:
+    for name, text in parts:
+        ElementTree.SubElement(element, name).text = text
+
+
+def file_of(system: str, user: Path, environment_config: str | None, name: str) -> Path:
+    """Where the text lies that a system reads."""
+    if system == "darwin":
+        return user / "Library" / "LaunchAgents" / f"{name}.plist"
+    if system == "win32":
+        raise UsageError("Windows keeps its tasks itself")
+    config = Path(environment_config) if environment_config else user / ".config"
+    return config / "systemd" / "user" / f"{name}.service"
+
+
+def commands(system: str, file: Path, name: str, uid: int) -> dict[str, list[Sequence[str]]]:
+    """What is run to begin, to look and to end, by system."""
+    if system == "darwin":
+        return {
+            "begin": [("launchctl", "bootstrap", f"gui/{uid}", str(file))],
+            "restart": [
+                ("launchctl", "bootout", f"gui/{uid}/{name}"),
+                ("launchctl", "bootstrap", f"gui/{uid}", str(file)),
+            ],
+            "look": [("launchctl", "print", f"gui/{uid}/{name}")],
+            "end": [("launchctl", "bootout", f"gui/{uid}/{name}")],
+            "after": [],
+        }
+    if system == "win32":
+        return {
+            "begin": [
+                ("schtasks", "/Create", "/TN", name, "/XML", str(file), "/F"),
+                ("schtasks", "/Run", "/TN", name),
+            ],
+            "restart": [
+                ("schtasks", "/End", "/TN", name),
+                ("schtasks", "/Create", "/TN", name, "/XML", str(file), "/F"),
+                ("schtasks", "/Run", "/TN", name),
+            ],
+            "look": [("schtasks", "/Query", "/TN", name)],
+            "end": [("schtasks", "/End", "/TN", name), ("schtasks", "/Delete", "/TN", name, "/F")],
+            "after": [],
+        }
+    user = ("systemctl", "--user")
+    return {
+        "begin": [(*user, "daemon-reload"), (*user, "enable", "--now", f"{name}.service")],
+        "restart": [
+            (*user, "daemon-reload"),
+            (*user, "enable", f"{name}.service"),
+            (*user, "restart", f"{name}.service"),
+        ],
+        "look": [(*user, "is-active", f"{name}.service")],
+        "end": [(*user, "disable", "--now", f"{name}.service")],
+        # What it ended with may be no 0, and a unit that failed would go on being listed.
+        "after": [(*user, "daemon-reload"), (*user, "reset-failed", f"{name}.service")],
+    }

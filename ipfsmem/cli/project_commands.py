@@ -1,0 +1,191 @@
+"""`ipfsmem connect claude-code --project DIR` and its like: which folders are projects of this memory, said, shown and taken back.
+
+What is done stands in `agents/adoption.py`; here it is shown before and asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.printing import clean, style
+from ipfsmem.errors import IncompleteError, IpfsmemError, UsageError
+from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ipfsmem.agents.adoption import NotPlanned, Plan
+    from ipfsmem.memory import Memory
+    from ipfsmem.results import ProjectFacts, ProjectLeft, ProjectsConnected
+
+
+def refuse_wrong_projects(program: str | None, folder: str | None, everything: bool) -> None:
+    """Raises UsageError where projects are asked for and cannot be."""
+    if folder is None and not everything:
+        return
+    if folder is not None and everything:
+        raise UsageError("--project names one, --all means all that Claude Code knows: one of both")
+    if program != "claude-code":
+        raise UsageError(
+            "only Claude Code keeps a folder of memories for each project",
+            hint="Connect that one: ipfsmem connect claude-code --project DIR",
+        )
+
+
+def connect_projects(
+    context: CommandContext,
+    *,
+    folder: str | None,
+    scope: str | None,
+    new: bool,
+    dry_run: bool,
+    yes: bool,
+    first: Callable[[], None],
+) -> None:
+    """Adopt the memory folder of one project, or of all that Claude Code knows and that are listed before. `folder` None: all; `first`:
+    what is done when it is known that this can be."""
+    from ipfsmem.agents.adoption import plan_all, plan_project
+    from ipfsmem.agents.claude_folders import ClaudeHome
+
+    if folder is None and (scope is not None or new):
+        raise UsageError("--scope and --new are about one project", hint="Name it: --project DIR.")
+    with context.memory() as memory:
+        claude = ClaudeHome.of(os.environ)
+        left: list[NotPlanned] = []
+        if folder is not None:
+            plans = [plan_project(memory, claude, folder, scope=scope, new=new)]
+        else:
+            plans, left = plan_all(memory, claude)
+        if not context.json:
+            _show(plans, left)
+        failed: list[ProjectLeft] = []
+        if not dry_run and folder is None and any(not plan.done for plan in plans):
+            _agree(plans, yes)
+        first()
+        if not dry_run:
+            failed = _carry_out(memory, plans)
+        answer = _answer(plans, left, failed, dry_run=dry_run)
+        remarks = _remarks(memory, plans) if not dry_run else []
+    if context.json:
+        context.emit(answer)
+    elif dry_run:
+        click.echo("Nothing was changed.")
+    for text in () if context.json else remarks:
+        click.echo(style("note: ", fg="yellow") + advice(text))
+    wrong = [one for one in answer.left if one.error]
+    if wrong and not dry_run:
+        raise IncompleteError(
+            f"{count(len(wrong), 'project')} could not be connected: {wrong[0].folder}: {wrong[0].error}",
+            hint="Connect each by itself: ipfsmem connect claude-code --project DIR",
+        )
+
+
+def disconnect_projects(context: CommandContext, *, folder: str | None, dry_run: bool) -> None:
+    """Let go of the memory folder of one project, or of all. `folder` None: all."""
+    from ipfsmem.agents.adoption import connected_project, let_go
+    from ipfsmem.device.project_folders import connected_folders
+    from ipfsmem.results import ProjectsDisconnected
+
+    with context.memory() as memory:
+        rows = (
+            [connected_project(memory, folder)] if folder is not None else connected_folders(memory.replica)
+        )
+        for row in rows:
+            if not dry_run:
+                let_go(memory, row)
+            if not context.json:
+                would = "would be disconnected" if dry_run else "is disconnected"
+                click.echo(f"{clean(row.path)} {would}; the files in {clean(_adopted(row.adopted))} stay.")
+    if context.json:
+        context.emit(ProjectsDisconnected(folders=[row.path for row in rows], dry_run=dry_run))
+    elif dry_run:
+        click.echo("Nothing was changed.")
+    elif not rows:
+        click.echo("No project is connected.")
+
+
+def _adopted(adopted: dict[str, str]) -> str:
+    return ", ".join(adopted.values()) or "its folder"
+
+
+def _show(plans: list[Plan], left: list[NotPlanned]) -> None:
+    for plan in plans:
+        click.echo(f"{style(clean(str(plan.project.folder)), bold=True)}")
+        kind = "the new scope" if plan.choice.new else "the scope"
+        click.echo(f"  {kind} {plan.choice.scope} ({clean(plan.choice.why)})")
+        moved = f", named in {clean(str(plan.named_in))}" if plan.named_in is not None else ""
+        done = ": connected already" if plan.done else ""
+        click.echo(f"  {clean(str(plan.folder))}, {count(plan.files, 'file')}{moved}{done}")
+    for one in left:
+        why = clean(one.error) if one.error else "nothing is remembered there yet"
+        click.echo(f"{clean(str(one.folder))}: left out, {why}")
+    if not plans and not left:
+        click.echo("Claude Code knows no project on this device.")
+
+
+def _agree(plans: list[Plan], yes: bool) -> None:
+    from ipfsmem.cli import secret_input
+
+    if yes:
+        return
+    wanted = sum(not plan.done for plan in plans)
+    if not secret_input.can_ask():
+        raise UsageError(f"this connects {count(wanted, 'project')}", hint="Say so: --yes")
+    click.confirm(
+        f"Connect {'these' if wanted > 1 else 'this'} {count(wanted, 'project')}?", abort=True, err=True
+    )
+
+
+def _carry_out(memory: Memory, plans: list[Plan]) -> list[ProjectLeft]:
+    from ipfsmem.agents.adoption import carry_out
+    from ipfsmem.results import ProjectLeft
+
+    failed: list[ProjectLeft] = []
+    for plan in plans:
+        try:
+            carry_out(memory, plan)
+        except IpfsmemError as error:
+            if len(plans) == 1:
+                raise
+            failed.append(ProjectLeft(folder=str(plan.project.folder), error=str(error), hint=error.hint))
+    return failed
+
+
+def _answer(
+    plans: list[Plan], left: list[NotPlanned], failed: list[ProjectLeft], *, dry_run: bool
+) -> ProjectsConnected:
+    from ipfsmem.results import ProjectLeft, ProjectsConnected
+
+    gone = {one.folder for one in failed}
+    return ProjectsConnected(
+        projects=[_facts(plan) for plan in plans if str(plan.project.folder) not in gone],
+        left=[
+            *(ProjectLeft(folder=str(one.folder), error=one.error, hint=one.hint) for one in left),
+            *failed,
+        ],
+        dry_run=dry_run,
+    )
+
+
+def _facts(plan: Plan) -> ProjectFacts:
+    from ipfsmem.results import ProjectFacts
+
+    return ProjectFacts(
+        folder=str(plan.project.folder),
+        memory_folder=str(plan.folder),
+        scope=plan.choice.scope,
+        new_scope=plan.choice.new,
+        why=plan.choice.why,
+        files=plan.files,
+        connected_before=plan.done,
+    )
+
+
+def _remarks(memory: Memory, plans: list[Plan]) -> list[str]:
+    paths = {str(plan.folder) for plan in plans}
+    return [text for one in memory.folders.list() if one.path in paths for text in one.remarks]

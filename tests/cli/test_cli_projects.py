@@ -1,0 +1,103 @@
+"""`ipfsmem connect claude-code --project DIR` and `--all`: shown before, done after, and taken back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.device.agent_notes import note_syncing
+from ipfsmem.errors import ProviderUnavailable
+from tests.support.agents_lab import Claude, repository
+from tests.support.cli_lab import Cli
+
+
+@pytest.fixture
+def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Claude:
+    made = Claude(tmp_path / "me")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(made.folder))
+    made.state = made.folder / ".claude.json"
+    return made
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    made = Cli(tmp_path / "home", monkeypatch)
+    made.ok("init", "--mode", "local")
+    return made
+
+
+def test_a_project_is_shown_then_connected_then_let_go_of(cli: Cli, claude: Claude, tmp_path: Path) -> None:
+    root = repository(tmp_path / "my api")
+    file = claude.remembers(root, "deploy", "make ship")
+    state = claude.state.read_bytes()
+    shown = cli.ok("connect", "claude-code", "--project", str(root), "--dry-run")
+    assert "the new scope api-" in shown.out
+    assert f"{file.parent}, 2 files" in shown.out
+    assert "Nothing was changed." in shown.out
+    assert claude.state.read_bytes() == state
+    assert not cli.ok("scope", "list").out
+
+    done = cli.ok("connect", "claude-code", "--project", str(root), "--json").json
+    (one,) = done["projects"]
+    assert (one["folder"], one["files"], one["new_scope"]) == (str(root), 2, True)
+    assert "make ship" in cli.ok("read", "deploy", "--scope", one["scope"]).out
+    again = cli.ok("connect", "claude-code", "--project", str(root))
+    assert "connected already" in again.out
+
+    gone = cli.ok("disconnect", "claude-code", "--project", str(root))
+    assert "is disconnected" in gone.out
+    assert file.exists()
+    cli.fails(4, "disconnect", "claude-code", "--project", str(root))
+    cli.ok("disconnect", "claude-code")
+    assert claude.state.read_bytes() == state
+
+
+def test_all_connects_what_is_listed_and_names_what_a_person_has_to_say(
+    cli: Cli, claude: Claude, tmp_path: Path
+) -> None:
+    one = repository(tmp_path / "one", "https://github.com/a/one")
+    two = repository(tmp_path / "two", "https://github.com/a/two")
+    other = repository(tmp_path / "other", "https://github.com/b/two")
+    for root in (one, two):
+        claude.remembers(root, "deploy", str(root))
+    assert cli("connect", "claude-code", "--all").code == 2  # nobody can be asked
+    assert not cli.ok("scope", "list").out
+    cli.ok("connect", "claude-code", "--all", "--yes")
+    assert len(cli.ok("scope", "list").out.splitlines()) == 2
+
+    claude.remembers(other, "deploy", "later")
+    told = cli("connect", "claude-code", "--all", "--yes")
+    assert told.code == 7
+    assert "1 project could not be connected" in told.err
+    assert str(other) in told.out
+    assert len(cli.ok("scope", "list").out.splitlines()) == 2
+    cli.ok("connect", "claude-code", "--project", str(other), "--new")
+    assert len(cli.ok("scope", "list").out.splitlines()) == 3
+    assert "is disconnected" in cli.ok("disconnect", "claude-code", "--all").out
+    assert "No project" in cli.ok("disconnect", "claude-code", "--all").out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["claude-code", "--project", "x", "--all"],
+        ["codex", "--all"],
+        ["claude-code", "--project", ""],
+        ["claude-code", "--project", "/no/such/folder"],
+        ["claude-code", "--all", "--new"],
+        ["claude-code", "--project", "/", "--scope", "x", "--new"],
+    ],
+)
+def test_wrong_calls_change_nothing(cli: Cli, claude: Claude, words: list[str]) -> None:
+    claude.state.write_text("{}")
+    assert cli("connect", *words).code == 2
+    assert claude.state.read_text() == "{}"
+
+
+def test_a_sync_that_goes_on_and_fails_is_shown_by_status(cli: Cli) -> None:
+    note_syncing(cli.home / "default", ProviderUnavailable("the stick at /secret is gone"))
+    assert "sync --every has not worked since" in cli.ok("status").out
+    assert "ProviderUnavailable" in cli.ok("service", "status").out
+    note_syncing(cli.home / "default", None)
+    assert "has not worked" not in cli.ok("status").out

@@ -1,0 +1,31 @@
+"""The play of `docs/two_machines.py`: all that it says is so, and its words stand nowhere but in the agents' own folders."""
+
+from __future__ import annotations
+
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+def the_play() -> ModuleType:
+    spec = spec_from_file_location("two_machines", Path(__file__).parents[2] / "docs" / "two_machines.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+def test_the_play_ends_with_equal_folders_and_no_word_elsewhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    play = the_play()
+    desktop, laptop = play.play(tmp_path)
+    assert desktop.texts() == laptop.texts()
+    assert {"deploy.md", "desk.md", "lap.md", "role.md"} <= desktop.texts().keys()
+    assert "# Both folders are equal" in capsys.readouterr().out
+    (desktop.home / "note").write_text("firmware")  # the look for words sees one
+    with pytest.raises(AssertionError, match="firmware"):
+        play.look_for_words(tmp_path, (desktop, laptop))

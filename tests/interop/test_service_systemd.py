@@ -1,0 +1,83 @@
+"""The service under a real user manager: systemd starts it, it syncs, it is stopped, and nothing of it is left.
+
+The manager runs in a mount namespace of its own, as systemd asks for a machine that it has booted; that takes root and Linux.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from ipfsmem.device.agent_notes import syncing_notes
+from ipfsmem.memory import Memory
+from tests.interop.counterparts import missing
+
+_SYSTEMD = next(
+    (path for path in (Path("/usr/lib/systemd/systemd"), Path("/lib/systemd/systemd")) if path.exists()), None
+)
+_PLAY = """
+mount -t tmpfs none /run/systemd && mkdir -p /run/systemd/system || exit 77
+{systemd} --user >"$BASE/systemd.log" 2>&1 &
+manager=$!
+trap 'kill $manager; wait $manager' EXIT
+for i in $(seq 100); do systemctl --user is-system-running >/dev/null 2>&1 && break; sleep 0.1; done
+systemctl --user is-system-running || exit 77
+set -e
+{ipfsmem} service install --every 1s
+{ipfsmem} service install --every 1s
+for i in $(seq 300); do test -e "$IPFSMEM_HOME/default/syncing.json" && break; sleep 0.1; done
+{ipfsmem} service status
+systemctl --user show -p ActiveState -p SubState -p Nice -p NRestarts ipfsmem-default* | cat
+{ipfsmem} service uninstall
+systemctl --user list-units --all --no-legend 'ipfsmem*' | cat
+echo ended
+"""
+
+
+def test_systemd_starts_it_and_nothing_is_left(tmp_path: Path) -> None:
+    if _SYSTEMD is None or shutil.which("unshare") is None or sys.platform != "linux" or os.geteuid() != 0:
+        missing("a user manager of systemd needs Linux, root and unshare here")
+    base = tmp_path / 'a 100% "home" ä'
+    runtime, home, settings = base / "run", base / "memories", base / "settings"
+    (base / "stick").mkdir(parents=True)
+    for folder in (runtime, settings):
+        folder.mkdir(parents=True, mode=0o700)
+    with Memory.create(
+        "default", "encrypted-ipfs", provider=str(base / "stick"), passphrase=False, home=home
+    ) as memory:
+        memory.write("who", "x")
+    ipfsmem = shlex.join([sys.executable, "-m", "ipfsmem"])
+    play = _PLAY.format(systemd=shlex.quote(str(_SYSTEMD)), ipfsmem=ipfsmem)
+    environment = {
+        **os.environ,
+        "BASE": str(base),
+        "HOME": str(base),
+        "XDG_RUNTIME_DIR": str(runtime),
+        "XDG_CONFIG_HOME": str(settings),
+        "IPFSMEM_HOME": str(home),
+    }
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", play],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    if done.returncode == 77:
+        missing(f"no user manager of systemd can be had here: {done.stdout}{done.stderr}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.rstrip().endswith("ended"), done.stdout
+    assert "was installed already" in done.stdout
+    assert re.search(r"^runs +yes$", done.stdout, re.MULTILINE), done.stdout
+    assert "ActiveState=active" in done.stdout
+    assert syncing_notes(home / "default").worked
+    assert done.stdout.partition("is gone.\n")[2] == "ended\n"
+    assert not list(settings.rglob("*ipfsmem*"))
+    with Memory.load("default", home=home) as memory:
+        assert not memory.status().unpublished

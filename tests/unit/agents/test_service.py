@@ -1,0 +1,172 @@
+"""The service of a user: its texts are what each system's own reader takes, and it is begun, looked at and taken back for real."""
+
+from __future__ import annotations
+
+import plistlib
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from ipfsmem.agents.service import Manager, install, state, uninstall
+from ipfsmem.agents.service_texts import Service, launchd_agent, systemd_unit, systemd_word, windows_task
+from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
+from tests.interop.counterparts import missing
+
+STRANGE = '/home/ju rgen\'s "ä" 100% $HOME \\x/ipfsmem; & <b>'
+SERVICE = Service("ipfsmem-default", "default", (STRANGE, "sync", "--every", "5m", "--home", "/100%/a b"))
+
+
+class Said:
+    """A manager that does what it is told."""
+
+    def __init__(self, code: int = 0, text: str = "") -> None:
+        self.code, self.text = code, text
+        self.ran: list[list[str]] = []
+
+    def __call__(self, words: Sequence[str]) -> tuple[int, str]:
+        self.ran.append(list(words))
+        return self.code, self.text
+
+
+def manager(base: Path, system: str, run: Said) -> Manager:
+    environment = {"USERDOMAIN": "WORK", "USERNAME": "jürgen"}
+    (base / "home").mkdir(exist_ok=True)
+    return Manager(base / "user", base / "home", environment, system, run)
+
+
+def unquoted(line: str) -> list[str]:
+    """A command line as systemd.service(5) reads it, for words in double quotes."""
+    words, at = [], 0
+    while at < len(line):
+        assert line[at] == '"'
+        at, word = at + 1, ""
+        while line[at] != '"':
+            if line[at] == "\\" or line[at : at + 2] in ("%%", "$$"):
+                at += 1
+            else:
+                assert line[at] not in "%$"
+            word, at = word + line[at], at + 1
+        words.append(word)
+        at += 2
+    return words
+
+
+def test_systemd_reads_the_words_as_they_are() -> None:
+    line = next(line for line in systemd_unit(SERVICE).splitlines() if line.startswith("ExecStart="))
+    shell = ["/bin/sh", "-c", 'exec "$0" "$@"']  # systemd takes no program with quotes in its name
+    assert unquoted(line.removeprefix("ExecStart=")) == [*shell, *SERVICE.words]
+    plain = Service("x", "x", ("/home/j\u00fc rgen/100%/ipfsmem", "sync"))
+    assert 'ExecStart="/home/j\u00fc rgen/100%%/ipfsmem" "sync"\n' in systemd_unit(plain)
+
+
+def test_systemd_analyze_takes_the_unit(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        missing("systemd-analyze is not installed")
+    folder = tmp_path / "100% $x \"q\" 'a' ä"
+    folder.mkdir()
+    program = folder / "ipfsmem"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    unit = tmp_path / "ipfsmem-default.service"
+    unit.write_text(
+        systemd_unit(Service("ipfsmem-default", "default", (str(program), "sync", "--home", "/100%")))
+    )
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(unit)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert "ipfsmem-default" not in done.stderr, done.stderr
+
+
+def test_launchd_reads_the_words_as_they_are() -> None:
+    read = plistlib.loads(launchd_agent(SERVICE))
+    assert read["ProgramArguments"] == list(SERVICE.words)
+    assert read["RunAtLoad"] is read["KeepAlive"] is True
+    assert read["ProcessType"] == "Background"
+
+
+def test_windows_reads_the_words_as_they_are() -> None:
+    data = windows_task(SERVICE, "WORK\\jürgen")
+    task = ElementTree.fromstring(data.decode("utf-16").partition("\n")[2])
+    names = {"t": "http://schemas.microsoft.com/windows/2004/02/mit/task"}
+    assert task.findtext("t:Actions/t:Exec/t:Command", namespaces=names) == STRANGE
+    arguments = task.findtext("t:Actions/t:Exec/t:Arguments", namespaces=names)
+    assert arguments == 'sync --every 5m --home "/100%/a b"'
+    assert task.findtext("t:Triggers/t:LogonTrigger/t:UserId", namespaces=names) == "WORK\\jürgen"
+    assert task.findtext("t:Principals/t:Principal/t:RunLevel", namespaces=names) == "LeastPrivilege"
+
+
+@pytest.mark.parametrize("system", ["linux", "darwin", "win32"])
+def test_installed_twice_and_taken_back_leaves_nothing(tmp_path: Path, system: str) -> None:
+    run = Said()
+    here = manager(tmp_path, system, run)
+    before = sorted(tmp_path.rglob("*"))
+    assert install(here, SERVICE, dry_run=True).changed
+    assert uninstall_refused(here)
+    assert not run.ran
+    assert sorted(tmp_path.rglob("*")) == before
+    first = install(here, SERVICE)
+    assert first.changed
+    assert [shlex.join(words) for words in run.ran] == first.commands
+    assert not install(here, SERVICE).changed
+    assert state(here, SERVICE.name, tmp_path).running
+    changed = Service(SERVICE.name, "default", (*SERVICE.words, "--namespace", "default"))
+    assert install(here, changed).changed
+    assert "--namespace" in install(here, changed).text
+    uninstall(here, SERVICE.name, dry_run=True)
+    assert state(here, SERVICE.name, tmp_path).running
+    uninstall(here, SERVICE.name)
+    left = [path for path in sorted(tmp_path.rglob("*")) if path not in before]
+    assert all(path.is_dir() and path.name in ("user", "Library", "LaunchAgents", ".config") for path in left)
+    assert uninstall_refused(here)
+    assert not state(here, SERVICE.name, tmp_path).running
+
+
+def uninstall_refused(here: Manager) -> bool:
+    with pytest.raises(NotFoundError, match="there is no service"):
+        uninstall(here, SERVICE.name)
+    return True
+
+
+def test_a_manager_that_cannot_be_reached_is_said_with_what_is_to_be_run(tmp_path: Path) -> None:
+    here = manager(tmp_path, "linux", Said(1, "Failed to connect to bus"))
+    with pytest.raises(IncompleteError, match="Failed to connect to bus") as told:
+        install(here, SERVICE)
+    assert (
+        "systemctl --user daemon-reload && systemctl --user enable --now ipfsmem-default" in told.value.hint
+    )
+    assert here.file(SERVICE.name).exists()
+    found = state(here, SERVICE.name, tmp_path)
+    assert not found.running
+    assert found.said == "Failed to connect to bus"
+    with pytest.raises(IncompleteError, match="may still run"):
+        uninstall(here, SERVICE.name)
+    assert not here.file(SERVICE.name).exists()
+
+
+@pytest.mark.parametrize("word", ["a\nb", "a\0b", "\x7f", "\udcff"])
+def test_what_no_file_can_say_is_refused(tmp_path: Path, word: str) -> None:
+    run = Said()
+    with pytest.raises(UsageError, match="holds a character"):
+        install(manager(tmp_path, "linux", run), Service("x", "x", ("/bin/true", word)))
+    assert not run.ran
+
+
+def test_memories_in_other_homes_have_services_of_their_own(tmp_path: Path) -> None:
+    here = manager(tmp_path, "linux", Said())
+    assert here.name("default", tmp_path / "home") == "ipfsmem-default"
+    assert here.name("default", tmp_path / "usual") != here.name("work", tmp_path / "usual")
+    assert here.name("default", tmp_path / "usual").startswith("ipfsmem-default-")
+
+
+def test_systemd_words() -> None:
+    assert systemd_word("a b") == '"a b"'
+    assert systemd_word('%"$\\') == '"%%\\"$$\\\\"'
