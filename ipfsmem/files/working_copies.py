@@ -241,6 +241,12 @@ class WorkingCopies:
             for text in copy.notices()
         ]
 
+    def miss_anew(self) -> None:
+        """What is missing now is taken for deleted only when two looks from now on miss it: nobody looks while keys are locked."""
+        with self._replica.transaction():
+            for row in self._rows.all():
+                renders_of(self._replica.db.connection, row.id, self._replica.codec.cover).forget_missed()
+
     # -- looking and rendering ---------------------------------------------------------------------------------
 
     def scan(self) -> bool:

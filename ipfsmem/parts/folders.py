@@ -27,6 +27,8 @@ class MemoryFolders(MemoryPart):
         the others are taken in all the same. A paused one waits for a person, and is left alone as ever.
         """
         self._open.scan()
+        if self._open.files is not None:
+            self._open.files.miss_anew()
         if gone := [facts.path for facts in self.list() if facts.state == "not there"]:
             raise StorageError(
                 f"what was edited in {', '.join(gone)} could not be taken in: it is not there",

@@ -682,6 +682,20 @@ def test_trace_two_weeks_away(lab: Lab) -> None:
     assert lab.files()["m3.md"] == lines
 
 
+def test_what_was_missing_before_the_keys_were_locked_is_missed_twice_after_it(lab: Lab) -> None:
+    """format-next rule 33: after an unlock deletions need two looks. One of before and one weeks later were two."""
+    lab.memory.write_text("tone", b"one\n")
+    (lab.dir / "tone.md").unlink()
+    lab.memory.folders.scan()
+    lab.memory.folders.last_look()
+    lab.clock.advance(14 * 86400)
+    lab.again()
+    assert lab.memory.read("tone") is not None
+    lab.clock.advance(61)
+    lab.look()
+    assert lab.memory.read("tone") is None
+
+
 # -- letting go (rule 34) ----------------------------------------------------------------------------------------------------
 
 
