@@ -25,9 +25,20 @@ class Holder:
 
     def memory(self) -> Memory:
         """The memory, open. Raises PassphraseError while it is locked, and what opening it raises."""
+        self.let_go_when_locked()
         if self._memory is None:
             self._memory = self._open_memory()
         return self._memory
+
+    def let_go_when_locked(self) -> None:
+        """Drop the keys of a memory that was locked since; it is opened anew once it is unlocked again."""
+        if self._memory is None:
+            return
+        opened = self._memory._open
+        if not opened.closed and not opened.still_unlocked():
+            opened.drop_keys()
+        if opened.locked:
+            self.close()
 
     def memory_if_unlocked(self) -> Memory | None:
         """The same; None while it is locked."""

@@ -24,6 +24,7 @@ async def watch(served: MemoryServer, every: float = EVERY) -> None:
 
     while True:
         await anyio.sleep(every)
+        await served.in_thread(served.holder.let_go_when_locked)
         before = served.told
         if before is None:
             continue

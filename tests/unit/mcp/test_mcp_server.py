@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -241,6 +242,18 @@ def test_a_locked_memory_starts_answers_and_is_served_once_it_is_unlocked(memory
             assert not (await client.call_tool("recall", {"query": "firmware"})).is_error
 
     play(work)
+
+
+def test_a_memory_that_was_locked_is_let_go_and_opened_anew(tmp_path: Path) -> None:
+    Memory.create("alex", "local", home=tmp_path).close()
+    holder = Holder(lambda: Memory.load("alex", home=tmp_path))
+    first = holder.memory()
+    assert holder.memory() is first
+    first._open.drop_keys()
+    holder.let_go_when_locked()
+    again = holder.memory()
+    assert again is not first and again.list() == []
+    holder.close()
 
 
 @pytest.mark.parametrize("era", ERAS)
