@@ -55,7 +55,7 @@ def systemd_unit(service: Service) -> str:
     """The unit of a user's systemd."""
     return f"""# Written by: ipfsmem service install. Remove it with: ipfsmem service uninstall
 [Unit]
-Description=Keeps the memory {service.memory.replace("%", "%%")} of ipfsmem in sync
+Description=Keeps the memory {service.memory.replace("%", "%%")} in sync (ipfsmem)
 StartLimitIntervalSec=0
 
 [Service]
@@ -116,7 +116,7 @@ def windows_task(service: Service, user: str) -> bytes:
     task = ElementTree.Element(
         "Task", version="1.2", xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task"
     )
-    _add(task, "RegistrationInfo", ("Description", f"Keeps the memory {service.memory} of ipfsmem in sync"))
+    _add(task, "RegistrationInfo", ("Description", f"Keeps the memory {service.memory} in sync (ipfsmem)"))
     trigger = ElementTree.SubElement(ElementTree.SubElement(task, "Triggers"), "LogonTrigger")
     _fill(trigger, ("Enabled", "true"), ("UserId", user))
     principal = ElementTree.SubElement(ElementTree.SubElement(task, "Principals"), "Principal", id="Author")
