@@ -108,6 +108,14 @@ def split_own_id(id: str) -> tuple[str, int] | None:
     return match[1], int(match[2])
 
 
+def conversation_of(event: Event) -> tuple[str, str, str] | None:
+    """Which conversation of another program an event of an import tells of; None when it is none, or has no id."""
+    ident = event.get("conversation") or event.get("session")
+    if event.get("type") != "conversation" or not isinstance(ident, str):
+        return None
+    return str(event.get("source")), ident, str(event.get("agent", ""))
+
+
 def foreign_id(event: Event) -> str:
     """First 16 hex digits of the SHA-256 of the event's RFC 8785 form without `id`. Raises FormatError."""
     return hashlib.sha256(canonical({k: v for k, v in event.items() if k != "id"})).hexdigest()[:16]

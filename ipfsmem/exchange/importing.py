@@ -17,8 +17,9 @@ from typing import Final, Literal
 import msgspec
 
 from ipfsmem.bundle.keys import key_of_foreign_name
+from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.secrets import find_secrets
-from ipfsmem.bundle.timeline import Event, as_foreign, event_line, foreign_id, too_long_text
+from ipfsmem.bundle.timeline import Event, as_foreign, conversation_of, event_line, foreign_id, too_long_text
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import FOREIGN, Entry, Value
 from ipfsmem.device.bulk import no_collection
@@ -26,7 +27,8 @@ from ipfsmem.device.events import Timeline
 from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError
-from ipfsmem.exchange.records import Happened, Item, Record, Skipped, shown
+from ipfsmem.exchange.places import NO_FILE
+from ipfsmem.exchange.records import Happened, Item, Record, Skipped, name_of, shown
 from ipfsmem.exchange.taken_before import TakenBefore
 from ipfsmem.memories.bundle_tree import MAX_EVENTS, MAX_NAMES
 from ipfsmem.memories.importing import Strategy, refuse_left_out
@@ -121,7 +123,9 @@ def gather(items: Iterable[Item], program: str) -> Gathered:
     events = 0
     for item in items:
         if isinstance(item, Record):
-            found.records.append(item)
+            found.records.append(
+                msgspec.structs.replace(item, file_name="") if item.file_name == NO_FILE else item
+            )
         elif isinstance(item, Happened):
             events += 1
             _add_event(found, item)
@@ -162,14 +166,14 @@ class Importer:
         strategy: Strategy = "merge",
         foreign: bool = False,
     ) -> None:
-        """`place`: where it is read from, so that a file that its program changed is known again."""
+        """`place`: where it is read from, so that a file that its program changed is known again; "" for standard input, where
+        anything may stand."""
         self._memories = memories
         self._place = place
         self._program = program
         self._into = into
         self._replace = strategy == "replace"
         self._foreign = foreign
-        self._before = TakenBefore(memories.replica)
         self._public = memories.replica.config.mode.public
         self._secrets: list[str] = []
 
@@ -177,13 +181,14 @@ class Importer:
         """What taking it in would do; nothing is written."""
         problems = list(found.problems)
         with self._memories.replica.reading(), no_collection():
+            self._before = TakenBefore(self._memories.replica)
             store = self._memories.replica.store
             choices = list(self._plan(found.records, store.entry, store.body, problems))
             events = 0
             for scope, some in found.events.items():
                 timeline = Timeline(self._memories.replica, self._into[scope])
                 here = {foreign_id(event) for event in timeline.events()}
-                events += len({event["id"] for event in some} - here)
+                events += len({event["id"] for event in self._news(timeline, some, problems)} - here)
         return self._taken(found, choices, events, problems, dry_run=True)
 
     def take(self, found: Gathered) -> Taken:
@@ -193,12 +198,15 @@ class Importer:
         written: list[_Choice] = []
         events = 0
         with writing(replica) as change, no_collection():
+            # Not before: another process may have taken in something meanwhile, and its marks would be written over.
+            self._before = TakenBefore(replica)
             choices = list(self._plan(found.records, change.entry, change.body, problems))
             for at in range(0, len(choices), _AHEAD):
                 written += self._write(change, choices[at : at + _AHEAD], problems)
             for scope, some in found.events.items():
                 timeline = Timeline(replica, self._into[scope])
-                events += timeline.add_foreign(change, some, by_content=True)
+                news = self._news(timeline, some, problems)
+                events += timeline.add_foreign(change, news, by_content=True)
             if events or any(choice.plan.what in _WRITTEN for choice in written):
                 note_irrevocable(replica, "an import")
             self._before.add((one.plan.scope, one.plan.key, one.data, one.origin) for one in written)
@@ -223,7 +231,7 @@ class Importer:
                 data = record.render()
                 key = self._key(record, data, keys[record.scope], met)
                 check_body(key, data)
-                self._look_for_secrets(record, key, data)
+                self._check_secrets(key, data)
             except IpfsmemError as error:
                 problems.append(f"{shown(record.where)} was left out: {error}")
                 continue
@@ -272,7 +280,8 @@ class Importer:
         """The key of a record: that of its file's name, or one that its id makes, whatever its text is today."""
         if record.file_name:
             return key_of_foreign_name(record.file_name).key
-        told = record.ident or f"{record.type}\n{record.text}"
+        said = record.text if record.file is None else str(data, "utf-8", "surrogateescape")
+        told = record.ident or f"{record.type}\n{said}"
         key = self._made_key(record, told, known)
         same = met.get((self._into[record.scope], key))
         if record.ident and same and data not in same:  # one id, two texts
@@ -283,7 +292,8 @@ class Importer:
         mark = sha256(f"{self._program}\n{told}".encode(errors="surrogatepass")).hexdigest()[:12]
         if mark in known:
             return known[mark]
-        spoken = unicodedata.normalize("NFKD", record.name or record.text[:200]).encode("ascii", "ignore")
+        name = record.name or (_name_of_file(record.file) if record.file is not None else record.text[:200])
+        spoken = unicodedata.normalize("NFKD", name).encode("ascii", "ignore")
         words = _OTHER.sub("-", spoken.decode().lower()).strip("-")
         stem = words if len(words) <= _STEM else words[:_STEM].rpartition("-")[0] or words[:_STEM]
         key = known[mark] = f"{stem or self._program}-{mark}"
@@ -320,16 +330,39 @@ class Importer:
         if (
             view.data is not None
             and len(entry) == 1
-            and self._before.has(memories.scope, key, view.data, self._origin(record))
+            and (origin := self._origin(record))
+            and self._before.has(memories.scope, key, view.data, origin)
         ):
             return "renewed", view.dots
         return "kept_beside", ()
 
     def _origin(self, record: Record) -> str:
-        """What two texts under one key have in common when the later one is the earlier one, changed."""
-        return self._program if record.unique else f"{self._program}:{self._place}"
+        """What two texts under one key have in common when the later one is the earlier one, changed; "" when nothing says so."""
+        if record.unique:
+            return self._program
+        return f"{self._program}:{self._place}" if self._place else ""
 
-    def _look_for_secrets(self, record: Record, key: str, data: bytes) -> None:
+    def _news(self, timeline: Timeline, events: list[Event], problems: list[str]) -> list[Event]:
+        """Those that may be taken in: one of each conversation, however long it grew, and in the clear none with a secret.
+        `problems` grows."""
+        told = {conversation_of(event) for event in events} - {None}
+        told &= {conversation_of(event) for event in timeline.events()} if told else set()
+        news = []
+        for event in events:
+            conversation = conversation_of(event)
+            if conversation in told:
+                continue
+            if conversation is not None:
+                told.add(conversation)
+            try:
+                self._check_secrets(f"an event of {shown(str(event['ts']))[:10]}", event_line(event))
+            except FormatError as error:
+                problems.append(f"an event of {shown(str(event['ts']))[:10]} was left out: {error}")
+            else:
+                news.append(event)
+        return news
+
+    def _check_secrets(self, what: str, data: bytes) -> None:
         """Note what looks like a secret. Raises FormatError in a public memory, whose next sync it would stop."""
         found = find_secrets(str(data, "utf-8"))
         if not found:
@@ -339,7 +372,7 @@ class Importer:
             raise FormatError(
                 f"it looks like it holds a secret ({said}), and this memory is published in the clear"
             )
-        self._secrets.append(f"{key}: {said}")
+        self._secrets.append(f"{what}: {said}")
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -385,3 +418,11 @@ class Importer:
             scopes=dict(sorted(scopes.items())) if len(found.scopes) > 1 else {},
             records=tuple(plans) if dry_run else (),
         )
+
+
+def _name_of_file(data: bytes) -> str:
+    try:
+        file = parse_memory(data)
+    except FormatError:
+        return ""
+    return file.name or name_of(file.body)

@@ -28,6 +28,8 @@ ENDINGS = (".md", ".json", ".jsonl", ".db", ".db-wal", ".af")
 _KEPT = ("memory", "scopes", "conversations", "memories", "projects")
 #: Bytes that all files of a place have together at most, and one that is not Markdown.
 MAX_PLACE = MAX_BYTES
+#: What bytes are called that no file holds.
+NO_FILE = "standard input"
 #: Markdown beyond this is read no further: it is too long for a memory.
 _MARKDOWN = 4 * MAX_FILE
 

@@ -6,6 +6,7 @@ or of a program's form.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -27,6 +28,12 @@ _NAME = 60
 _IN_HEADER = 1024
 #: Numbers above this count milliseconds since 1970, below it seconds: as seconds it is the year 5138.
 _MILLISECONDS = 100_000_000_000
+
+
+#: An id that nobody has by counting: a UUID.
+_UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
+#: Different digits that one made at random has at least, but for one in many millions.
+_DIGITS = 6
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,6 +182,11 @@ def texts_of(value: object) -> tuple[str, ...]:
     """The texts in a list, or between the commas of a text, what is no text left out: for tags and their like."""
     found = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
     return tuple(one for one in found if isinstance(one, str) and _is_unicode(one) and one.strip())
+
+
+def is_one_of_a_kind(ident: str) -> bool:
+    """Whether an id is one that two stores never give to different things. Numbers and words are not: each store counts anew."""
+    return _UUID.fullmatch(ident) is not None and len(set(ident.lower()) - {"-"}) >= _DIGITS
 
 
 def date_of(value: object) -> str:

@@ -15,7 +15,7 @@ from ipfsmem.device.scopes import known_scopes, live_scopes, own_scopes
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.exchange import okf
 from ipfsmem.exchange.importing import Importer, Taken, gather
-from ipfsmem.exchange.places import one_file, open_place
+from ipfsmem.exchange.places import NO_FILE, one_file, open_place
 from ipfsmem.exchange.programs import reader
 from ipfsmem.files.exporting import (
     Everything,
@@ -190,7 +190,7 @@ class MemoryBundles(MemoryPart):
             raise UsageError(f"there is no import strategy {strategy!r}", hint="merge or replace.")
         read = reader(program)
         if isinstance(source, bytes):
-            place, found = "-", gather(read(one_file("standard input", source)), program)
+            place, found = "", gather(read(one_file(NO_FILE, source)), program)
         else:
             path = Path(source)
             place = str(path.absolute())

@@ -190,7 +190,7 @@ CLAUDE = [
 REMEMBERED = {
     "conversations_memory": "**Work**\n\nAda builds bridges.",
     "project_memories": {"p-1": "The span is 40 m.", "p-2": ""},
-    "account_uuid": "a",
+    "account_uuid": "7d0b8f5e-3c1a-4e2f-9b6d-2a4c8e0f1357",
 }
 PROJECT = {
     "uuid": "p-1",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from ipfsmem.exchange.records import (
     Record,
     Skipped,
     date_of,
+    is_one_of_a_kind,
     mapping_of,
     one_line,
     text_of,
@@ -113,6 +115,7 @@ def _memories(where: str, value: Any, projects: dict[str, str]) -> Iterator[Item
     except FormatError as error:
         yield Problem(where, str(error))
         return
+    whose = sha256(account.encode()).hexdigest()  # of a fixed length: it stands in front of every text
     for ident, name, said in texts:
         try:
             text = text_of(said, "it")
@@ -126,8 +129,8 @@ def _memories(where: str, value: Any, projects: dict[str, str]) -> Iterator[Item
         yield Record(
             where=f"{ident} in {where}",
             text=text,
-            ident=f"{account}\n{ident}",
-            unique=bool(account),
+            ident=f"{whose}\n{ident}",
+            unique=is_one_of_a_kind(account),
             name=name,
             type="user" if ident == "conversations" else "project",
             source=f"claude:{ident}"[:300],

@@ -17,15 +17,20 @@ from ipfsmem.exchange.places import Files
 from ipfsmem.exchange.records import Item, Problem, Record, Skipped
 
 _PROJECT = re.compile(r"(?:.*/)?([^/]+)/memory/([^/]+\.md)")
+_BELOW = re.compile(r"(?:.*/)?[^/]+/memory/.+/[^/]+\.md")
 _OTHER = re.compile(r"[^a-z0-9]+")
 
 
 def read(files: Files) -> Iterator[Item]:
-    """The memory files of one project, or of all; what is not in a memory folder is passed over."""
+    """The memory files of one project, or of all; what is not in a memory folder is passed over, and counted below one."""
     trees = [(name, match) for name in files.names if (match := _PROJECT.fullmatch(name))]
     found = [(name, project_scope(match[1]), match[2]) for name, match in trees]
     if not found:
         found = [(name, "", name) for name in files.ending(".md") if "/" not in name.removeprefix("memory/")]
+    taken = {name for name, _, _ in found}
+    for name in files.ending(".md"):
+        if name not in taken and (not trees or _BELOW.fullmatch(name)):
+            yield Skipped("a file in a folder below the memory folder")
     for name, scope, last in found:
         last = last.removeprefix("memory/")
         try:

@@ -25,6 +25,9 @@ from ipfsmem.exchange.records import (
     text_of,
 )
 
+#: Agents of a block that are named.
+_OWNERS = 20
+
 
 def read(files: Files) -> Iterator[Item]:
     """The blocks of every agent file in a place."""
@@ -50,12 +53,13 @@ def _agent_file(file: str, data: bytes) -> Iterator[Item]:
 
 def _owners(agents: list[dict[str, Any]]) -> dict[str, str]:
     """The agents that a block belongs to, by its id in the file; several names stand side by side."""
-    owned: dict[str, list[str]] = {}
+    owned: dict[str, dict[str, None]] = {}
     for agent in agents:
+        name = _name(agent)
         for ident in list_of(agent.get("block_ids"), "the blocks of an agent"):
-            if isinstance(ident, str):
-                owned.setdefault(ident, []).append(_name(agent))
-    return {ident: ", ".join(names) for ident, names in owned.items()}
+            if isinstance(ident, str) and len(names := owned.setdefault(ident, {})) < _OWNERS:
+                names[name] = None
+    return {ident: one_line(", ".join(names), 300) for ident, names in owned.items()}
 
 
 def _id(block: object) -> str:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
@@ -20,10 +21,12 @@ from ipfsmem.exchange.records import (
     Record,
     Skipped,
     date_of,
+    is_one_of_a_kind,
     list_of,
     mapping_of,
     name_of,
     records_of,
+    shown,
     text_of,
 )
 
@@ -43,14 +46,15 @@ def _export(file: str, data: bytes) -> Iterator[Item]:
         found = {"memories": found}
     if not isinstance(found, dict) or not ("memories" in found or "kv" in found):
         raise FormatError(f"{file} is no export of LibreFang")
-    agent = text_of(found.get("agent_id"), "the agent")
+    # Of a fixed length: it stands in front of every key.
+    whose = sha256(text_of(found.get("agent_id"), "the agent").encode()).hexdigest()
     memories = list_of(found.get("memories"), "the memories")
     yield from records_of(memories, f"memory in {file}, number", _memory)
     for key, value in mapping_of(found.get("kv"), "the keys").items():
         try:
-            yield _value(f"{key} in {file}", agent, key, value)
+            yield _value(f"{shown(key)} in {file}", whose, key, value)
         except FormatError as error:
-            yield Problem(f"{key} in {file}", str(error))
+            yield Problem(f"{shown(key)} in {file}", str(error))
 
 
 def _memory(where: str, value: Any) -> Record | Skipped:
@@ -72,18 +76,18 @@ def _memory(where: str, value: Any) -> Record | Skipped:
         where=where,
         text=content,
         ident=ident,
-        unique=bool(ident),
+        unique=is_one_of_a_kind(ident),
         name=name_of(content),
         type="feedback" if category in _FEEDBACK else _LEVELS.get(level, "reference"),
         created=date_of(found.get("created_at")),
         updated=date_of(found.get("updated_at")),
-        source=f"librefang:{ident or level or 'memory'}",
+        source=f"librefang:{ident or level or 'memory'}"[:300],
         fields={"category": category, "confidence": f"{confidence:.6g}" if known else ""},
         extra={key: one for key, one in metadata.items() if key != "category"},
     )
 
 
-def _value(where: str, agent: str, key: str, value: Any) -> Record | Skipped:
+def _value(where: str, whose: str, key: str, value: Any) -> Record | Skipped:
     name = text_of(key, "its key")
     if value is None or value == "":
         return Skipped("an empty value")
@@ -91,7 +95,7 @@ def _value(where: str, agent: str, key: str, value: Any) -> Record | Skipped:
     return Record(
         where=where,
         text=text,
-        ident=f"{agent}\n{name}",
+        ident=f"{whose}\n{name}",
         name=name,
         type="reference",
         source=f"librefang:{name}"[:300],

@@ -18,6 +18,7 @@ from ipfsmem.exchange.records import (
     Record,
     Skipped,
     date_of,
+    is_one_of_a_kind,
     mapping_of,
     name_of,
     records_of,
@@ -49,7 +50,7 @@ def _file(name: str, data: bytes) -> Iterator[Item]:
 def _dump(found: Any, file: str) -> Iterator[Item]:
     relations: list[Any] = []
     if isinstance(found, dict):
-        relations = found["relations"] if isinstance(found.get("relations"), list) else []
+        relations += found["relations"] if isinstance(found.get("relations"), list) else []
         lists = [found[key] for key in _LISTS if isinstance(found.get(key), list)]
         if not lists:
             raise FormatError(f"{file} is no dump of mem0")
@@ -57,15 +58,13 @@ def _dump(found: Any, file: str) -> Iterator[Item]:
     if not isinstance(found, list):
         raise FormatError(f"{file} is no dump of mem0")
     # Pages that somebody put together: a list of answers.
-    flat = [
-        one
-        for value in found
-        for one in (
-            value["results"]
-            if isinstance(value, dict) and isinstance(value.get("results"), list)
-            else [value]
-        )
-    ]
+    flat: list[Any] = []
+    for value in found:
+        if isinstance(value, dict) and isinstance(value.get("results"), list):
+            flat += value["results"]
+            relations += value["relations"] if isinstance(value.get("relations"), list) else []
+        else:
+            flat.append(value)
     yield from records_of(flat, f"memory in {file}, number", _memory)
     yield from records_of(relations, f"relation in {file}, number", _relation)
 
@@ -85,13 +84,13 @@ def _memory(where: str, value: Any) -> Record | Skipped:
         where=where,
         text=memory,
         ident=ident,
-        unique=bool(ident),
+        unique=is_one_of_a_kind(ident),
         name=name_of(memory),
         type="user" if found.get("user_id") and not found.get("agent_id") else "reference",
         tags=(*texts_of(found.get("categories")), *texts_of(metadata.get("tags"))),
         created=date_of(found.get("created_at")),
         updated=date_of(found.get("updated_at")),
-        source=f"mem0:{ident}" if ident else "mem0",
+        source=f"mem0:{ident}"[:300] if ident else "mem0",
         fields={
             "category": text_of(metadata.get("category"), "its category"),
             "expires": date_of(found.get("expiration_date")),

@@ -21,6 +21,7 @@ from ipfsmem.exchange.records import (
     Problem,
     Record,
     date_of,
+    is_one_of_a_kind,
     list_of,
     mapping_of,
     name_of,
@@ -93,13 +94,13 @@ def _entry(where: str, value: Any) -> Item:
             where=where,
             text=text,
             ident=ident,
-            unique=bool(ident),
+            unique=is_one_of_a_kind(ident),
             name=name_of(text),
             type=text_of(entry.get("type"), "its type"),
             tags=texts_of(entry.get("tags")),
             created=date_of(entry.get("createdAt", entry.get("created_at"))),
             updated=date_of(entry.get("updatedAt", entry.get("updated_at"))),
-            source=f"three.ws:{ident}",
+            source=f"three.ws:{ident}"[:300],
             fields={"expires": date_of(entry.get("expiresAt", entry.get("expires_at")))},
             extra={
                 name: entry[name] for name in ("context", "salience", "tier", "pinned") if entry.get(name)

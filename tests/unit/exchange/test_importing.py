@@ -12,13 +12,25 @@ from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.errors import FormatError, IncompleteError, LimitError, NotFoundError, UsageError
 from ipfsmem.exchange import importing
 from ipfsmem.exchange.places import one_file
+from ipfsmem.exchange.readers.letta import _owners as owners_of_letta
 from ipfsmem.exchange.readers.mcp_memory import read as read_mcp
 from ipfsmem.exchange.readers.three_ws import read as read_three_ws
 from ipfsmem.exchange.records import Record
 from ipfsmem.memory import Memory
 from tests.support.costs import cost
 from tests.support.device_lab import Lab
-from tests.support.exchange_lab import ADA, TONE, WORKS, counted, everything, lines, tree, twice, written
+from tests.support.exchange_lab import (
+    ADA,
+    TONE,
+    WORKS,
+    counted,
+    everything,
+    lines,
+    records,
+    tree,
+    twice,
+    written,
+)
 
 
 @pytest.fixture
@@ -255,3 +267,122 @@ def test_a_folder_that_was_imported_can_be_attached(memory: Memory, folder: Path
     memory.folders.attach(folder)
     assert len(memory.list()) == 3 and not memory.conflicts()
     assert {one.name: one.read_bytes() for one in folder.glob("*.md") if one.name != "MEMORY.md"} == before
+
+
+def test_two_things_on_standard_input_have_nothing_to_do_with_each_other(memory: Memory) -> None:
+    """No file name and no path say that the second is the first one, changed."""
+    for text in (b"Ada likes tea.\n", b"Ada builds bridges.\n"):
+        assert memory.bundles.import_from("claude-code", text).counts == {"added": 1}
+    assert len(memory.list()) == 2 and not memory.conflicts()
+    assert all("standard" not in one.key for one in memory.list())
+    memory.bundles.import_from("mem0", b'[{"id": "1", "memory": "Mine."}]')
+    assert memory.bundles.import_from("mem0", b'[{"id": "1", "memory": "Not mine."}]').counts == {
+        "kept_beside": 1
+    }
+
+
+@pytest.mark.parametrize("ident", ["1", "note", "00000000-0000-0000-0000-000000000001"])
+@pytest.mark.parametrize(
+    ("program", "form"),
+    [
+        ("mem0", '[{"id": "%s", "memory": "%s"}]'),
+        ("mif", '{"mif_version": "2.0", "memories": [{"id": "%s", "content": "%s"}]}'),
+        ("librefang", '[{"id": "%s", "content": "%s"}]'),
+        ("three-ws", '[{"id": "%s", "content": "%s"}]'),
+        ("claude", '[{"account_uuid": "%s", "conversations_memory": "%s"}]'),
+    ],
+)
+def test_another_store_that_counts_alike_replaces_nothing(
+    memory: Memory, tmp_path: Path, program: str, form: str, ident: str
+) -> None:
+    for name, text, what in (
+        ("a", "Mine.", "added"),
+        ("b", "Another store's.", "kept_beside"),
+        ("b", "Theirs, changed.", "kept_beside"),
+    ):
+        path = tmp_path / name / "memories.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(form % (ident, text))
+        assert memory.bundles.import_from(program, path).counts == {what: 1}
+
+
+def test_two_imports_at_once_both_remember_what_they_took_in(memory: Memory, tmp_path: Path) -> None:
+    def importer(text: bytes) -> tuple[importing.Importer, importing.Gathered]:
+        found = importing.gather(read_mcp(one_file("x", text)), "mcp-memory")
+        return importing.Importer(memory._open.memories, "mcp-memory", into={"": ""}), found
+
+    first, ada = importer(lines(ADA))
+    second, other = importer(lines({**ADA, "name": "Bob"}))
+    first.take(ada)
+    second.take(other)
+    for one in memory.list():
+        memory.write(one.key, "Mine.")
+    for one, found in (importer(lines(ADA)), importer(lines({**ADA, "name": "Bob"}))):
+        assert one.take(found).counts == {"changed_here": 1}
+
+
+def chats(messages: int, title: str = "Bridges") -> bytes:
+    said = [{"sender": "human"}] * messages
+    return json.dumps(
+        [{"uuid": "c-1", "name": title, "created_at": "2026-08-01T10:00:00Z", "chat_messages": said}]
+    ).encode()
+
+
+def test_a_conversation_that_grew_is_one_event(memory: Memory) -> None:
+    assert memory.bundles.import_from("claude", chats(2)).events == 1
+    assert memory.bundles.import_from("claude", chats(9), dry_run=True).events == 0
+    assert memory.bundles.import_from("claude", chats(9)).events == 0
+    assert len(memory.timeline.read()) == 1
+
+
+def test_a_secret_in_a_title_is_said_and_left_out_of_a_public_memory(memory: Memory, tmp_path: Path) -> None:
+    data = chats(1, "Why is AKIAQYLPMN5HFIQR7XYZ refused")
+    taken = memory.bundles.import_from("claude", data)
+    assert taken.events == 1 and "2026-08-01" in taken.secrets[0]
+    with Memory.create("p", "ipfs", home=tmp_path / "p") as public:
+        taken = public.bundles.import_from("claude", data)
+        assert taken.events == 0 and "secret" in taken.problems[0] and not public.timeline.read()
+
+
+def test_idents_of_a_hostile_file_are_no_longer_than_the_file() -> None:
+    """One long name that stands in front of each of many texts was many times the file."""
+
+    long, many = "x" * 50_000, 200
+    agents = [{"name": f"{n} {'x' * 190}", "block_ids": [f"b{m}" for m in range(many)]} for n in range(many)]
+    blocks = [{"id": f"b{m}", "label": "l", "value": str(m)} for m in range(many)]
+    twice_over = {"name": "Ada", "block_ids": ["b0"] * 1000}
+    assert owners_of_letta([twice_over]) == {"b0": "Ada"}
+    found = [
+        records("letta", json.dumps({"agents": agents, "blocks": blocks}).encode()),
+        records(
+            "librefang", json.dumps({"agent_id": long, "kv": {f"k{n}": "v" for n in range(many)}}).encode()
+        ),
+        records(
+            "claude",
+            json.dumps(
+                [{"account_uuid": long, "project_memories": {f"p{n}": "v" for n in range(many)}}]
+            ).encode(),
+            "memories.json",
+        ),
+    ]
+    for one in found:
+        assert len(one.records) == many
+        assert max(len(record.ident) for record in one.records) < 1_000
+
+
+def test_what_stands_below_a_memory_folder_is_counted(memory: Memory, tmp_path: Path) -> None:
+    base = tree(
+        tmp_path / "projects",
+        {"-a/memory/role.md": "Role.\n", "-a/memory/old/role.md": "Old.\n", "-a/notes.md": "No.\n"},
+    )
+    for place in (base, base / "-a" / "memory"):
+        taken = memory.bundles.import_from("claude-code", place, dry_run=True)
+        assert taken.counts == {"added": 1} and sum(taken.skipped.values()) == 1
+
+
+def test_relations_of_pages_come_in(memory: Memory) -> None:
+    pages = [
+        {"results": [], "relations": [{"source": "ada", "relationship": "builds", "target": name}]}
+        for name in ("a", "b")
+    ]
+    assert memory.bundles.import_from("mem0", json.dumps(pages).encode()).counts == {"added": 2}
