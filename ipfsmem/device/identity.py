@@ -95,9 +95,13 @@ def save_device(folder: Path, device: Device, passphrase: str | None, random: Ra
 
 
 def passphrase_protected(folder: Path | None) -> bool:
-    """Whether this device's key file is under a passphrase."""
-    data = read_file(folder / KEY_FILE, 64 * 1024) if folder is not None else None
-    return data is not None and is_protected(data)
+    """Whether this device's key file is under a passphrase. Raises FormatError when it is damaged, StorageError."""
+    path = None if folder is None else folder / KEY_FILE
+    data = read_file(path, 64 * 1024) if path is not None else None
+    try:
+        return data is not None and is_protected(data)
+    except FormatError as error:
+        raise type(error)(f"{path}: {error}") from None
 
 
 def load_device(folder: Path, passphrase: str | None) -> Device:

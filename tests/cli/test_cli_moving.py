@@ -45,7 +45,7 @@ def test_a_folder_goes_out_and_in(cli: Cli, tmp_path: Path, monkeypatch: pytest.
 def test_nothing_is_overwritten(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").write_text("x")
-    cli.fails(30, "export", "--dir", str(tmp_path / "full"))
+    cli.fails(2, "export", "--dir", str(tmp_path / "full"))
     assert [p.name for p in (tmp_path / "full").iterdir()] == ["mine"]
     (tmp_path / "empty").mkdir()
     cli.ok("export", "--dir", str(tmp_path / "empty"))

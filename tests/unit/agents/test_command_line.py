@@ -41,8 +41,8 @@ def test_a_path_that_leads_into_the_folder_of_a_project_counts_for_nothing(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["-c"])
     monkeypatch.setattr(sys, "executable", str(alone))
-    assert command_line._words({"PATH": "."}) == (str(alone), "-P", "-m", "ipfsmem")
-    assert command_line._words({"PATH": str(tmp_path)}) == (str(tmp_path / "ipfsmem"),)
+    assert command_line.program_words({"PATH": "."}) == (str(alone), "-P", "-m", "ipfsmem")
+    assert command_line.program_words({"PATH": str(tmp_path)}) == (str(tmp_path / "ipfsmem"),)
 
 
 def _python_alone(folder: Path) -> Path:
