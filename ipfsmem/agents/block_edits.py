@@ -6,6 +6,7 @@ values: they differ by the tables of the block and by nothing else, or the edit 
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from ipfsmem.agents.json_edits import newline
 from ipfsmem.errors import FormatError
 
 _table = re.compile(r"[ \t]*\[")
+_bare = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,15 +29,18 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     #: What was written before it.
     lead: str
     program: str
-    #: The table that it holds.
+    #: The table that it holds, and names in it that the program writes itself.
     table: tuple[str, ...] = ()
+    program_keys: tuple[str, ...] = ()
 
 
-def add(text: str, body: str, program: str, table: tuple[str, ...] = ()) -> tuple[str, Block]:
+def add(
+    text: str, body: str, program: str, table: tuple[str, ...] = (), program_keys: tuple[str, ...] = ()
+) -> tuple[str, Block]:
     """The text with a block at its end. Raises FormatError when it is no TOML, or would not be with the block."""
     end = newline(text)
     lead = "" if not text else end if text.endswith("\n") else end * 2
-    block = Block(body=body, lead=lead, program=program, table=table)
+    block = Block(body=body, lead=lead, program=program, table=table, program_keys=program_keys)
     edited = text + lead + whole(block).replace("\n", end)
     expected = _toml(text)
     _merge(expected, _toml(body), ())
@@ -56,7 +61,9 @@ def remove(text: str, block: Block) -> str:
             before += end
         edited = before + behind
     else:
-        edited = _without_tables(text, block)
+        edited = text
+    if edited == text or _holds_more(edited, block):
+        edited = _without_tables(edited, block)
     expected = _toml(text)
     _take(expected, _toml(block.body))
     _compare(edited, expected, _toml(block.body))
@@ -87,15 +94,68 @@ def whole(block: Block) -> str:
     return f"{first}\n{block.body}\n{last}\n"
 
 
+def lines_of(table: tuple[str, ...], values: Mapping[str, Any]) -> str:
+    """Values of a table as TOML: its own lines, then a table for each that is one."""
+    lines = [f"{_key(key)} = {_value(value)}" for key, value in values.items() if not isinstance(value, dict)]
+    for key, value in values.items():
+        if isinstance(value, dict):
+            path = (*table, key)
+            lines += ["", f"[{'.'.join(map(_key, path))}]", lines_of(path, value)]
+    return "\n".join(lines)
+
+
+def text_value(value: str) -> str:
+    """A basic string of TOML: as in JSON, which leaves one character as it is that TOML does not take."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(key: str) -> str:
+    return key if _bare.fullmatch(key) else text_value(key)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return text_value(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{_key(key)} = {_value(each)}' for key, each in value.items())} }}"
+    return str(value).lower()  # numbers, true and false, a moment in time
+
+
+def _holds_more(text: str, block: Block) -> bool:
+    """Whether tables below those of the block are left, which the program wrote behind it."""
+    return any(table_in(text, path) is not None for path in _tables_of(block))
+
+
+def _tables_of(block: Block) -> tuple[tuple[str, ...], ...]:
+    return tuple(path for line in block.body.splitlines() if (path := _header(line)))
+
+
+def _header(line: str) -> tuple[str, ...]:
+    """The names of the table that a line begins, none where it begins no table."""
+    try:
+        found: Any = tomllib.loads(line) if _table.match(line) else {}
+    except tomllib.TOMLDecodeError:
+        return ()
+    path: tuple[str, ...] = ()
+    while isinstance(found, dict) and found:
+        ((key, found),) = found.items()
+        path += (key,)
+    return path
+
+
 def _without_tables(text: str, block: Block) -> str:
-    """TOML without the tables of the block, which the program has moved or written anew: each from its line to the next."""
-    names = {line.strip() for line in block.body.splitlines() if _table.match(line)}
+    """TOML without the tables of the block and those below them, which the program has moved or written anew: each from its line
+    to the next."""
+    tables = _tables_of(block)
     own = {*marks(block.program)}
     kept: list[str] = []
     inside = False
     for line in text.splitlines(keepends=True):
         if _table.match(line):
-            inside = line.strip() in names
+            header = _header(line)
+            inside = any(header[: len(path)] == path for path in tables)
         if not (inside and line.strip() and not line.lstrip().startswith("#")) and line.strip() not in own:
             kept.append(line)
     return "".join(kept)

@@ -19,9 +19,10 @@ from ipfsmem.agents import config_files, connections, edits
 from ipfsmem.agents.command_line import Launch
 from ipfsmem.agents.config_files import Found
 from ipfsmem.agents.connections import Connection, FileWritten
+from ipfsmem.agents.edits import Wanted
 from ipfsmem.agents.programs import PROGRAMS
 from ipfsmem.agents.programs.program import ConfigFile, Program, Surroundings
-from ipfsmem.errors import ChangedError, ConfigError, FormatError, IpfsmemError, NotFoundError
+from ipfsmem.errors import ChangedError, ConfigError, FormatError, IpfsmemError, NotFoundError, StorageError
 from ipfsmem.results import Connected, FileEdit, ProgramState, Snippet
 
 #: So many characters of a long line are shown on each side of a change.
@@ -51,6 +52,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     connection: Connection | None
     #: Bytes to keep, by SHA-256.
     copies: dict[str, bytes] = {}
+    #: What stays when the program is let go: files with what others wrote and is taken out.
+    kept: tuple[bytes, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -82,6 +85,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
         What is remembered is written first: what was begun can be undone, and undoing what did not happen changes nothing.
         """
+        for data in self.kept:
+            connections.keep_for_good(self.home, self.program.name, data)
         if self.connection is not None:
             connections.keep(self.home, self.connection, self.copies)
         for edit in self.edits:
@@ -113,13 +118,20 @@ def plan_connect(
     made: list[_Edit] = []
     written: list[FileWritten] = []
     copies: dict[str, bytes] = {}
+    kept: list[tuple[Path, bytes]] = []
     for file in program.files(around, launch):
         found = config_files.read(file.path)
         earlier = remembered.of_file(file.path) if remembered is not None else ()
         with _about(file.path, program.name):
-            base = _undone(home, program, found, earlier, replace) if earlier else found.data
-            cleared = _cleared(base, file, program, replace)
-            data, done = edits.apply(cleared, file.wanted, program.name, file.seed)
+            base, wanted = found.data, file.wanted
+            if earlier:
+                base, gone = _undone(home, program, found, earlier, wanted, replace)
+                kept += [(found.path, each) for each in gone]
+                if found.data is not None:
+                    wanted = edits.with_the_program_s(found.data, wanted)
+            cleared = _cleared(base, file, program, replace or any(one.others_gave_way for one in earlier))
+            data, done = edits.apply(cleared, wanted, program.name, file.seed)
+            others_gave_way = cleared != base
             if not earlier and base is not None:  # an entry that is as ours would be goes with ours
                 there = tuple(one.done for one in edits.standing(base, file.wanted, program.name) if one.same)
                 base = edits.undo(base, there)
@@ -139,6 +151,7 @@ def plan_connect(
                 before=digest,
                 seed=file.seed,
                 folders=folders,
+                others_gave_way=others_gave_way,
             )
         )
     if remembered is not None:  # the program kept its settings elsewhere then
@@ -152,7 +165,8 @@ def plan_connect(
         edits=tuple(made),
         connection=connection,
         copies=copies,
-        notes=program.notes,
+        kept=tuple(data for _, data in kept),
+        notes=(*_where_kept(home, program, kept), *program.notes),
     )
 
 
@@ -164,21 +178,37 @@ def plan_disconnect(home: Path, around: Surroundings, program: Program, *, repla
     """
     remembered = connections.known(home, program.name)
     made: list[_Edit] = []
-    if remembered is None:
-        for known in program.files(around, Launch(("ipfsmem",))):
-            found = config_files.read(known.path)
-            with _about(known.path, program.name):
-                made.append(_Edit(found, _cleared(found.data, known, program, replace)))
-    else:
-        for file in reversed(remembered.files):
-            found = config_files.read(Path(file.path))
-            with _about(found.path, program.name):
-                data = _undone(home, program, found, remembered.of_file(found.path), replace)
-            made.append(_Edit(found, data, file.folders))
+    kept: list[tuple[Path, bytes]] = []
+    files = program.files(around, Launch(("ipfsmem",)))
+    wanted = {str(file.path): file.wanted for file in files}
+    for file in reversed(() if remembered is None else remembered.files):
+        found = config_files.read(Path(file.path))
+        with _about(found.path, program.name):
+            assert remembered is not None
+            earlier = remembered.of_file(found.path)
+            data, gone = _undone(home, program, found, earlier, wanted.get(file.path, ()), replace)
+        kept += [(found.path, each) for each in gone]
+        made.append(_Edit(found, data, file.folders))
+    for known in files:  # what was not written from here, or was taken along when the settings were moved
+        if str(known.path) in {str(edit.found.path) for edit in made}:
+            continue
+        found = config_files.read(known.path)
+        with _about(known.path, program.name):
+            data = _cleared(found.data, known, program, replace)
+        if found.data is not None and data != found.data:
+            kept.append((found.path, found.data))
+        made.append(_Edit(found, data))
     for edit in made:
         if edit.changes:
             config_files.check_writable(edit.found)
-    return Plan(program=program, home=home, edits=tuple(made), connection=None, notes=program.notes)
+    return Plan(
+        program=program,
+        home=home,
+        edits=tuple(made),
+        connection=None,
+        kept=tuple(data for _, data in kept),
+        notes=_where_kept(home, program, kept),
+    )
 
 
 def snippets(around: Surroundings, program: Program, launch: Launch) -> tuple[Snippet, ...]:
@@ -236,25 +266,59 @@ def _names_there(file: ConfigFile, program: Program) -> Iterator[str]:
 
 
 def _undone(
-    home: Path, program: Program, found: Found, written: tuple[FileWritten, ...], replace: bool
-) -> bytes | None:
-    """What a file is without what was written to it, in one of these ways: the bytes of before where it is as we left it."""
+    home: Path,
+    program: Program,
+    found: Found,
+    written: tuple[FileWritten, ...],
+    wanted: tuple[Wanted, ...],
+    replace: bool,
+) -> tuple[bytes | None, list[bytes]]:
+    """What a file is without what was written to it, in one of these ways: the bytes of before where it is as we left it. And
+    what is to be kept, as others wrote something in it that is not in the file then."""
     data = found.data
-    if data is None:
-        return None
+    digest = None if data is None else sha256(data).hexdigest()
     for file in written:
-        if sha256(data).hexdigest() == file.sha256:
-            return None if file.before is None else connections.before(home, program.name, file.before)
+        if digest == file.sha256:
+            if file.before is None:
+                return None, []
+            try:
+                return connections.before(home, program.name, file.before), []
+            except StorageError:
+                if not replace:
+                    raise
+    if digest in {file.before for file in written}:
+        return data, []  # it was never written, or brought back
+    kept: list[bytes] = []
+    for file in written:
+        if file.others_gave_way and file.before is not None:
+            with contextlib.suppress(StorageError):
+                kept.append(connections.before(home, program.name, file.before))
+    if data is None:
+        return None, kept
     file = next((one for one in written if not [*edits.changed_since(data, one.done)]), written[0])
-    edited = tuple(edits.changed_since(data, file.done))
+    edited = [*edits.changed_since(data, file.done)]
+    left = edits.undo(data, file.done)
+    ours = edits.wanted_again(file.done)
+    more = [one for one in wanted if edits.way_of(one) not in map(edits.way_of, ours)]
+    still = [*edits.standing(left, (*ours, *more), program.name)]
+    edited += [one.name for one in still if not one.same]
     if edited and not replace:
         raise ChangedError(
-            f"{', '.join(edited)} in {found.path} was edited since it was written",
+            f"{', '.join(dict.fromkeys(edited))} in {found.path} was edited since it was written",
             hint="Have it go all the same, with the edit: --replace. What would be written is shown by --dry-run.",
         )
-    done = tuple(edits.as_it_stands(data, one) for one in file.done)
-    left = edits.undo(data, done)
-    return None if file.before is None and edits.is_empty(left, file.seed) else left
+    if edited:
+        kept.append(data)
+    left = edits.undo(left, tuple(one.done for one in still), edited=True)
+    return None if file.before is None and edits.is_empty(left, file.seed) else left, kept
+
+
+def _where_kept(home: Path, program: Program, kept: list[tuple[Path, bytes]]) -> tuple[str, ...]:
+    return tuple(
+        f"{path} as it was, with what others wrote in the place of ours, is kept in "
+        f"{connections.kept_for_good(home, program.name, data)}; remove it when you need nothing of it."
+        for path, data in kept
+    )
 
 
 def _cleared(base: bytes | None, file: ConfigFile, program: Program, replace: bool) -> bytes | None:
@@ -268,7 +332,7 @@ def _cleared(base: bytes | None, file: ConfigFile, program: Program, replace: bo
             f"this home",
             hint="See what would change: --replace --dry-run. Have it go: --replace.",
         )
-    return edits.undo(base, tuple(one.done for one in others))
+    return edits.undo(base, tuple(one.done for one in others), edited=True)
 
 
 @contextlib.contextmanager

@@ -35,6 +35,8 @@ class FileWritten(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     #: What a new file begins with; folders that were made for it, the outermost first.
     seed: str = ""
     folders: tuple[str, ...] = ()
+    #: Whether an entry by somebody else, which is in the copy of before, gave way to ours.
+    others_gave_way: bool = False
 
 
 class Connection(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,14 +88,30 @@ def keep(home: Path, connection: Connection, before: dict[str, bytes]) -> None:
     write_atomic(
         _record(home, connection.program), msgspec.json.format(msgspec.json.encode(connection), indent=1)
     )
-    _drop_copies(home, connection.program, {one.before for one in connection.files})
+    needed = {one.before for one in (*connection.files, *connection.replaced)}
+    _drop_copies(home, connection.program, needed)
+
+
+def keep_for_good(home: Path, program: str, data: bytes) -> None:
+    """Keep the bytes of a file that others wrote in, until somebody removes them."""
+    make_directory(home)
+    make_directory(folder(home))
+    write_atomic(kept_for_good(home, program, data), data)
+
+
+def kept_for_good(home: Path, program: str, data: bytes) -> Path:
+    """Where they are kept then."""
+    return folder(home) / f"{program}.{sha256(data).hexdigest()[:32]}.kept"
 
 
 def before(home: Path, program: str, digest: str) -> bytes:
     """The bytes of a file as it was. Raises StorageError when the copy is gone or is not that any more."""
     data = read_file(_copy(home, program, digest), LONGEST)
     if data is None or sha256(data).hexdigest() != digest:
-        raise StorageError(f"the copy {_copy(home, program, digest)} is gone, or was changed")
+        raise StorageError(
+            f"the copy {_copy(home, program, digest)} is gone, or was changed",
+            hint="Have ours taken out of the file as it is now: --replace. What would be written is shown by --dry-run.",
+        )
     return data
 
 

@@ -17,6 +17,8 @@ from ipfsmem.agents.json_edits import APPEND, Added
 from ipfsmem.errors import FormatError
 
 _MARK = "\ufeff"
+#: Where the hooks of a group stand in it.
+_GROUP = "hooks"
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,16 +34,19 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
     table: tuple[str, ...]
     body: str
+    #: Names in it that the program writes itself.
+    program_keys: tuple[str, ...] = ()
 
 
 Wanted = Entry | Table
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was added by one edit: one of the two."""
+    """What was added by one edit: one of the two. `mark`: as in Entry."""
 
     entry: Added | None = None
     block: Block | None = None
+    mark: str = ""
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -54,8 +59,12 @@ class Standing(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """What it is called, for people."""
-        path = self.wanted.path if isinstance(self.wanted, Entry) else self.wanted.table
-        return ".".join(step for step in path if step != APPEND)
+        return ".".join(step for step in way_of(self.wanted) if step != APPEND)
+
+
+def way_of(wanted: Wanted) -> tuple[str, ...]:
+    """The names that lead to it."""
+    return wanted.path if isinstance(wanted, Entry) else wanted.table
 
 
 def standing(data: bytes | None, wanted: Sequence[Wanted], program: str) -> Iterator[Standing]:
@@ -65,18 +74,13 @@ def standing(data: bytes | None, wanted: Sequence[Wanted], program: str) -> Iter
         if isinstance(one, Table):
             yield from _standing_block(text, one, program)
         elif one.path[-1] == APPEND:
-            items = json_edits.find(text, one.path[:-1])
-            if items is msgspec.UNSET:
-                continue
-            if not isinstance(items, list):
-                raise FormatError(f"{'.'.join(one.path[:-1])} is not an array")
-            for item in items:
-                if _holds(item, one.mark):
-                    yield Standing(one, _known(one.path, item), item == one.value)
+            items = _items(text, one.path)
+            for way in _ways(items, one.mark):
+                yield Standing(one, _known(one), _is_as_written(items, way, one.value))
         else:
             value = json_edits.find(text, one.path)
             if value is not msgspec.UNSET:
-                yield Standing(one, _known(one.path, value), value == one.value)
+                yield Standing(one, _known(one), value == one.value)
 
 
 def apply(
@@ -91,22 +95,26 @@ def apply(
         if id(one) in there:
             done.append(there[id(one)])
         elif isinstance(one, Table):
-            text, block = block_edits.add(text, one.body, program, one.table)
+            text, block = block_edits.add(text, one.body, program, one.table, one.program_keys)
             done.append(Done(block=block))
         else:
             text, entry = json_edits.add(text, one.path, one.value)
-            done.append(Done(entry=entry))
+            done.append(Done(entry=entry, mark=one.mark))
     return before + text.encode(), tuple(done)
 
 
-def undo(data: bytes, done: Sequence[Done]) -> bytes:
-    """The file without what was added, whatever else was changed in it since. Raises FormatError."""
+def undo(data: bytes, done: Sequence[Done], *, edited: bool = False) -> bytes:
+    """The file without what was added, whatever else was changed in it since. Of items of an array those go that are as they were
+    written; with `edited` all that have our mark. What else stands in a group of hooks stays. Raises FormatError."""
     before, text = _text(data)
     for one in reversed(done):
-        if one.entry is not None:
-            text = json_edits.remove(text, one.entry)
-        elif one.block is not None:
+        if one.block is not None:
             text = block_edits.remove(text, one.block)
+        elif one.entry is not None:
+            left = json_edits.remove(text, one.entry)
+            if one.entry.path[-1] == APPEND and (left == text or edited):
+                left = _without_marked(left, one.entry, one.mark, edited)
+            text = left
     return before + text.encode()
 
 
@@ -114,14 +122,47 @@ def changed_since(data: bytes, done: Sequence[Done]) -> Iterator[str]:
     """The names of what was added that says something else now."""
     _, text = _text(data)
     for one in done:
-        if one.entry is not None and one.entry.path[-1] != APPEND:
+        if one.entry is not None and one.entry.path[-1] == APPEND:
+            items = _items(text, one.entry.path)
+            ways = _ways(items, one.mark)
+            if ways and not any(_is_as_written(items, way, one.entry.value) for way in ways):
+                yield _name(one)
+        elif one.entry is not None:
             value = json_edits.find(text, one.entry.path)
             if value is not msgspec.UNSET and value != one.entry.value:
-                yield ".".join(one.entry.path)
-        elif one.block is not None:
-            held = block_edits.table_in(text, one.block.table)
-            if held is not None and held != block_edits.table_in(one.block.body, one.block.table):
                 yield _name(one)
+        elif one.block is not None:
+            held = _own_part(text, one.block)
+            if held is not None and held != _own_part(one.block.body, one.block):
+                yield _name(one)
+
+
+def wanted_again(done: Sequence[Done]) -> tuple[Wanted, ...]:
+    """What was wanted when that was written."""
+    found: list[Wanted] = []
+    for one in done:
+        if one.entry is not None:
+            found.append(Entry(path=one.entry.path, value=one.entry.value, mark=one.mark))
+        elif one.block is not None:
+            block = one.block
+            found.append(Table(table=block.table, body=block.body, program_keys=block.program_keys))
+    return tuple(found)
+
+
+def with_the_program_s(data: bytes, wanted: Sequence[Wanted]) -> tuple[Wanted, ...]:
+    """What is wanted, with what the program itself has written into our tables since. Raises FormatError."""
+    _, text = _text(data)
+    found: list[Wanted] = []
+    for one in wanted:
+        held = block_edits.table_in(text, one.table) if isinstance(one, Table) else None
+        if isinstance(one, Table) and isinstance(held, dict):
+            theirs = {key: held[key] for key in one.program_keys if key in held}
+            if theirs:
+                body = f"{one.body}\n{block_edits.lines_of(one.table, theirs)}"
+                found.append(msgspec.structs.replace(one, body=body))
+                continue
+        found.append(one)
+    return tuple(found)
 
 
 def missing(data: bytes | None, done: Sequence[Done]) -> list[str]:
@@ -131,15 +172,6 @@ def missing(data: bytes | None, done: Sequence[Done]) -> list[str]:
     return [
         _name(one) for one in done if undo(data, (one,)) == data or _name(one) in changed_since(data, (one,))
     ]
-
-
-def as_it_stands(data: bytes, one: Done) -> Done:
-    """The same with the value that stands there now, for one that may be taken out although it was edited."""
-    if one.entry is None or one.entry.path[-1] == APPEND:
-        return one
-    _, text = _text(data)
-    value = json_edits.find(text, one.entry.path)
-    return one if value is msgspec.UNSET else Done(entry=msgspec.structs.replace(one.entry, value=value))
 
 
 def is_empty(data: bytes, seed: str) -> bool:
@@ -166,25 +198,82 @@ def _name(one: Done) -> str:
     return ""
 
 
-def _known(path: tuple[str, ...], value: Any) -> Done:
-    there = len(path) - (
-        2 if path[-1] == APPEND else 1
+def _known(one: Entry) -> Done:
+    there = len(one.path) - (
+        2 if one.path[-1] == APPEND else 1
     )  # an array in which nothing else is goes with the item
-    return Done(entry=Added(path=path, value=value, there=there, lead="", tail=""))
+    return Done(entry=Added(path=one.path, value=one.value, there=there, lead="", tail=""), mark=one.mark)
 
 
-def _holds(value: Any, mark: str) -> bool:
-    """Whether some text in a value has the mark in it."""
-    if isinstance(value, str):
-        return bool(mark) and mark in value
-    if isinstance(value, dict):
-        value = list(value.values())
-    return isinstance(value, list) and any(_holds(each, mark) for each in value)
+def _items(text: str, path: tuple[str, ...]) -> list[Any]:
+    """The array that a path with `APPEND` at its end leads to; none where there is none. Raises FormatError."""
+    items = json_edits.find(text, path[:-1])
+    if items is msgspec.UNSET:
+        return []
+    if not isinstance(items, list):
+        raise FormatError(f"{'.'.join(path[:-1])} is not an array")
+    return items
+
+
+def _ways(items: Sequence[Any], mark: str) -> list[tuple[str | int, ...]]:
+    """Where the hooks with our mark stand: whole items, groups in which nothing else is, and hooks among others in a group."""
+    found: list[tuple[str | int, ...]] = []
+    for place, item in enumerate(items):
+        if _is_marked(item, mark):
+            found.append((place,))
+            continue
+        group = item.get(_GROUP) if isinstance(item, dict) else None
+        if isinstance(group, list):
+            ours = [at for at, hook in enumerate(group) if _is_marked(hook, mark)]
+            if ours and len(ours) == len(group):
+                found.append((place,))
+            else:
+                found += [(place, _GROUP, at) for at in ours]
+    return found
+
+
+def _is_marked(hook: Any, mark: str) -> bool:
+    command = hook.get("command") if isinstance(hook, dict) else None
+    return bool(mark) and isinstance(command, str) and mark in command
+
+
+def _is_as_written(items: Sequence[Any], way: tuple[str | int, ...], value: Any) -> bool:
+    """Whether our hook there, and the group that it stands in, are as they were written; what others have put into it aside."""
+    item = items[int(way[0])]
+    if len(way) == 1:
+        return bool(item == value)
+    if not isinstance(value, dict) or not isinstance(value.get(_GROUP), list):
+        return False
+    alone = {**item, _GROUP: [item[_GROUP][int(way[2])]]}
+    return bool(alone == value)
+
+
+def _without_marked(text: str, entry: Added, mark: str, edited: bool) -> str:
+    """The text without our hooks in an array: those that are as they were written, or all."""
+    while True:
+        items = _items(text, entry.path)
+        ways = [way for way in _ways(items, mark) if edited or _is_as_written(items, way, entry.value)]
+        if not ways:
+            return text
+        text = json_edits.remove_at(text, (*entry.path[:-1], *ways[-1]), entry.there)
+
+
+def _own_part(text: str, block: Table | Block) -> Any:
+    """What a table holds beside what the program writes into it."""
+    held = block_edits.table_in(text, block.table)
+    if not isinstance(held, dict):
+        return held
+    return {key: value for key, value in held.items() if key not in block.program_keys}
 
 
 def _standing_block(text: str, wanted: Table, program: str) -> Iterator[Standing]:
-    held = block_edits.table_in(text, wanted.table)
+    held = _own_part(text, wanted)
     if held is not None:
-        block = Block(body=wanted.body, lead="", program=program, table=wanted.table)
-        same = held == block_edits.table_in(wanted.body, wanted.table)
-        yield Standing(wanted, Done(block=block), same)
+        block = Block(
+            body=wanted.body,
+            lead="",
+            program=program,
+            table=wanted.table,
+            program_keys=wanted.program_keys,
+        )
+        yield Standing(wanted, Done(block=block), held == _own_part(wanted.body, wanted))

@@ -79,23 +79,53 @@ def remove(text: str, added: Added) -> str:
     found = _way(root, added)
     if found is None:
         return text
-    depth = len(added.path) - 1
-    while depth > added.there and _holds_only_this(text, found[depth]):
-        depth -= 1
+    depth = _stays(text, found, added.there)
     if depth < 0:
         return _without_root(text, root, added)
-    node, at = found[depth]
-    expected = value_of(root)
-    _drop(expected, [(one.kind, one.parts[place]) for one, place in found[: depth + 1]], at)
     exact = depth == added.there
-    for lead in (_lead(text, node.parts[at], added.lead if exact else None), 0):
-        edited = _cut(text, node, at, lead, added.tail if exact else "")
+    lead, tail = (added.lead, added.tail) if exact else (None, "")
+    return _take_out(text, root, found[: depth + 1], lead, tail)
+
+
+def remove_at(text: str, way: tuple[str | int, ...], there: int) -> str:
+    """The text without the member or item at a way of names and places, and without what then holds nothing behind step `there`.
+
+    Raises FormatError.
+    """
+    root = read(text)
+    node, found = root, []
+    for step in way:
+        assert node is not None
+        at = step if isinstance(step, int) else [part.key for part in node.parts].index(step)
+        found.append((node, at))
+        node = node.parts[at].value
+    assert root is not None
+    return _take_out(text, root, found[: _stays(text, found, there) + 1], None, "")
+
+
+def _stays(text: str, way: list[tuple[Node, int]], there: int) -> int:
+    """The step of a way whose container stays: those behind it hold nothing else."""
+    depth = len(way) - 1
+    while depth > there and _holds_only_this(text, way[depth]):
+        depth -= 1
+    return depth
+
+
+def _take_out(text: str, root: Node, way: list[tuple[Node, int]], written: str | None, tail: str) -> str:
+    """The text without what is at the end of a way. `written`, `tail`: what an edit of ours wrote around it."""
+    node, at = way[-1]
+    expected = value_of(root)
+    _drop(expected, way)
+    for lead in (_lead(text, node.parts[at], written), 0):
+        edited = _cut(text, node, at, lead, tail)
         try:
             _compare(edited, expected)
         except FormatError:
             continue  # a comment without an end of line would have swallowed what follows
         return edited
-    raise FormatError(f"{'.'.join(added.path)} cannot be taken out without changing something else")
+    raise FormatError(
+        f"{node.parts[at].key or 'an item'} cannot be taken out without changing something else"
+    )
 
 
 # -- finding --------------------------------------------------------------------------------------------------------------
@@ -160,15 +190,13 @@ def _put(target: Any, path: tuple[str, ...], value: Any) -> None:
         target[path[-1]] = value
 
 
-def _drop(target: Any, way: list[tuple[str, Part]], at: int) -> None:
-    for kind, part in way[:-1]:
-        assert kind == "{"  # an array is only ever the last container of a path
-        target = target[part.key]
-    kind, part = way[-1]
-    if kind == "[":
-        del target[at]
-    else:
-        del target[part.key]
+def _drop(target: Any, way: list[tuple[Node, int]]) -> None:
+    for place, (node, at) in enumerate(way):
+        step = node.parts[at].key if node.kind == "{" else at
+        if place == len(way) - 1:
+            del target[step]
+        else:
+            target = target[step]
 
 
 def _compare(edited: str, expected: Any) -> None:

@@ -102,8 +102,13 @@ def command(
     if not context.json and not dry_run:
         done = "is connected now" if answer.written else "was connected already: nothing was to be written"
         click.echo(f"{found.title} {done}.")
-        for note in answer.notes if answer.written else ():
-            click.echo(style("note: ", fg="yellow") + advice(note))
+        print_notes(answer)
+
+
+def print_notes(answer: Connected) -> None:
+    """What a person should know of what was written."""
+    for note in answer.notes if answer.written else ():
+        click.echo(style("note: ", fg="yellow") + advice(note))
 
 
 def carry_out(context: CommandContext, plan: Plan, *, dry_run: bool) -> Connected:

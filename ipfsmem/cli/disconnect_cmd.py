@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ipfsmem.cli.connect_cmd import carry_out, surroundings
+from ipfsmem.cli.connect_cmd import carry_out, print_notes, surroundings
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.project_commands import disconnect_projects, refuse_wrong_projects
@@ -41,3 +41,4 @@ def command(
     if not context.json and not dry_run:
         done = "is disconnected" if answer.written else "is not connected: nothing was to be written"
         click.echo(f"{found.title} {done}.")
+        print_notes(answer)

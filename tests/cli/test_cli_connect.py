@@ -153,7 +153,21 @@ def test_hints_about_entries_are_followed(cli: Cli, user: Path) -> None:
         refused.err,
     )
     cli.ok("disconnect", "claude-code", "--replace", "--dry-run")
+    done = cli.ok("disconnect", "claude-code", "--replace")
+    kept = list((cli.home / ".agents").iterdir())
+    assert len(kept) == 2 and all(str(path) in done.out for path in kept)
+    assert sum("--quiet" in path.read_text() for path in kept) == 1
+    cli.ok("connect", "claude-code")
+    for copy in (cli.home / ".agents").glob("*.before"):
+        copy.unlink()
+    refused = cli.fails(30, "disconnect", "claude-code")
+    hinted(
+        "Have ours taken out of the file as it is now: --replace. What would be written is shown by --dry-run.",
+        refused.err,
+    )
+    cli.ok("disconnect", "claude-code", "--replace", "--dry-run")
     cli.ok("disconnect", "claude-code", "--replace")
+    assert "ipfsmem" not in settings(user)
 
 
 def test_hints_about_files_are_followed(cli: Cli, user: Path) -> None:

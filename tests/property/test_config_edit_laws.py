@@ -123,8 +123,10 @@ def test_in_and_out_again_is_the_same_text() -> None:
 def test_several_entries_in_and_out_again_are_the_same_bytes() -> None:
     wanted = (
         Entry(path=("mcpServers", "ipfsmem"), value={"command": "x"}),
-        Entry(path=("hooks", "SessionStart", APPEND), value={"hooks": ["hook a"]}, mark="hook a"),
-        Entry(path=("hooks", "Stop", APPEND), value={"hooks": ["hook b"]}, mark="hook b"),
+        Entry(
+            path=("hooks", "SessionStart", APPEND), value={"hooks": [{"command": "hook a"}]}, mark="hook a"
+        ),
+        Entry(path=("hooks", "Stop", APPEND), value={"command": "hook b"}, mark="hook b"),
     )
 
     @many

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Final
 
+from ipfsmem.agents.block_edits import text_value
 from ipfsmem.agents.command_line import Launch
 from ipfsmem.agents.edits import Table
 from ipfsmem.agents.programs.program import (
@@ -34,6 +34,8 @@ _VARIABLES: Final = (
     "DBUS_SESSION_BUS_ADDRESS",
     "IPFSMEM_CONFIG",
 )
+#: What Codex writes into the table of a server itself: an "always allow", and a server that is switched off.
+_PROGRAM_KEYS: Final = ("tools", "enabled", "default_tools_approval_mode")
 
 
 def _folder(around: Surroundings) -> Path:
@@ -45,24 +47,20 @@ def _files(around: Surroundings, launch: Launch) -> tuple[ConfigFile, ...]:
     body = "\n".join(
         (
             f"[mcp_servers.{NAME}]",
-            f"command = {_text(command)}",
-            f"args = [{', '.join(map(_text, arguments))}]",
-            f"env_vars = [{', '.join(map(_text, _VARIABLES))}]",
+            f"command = {text_value(command)}",
+            f"args = [{', '.join(map(text_value, arguments))}]",
+            f"env_vars = [{', '.join(map(text_value, _VARIABLES))}]",
         )
     )
     return (
         ConfigFile(
-            path=_folder(around) / "config.toml", wanted=(Table(table=("mcp_servers", NAME), body=body),)
+            path=_folder(around) / "config.toml",
+            wanted=(Table(table=("mcp_servers", NAME), body=body, program_keys=_PROGRAM_KEYS),),
         ),
         ConfigFile(
             path=_folder(around) / "hooks.json", wanted=hook_entries(launch, _NAME, _EVENTS, group_of_one)
         ),
     )
-
-
-def _text(value: str) -> str:
-    """A basic string of TOML: as in JSON, which leaves one character as it is that TOML does not take."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 PROGRAM: Final = Program(

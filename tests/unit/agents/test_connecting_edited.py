@@ -1,0 +1,216 @@
+"""What a person or a program changed in our own entries since: nothing of ours stays unsaid, nothing of theirs goes unkept."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.agents.command_line import Launch
+from ipfsmem.errors import ChangedError, ConfigError, StorageError
+from tests.unit.agents.connect_lab import Machine
+
+MINE = {"type": "command", "command": "MINE"}
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    made = Machine(tmp_path)
+    made.put(".claude.json", '{"numStartups": 7}\n')
+    made.put(".claude/settings.json", "{}\n")
+    return made
+
+
+def hooks(machine: Machine) -> Path:
+    return machine.user / ".claude" / "settings.json"
+
+
+def with_mine(machine: Machine) -> None:
+    """The user writes their own hook into the group that is ours."""
+    said = json.loads(hooks(machine).read_bytes())
+    said["hooks"]["Stop"][0]["hooks"].append(MINE)
+    hooks(machine).write_text(json.dumps(said, indent=2))
+
+
+def kept(machine: Machine) -> list[str]:
+    return [path.read_text() for path in (machine.home / ".agents").glob("*.kept")]
+
+
+# -- hooks that were edited ---------------------------------------------------------------------------------------------------
+
+
+def test_hooks_of_ours_that_were_edited_are_named_and_go_when_that_is_said(machine: Machine) -> None:
+    machine.connect("claude-code")
+    edited = hooks(machine).read_text().replace('"timeout": 10', '"timeout": 20')
+    hooks(machine).write_text(edited)
+    for act in (machine.disconnect, machine.connect):
+        with pytest.raises(ChangedError, match=r"hooks\.SessionStart, .*hooks\.Stop.* was edited since"):
+            act("claude-code")
+    assert hooks(machine).read_text() == edited and (machine.home / ".agents" / "claude-code.json").exists()
+    answer = machine.disconnect("claude-code", replace=True)
+    assert "ipfsmem" not in hooks(machine).read_text()
+    assert kept(machine) == [edited]
+    assert [path.name in answer.notes[0] for path in (machine.home / ".agents").iterdir()] == [True]
+
+
+def test_a_hook_of_ours_that_was_moved_or_given_twice_does_not_stay(machine: Machine) -> None:
+    machine.connect("claude-code")
+    said = json.loads(hooks(machine).read_bytes())
+    said["hooks"]["Stop"].append(said["hooks"]["Stop"][0])
+    hooks(machine).write_text(json.dumps(said))
+    machine.disconnect("claude-code")
+    assert "ipfsmem" not in hooks(machine).read_text()
+
+
+def test_a_server_that_the_program_moved_is_found_there(machine: Machine) -> None:
+    """opencode writes settings of its first version anew in the shape of the second."""
+    file = machine.put(".config/opencode/opencode.json", '{"theme": "x"}')
+    machine.connect("opencode")
+    moved = '{"theme": "x", "mcp": {"servers": {"ipfsmem": {"type": "local", "command": ["ipfsmem"]}}}}'
+    file.write_text(moved)
+    with pytest.raises(ChangedError, match=r"mcp\.servers\.ipfsmem"):
+        machine.disconnect("opencode")
+    assert file.read_text() == moved
+    machine.disconnect("opencode", replace=True)
+    assert "ipfsmem" not in file.read_text() and kept(machine) == [moved]
+
+
+def test_settings_that_were_moved_with_ours_in_them_are_looked_at_too(
+    machine: Machine, tmp_path: Path
+) -> None:
+    machine.connect("claude-code")
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    (moved / "settings.json").write_bytes(hooks(machine).read_bytes())
+    machine.with_variable(CLAUDE_CONFIG_DIR=str(moved))
+    with pytest.raises(ConfigError, match=r"moved/settings\.json"):
+        machine.disconnect("claude-code")
+    machine.disconnect("claude-code", replace=True)
+    assert "ipfsmem" not in (moved / "settings.json").read_text() + hooks(machine).read_text()
+
+
+# -- what is somebody else's --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_a_user_s_own_hook_in_our_group_stays(edited: bool, machine: Machine) -> None:
+    machine.connect("claude-code")
+    with_mine(machine)
+    if edited:
+        hooks(machine).write_text(hooks(machine).read_text().replace('"timeout": 10', '"timeout": 20'))
+    machine.disconnect("claude-code", replace=edited)
+    assert json.loads(hooks(machine).read_bytes()) == {"hooks": {"Stop": [{"hooks": [MINE]}]}}
+    assert len(kept(machine)) == edited
+
+
+def test_a_user_s_own_hook_stays_beside_ours_when_it_is_connected_anew(machine: Machine) -> None:
+    machine.connect("claude-code")
+    with_mine(machine)
+    machine.connect("claude-code", Launch(("/opt/ipfsmem",)))
+    said = hooks(machine).read_text()
+    assert said.count("MINE") == 1 and said.count("/opt/ipfsmem") == 4 and "/usr/local" not in said
+    once = machine.picture()
+    assert not machine.connect("claude-code", Launch(("/opt/ipfsmem",))).written
+    assert machine.picture() == once
+
+
+def test_another_home_s_hook_goes_and_the_user_s_beside_it_stays(machine: Machine) -> None:
+    """Nothing is remembered here: the entries were written from another home."""
+    machine.connect("claude-code")
+    with_mine(machine)
+    for path in (machine.home / ".agents").iterdir():
+        path.unlink()
+    before = hooks(machine).read_text()
+    machine.disconnect("claude-code", replace=True)
+    assert json.loads(hooks(machine).read_bytes()) == {"hooks": {"Stop": [{"hooks": [MINE]}]}}
+    assert before in kept(machine)
+
+
+def test_somebody_else_s_entry_that_gave_way_is_not_forgotten(machine: Machine) -> None:
+    """The program writes the file again meanwhile, so it cannot be put back: then it is kept and named."""
+    theirs = '{"mcpServers": {"ipfsmem": {"command": "x", "env": {"TOKEN": "t0ken"}}}}'
+    file = machine.put(".claude.json", theirs)
+    machine.connect("claude-code", replace=True)
+    assert not machine.connect("claude-code").written  # it is ours now: nobody is asked again
+    file.write_text(file.read_text().replace("{", '{"numStartups": 8,', 1))
+    machine.connect("claude-code", Launch(("/opt/ipfsmem",)))
+    answer = machine.disconnect("claude-code")
+    assert json.loads(file.read_bytes())["numStartups"] == 8 and "t0ken" not in file.read_text()
+    assert kept(machine) == [theirs]
+    assert not any("t0ken" in each.difference for each in answer.files)
+
+
+# -- Codex ------------------------------------------------------------------------------------------------------------------------
+
+APPROVED = '\n[mcp_servers.ipfsmem.tools.remember]\napproval_mode = "approve"\n'
+
+
+@pytest.mark.parametrize("place", ["in the block", "behind it", "after another table"])
+def test_what_codex_writes_into_our_table_is_carried_over_and_goes_with_it(
+    place: str, machine: Machine
+) -> None:
+    file = machine.put(".codex/config.toml", 'model = "x"\n')
+    machine.connect("codex")
+    text = file.read_text()
+    if place == "in the block":
+        text = text.replace("# <<<", f"enabled = false\n{APPROVED}# <<<")
+    else:
+        text += "\n[tui]\nx = 1\n" * (place == "after another table") + APPROVED
+    file.write_text(text)
+    machine.connect("codex", Launch(("/opt/ipfsmem",)))
+    server = tomllib.loads(file.read_text())["mcp_servers"]["ipfsmem"]
+    assert server["command"] == "/opt/ipfsmem"
+    assert server["tools"] == {"remember": {"approval_mode": "approve"}}
+    assert server.get("enabled") == (False if place == "in the block" else None)
+    once = file.read_text()
+    assert not machine.connect("codex", Launch(("/opt/ipfsmem",))).written and file.read_text() == once
+    file.write_text(f"# mine\n{once}")
+    machine.disconnect("codex")
+    left = tomllib.loads(file.read_text())
+    assert left == {"model": "x"} | ({"tui": {"x": 1}} if "other" in place else {})
+
+
+# -- the copy of before ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_copy_that_is_gone_locks_nobody_out(machine: Machine) -> None:
+    for act in (
+        machine.disconnect,
+        lambda name, replace=False: machine.connect(name, Launch(("/o",)), replace=replace),
+    ):
+        machine.connect("claude-code")
+        for copy in (machine.home / ".agents").glob("*.before"):
+            copy.unlink()
+        with pytest.raises(StorageError, match="gone, or was changed") as refused:
+            act("claude-code")
+        assert "--replace" in refused.value.hint
+        act("claude-code", replace=True)
+        machine.disconnect("claude-code")
+        assert json.loads((machine.user / ".claude.json").read_bytes()) == {"numStartups": 7}
+        assert json.loads(hooks(machine).read_bytes()) == {}
+
+
+def test_a_copy_is_kept_as_long_as_an_interrupted_change_may_need_it(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connected anew after the file was edited: until that is written, the earlier state and its copy count."""
+    from ipfsmem.agents import config_files
+
+    machine.connect("claude-code")
+    connected = machine.picture()
+    file = machine.user / ".claude.json"
+    file.write_text(file.read_text().replace("7", "8"))
+
+    def stopped(found: object, data: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(config_files, "replace", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            machine.connect("claude-code", Launch(("/opt/ipfsmem",)))
+    file.write_text(file.read_text().replace("8", "7"))
+    assert machine.picture() == connected
+    machine.disconnect("claude-code")
+    assert file.read_text() == '{"numStartups": 7}\n'
