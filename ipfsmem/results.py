@@ -96,7 +96,7 @@ class MemoryText(Answer, frozen=True, kw_only=True):
     @classmethod
     def of(cls, reading: Reading) -> MemoryText:
         """What `Memory.read` returned. A memory that is shown is always UTF-8."""
-        file = reading.file
+        file = reading.readable
         return cls(
             key=reading.key,
             scope=reading.scope,
@@ -160,7 +160,7 @@ class Found(Answer, frozen=True, kw_only=True):
     def of(cls, hit: Hit, writers: Writers, *, why: bool) -> Found:
         """A hit; `writers` are those of the memory."""
         reading = hit.reading
-        file = reading.file
+        file = reading.readable
         return cls(
             key=reading.key,
             scope=reading.scope,

@@ -99,7 +99,7 @@ def context(
 
 def _fenced(hit: Hit, writers: Writers, room: int) -> str | None:
     """One match in its fence; a long text is cut and says so. None when there is no room."""
-    file = hit.reading.file
+    file = hit.reading.readable
     data = file.body.encode()
     most = min(_LONGEST, room)
     if len(data) > most:

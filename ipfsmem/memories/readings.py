@@ -13,6 +13,7 @@ from hashlib import sha256
 import msgspec
 
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
+from ipfsmem.errors import FormatError
 
 #: The dots that were rendered in what a caller was shown.
 Token = tuple[str, ...]
@@ -24,6 +25,15 @@ SEEN_LEAST = 8
 def token_hash(token: Iterable[str]) -> str:
     """16 hex digits that stand for a token, whatever the order of its dots."""
     return sha256("\n".join(sorted(set(token))).encode()).hexdigest()[:SEEN_DIGITS]
+
+
+def readable_file(data: bytes) -> MemoryFile:
+    """Header and body, as far as they can be read: what is no memory file is all body, what is not UTF-8 is replaced. A text of
+    others may be anything, and must keep nobody from the texts beside it. For showing only."""
+    try:
+        return parse_memory(data)
+    except FormatError:
+        return MemoryFile({}, data.decode("utf-8", "replace"))
 
 
 def place_of(scope: str, key: str) -> str:
@@ -50,8 +60,13 @@ class Reading(msgspec.Struct, frozen=True):
 
     @property
     def file(self) -> MemoryFile:
-        """Header and body."""
+        """Header and body. Raises FormatError for a text of others that is no memory file."""
         return parse_memory(self.data)
+
+    @property
+    def readable(self) -> MemoryFile:
+        """Header and body, as far as they can be read."""
+        return readable_file(self.data)
 
     @property
     def text(self) -> str:

@@ -77,28 +77,31 @@ def recall(
         raise UsageError(f"limit is 1 to {MAX_HITS}, not {limit}")
     wanted = [(word, needle(word)) for word in query_words(query)]
     least = since_ms(since) if since is not None else 0
-    matches: list[
-        tuple[tuple[bool, int, int, int], str, Memories, Entry, tuple[str, ...], tuple[str, ...]]
-    ] = []
-    met: set[str] = set()
-    not_fetched = 0
+    known: dict[str, tuple[tuple[bool, int, int, int], Memories, Entry, tuple[str, ...], tuple[str, ...]]]
+    known, met, not_fetched = {}, dict[str, bool](), set[str]()
     first = parts[0]
     with first.replica.reading():
         held = first.replica.store.memories_of([part.scope for part in parts])
         for part in parts:
             if part.forgotten():
                 continue
-            shown: set[str] = set()
             for key, entry in held.get(part.scope, ()):
-                if key in met:
+                if met.get(key):
                     continue
                 looked = _look(part, key, entry)
                 if looked is None:
                     continue
-                shown.add(key)
                 words, own, written = looked
+                if (
+                    key in met
+                ):  # there is a text of others in a scope before this one: only an own one takes its place
+                    if not own:
+                        continue
+                    known.pop(key, None)
+                    not_fetched.discard(key)
+                met[key] = own
                 if words is None:
-                    not_fetched += 1
+                    not_fetched.add(key)
                     continue
                 file = words.file
                 if (type is None and file.type == SESSION) or type not in (None, file.type):
@@ -110,15 +113,14 @@ def recall(
                 found = tuple(word for word, part_of in wanted if word in above or part_of in words.body)
                 if found:
                     rank = (not own, -len(found), -len(above), -int(written, 16))
-                    matches.append((rank, key, part, entry, found, above))
-            met |= shown
-        matches.sort(key=lambda one: one[:2])
+                    known[key] = rank, part, entry, found, above
+        matches = sorted(known.items(), key=lambda one: (one[1][0], one[0]))
         hits = []
-        for _, key, part, entry, found, above in matches[:limit]:
+        for key, (_, part, entry, found, above) in matches[:limit]:
             reading = part.reading_of(key, entry)
             if reading is not None:
                 hits.append(Hit(reading, found, above) if why else Hit(reading))
-    return Recall(tuple(hits), len(matches), not_fetched, tuple(word for word, _ in wanted))
+    return Recall(tuple(hits), len(matches), len(not_fetched), tuple(word for word, _ in wanted))
 
 
 def _look(part: Memories, key: str, entry: Entry) -> tuple[Words | None, bool, str] | None:

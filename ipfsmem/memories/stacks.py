@@ -1,11 +1,12 @@
-"""Several scopes read as one: the first that has a memory shows it, and each answer says where it came from.
+"""Several scopes read as one: the first that has a memory shows it, and each answer says where it came from. A text of others
+hides no own one of a later scope: whoever can write into a scope would take the person's own texts out of sight.
 
 A stack only reads. What is written goes to exactly one scope, which whoever writes names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +20,16 @@ from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.recall import Recall, recall
 
 list_ = list  # `Stack.list` hides the builtin inside the class
+
+
+def first_own(readings: Iterable[Reading | None]) -> Reading | None:
+    """What is shown of the readings of one key in several scopes: the first own one, else the first. None are read after it."""
+    others: Reading | None = None
+    for found in readings:
+        if found is not None and found.own:
+            return found
+        others = others or found
+    return others
 
 
 class Noted(msgspec.Struct, frozen=True):
@@ -40,8 +51,9 @@ class Stack:
         return [part.scope for part in self._parts]
 
     def read(self, key: str) -> Reading | None:
-        """The memory of the first scope that shows one; its `scope` says which. Raises NotFoundError when it is not fetched."""
-        return next((found for part in self._parts if (found := part.read(key)) is not None), None)
+        """The memory of the first scope that shows one, an own one before one of others; its `scope` says which. Raises
+        NotFoundError when it is not fetched."""
+        return first_own(part.read(key) for part in self._parts)
 
     def list(self) -> list[Listed]:
         """All memories that `read` would show, ordered by key, headers only."""
@@ -53,7 +65,9 @@ class Stack:
                 if held is not None and part.scope not in held:
                     continue
                 for item in part.listing(held=None if held is None else held[part.scope]):
-                    found.setdefault(item.key, item)
+                    before = found.get(item.key)
+                    if before is None or (item.own and not before.own):
+                        found[item.key] = item
         return sorted(found.values(), key=lambda item: item.key)
 
     def recall(

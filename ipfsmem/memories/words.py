@@ -11,8 +11,9 @@ import unicodedata
 
 import msgspec
 
-from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
-from ipfsmem.errors import FormatError, UsageError
+from ipfsmem.bundle.memory_file import MemoryFile
+from ipfsmem.errors import UsageError
+from ipfsmem.memories.readings import readable_file
 
 #: Characters of a query, and how many of its words count.
 MAX_QUERY = 4_000
@@ -57,10 +58,7 @@ class WordCache:
         known = self._known.get(digest)
         if known is not None or data is None:
             return known
-        try:
-            file = parse_memory(data)
-        except FormatError:
-            file = MemoryFile({}, data.decode("utf-8", "replace"))
+        file = readable_file(data)
         made = Words(
             MemoryFile(file.fields),
             spaced(" ".join((file.name, file.description, *file.tags))),

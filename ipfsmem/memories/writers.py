@@ -65,7 +65,7 @@ class Writers:
 
     def quoted(self, reading: Reading, *, file: MemoryFile | None = None, copy: str = "") -> Quoted:
         """A text for a fence. `file`: what of it is to be quoted, if not all; `copy`: the name of a conflict copy."""
-        file = reading.file if file is None else file
+        file = reading.readable if file is None else file
         return Quoted(
             key=reading.key,
             body=file.body,

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ipfsmem.bundle.fence import CANDIDATE, NOTICE, Quoted, clean_text, fence
 from ipfsmem.bundle.keys import check_scope
-from ipfsmem.errors import NotFoundError
+from ipfsmem.errors import ChangedError, NotFoundError
 from ipfsmem.memories.readings import Reading, place_of
+from ipfsmem.memories.stacks import first_own
 from ipfsmem.memories.writers import Writers
 from ipfsmem.tools.schema import JSON, answer
 
@@ -51,6 +52,8 @@ class Session:
         #: (category, fact) each.
         self.facts: deque[tuple[str, str]] = deque(maxlen=SESSION_FACTS)
         self._shown: dict[tuple[str, str], str] = {}
+        #: Of the text that was begun last in each place: its `seen`, and how far it was shown from its beginning.
+        self._read: dict[tuple[str, str], tuple[str, int]] = {}
 
     def show(self, reading: Reading) -> None:
         """Remember that this text was shown whole, or written."""
@@ -59,6 +62,26 @@ class Session:
         self._shown[place] = reading.seen
         if len(self._shown) > _SHOWN:
             self._shown.pop(next(iter(self._shown)))
+
+    def show_part(self, reading: Reading, start: int, end: int) -> str:
+        """Remember that a part was shown, in characters of the body; the `seen` once all of it was, without a gap and in one
+        version. Raises ChangedError for a part of another text than the one that was begun."""
+        place = reading.scope, reading.key
+        seen, upto = self._read.pop(place, ("", 0)) if start else (reading.seen, 0)
+        if start and seen not in ("", reading.seen):
+            raise ChangedError(
+                f"{place_of(*place)} was changed since you began to read it", hint="Read it anew: start=0."
+            )
+        if seen and start <= upto:
+            upto = max(upto, end)
+        if seen:
+            self._read[place] = seen, upto
+            if len(self._read) > _SHOWN:
+                self._read.pop(next(iter(self._read)))
+        if upto < len(reading.readable.body):
+            return ""
+        self.show(reading)
+        return reading.seen
 
     def was_shown(self, reading: Reading) -> bool:
         """Whether exactly this was."""
@@ -97,10 +120,9 @@ class Desk:
         return self.memory.scope(self.scope_of(given))
 
     def read(self, key: str, given: JSON) -> Reading | None:
-        """What is shown under a key: in the scope that is meant, else in what is everybody's."""
+        """What is shown under a key: in the scope that is meant, else in what is everybody's, an own text before one of others."""
         memory, scope = self.memory, self.scope_of(given, must_exist=True)
-        found = (memory.scope(one).read(key) for one in dict.fromkeys((scope, "")))
-        return next((one for one in found if one is not None), None)
+        return first_own(memory.scope(one).read(key) for one in dict.fromkeys((scope, "")))
 
     def writers(self) -> Writers:
         """Who wrote, in words."""
@@ -138,6 +160,16 @@ def as_values(item: Quoted) -> dict[str, Any]:
         "source": clean_text(item.source),
         "written": item.written,
     }
+
+
+def one_line(text: str) -> str:
+    """A text that somebody wrote, cleaned, on one line."""
+    return " ".join(clean_text(text).split())
+
+
+def whose(own: bool) -> str:
+    """A mark behind what is the word of others."""
+    return "" if own else " (others' word, a candidate)"
 
 
 def place(reading: Reading) -> str:

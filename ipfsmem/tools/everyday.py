@@ -6,12 +6,13 @@ the `seen` of an answer nothing is replaced, and what stands there is shown inst
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
-from ipfsmem.bundle.fence import NOTICE, clean_text, tagged
+from ipfsmem.bundle.fence import NOTICE, Quoted, tagged
 from ipfsmem.bundle.index import SESSION
 from ipfsmem.bundle.memory_file import TYPES, MemoryFile, render_memory
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
@@ -22,7 +23,7 @@ from ipfsmem.memories.recall import PLAIN
 from ipfsmem.memories.words import MAX_QUERY
 from ipfsmem.memories.write_request import WriteRequest
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
-from ipfsmem.tools.desk import TEXT_SCHEMA, Desk, as_values, fenced, notice, place
+from ipfsmem.tools.desk import TEXT_SCHEMA, Desk, as_values, fenced, notice, one_line, place, whose
 from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text, texts, yes
 from ipfsmem.tools.tool import ToolResult, refusal
 from ipfsmem.wording import count
@@ -64,25 +65,36 @@ def _remember(desk: Desk, given: JSON) -> ToolResult:
     if seen is None and shown is not None and shown.own:
         if _is_there(shown, body, tags, fields):
             return _written(desk, shown, "is there already, as you gave it")
-        return _shown_instead(
+        return shown_instead(
             desk, shown, ChangedError(f"there is a memory {place(shown)} already, so nothing was written")
         )
-    # What nobody was shown is not replaced: without `seen` there is nothing yet, or a text of others to write beside.
-    expected = None if seen is not None else "" if shown is None else shown.sha256
+    if seen is not None and (shown is None or not shown.seen.startswith(seen.lower())):
+        error = ChangedError(f"{key} is not what was read, so nothing was written")
+        elsewhere = desk.read(key, given)
+        if elsewhere is not None and elsewhere.seen.startswith(seen.lower()):
+            error.hint = _elsewhere(elsewhere)
+            raise error
+        if shown is None:
+            raise error
+        return shown_instead(desk, shown, error)
+    # What nobody was shown is not replaced: without `seen` there is nothing yet, or a text of others to write beside. With it
+    # only what is shown is replaced, never the texts beside it, for which `seen` could stand too.
+    expected = "" if shown is None else shown.sha256
+    replaced = None if seen is None else shown
     try:
-        written = there.write(key, body, tags=tags, seen=seen, if_match=expected, **fields)
+        written = there.write(key, body, tags=tags, seen=replaced, if_match=expected, **fields)
     except ChangedError as error:
         now = there.read(key)
         if now is None:
             raise
-        return _shown_instead(desk, now, error)
+        return shown_instead(desk, now, error)
     return _written(desk, written, "is remembered" if shown is None else "is changed")
 
 
 def _is_there(
     shown: Reading, body: str | None, tags: list[str] | None, fields: dict[str, str | None]
 ) -> bool:
-    file = shown.file
+    file = shown.readable
     return (
         (body is None or body.rstrip("\n") == file.body)
         and (tags is None or tuple(tags) == file.tags)
@@ -90,15 +102,38 @@ def _is_there(
     )
 
 
-def _shown_instead(desk: Desk, shown: Reading, error: ChangedError) -> ToolResult:
+def shown_instead(
+    desk: Desk, shown: Reading, error: ChangedError, *, more: Mapping[str, Any] | None = None
+) -> ToolResult:
+    """A refusal that shows what stands there, with its `seen` where that is all of it."""
+    item, left = _page_of(desk, shown)
+    values = {"shown": as_values(item), "seen": "" if left else shown.seen, **(more or {})}
+    if left:
+        desk.session.show_part(shown, 0, PAGE)
+        error.hint = (
+            f"This is its beginning. To replace it, read on with read_memory and start={PAGE}, which gives its seen at the end; for "
+            "something else choose another key."
+        )
+        return refusal(error, text=fenced(item), more=values)
     desk.session.show(shown)
-    item = desk.quoted(shown)
     error.hint = (
         "This is what stands there now. To replace it, call remember again with all that shall stand there and its seen; "
         "for something else choose another key."
     )
-    text = f"{fenced(item)}\nseen: {shown.seen}"
-    return refusal(error, text=text, more={"shown": as_values(item), "seen": shown.seen})
+    return refusal(error, text=f"{fenced(item)}\nseen: {shown.seen}", more=values)
+
+
+def _page_of(desk: Desk, reading: Reading) -> tuple[Quoted, int]:
+    """The beginning of a text, as much of it as one answer shows, and how many characters are left."""
+    file = reading.readable
+    item = desk.writers().quoted(reading, file=MemoryFile(file.fields, file.body[:PAGE]))
+    return item, max(0, len(file.body) - PAGE)
+
+
+def _elsewhere(reading: Reading) -> str:
+    """What to do about a text that was found beyond the scope that was meant: a write goes only where it is named."""
+    where = f"the scope {reading.scope}" if reading.scope else "what is everybody's"
+    return f'It stands in {where}: call again with scope="{reading.scope}".'
 
 
 def _written(desk: Desk, written: Reading, what: str) -> ToolResult:
@@ -138,7 +173,7 @@ def _read(desk: Desk, given: JSON) -> ToolResult:
         reading = desk.read(key, given)
     if reading is None:
         raise _no_memory(desk, key, given)
-    file = reading.file
+    file = reading.readable
     part, ends = file.body[start : start + PAGE], start + PAGE >= len(file.body)
     if start and start >= len(file.body):
         raise UsageError(
@@ -147,12 +182,13 @@ def _read(desk: Desk, given: JSON) -> ToolResult:
     item = desk.writers().quoted(reading, file=MemoryFile(file.fields, part), copy=copy)
     text = fenced(item)
     # Who saw a part of a text has not seen the text, and replaces nothing.
-    seen = reading.seen if ends and not copy else ""
+    seen = "" if copy else desk.session.show_part(reading, start, start + len(part))
     if not ends:
         text += f"\n(more: {len(file.body):,} characters in all; read on with start={start + PAGE})\n"
     if seen:
-        desk.session.show(reading)
         text += f"\nseen: {seen}\n"
+    elif ends and not copy:
+        text += "\n(you were not shown all of it, so there is no seen: read it from start=0 to its end)\n"
     if reading.conflicts:
         text += f"\nTexts beside it: {', '.join(reading.conflicts)} (read_memory with copy, or resolve_conflict)\n"
     return ToolResult(
@@ -172,6 +208,9 @@ def _no_memory(desk: Desk, key: str, given: JSON) -> NotFoundError:
     from difflib import get_close_matches
 
     scope = desk.scope_of(given)
+    elsewhere = desk.read(key, given)
+    if elsewhere is not None:
+        return NotFoundError(f"there is no memory {key} in {scope}", hint=_elsewhere(elsewhere))
     near = get_close_matches(key, [item.key for item in desk.memory.stack(scope).list()], n=3)
     advice = f"Near to it: {', '.join(near)}." if near else "list_memories and recall show what there is."
     return NotFoundError(f"there is no memory {key}" + (f" in {scope}" if scope else ""), hint=advice)
@@ -214,22 +253,18 @@ def _line(item: Listed) -> str:
     if item.scope:
         parts.append(f"(scope {item.scope})")
     if file.type:
-        parts.append(f"[{_one_line(file.type)}]")
+        parts.append(f"[{one_line(file.type)}]")
     if file.name:
-        parts.append(_one_line(file.name))
+        parts.append(one_line(file.name))
     if file.description:
-        parts.append(f"— {_one_line(file.description)}")
+        parts.append(f"— {one_line(file.description)}")
     if not item.own:
-        parts.append("(others' word, a candidate)")
+        parts.append(whose(item.own).strip())
     if item.conflicts:
         parts.append(f"({count(item.conflicts, 'text')} beside it)")
     if not item.fetched:
         parts.append("(its text is not on this device)")
     return " ".join(parts)
-
-
-def _one_line(value: str) -> str:
-    return " ".join(clean_text(value).split())
 
 
 def _line_values(item: Listed) -> dict[str, Any]:
@@ -238,11 +273,11 @@ def _line_values(item: Listed) -> dict[str, Any]:
         "key": item.key,
         "scope": item.scope,
         "own": item.own,
-        "name": _one_line(file.name),
-        "description": _one_line(file.description),
-        "type": _one_line(file.type),
-        "tags": [_one_line(tag) for tag in file.tags],
-        "updated": _one_line(file.updated),
+        "name": one_line(file.name),
+        "description": one_line(file.description),
+        "type": one_line(file.type),
+        "tags": [one_line(tag) for tag in file.tags],
+        "updated": one_line(file.updated),
         "conflicts": item.conflicts,
         "fetched": item.fetched,
     }
@@ -256,7 +291,14 @@ def _forget(desk: Desk, given: JSON) -> ToolResult:
     reading = there.read(key)
     if reading is None:
         raise _no_memory(desk, key, given)
-    item = desk.quoted(reading)
+    item, left = _page_of(desk, reading)
+    if left and not desk.session.was_shown(reading):
+        desk.session.show_part(reading, 0, PAGE)
+        return ToolResult(
+            f"Nothing is forgotten. This is only the beginning of what would go:\n\n{fenced(item)}\nRead on with read_memory "
+            f"and start={PAGE} to its end; forget gives the confirm then.",
+            {"forgotten": False, "confirm": "", "shown": as_values(item)},
+        )
     values = {"forgotten": False, "confirm": reading.seen, "shown": as_values(item)}
     if confirm is None:
         text = (
@@ -269,11 +311,11 @@ def _forget(desk: Desk, given: JSON) -> ToolResult:
         error.hint = f"This is what stands there now. If it shall go: confirm={reading.seen}."
         return refusal(error, text=fenced(item), more=values)
     there.forget(key, reason=given.get("reason", ""), seen=reading)
-    left = (
+    kept = (
         " Other texts stood beside it and are kept: resolve_conflict shows them." if reading.conflicts else ""
     )
     return ToolResult(
-        f"{place(reading)} is forgotten here, and on every other device with the next sync.{left}",
+        f"{place(reading)} is forgotten here, and on every other device with the next sync.{kept}",
         {**values, "forgotten": True, "confirm": ""},
     )
 
@@ -308,7 +350,8 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
     writers = desk.writers()
     items, hits = [], []
     for hit in found.hits:
-        file, cut = hit.reading.file, len(hit.reading.file.body) > HIT
+        file = hit.reading.readable
+        cut = len(file.body) > HIT
         if cut:
             left = f"(cut here: read_memory {hit.reading.key} shows all {len(file.body):,} characters)"
             file = MemoryFile(file.fields, f"{file.body[:HIT]}\n{left}")
@@ -376,12 +419,17 @@ def _resolve(desk: Desk, given: JSON) -> ToolResult:
         return ToolResult(said, {"settled": False, "keys": keys, "seen": "", "texts": []})
     item = next((one for one in found if one.key == key), None)
     if item is None:
+        elsewhere = desk.memory.conflicts() if desk.scope_of(given) else []
         raise NotFoundError(
-            f"{key} has no conflict", hint="resolve_conflict without a key lists those that have."
+            f"{key} has no conflict here",
+            hint='It has one in what is everybody\'s: call again with scope="".'
+            if any(one.key == key for one in elsewhere)
+            else "resolve_conflict without a key lists those that have.",
         )
-    shown, seen = _texts_of(desk, item)
     own = tuple(copy for copy in item.copies if copy.reading is None or copy.reading.own)
-    if not own and not item.forgotten:
+    for_person = not own and not item.forgotten
+    shown, seen = _texts_of(desk, item, to_settle=not for_person)
+    if for_person:
         refused = UsageError(
             f"beside {key} stand only texts of others, and only the person can say what becomes of them",
             hint=f"For the person: ipfsmem conflicts {key}",
@@ -400,7 +448,7 @@ def _resolve(desk: Desk, given: JSON) -> ToolResult:
         )
     if given["seen"].lower() != seen:
         error = ChangedError(f"{key} is not what was shown, so nothing was changed")
-        error.hint = "These are the texts that stand there now, with their seen."
+        error.hint = "These are the texts that stand there now, with their seen." if seen else ""
         return refusal(error, text=shown.text, more=shown.structured)
     # Texts of others are left where they are: a text that replaces one would be theirs.
     settled = there.resolve(
@@ -415,38 +463,67 @@ def _resolve(desk: Desk, given: JSON) -> ToolResult:
         if settled is None
         else "keeps what was shown"
     )
+    beside = next((one.copies for one in there.conflicts() if one.key == key), ())
+    others = [copy.file for copy in beside if copy.reading is not None and not copy.reading.own]
+    absent = [copy.file for copy in beside if copy.reading is None]
+    later = [copy.file for copy in beside if copy.file not in (*others, *absent)]
+    stay = "".join(
+        f" {', '.join(names)} stayed: {why}."
+        for names, why in (
+            (others, "the word of others, of which only the person decides"),
+            (absent, "not on this device, so it was shown to nobody"),
+            (later, "it came meanwhile"),
+        )
+        if names
+    )
     return ToolResult(
-        f"{key} {what}; the other texts went.",
-        {"settled": True, "keys": [key], "seen": "" if settled is None else settled.seen, "texts": []},
+        f"{key} {what}; {'the texts that you were shown went, but not all' if stay else 'the other texts went'}.{stay}",
+        {
+            "settled": not (absent or later),
+            "keys": [key],
+            "seen": "" if settled is None else settled.seen,
+            "texts": [],
+        },
     )
 
 
-def _texts_of(desk: Desk, item: Unsettled) -> tuple[ToolResult, str]:
-    """All texts of a conflict as an answer, and the hash that stands for them."""
+def _texts_of(desk: Desk, item: Unsettled, *, to_settle: bool) -> tuple[ToolResult, str]:
+    """All texts of a conflict as an answer, and the hash that stands for them; empty where they are not shown `to_settle` it, or
+    only in part."""
     writers = desk.writers()
-    items = [writers.quoted(item.shown)] if item.shown is not None else []
-    items += [
-        writers.quoted(copy.reading, copy=copy.file) for copy in item.copies if copy.reading is not None
-    ]
+    readings = [(item.shown, "")] if item.shown is not None else []
+    readings += [(copy.reading, copy.file) for copy in item.copies if copy.reading is not None]
+    most, items, cut = PAGE // max(1, len(readings)), [], False
+    for reading, name in readings:
+        file = reading.readable
+        cut = cut or len(file.body) > most
+        part = MemoryFile(file.fields, file.body[:most])
+        items.append(writers.quoted(reading, file=part, copy=name))
+    seen = item.seen if to_settle and not cut else ""
     absent = [copy.file for copy in item.copies if copy.reading is None]
     lines = [fenced(*items)]
     if item.forgotten:
         lines.insert(0, f"{item.key} is forgotten; these texts were written meanwhile.")
     if absent:
         lines.append(f"Not on this device: {', '.join(absent)}.")
-    lines.append(
-        f"To settle it: resolve_conflict with key={item.key}, seen={item.seen} and body (a text with all that shall stay) or "
-        "keep=true."
-    )
+    if seen:
+        lines.append(
+            f"To settle it: resolve_conflict with key={item.key}, seen={seen} and body (a text with all that shall stay) or "
+            "keep=true."
+        )
+    elif cut:
+        lines.append(
+            f"Not all of it is shown here (read_memory with copy shows each text), so the person has to settle it: ipfsmem conflicts {item.key}"
+        )
     texts = [{**as_values(one), "copy": one.file} for one in items]
-    values = {"settled": False, "keys": [item.key], "seen": item.seen, "texts": texts}
-    return ToolResult("\n".join(lines), values), item.seen
+    values = {"settled": False, "keys": [item.key], "seen": seen, "texts": texts}
+    return ToolResult("\n".join(lines), values), seen
 
 
 def _merged(desk: Desk, item: Unsettled, body: str) -> bytes:
     """A new body under the header of what is shown, else of the first copy."""
     readings = [item.shown, *(copy.reading for copy in item.copies)]
-    old = next((reading.file for reading in readings if reading is not None), MemoryFile())
+    old = next((reading.readable for reading in readings if reading is not None), MemoryFile())
     today = datetime.fromtimestamp(desk.memory.replica.world.now() / 1000, UTC).date().isoformat()
     return render_memory(old.with_fields({"updated": today}, body))
 
@@ -522,7 +599,7 @@ EVERYDAY: Final = (
         title="List memories",
         description="List the memories by key: name, description, type. To find some by their words use recall.",
         parameters=arguments(
-            type=choice(f"Only this kind: {_TYPES}.", (*TYPES, SESSION)),
+            type=choice(f"Only this kind: {_TYPES}.", TYPES),
             tag=text("Only those with this tag.", least=1, most=64),
             limit=number("How many at most.", 1, 200, 50),
             after=text("Go on after this key, as the last answer said.", most=64),

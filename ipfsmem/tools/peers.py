@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 from ipfsmem.bundle.fence import NOTICE, clean_text, quote
 from ipfsmem.bundle.keys import is_key, key_of_foreign_name
 from ipfsmem.errors import ChangedError, UsageError
+from ipfsmem.memories.memories import Listed
 from ipfsmem.tools.definition import SCOPE, Definition
-from ipfsmem.tools.desk import Desk, place
+from ipfsmem.tools.desk import Desk, one_line, place, whose
+from ipfsmem.tools.everyday import shown_instead
 from ipfsmem.tools.schema import JSON, answer, arguments, choice, text
 from ipfsmem.tools.tool import ToolResult, refusal
 from ipfsmem.wording import count
@@ -58,7 +60,14 @@ def _save_memory(desk: Desk, given: JSON) -> ToolResult:
         return _saved(False, "The fact is empty, nothing saved")
     there, key = desk.there(given), fact_key(fact)
     shown = there.read(key)
-    if shown is None or not shown.own:
+    if shown is not None and shown.own:
+        file = shown.readable
+        if (file.body, file.type, category in file.tags) != (fact, CATEGORIES[category], True):
+            error = ChangedError(
+                f"there is another memory {place(shown)} for this fact, so nothing was saved"
+            )
+            return shown_instead(desk, shown, error, more={"saved": False, "message": str(error)})
+    else:
         there.write(
             key,
             fact,
@@ -98,18 +107,24 @@ def _store(desk: Desk, given: JSON) -> ToolResult:
     there, key = desk.there(given), value_key(name)
     shown = there.read(key)
     if shown is not None and shown.own:
-        if shown.file.body == value.rstrip("\n"):
+        body, cut = _cut(shown.readable.body, MAX_VALUE)
+        if not cut and body == value.rstrip("\n"):
             desk.session.show(shown)
             return _stored(name)
         if not desk.session.was_shown(shown):
-            desk.session.show(shown)
-            error = ChangedError(
-                f"{name} has a value already, which this conversation was not shown: nothing was stored"
-            )
-            error.hint = "This is it. Call memory_store again to replace it, or use another key."
-            body, _ = _cut(shown.file.body, MAX_VALUE)
+            error = ChangedError(f"{name} has a value already, which you were not shown: nothing was stored")
+            if cut:
+                error.hint = (
+                    f"This is its beginning. To replace it, read it to its end with read_memory and key={key}, then call "
+                    "memory_store again; or use another key."
+                )
+            else:
+                desk.session.show(shown)
+                error.hint = "This is it. Call memory_store again to replace it, or use another key."
             return refusal(
-                error, text=f"{NOTICE}\n\n{quote(body)}", more={"key": name, "value": clean_text(body)}
+                error,
+                text=f"{NOTICE}\n\n{quote(body)}",
+                more={"key": name, "value": clean_text(body), "truncated": cut},
             )
     if not value.strip():
         raise UsageError("the value is empty, so nothing was stored", hint="To take a value away: forget.")
@@ -135,13 +150,14 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
             said,
             {"notice": NOTICE, "found": False, "key": name, "value": "", "truncated": False, "own": True},
         )
-    value, truncated = _cut(reading.file.body, MAX_VALUE)
+    value, truncated = _cut(reading.readable.body, MAX_VALUE)
     if not truncated:
         desk.session.show(reading)
-    whose = "" if reading.own else " (the word of others, a candidate)"
-    text = f"{NOTICE}\n\n{place(reading)}{whose}:\n{quote(value)}"
+    text = f"{NOTICE}\n\n{place(reading)}{whose(reading.own)}:\n{quote(value)}"
     if truncated:
-        text += f"(cut here: {len(reading.file.body.encode()):,} bytes in all; read_memory shows the rest)\n"
+        text += (
+            f"(cut here: {len(reading.readable.body.encode()):,} bytes in all; read_memory shows the rest)\n"
+        )
     return ToolResult(
         text,
         {
@@ -161,26 +177,37 @@ def _cut(value: str, most: int) -> tuple[str, bool]:
     return (value, False) if len(data) <= most else (data[:most].decode("utf-8", "ignore"), True)
 
 
+def _name_of(item: Listed) -> str:
+    """Under which key a value is recalled: its name only where it is the one of this memory, for a name can be anything."""
+    try:
+        fits = value_key(item.file.name) == item.key
+    except UsageError:
+        fits = False
+    return item.file.name if fits else item.key
+
+
 def _list(desk: Desk, given: JSON) -> ToolResult:
     scope = desk.scope_of(given, must_exist=True)
     prefix, after = given.get("prefix", ""), given.get("after", "")
-    named = [(item.file.name or item.key, item) for item in desk.memory.stack(scope).list()]
-    found = sorted(
-        (one for one in named if TAG in one[1].file.tags and one[0].startswith(prefix)),
-        key=lambda one: (one[0], one[1].key),
-    )
-    rest = [one for one in found if one[0] > after]
-    entries = []
-    for name, item in rest[:PAGE]:
+    named = [(_name_of(item), item) for item in desk.memory.stack(scope).list()]
+    # Pages go by the keys of the memories, of which there is one each; names are what anybody wrote.
+    found = [one for one in named if TAG in one[1].file.tags and one[0].startswith(prefix)]
+    rest = [one for one in found if one[1].key > after]
+    entries: list[dict[str, Any]] = []
+    for name, item in sorted(rest[:PAGE], key=lambda one: (one[0], one[1].key)):
         reading = desk.memory.scope(item.scope).read(item.key) if item.fetched else None
-        value, truncated = _cut(reading.file.body if reading is not None else "", _IN_LIST)
-        entries.append({"key": clean_text(name), "value": clean_text(value), "truncated": truncated})
-    following = rest[PAGE - 1][0] if len(rest) > PAGE else ""
+        value, truncated = _cut(reading.readable.body if reading is not None else "", _IN_LIST)
+        entries.append({"key": name, "value": clean_text(value), "truncated": truncated, "own": item.own})
+    following = rest[PAGE - 1][1].key if len(rest) > PAGE else ""
     if not entries:
         text = "No keys are stored." if not prefix else f"No keys begin with '{prefix}'."
     else:
         lines = "".join(
-            quote(f"{one['key']}: {one['value']}" + (" (cut)" if one["truncated"] else "")) for one in entries
+            quote(
+                f"{one['key']}{whose(one['own'])}: {one_line(one['value'])}"
+                + (" (cut)" if one["truncated"] else "")
+            )
+            for one in entries
         )
         text = f"{count(len(found), 'key')}. {NOTICE}\n\n{lines}"
         text += f"(more: go on with after={following})\n" if following else ""
@@ -260,7 +287,7 @@ PEERS: Final = (
         description="The keys that memory_store wrote, with the beginnings of their values, 100 at a time.",
         parameters=arguments(
             prefix=text("Only keys that begin so.", most=MAX_KEY),
-            after=text("Go on after this key, as the last answer said.", most=MAX_KEY),
+            after=text("Go on after this one, as the last answer said.", most=64),
             scope=SCOPE,
         ),
         returns=answer(

@@ -1,0 +1,47 @@
+"""A model that calls the tools of a memory by name, and texts of others for it to read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ipfsmem.memory import Memory
+from ipfsmem.tools import ToolResult, toolset
+
+
+class Model:
+    """Calls tools by name, and holds each answer against its schema."""
+
+    def __init__(self, memory: Any, **more: Any) -> None:
+        self.tools = {tool.name: tool for tool in toolset(memory, **more)}
+
+    def __call__(self, tool: str, /, **arguments: Any) -> ToolResult:
+        result = self.tools[tool].call(**arguments)
+        json.dumps(result.structured)
+        if not result.is_error:
+            check(result.structured, self.tools[tool].returns)
+        return result
+
+    def refused(self, tool: str, /, **arguments: Any) -> str:
+        result = self(tool, **arguments)
+        assert result.is_error and result.text.startswith("Error: ") and result.structured["error"]["message"]
+        return result.text
+
+
+def check(value: Any, schema: dict[str, Any]) -> None:
+    """A value against the part of JSON Schema that our answers use."""
+    kinds = {"string": str, "boolean": bool, "integer": int, "array": list, "object": dict}
+    assert isinstance(value, kinds[schema["type"]]), (value, schema)
+    if "properties" in schema:
+        assert set(schema["required"]) <= value.keys(), value
+        assert schema["additionalProperties"] or value.keys() <= schema["properties"].keys(), value
+        for name, one in schema["properties"].items():
+            check(value[name], one)
+    for item in value if "items" in schema else ():
+        check(item, schema["items"])
+
+
+def others(memory: Memory, key: str, text: str) -> None:
+    """A text that somebody else wrote, in what is everybody's."""
+    blob = {"version": "memory/0.1", "files": {f"{key}.md": text}, "timeline": []}
+    memory.bundles.import_(json.dumps(blob), foreign=True)
