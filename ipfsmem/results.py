@@ -1136,7 +1136,7 @@ class Serving(Answer, frozen=True, kw_only=True):
 
 
 class FileEdit(Answer, frozen=True, kw_only=True):
-    """What `connect` or `disconnect` does to one file of a program: the unified difference, without the lines around a change."""
+    """What `connect` or `disconnect` does to one file of a program: what goes and what comes, with the lines that they begin on."""
 
     path: str
     made: bool

@@ -8,7 +8,6 @@ what was added where somebody has. Nothing here opens a memory or talks to a net
 from __future__ import annotations
 
 import contextlib
-import difflib
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -19,14 +18,12 @@ from ipfsmem.agents import config_files, connections, edits
 from ipfsmem.agents.command_line import Launch
 from ipfsmem.agents.config_files import Found
 from ipfsmem.agents.connections import Connection, FileWritten
+from ipfsmem.agents.differences import difference
 from ipfsmem.agents.edits import Wanted
 from ipfsmem.agents.programs import PROGRAMS
 from ipfsmem.agents.programs.program import ConfigFile, Program, Surroundings
 from ipfsmem.errors import ChangedError, ConfigError, FormatError, IpfsmemError, NotFoundError, StorageError
 from ipfsmem.results import Connected, FileEdit, ProgramState, Snippet
-
-#: So many characters of a long line are shown on each side of a change.
-_SHOWN = 100
 
 
 class _Edit(msgspec.Struct, frozen=True):
@@ -36,6 +33,8 @@ class _Edit(msgspec.Struct, frozen=True):
     data: bytes | None
     #: Folders that were made for it, and go when they are empty.
     folders: tuple[str, ...] = ()
+    #: Values and lines that we wrote, which may be shown.
+    ours: frozenset[str] = frozenset()
 
     @property
     def changes(self) -> bool:
@@ -72,7 +71,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
                     path=str(edit.found.path),
                     made=edit.found.data is None,
                     removed=edit.data is None,
-                    difference=_difference(edit),
+                    difference=difference(
+                        str(edit.found.path),
+                        edit.found.data,
+                        edit.data,
+                        toml=edit.found.path.suffix == ".toml",
+                        ours=edit.ours,
+                    ),
                 )
                 for edit in self.edits
                 if edit.changes
@@ -135,7 +140,11 @@ def plan_connect(
             if not earlier and base is not None:  # an entry that is as ours would be goes with ours
                 there = tuple(one.done for one in edits.standing(base, file.wanted, program.name) if one.same)
                 base = edits.undo(base, there)
-        edit = _Edit(found, data)
+        ours = (
+            *edits.written(done, file.seed),
+            *(word for one in earlier for word in edits.written(one.done)),
+        )
+        edit = _Edit(found, data, ours=frozenset(ours))
         made.append(edit)
         if edit.changes:
             config_files.check_writable(found)
@@ -188,7 +197,8 @@ def plan_disconnect(home: Path, around: Surroundings, program: Program, *, repla
             earlier = remembered.of_file(found.path)
             data, gone = _undone(home, program, found, earlier, wanted.get(file.path, ()), replace)
         kept += [(found.path, each) for each in gone]
-        made.append(_Edit(found, data, file.folders))
+        ours = (word for one in earlier for word in edits.written(one.done, one.seed))
+        made.append(_Edit(found, data, file.folders, frozenset(ours)))
     for known in files:  # what was not written from here, or was taken along when the settings were moved
         if str(known.path) in {str(edit.found.path) for edit in made}:
             continue
@@ -362,37 +372,3 @@ def _remove_folders(folders: tuple[str, ...]) -> None:
             Path(folder).rmdir()
         except OSError:
             return  # something else is in it now
-
-
-def _difference(edit: _Edit) -> str:
-    """A unified difference without the lines around a change: what stands there may be somebody's token."""
-    path = str(edit.found.path)
-    before = "" if edit.found.data is None else edit.found.data.decode("utf-8", "replace")
-    after = "" if edit.data is None else edit.data.decode("utf-8", "replace")
-    lines = difflib.unified_diff(
-        before.splitlines(),
-        after.splitlines(),
-        "/dev/null" if edit.found.data is None else path,
-        "/dev/null" if edit.data is None else path,
-        lineterm="",
-        n=0,
-    )
-    return "\n".join(_shortened(list(lines)))
-
-
-def _shortened(lines: list[str]) -> Iterator[str]:
-    """Long lines cut to what differs between those that go and those that come; settings on one line are one long line."""
-    gone = [line for line in lines[2:] if line.startswith("-")]
-    come = [line for line in lines[2:] if line.startswith("+")]
-    for place, line in enumerate(lines):
-        if len(line) <= 3 * _SHOWN or place < 2:
-            yield line
-            continue
-        other = come[0] if line in gone and come else gone[0] if line in come and gone else line
-        begin = (
-            next((at for at, (a, b) in enumerate(zip(line[1:], other[1:], strict=False)) if a != b), 0) + 1
-        )
-        cut = max(1, begin - _SHOWN)
-        shown = line[cut : cut + 6 * _SHOWN]
-        dots = "..." if cut > 1 else ""
-        yield f"{line[0]}{dots}{shown}{'...' if cut + 6 * _SHOWN < len(line) else ''}"

@@ -6,6 +6,7 @@ there is None. Which file, and when it is written, is `connecting.py`'s.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -172,6 +173,23 @@ def missing(data: bytes | None, done: Sequence[Done]) -> list[str]:
     return [
         _name(one) for one in done if undo(data, (one,)) == data or _name(one) in changed_since(data, (one,))
     ]
+
+
+def written(done: Sequence[Done], seed: str = "") -> Iterator[str]:
+    """The plain values that we wrote, as JSON, and lines of TOML."""
+    left: list[Any] = [one.entry.value for one in done if one.entry is not None]
+    left.append(json_edits.find(seed, ()))
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+        elif value is not msgspec.UNSET:
+            yield json.dumps(value)
+    for one in done:
+        if one.block is not None:
+            yield from block_edits.whole(one.block).splitlines()
 
 
 def is_empty(data: bytes, seed: str) -> bool:

@@ -1,0 +1,123 @@
+"""What an edit of a program's settings comes to, for people: what goes, what comes and where, and nothing that stands beside it.
+
+Settings hold tokens. So JSON is compared as values, not as lines, of which one may hold somebody's token beside our comma: a value
+that stays is never shown. Of what goes or comes, what we wrote ourselves is shown, and of all else only the names.
+Pure functions.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from difflib import SequenceMatcher
+from itertools import zip_longest
+from typing import Any, Final
+
+from ipfsmem.agents.json_text import Node, Part, comments, read, value_of
+
+#: Stands for what is not shown.
+_HIDDEN: Final = "..."
+_NOTHING: Final = Node("{", 0, 0, [])
+#: A line of TOML that begins a table, is empty, or is a mark of ours; and the name at the beginning of another.
+_open_line = re.compile(r"\s*(\[[A-Za-z0-9_.-]+\]\s*|# (>>>|<<<) ipfsmem.*)?")
+_name = re.compile(r"\s*[A-Za-z0-9_.-]+ =(?= )")
+
+
+def difference(
+    name: str, before: bytes | None, after: bytes | None, *, toml: bool, ours: Collection[str]
+) -> str:
+    """The difference of two texts of settings, of which None is no file. `ours`: the plain values that we wrote, as JSON, and
+    lines of TOML. Raises FormatError for what cannot be read."""
+    old, new = ((data or b"").decode("utf-8-sig", "replace") for data in (before, after))
+    head = (f"--- {_called(name, before)}", f"+++ {_called(name, after)}")
+    if toml:
+        return "\n".join((*head, *_lines(old.splitlines(), new.splitlines(), ours)))
+    shown = _Shown(old, new, ours)
+    return "\n".join((*head, *shown.between(read(old) or _NOTHING, read(new) or _NOTHING, ())))
+
+
+def _called(name: str, data: bytes | None) -> str:
+    return "/dev/null" if data is None else name
+
+
+class _Shown:
+    """Two texts of JSON, and what is shown of them."""
+
+    def __init__(self, old: str, new: str, ours: Collection[str]) -> None:
+        self.old, self.new, self.ours = old, new, ours
+
+    def between(self, a: Node, b: Node, path: tuple[str, ...]) -> Iterator[str]:
+        """What differs between two objects or arrays, each part with the line that it begins on."""
+        if a.kind == "{":
+            gone, come = ({part.key: part for part in node.parts} for node in (a, b))
+            pairs = [(part, come.get(key)) for key, part in gone.items()]
+            pairs_come = [(None, part) for key, part in come.items() if key not in gone]
+            for one, other in (*pairs, *pairs_come):
+                yield from self._pair(one, other, path)
+            return
+        was, now = ([json.dumps(value_of(part.value)) for part in node.parts] for node in (a, b))
+        for what, i, j, k, m in SequenceMatcher(None, was, now, autojunk=False).get_opcodes():
+            if what == "equal":
+                continue
+            old, new = a.parts[i:j], b.parts[k:m]
+            for one, other in zip_longest(old, new):
+                yield from self._pair(one, other, path)
+
+    def _pair(self, one: Part | None, other: Part | None, path: tuple[str, ...]) -> Iterator[str]:
+        if one is not None and other is not None:
+            if json.dumps(value_of(one.value)) == json.dumps(value_of(other.value)):
+                return
+            if one.value.kind and one.value.kind == other.value.kind:
+                yield from self.between(one.value, other.value, (*path, one.key) if one.key else path)
+                return
+        for sign, text, part in (("-", self.old, one), ("+", self.new, other)):
+            if part is not None:
+                yield f"@@ {sign}{_line(text, part)} @@ {'.'.join(path)}".rstrip()
+                yield from (
+                    f"{sign}{line}" for line in (_indent(text, part) + self._said(text, part)).splitlines()
+                )
+
+    def _said(self, text: str, part: Part) -> str:
+        """A part as it stands there, or with what is not ours hidden."""
+        value = value_of(part.value)
+        if self._shown(value) == value and not [*comments(text, part.start, part.value.end)]:
+            return text[part.start : part.value.end]
+        shown = json.dumps(self._shown(value), indent=2, ensure_ascii=False)
+        shown = f"{json.dumps(part.key, ensure_ascii=False)}: {shown}" if part.key else shown
+        return shown.replace("\n", "\n" + _indent(text, part))
+
+    def _shown(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: self._shown(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [self._shown(each) for each in value]
+        known = value is None or isinstance(value, bool) or json.dumps(value) in self.ours
+        return value if known else _HIDDEN
+
+
+def _line(text: str, part: Part) -> int:
+    return text.count("\n", 0, part.start) + 1
+
+
+def _indent(text: str, part: Part) -> str:
+    """The space before a part that stands on a line of its own."""
+    before = text[text.rfind("\n", 0, part.start) + 1 : part.start]
+    return "" if before.strip() else before
+
+
+def _lines(old: list[str], new: list[str], ours: Collection[str]) -> Iterator[str]:
+    """Lines of TOML that go and come."""
+    for what, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        for sign, lines, begin, end in (("-", old, i, j), ("+", new, k, m)):
+            if what != "equal" and begin < end:
+                yield f"@@ {sign}{begin + 1} @@"
+                for line in lines[begin:end]:
+                    yield f"{sign}{line if line in ours else _hidden_line(line)}"
+
+
+def _hidden_line(line: str) -> str:
+    if _open_line.fullmatch(line):
+        return line
+    name = _name.match(line)
+    return f"{name[0]} {_HIDDEN}" if name else _HIDDEN
