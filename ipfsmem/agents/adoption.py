@@ -20,11 +20,16 @@ from ipfsmem.agents.projects import (
     choose_scope,
     find_connected,
     follow_move,
+    is_replaced,
     project_at,
+    row_of,
     unbind,
+    undo_bind,
 )
-from ipfsmem.device.project_folders import ProjectFolder, connected_folders
+from ipfsmem.causal.cards import ProjectId
+from ipfsmem.device.project_folders import ProjectFolder, connected_folders, keep_folder
 from ipfsmem.errors import IpfsmemError, NotFoundError, StorageError, UsageError
+from ipfsmem.files.working_copy import REPLACED
 from ipfsmem.memory import Memory
 
 PROGRAM = "claude-code"
@@ -78,8 +83,18 @@ def plan_project(
         and row.scope == choice.scope
         and row.adopted.get(PROGRAM) == str(place.path)
         and attached.get(str(place.path)) == choice.scope
+        and (row.inode, row.git_inode) == (project.inode, project.git_inode)
+        and set(project.ids) <= _known_ids(memory, choice.scope, row)
     )
     return Plan(project, place.path, choice, memory_files(place.path), place.named_in, done)
+
+
+def _known_ids(memory: Memory, scope: str, row: ProjectFolder) -> set[ProjectId]:
+    """By what a project is known: to all devices of a sealed memory, else to this one."""
+    if not memory.mode.sealed:
+        return set(row.ids)
+    one = memory.scopes.get(scope)
+    return set(one.card.ids) & set(row.ids) if one is not None and one.card is not None else set()
 
 
 def plan_all(memory: Memory, claude: ClaudeHome) -> tuple[list[Plan], list[NotPlanned]]:
@@ -115,22 +130,67 @@ def _place_without_question(claude: ClaudeHome, folder: Path) -> Path | None:
 
 
 def carry_out(memory: Memory, plan: Plan) -> ProjectFolder:
-    """Do what a plan says: attach the folder, name the project. Raises what attaching raises; then nothing was changed."""
+    """Do what a plan says: name the project, then attach the folder. One that was adopted before is let go of: the program reads it no more.
+
+    Raises UsageError, NotFoundError, LimitError, StorageError; then no text of the folder was taken in.
+    """
+    folder = os.path.abspath(plan.folder)  # noqa: PTH100 - a link on the way is the person's own
+    before = row_of(memory, plan.project)
     made = _make_parents(plan.folder)
+    try:
+        memory.folders.examine(folder, scope=plan.choice.scope)
+        if before is not None and before.adopted.get(PROGRAM, folder) != folder:
+            before = _release(memory, before)
+        kept = bind(memory, plan.project, plan.choice, adopted={PROGRAM: folder})
+        try:
+            _attach(memory, folder, plan.choice.scope)
+        except BaseException:
+            undo_bind(memory, kept, before)
+            raise
+    except BaseException:
+        for above in made:
+            with contextlib.suppress(OSError):
+                above.rmdir()
+        raise
+    return kept
+
+
+def _attach(memory: Memory, folder: str, scope: str) -> None:
+    """Attach a folder, or leave it as it was."""
     stood = {one.path for one in memory.folders.list()}
     try:
-        attached = memory.folders.attach(plan.folder, scope=plan.choice.scope)
+        memory.folders.attach(folder, scope=scope)
     except BaseException:
-        for folder in made:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+        if folder not in stood:
+            with contextlib.suppress(IpfsmemError):
+                memory.folders.detach(folder)
         raise
-    try:
-        return bind(memory, plan.project, plan.choice, adopted={PROGRAM: attached.path})
-    except BaseException:
-        if attached.path not in stood:
-            memory.folders.detach(attached.path)
-        raise
+
+
+def _release(memory: Memory, row: ProjectFolder) -> ProjectFolder:
+    """Let go of the folder that was adopted, after a last look at it; without one where another project lies in the place of this one
+    and its texts would be taken for this one's. Raises StorageError; then it is still attached."""
+    path = row.adopted[PROGRAM]
+    with contextlib.suppress(NotFoundError):  # detached by hand
+        if is_replaced(row):
+            memory.folders.pause(path)
+        memory.folders.detach(path, gone=not Path(path).is_dir())
+    now = msgspec.structs.replace(
+        row, adopted={name: one for name, one in row.adopted.items() if name != PROGRAM}
+    )
+    keep_folder(memory.replica, now)
+    return now
+
+
+def pause_replaced(memory: Memory) -> None:
+    """Pause what was adopted of projects in whose place another one lies now: the program writes the other's memories there. Raises
+    NotFoundError, StorageError."""
+    states = {one.path: one.state for one in memory.folders.list()}
+    for row in connected_folders(memory.replica):
+        paths = [path for path in row.adopted.values() if states.get(path) == "ok"]
+        if paths and is_replaced(row):
+            for path in paths:
+                memory.folders.pause(path, why=REPLACED)
 
 
 def _make_parents(folder: Path) -> list[Path]:
@@ -167,12 +227,24 @@ def connected_project(memory: Memory, folder: str | Path) -> ProjectFolder:
 
 
 def follow(memory: Memory, claude: ClaudeHome, project: Project, row: ProjectFolder) -> ProjectFolder:
-    """After a connected folder was moved: remember where it lies, and adopt the memory folder that Claude Code gives it there. The one
-    from before stays attached as long as it is there. Raises what attaching raises."""
-    now = follow_move(memory, project, row)
-    if PROGRAM not in now.adopted or project.part:
+    """After a connected folder was moved: remember where it lies, let go of the memory folder that it had, and adopt the one that
+    Claude Code gives it there. That is done only where the folder is named by nothing but the place of the project and holds no memories:
+    to any other a person has to agree, and it is kept as `unagreed`. Raises UsageError, NotFoundError, StorageError.
+    """
+    if PROGRAM not in row.adopted or project.part:
+        return follow_move(memory, project, row)
+    try:
+        place = memory_place(claude, project)
+    except (UsageError, StorageError):
+        place = None
+    if place is not None and str(place.path) == row.adopted[PROGRAM]:
+        return follow_move(memory, project, row)
+    row = _release(memory, row)
+    folder = str(place.path) if place is not None else ""
+    now = follow_move(memory, project, row, unagreed={**row.unagreed, PROGRAM: folder})
+    if place is None or place.named_in is not None or memory_files(place.path):
         return now
-    place = memory_place(claude, project).path
-    if str(place) == now.adopted[PROGRAM]:
-        return now
-    return carry_out(memory, Plan(project, place, Choice(now.scope, False, "it was moved"), 0))
+    _make_parents(place.path)
+    _attach(memory, folder, memory.scopes.target(now.scope))
+    unagreed = {name: one for name, one in now.unagreed.items() if name != PROGRAM}
+    return follow_move(memory, project, now, adopted={**now.adopted, PROGRAM: folder}, unagreed=unagreed)

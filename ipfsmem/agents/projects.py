@@ -114,7 +114,7 @@ def find_connected(memory: Memory, folder: str | Path) -> tuple[Project, Project
     return project, None
 
 
-def _row_of(memory: Memory, project: Project) -> ProjectFolder | None:
+def row_of(memory: Memory, project: Project) -> ProjectFolder | None:
     """As what this very folder was connected; not what it lies in."""
     rows = connected_folders(memory.replica)
     here = next((row for row in rows if Path(row.path) == project.folder), None)
@@ -128,6 +128,17 @@ def _is_it(row: ProjectFolder, project: Project) -> bool:
     after a new clone in its place."""
     same = bool(set(row.ids) & set(project.ids)) or not (row.ids or project.ids)
     return _is_same_folder(row, project) or same
+
+
+def is_replaced(row: ProjectFolder) -> bool:
+    """Whether something else lies now where a project was connected. Where nothing lies, or what does cannot be told, nothing does."""
+    with contextlib.suppress(IpfsmemError, OSError):
+        path = Path(row.path)
+        if path.is_dir():
+            found = project_at(path, part=True)
+            inode, born = path.stat().st_ino, birth_time(path)
+            return not _is_it(row, msgspec.structs.replace(found, folder=path, inode=inode, born=born))
+    return False
 
 
 def _is_same_folder(row: ProjectFolder, project: Project) -> bool:
@@ -172,9 +183,12 @@ def choose_scope(memory: Memory, project: Project, *, scope: str | None = None, 
         raise UsageError("one scope is named and a new one is asked for: one of both")
     if scope is not None:
         return _existing(memory, check_scope(scope), "it was named")
-    row = _row_of(memory, project)
+    row = row_of(memory, project)
     if row is not None and not new:
-        return _existing(memory, row.scope, "this folder is connected to it")
+        bound = _existing(memory, row.scope, "this folder is connected to it")
+        if memory.mode.sealed:
+            _refuse_foreign_origin(memory, project, memory.scopes.target(row.scope))
+        return bound
     if not memory.mode.sealed:
         return _of_its_own(memory, project, new)
     if new:
@@ -206,14 +220,14 @@ def _existing(memory: Memory, token: str, why: str) -> Choice:
 
 
 def _refuse_foreign_origin(memory: Memory, project: Project, token: str) -> None:
-    """Raises UsageError for an id whose repository has an origin that the project is not known by: a copy of it went its own
-    way, or its origin moved, and only a person knows which."""
+    """Raises UsageError for a project that was found by its id or its folder and has an origin that the scope is not known by: a copy
+    of it went its own way, or its origin moved, and only a person knows which."""
     one = memory.scopes.get(token)
     ids = one.card.ids if one is not None and one.card is not None else ()
     remote = next((ident for ident in project.ids if ident[0] == "remote"), None)
     if remote is not None and remote not in ids:
         raise _ask(
-            project, f"{project.folder} has the id of the project {token}, and another origin", [token]
+            project, f"{project.folder} is known as the project {token}, and has another origin", [token]
         )
 
 
@@ -246,7 +260,7 @@ def bind(
 
     A repository without a remote gets a random id in its own configuration. Raises UsageError, NotFoundError, LimitError, StorageError.
     """
-    before = _row_of(memory, project)
+    before = row_of(memory, project)
     wrote = False
     if project.repository is not None and not project.ids and project.repository.config is not None:
         give_id(project.repository, memory.replica.world.random(16).hex())
@@ -261,6 +275,11 @@ def bind(
             born=project.born,
             ids=project.ids,
             adopted={**(before.adopted if before is not None else {}), **(adopted or {})},
+            unagreed={
+                program: path
+                for program, path in (before.unagreed.items() if before is not None else ())
+                if program not in (adopted or {})
+            },
             wrote_id=wrote or (before is not None and before.wrote_id),
         )
         keep_folder(memory.replica, kept, instead=before)
@@ -294,18 +313,39 @@ def _title(project: Project, token: str) -> str:
     return project.name
 
 
+def undo_bind(memory: Memory, kept: ProjectFolder, before: ProjectFolder | None) -> None:
+    """Take back what `bind` kept on this device; `before`: what was known then. Raises UsageError, StorageError."""
+    if before is None:
+        unbind(memory, kept)
+        return
+    if kept.wrote_id and not before.wrote_id:
+        _take_written_id(kept)
+    keep_folder(memory.replica, before, instead=kept)
+
+
 def unbind(memory: Memory, row: ProjectFolder) -> None:
     """Forget that a folder is a project of this memory. Its scope and its texts stay; an id that was written for it goes. Raises
     UsageError, StorageError."""
     if row.wrote_id and Path(row.path).is_dir():
-        project = project_at(row.path)
-        if project.repository is not None and ("id", project.repository.id) in row.ids:
-            take_id_away(project.repository)
+        _take_written_id(row)
     drop_folder(memory.replica, row)
 
 
-def follow_move(memory: Memory, project: Project, row: ProjectFolder) -> ProjectFolder:
-    """Remember where a connected folder lies now, and by what it is known now."""
+def _take_written_id(row: ProjectFolder) -> None:
+    project = project_at(row.path)
+    if project.repository is not None and ("id", project.repository.id) in row.ids:
+        take_id_away(project.repository)
+
+
+def follow_move(
+    memory: Memory,
+    project: Project,
+    row: ProjectFolder,
+    *,
+    adopted: dict[str, str] | None = None,
+    unagreed: dict[str, str] | None = None,
+) -> ProjectFolder:
+    """Remember where a connected folder lies now, by what it is known now, and where programs keep its memory (None: where they did)."""
     now = msgspec.structs.replace(
         row,
         path=str(project.folder),
@@ -313,6 +353,8 @@ def follow_move(memory: Memory, project: Project, row: ProjectFolder) -> Project
         git_inode=project.git_inode,
         born=project.born,
         ids=tuple(sorted({*row.ids, *project.ids})),
+        adopted=row.adopted if adopted is None else adopted,
+        unagreed=row.unagreed if unagreed is None else unagreed,
     )
     if now != row:
         keep_folder(memory.replica, now, instead=row)

@@ -147,6 +147,8 @@ def _carry_out(memory: Memory, plans: list[Plan]) -> list[ProjectLeft]:
 
     failed: list[ProjectLeft] = []
     for plan in plans:
+        if plan.done:
+            continue
         try:
             carry_out(memory, plan)
         except IpfsmemError as error:

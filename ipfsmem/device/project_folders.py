@@ -34,6 +34,8 @@ class ProjectFolder(msgspec.Struct, frozen=True):
     ids: tuple[ProjectId, ...] = ()
     #: The folders that programs keep its memory in, as they were attached, by program.
     adopted: dict[str, str] = {}
+    #: The folders that programs keep its memory in since it was moved, by program, and to which nobody agreed yet.
+    unagreed: dict[str, str] = {}
     #: Whether the id in its repository's configuration was written when it was connected.
     wrote_id: bool = False
 
@@ -86,14 +88,6 @@ def note_unconnected(replica: Replica, path: str) -> None:
         if path not in row.seen:
             row.seen = [*row.seen, path][-MAX_SEEN:]
             _write(replica, row)
-
-
-def forget_unconnected(replica: Replica, paths: set[str]) -> None:
-    """Say no more of these folders that nobody connected them."""
-    with replica.transaction():
-        row = _read(replica)
-        row.seen = [path for path in row.seen if path not in paths]
-        _write(replica, row)
 
 
 def _read(replica: Replica) -> _Row:

@@ -20,8 +20,6 @@ from ipfsmem.errors import UsageError
 from ipfsmem.files.folder import PlainFolder
 from ipfsmem.mode import Mode
 
-_TAKE_OVER = "When nothing else uses it: ipfsmem attach {path} --take-over."
-
 
 class Place(msgspec.Struct, frozen=True):
     """A folder that may be attached."""
@@ -58,7 +56,10 @@ def examine_place(
         raise UsageError("the name of a folder holds no null character")
     with storage_errors(path, "look into"):
         if not _is_usable(path):
-            return Place(path, True, next((copy for copy, place in rows if place == path), None))
+            known = next((copy for copy, place in rows if place == path), None)
+            if known is not None:
+                _refuse_other_scope(known, path, scope)
+            return Place(path, True, known)
     return Place(path, False, _row_of(path, rows, scope, take_over))
 
 
@@ -105,6 +106,9 @@ def _row_of(path: Path, copies: list[tuple[Copy, Path]], scope: str, take_over: 
                 )
             if mark in (None, copy.id) or take_over:
                 return copy
+    for copy, place in copies:
+        if place == path:
+            _refuse_other_scope(copy, path, scope)
     known, there = next(((copy, place) for copy, place in copies if copy.id == mark), (None, None))
     if known is not None and there is not None and known.scope == scope:
         found = _identity(there)
@@ -115,7 +119,7 @@ def _row_of(path: Path, copies: list[tuple[Copy, Path]], scope: str, take_over: 
         whose = "is a copy of a working copy" if known else "is or was the working copy of another memory"
         raise UsageError(
             f"{path} {whose}; nothing was read or written there",
-            hint=_TAKE_OVER.format(path=shlex.quote(str(path))),
+            hint=f"When nothing else uses it: {take_over_command(path, scope)}.",
         )
     return None
 
@@ -127,6 +131,24 @@ def _too_wide() -> tuple[Path, ...]:
     except RuntimeError:  # a user without one
         return (Path(os.path.abspath(os.sep)),)  # noqa: PTH100
     return (home, *home.parents)
+
+
+def _refuse_other_scope(copy: Copy, path: Path, scope: str) -> None:
+    """Raises UsageError where another scope has that place: what the folder there holds now would be mixed into this one."""
+    if copy.scope != scope:
+        raise UsageError(
+            f"{path} is the place of a working copy of {called(copy.scope)}",
+            hint=f"When what lies there now is that one: {take_over_command(path, copy.scope)}. "
+            f"Else first: ipfsmem detach {shlex.quote(str(path))} --gone.",
+        )
+
+
+def take_over_command(path: Path, scope: str) -> str:
+    """The command that makes a folder the working copy of this scope, whatever its marker says."""
+    typed = shlex.quote(str(path))
+    if scope:
+        return f"ipfsmem attach {typed} --take-over --scope {shlex.quote(scope)}"
+    return f"ipfsmem attach {typed} --take-over"
 
 
 def called(scope: str) -> str:

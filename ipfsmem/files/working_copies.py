@@ -119,11 +119,7 @@ class WorkingCopies:
 
         `timeline`: write `timeline/` also into a folder that this program did not make. Raises UsageError, KeyNameError, StorageError; then nothing was changed.
         """
-        self.begin()
-        if scope:
-            check_scope(scope)
-        copies = [(row, self._place(row)) for row in self._rows.all()]
-        place = examine_place(folder, copies, scope=scope, take_over=take_over)
+        place = self.examine(folder, scope=scope, take_over=take_over)
         row = self._row(place, scope, timeline or place.new or place.path == self.own)
         with self._replica.transaction():
             self._rows.put(row)
@@ -138,6 +134,14 @@ class WorkingCopies:
         self.scan()
         self.render()
         return self._facts(copy)
+
+    def examine(self, folder: str | Path, *, scope: str = "", take_over: bool = False) -> Place:
+        """Look at a folder that is to be attached. Raises UsageError, KeyNameError, StorageError."""
+        self.begin()
+        if scope:
+            check_scope(scope)
+        copies = [(row, self._place(row)) for row in self._rows.all()]
+        return examine_place(folder, copies, scope=scope, take_over=take_over)
 
     def _row(self, place: Place, scope: str, timeline: bool) -> Copy:
         path = "" if place.path == self.own else str(place.path)
@@ -199,9 +203,9 @@ class WorkingCopies:
             about.insert(0, readers_of(path))
         return FolderFacts(str(path), copy.copy.scope, state, files, copy.copy.timeline, note, about)
 
-    def pause(self, folder: str | Path) -> None:
+    def pause(self, folder: str | Path, why: str = BY_HAND) -> None:
         """Leave a folder alone until a person says what counts there. Raises NotFoundError."""
-        self._find(Path(folder)).pause(BY_HAND)
+        self._find(Path(folder)).pause(why)
 
     def accept(self, folder: str | Path) -> None:
         """What stands in a folder counts, earlier texts too. Raises NotFoundError, StorageError when it is not there."""

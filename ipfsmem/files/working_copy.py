@@ -29,6 +29,7 @@ from ipfsmem.device.tables.sealed_renders import renders_of
 from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import StorageError
+from ipfsmem.files.attaching import take_over_command
 from ipfsmem.files.folder import Listing, PlainFolder
 from ipfsmem.files.render import Rendering
 from ipfsmem.files.scan import MISSING_FOR, MOST_RETURNS, Scan
@@ -39,6 +40,10 @@ from ipfsmem.memories.memories import Memories
 INDEX_AT_ONCE = 500
 #: Why a folder is paused when a person asked for it.
 BY_HAND = "you asked for it"
+#: A pause of the folder of a project: what is written in it may be another project's.
+REPLACED = "another project lies where its project was connected"
+#: No pause of these ends by itself.
+_STAYING = (BY_HAND, REPLACED)
 
 
 class WorkingCopy:
@@ -155,7 +160,7 @@ class WorkingCopy:
         paused, moved = self.copy.paused, head != self.copy.head
         differing = len(scan.find_differing(changed)) + missing if paused or moved else 0
         if paused:
-            if paused == BY_HAND or differing:
+            if paused in _STAYING or differing:
                 return False
             self._resume(head)
         elif moved and self.copy.head and differing:
@@ -438,7 +443,7 @@ class WorkingCopy:
             self._say(
                 "folder",
                 f"{path} is the working copy of another memory now; it was not read and not written. "
-                f"To have it back: ipfsmem attach {typed} --take-over",
+                f"To have it back: {take_over_command(path, copy.scope)}",
             )
             return False
         moved = copy.inode not in (None, inode)
@@ -446,7 +451,7 @@ class WorkingCopy:
             self._say(
                 "folder",
                 f"{path} is another folder than the one that was attached (is it mounted?); nothing was deleted. "
-                f"When it took its place for good: ipfsmem attach {typed} --take-over",
+                f"When it took its place for good: {take_over_command(path, copy.scope)}",
             )
             return False
         if here is None and not moved and not gone and self._renders.any() and not self._is_recognised():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ipfsmem.errors import StorageError, UsageError
 from ipfsmem.files.working_copies import FolderFacts, WorkingCopies
+from ipfsmem.files.working_copy import BY_HAND
 from ipfsmem.parts.part import MemoryPart
 
 
@@ -62,6 +63,10 @@ class MemoryFolders(MemoryPart):
         self._open.changed()
         return made
 
+    def examine(self, folder: str | Path, *, scope: str | None = None, take_over: bool = False) -> None:
+        """Whether a folder could be attached. Changes nothing. Raises what `attach` raises of the folder."""
+        self._plain_files().examine(folder, scope=scope or "", take_over=take_over)
+
     def detach(self, folder: str | Path, *, gone: bool = False) -> builtins.list[str]:
         """Let go of a working copy; every file in it stays as it is. Names of files that came out of what was set aside.
 
@@ -75,9 +80,9 @@ class MemoryFolders(MemoryPart):
         """The working copies of this memory on this device, and how they are."""
         return copies.folders() if (copies := self._open.files) is not None else []
 
-    def pause(self, folder: str | Path) -> None:
-        """Take nothing in from a working copy and write nothing to it, until `accept` or `put_back`."""
-        self._plain_files().pause(folder)
+    def pause(self, folder: str | Path, *, why: str = BY_HAND) -> None:
+        """Take nothing in from a working copy and write nothing to it, until `accept` or `put_back`. `why`: what a list of them says."""
+        self._plain_files().pause(folder, why)
 
     def accept(self, folder: str | Path) -> None:
         """What stands in a paused working copy counts: all of it is taken for edits. Raises NotFoundError, StorageError."""

@@ -6,7 +6,7 @@ import shlex
 from datetime import UTC, datetime
 
 from ipfsmem.device.agent_notes import background_notes, hook_notes, syncing_notes
-from ipfsmem.device.project_folders import unconnected_folders
+from ipfsmem.device.project_folders import connected_folders, unconnected_folders
 from ipfsmem.device.tables import meta
 from ipfsmem.parts.folders import MemoryFolders
 from ipfsmem.parts.members import MemoryMembers
@@ -141,6 +141,11 @@ class MemoryStatus(MemoryPart):
         return [
             f"an agent works in {path}, which nobody connected to a project: ipfsmem connect claude-code --project {shlex.quote(path)}"
             for path in unconnected_folders(self._replica)
+        ] + [
+            f"{row.path} was moved, and nobody agreed to the folder that {program} keeps its memory in now, {path or 'which cannot be told'}: "
+            f"ipfsmem connect claude-code --project {shlex.quote(row.path)}"
+            for row in connected_folders(self._replica)
+            for program, path in row.unagreed.items()
         ]
 
     def _late_notices(self) -> list[str]:

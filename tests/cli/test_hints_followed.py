@@ -104,6 +104,12 @@ def link(place: Place) -> None:
     (place.base / "link").symlink_to(place.folder)
 
 
+def replaced(place: Place) -> None:
+    """The folder of a scope as another folder that holds the same."""
+    place.folder.rename(place.base / "first")
+    shutil.copytree(place.base / "first", place.folder)
+
+
 def spoilt(place: Place) -> None:
     (place.folder / "bad.md").write_bytes(b"\xff\xfe")
 
@@ -332,7 +338,9 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Use it, or choose another --namespace or --home (in Python: namespace= or home=).", "init --mode local", (), "init --mode local -n another"),
     Hint("Bring it back with: ipfsmem scope restore VALUE", "write tone --body y --scope work", ("scope restore work",), before=GONE_SCOPE),
     Hint("A passphrase has at least VALUE characters, of which those that only repeat or count on from the one before (aaa, 123) count once. Four or five words that do not belong together are easy to keep.", "keys passphrase --new-passphrase-fd WEAKFD", (), "keys passphrase --new-passphrase-fd NEWFD", "sealed"),
-    Hint("When nothing else uses it: ipfsmem attach {path} --take-over.", "attach PLAIN", ("attach PLAIN --take-over",), "folders list", before=("attach PLAIN", "init -n b --mode local", "attach PLAIN -n b --take-over")),
+    Hint("When what lies there now is that one: VALUE. Else first: ipfsmem detach VALUE --gone.", "attach PLAIN", ("attach PLAIN --take-over --scope work",), "folders list", before=("attach PLAIN --scope work",), prepare=replaced),
+    Hint("When what lies there now is that one: VALUE. Else first: ipfsmem detach VALUE --gone.", "attach PLAIN", ("detach PLAIN --gone",), "attach PLAIN --take-over", before=("attach PLAIN --scope work",), prepare=replaced),
+    Hint("When nothing else uses it: VALUE.", "attach PLAIN", ("attach PLAIN --take-over",), "folders list", before=("attach PLAIN", "init -n b --mode local", "attach PLAIN -n b --take-over")),
     Hint("Nothing was overwritten. Name another folder.", "export --dir PLAIN", (), "export --dir BASE/new", before=HAS),
     Hint("Put it right, or import without pruning.", "import PLAIN --strategy replace --prune", (mended,), prepare=spoilt),
     Hint("Put it right, or import without pruning.", "import PLAIN --strategy replace --prune", (), "import PLAIN --strategy replace --partial", prepare=spoilt),

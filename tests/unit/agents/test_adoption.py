@@ -12,13 +12,14 @@ from ipfsmem.agents.adoption import (
     connected_project,
     follow,
     let_go,
+    pause_replaced,
     plan_all,
     plan_project,
 )
 from ipfsmem.agents.claude_folders import ClaudeHome, known_projects, memory_place, project_name
 from ipfsmem.agents.projects import find_connected, project_at
 from ipfsmem.device.project_folders import connected_folders
-from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.errors import IpfsmemError, NotFoundError, StorageError, UsageError
 from ipfsmem.memory import Memory
 from tests.support.agents_lab import Claude, repository, worktree
 
@@ -213,6 +214,127 @@ def test_a_moved_project_takes_its_memory_to_the_folder_that_claude_gives_it_the
     assert (now.scope, now.path) == (row.scope, str(moved))
     assert (claude.used_in(moved) / "deploy.md").exists()
     assert follow(memory, claude.home, *find_connected(memory, moved)) == now  # type: ignore[arg-type]
+    attached = {one.path for one in memory.folders.list()}
+    assert str(claude.used_in(root)) not in attached
+    claude.remembers(repository(root, "https://github.com/b/other"), "foreign", "another project's")
+    memory.folders.scan()
+    assert memory.scope(row.scope).read("foreign") is None
+    let_go(memory, connected_project(memory, moved))
+    assert [one.scope for one in memory.folders.list()] == [""]
+
+
+def moved_project(memory: Memory, claude: Claude, base: Path) -> tuple[Path, Path]:
+    """A project that was connected and then moved: where it is and where it was."""
+    root = repository(base / "api")
+    claude.remembers(root, "deploy", "x")
+    carry_out(memory, plan_project(memory, claude.home, root))
+    return root.rename(base / "renamed"), root
+
+
+def test_what_was_written_before_a_move_is_taken_in(memory: Memory, claude: Claude, tmp_path: Path) -> None:
+    moved, root = moved_project(memory, claude, tmp_path)
+    claude.remembers(root, "late", "written just before")
+    project, row = find_connected(memory, moved)
+    assert row is not None
+    follow(memory, claude.home, project, row)
+    assert memory.scope(row.scope).read("late") is not None
+
+
+def test_a_move_takes_in_no_folder_that_nobody_agreed_to(
+    memory: Memory, claude: Claude, tmp_path: Path
+) -> None:
+    moved, _ = moved_project(memory, claude, tmp_path)
+    file = claude.remembers(moved, "foreign", "of what was there before")
+    project, row = find_connected(memory, moved)
+    assert row is not None
+    now = follow(memory, claude.home, project, row)
+    assert (now.path, now.adopted) == (str(moved), {})
+    assert [one.scope for one in memory.folders.list()] == [""]
+    assert memory.scope(row.scope).read("foreign") is None
+    assert any(str(file.parent) in notice for notice in memory.status().notices)
+    carry_out(memory, plan_project(memory, claude.home, moved))
+    assert memory.scope(row.scope).read("foreign") is not None
+    assert not any(str(file.parent) in notice for notice in memory.status().notices)
+
+
+def test_a_move_follows_no_settings_of_the_repository(memory: Memory, claude: Claude, tmp_path: Path) -> None:
+    moved, _ = moved_project(memory, claude, tmp_path)
+    (moved / ".claude").mkdir()
+    chosen = tmp_path / "chosen"
+    chosen.mkdir()
+    settings = moved / ".claude" / "settings.local.json"
+    settings.write_text(json.dumps({"autoMemoryDirectory": str(chosen)}))
+    project, row = find_connected(memory, moved)
+    assert row is not None
+    now = follow(memory, claude.home, project, row)
+    assert (now.adopted, list(chosen.iterdir())) == ({}, [])
+    assert any(str(chosen) in notice for notice in memory.status().notices)
+
+
+def test_the_folder_of_a_project_in_whose_place_another_lies_is_paused(
+    memory: Memory, claude: Claude, tmp_path: Path
+) -> None:
+    moved, root = moved_project(memory, claude, tmp_path)
+    pause_replaced(memory)
+    assert {one.state for one in memory.folders.list()} == {"ok"}
+    repository(root, "https://github.com/b/other")
+    pause_replaced(memory)
+    claude.remembers(root, "foreign", "another project's")
+    memory.folders.scan()
+    memory.folders.scan()
+    project, row = find_connected(memory, moved)
+    assert row is not None
+    assert memory.scope(row.scope).read("foreign") is None
+    assert [one.state for one in memory.folders.list() if one.scope] == ["paused"]
+    follow(memory, claude.home, project, row)
+    assert memory.scope(row.scope).read("foreign") is None
+    assert {one.path for one in memory.folders.list() if one.scope} == {str(claude.used_in(moved))}
+
+
+def test_another_folder_for_a_project_lets_go_of_the_one_before(
+    memory: Memory, claude: Claude, tmp_path: Path
+) -> None:
+    root = repository(tmp_path / "api")
+    carry_out(memory, plan_project(memory, claude.home, root))
+    (root / ".claude").mkdir()
+    settings = root / ".claude" / "settings.local.json"
+    settings.write_text(json.dumps({"autoMemoryDirectory": str(tmp_path / "mine")}))
+    row = carry_out(memory, plan_project(memory, claude.home, root))
+    assert [one.path for one in memory.folders.list() if one.scope] == [str(tmp_path / "mine")]
+    let_go(memory, row)
+    assert not [one for one in memory.folders.list() if one.scope]
+
+
+def test_a_project_that_cannot_be_named_has_no_text_taken_in(
+    memory: Memory, claude: Claude, tmp_path: Path
+) -> None:
+    root = repository(tmp_path / "api", None)
+    file = claude.remembers(root, "deploy", "x")
+    (root / ".git" / "config.lock").touch()
+    plan = plan_project(memory, claude.home, root)
+    with pytest.raises(IpfsmemError):
+        carry_out(memory, plan)
+    assert memory.scope(plan.choice.scope).read("deploy") is None
+    assert not (file.parent / ".ipfsmem").exists()
+    assert not connected_folders(memory.replica)
+
+
+def test_a_folder_that_cannot_be_attached_takes_row_and_id_back(
+    memory: Memory, claude: Claude, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = repository(tmp_path / "api", None)
+    before = (root / ".git" / "config").read_bytes()
+    plan = plan_project(memory, claude.home, root)
+
+    def full(*_: object, **__: object) -> None:
+        raise StorageError("the disk is full")
+
+    monkeypatch.setattr(type(memory.folders), "attach", full)
+    with pytest.raises(StorageError, match="full"):
+        carry_out(memory, plan)
+    assert (root / ".git" / "config").read_bytes() == before
+    assert not connected_folders(memory.replica)
+    assert not (claude.folder / "projects").exists()
 
 
 def test_what_cannot_be_attached_leaves_nothing_behind(

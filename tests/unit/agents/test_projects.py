@@ -297,13 +297,19 @@ def test_what_cannot_be_kept_leaves_the_repository_as_it_was(sealed: Memory, tmp
 
 
 def test_origin_is_only_looked_at_where_it_was_connected(sealed: Memory, tmp_path: Path) -> None:
-    """Who points `origin` at his own fork goes on in the same project."""
+    """Who points `origin` at his own fork goes on in the same project on this device; other devices hear of it by a person's word."""
     root = repository(tmp_path / "api")
     row = connect(sealed, root)
     config = root / ".git" / "config"
     config.write_text(config.read_text().replace(ORIGIN, "https://github.com/me/api"))
     assert scope_at(sealed, root) == row.scope
-    connect(sealed, root)
+    with pytest.raises(UsageError, match="another origin"):
+        connect(sealed, root)
+    one = sealed.scopes.known(row.scope)
+    assert one.card is not None
+    assert len(one.card.ids) == 1
+    connect(sealed, root, scope=row.scope)
     one = sealed.scopes.known(row.scope)
     assert one.card is not None
     assert len(one.card.ids) == 2
+    connect(sealed, root)  # now that it is known

@@ -209,6 +209,33 @@ def test_trace_a_cloned_repository_with_our_hidden_folder(lab: Lab, tmp_path: Pa
     lab.memory.close()
 
 
+def test_the_folder_of_a_scope_is_taken_over_for_that_scope(lab: Lab, tmp_path: Path) -> None:
+    """Hints for a folder that was replaced or marked name its scope, and another one is refused there."""
+    place = tmp_path / "project"
+    lab.memory.folders.attach(place, scope="work")
+    lab.memory.scope("work").write("role", "of work\n")
+    shutil.copytree(place, tmp_path / "backup")
+    shutil.rmtree(place)
+    for here in (False, True):
+        if here:
+            (tmp_path / "backup").rename(place)
+            (place / "new.md").write_bytes(b"of work, too\n")
+            lab.look()
+            assert "--take-over --scope work" in notices(lab)
+        with pytest.raises(UsageError, match="working copy of scope work") as refused:
+            lab.memory.folders.attach(place, take_over=True)
+        assert "--take-over --scope work" in str(refused.value.hint)
+    lab.memory.folders.attach(place, take_over=True, scope="work")
+    assert lab.memory.read("new") is None and lab.memory.scope("work").read("new") is not None
+    other = Memory.create("y", "local", home=Home(folder=lab.home, world=lab.world))
+    with pytest.raises(UsageError, match="another memory") as refused:
+        other.folders.attach(place, scope="theirs")
+    assert "--take-over --scope theirs" in str(refused.value.hint)
+    other.close()
+    assert len({one.path for one in lab.memory.folders.list()}) == len(lab.memory.folders.list()) == 2
+    lab.memory.close()
+
+
 def test_two_paths_to_one_folder_are_refused(lab: Lab, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(lab.dir)
