@@ -22,7 +22,7 @@ from ipfsmem.wording import count
     "source",
     metavar="NAME",
     callback=not_empty,
-    help="All that came from there: the name that `import --from` was given. With --list: only those.",
+    help="All that `import --from NAME` brought on this device. With --list: only those.",
 )
 def command(
     context: CommandContext, key: str | None, copy: str | None, listing: bool, source: str | None

@@ -209,7 +209,8 @@ class Importer:
                 events += timeline.add_foreign(change, news, by_content=True)
             if events or any(choice.plan.what in _WRITTEN for choice in written):
                 note_irrevocable(replica, "an import")
-            self._before.add((one.plan.scope, one.plan.key, one.data, one.origin) for one in written)
+            marks = [(one.plan.scope, one.plan.key, one.data, one.origin) for one in written]
+            self._before.add(self._program, marks)
         return self._taken(found, written, events, problems, dry_run=False)
 
     # -- planning ----------------------------------------------------------------------------------------------

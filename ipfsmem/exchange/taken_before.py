@@ -7,12 +7,14 @@ it, and an import that is repeated does not say otherwise. One row beside the st
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 
 _SIZE = 8
+#: Before the name of a program, so that it is no origin.
+_BY = "by "
 
 
 class TakenBefore:
@@ -27,12 +29,16 @@ class TakenBefore:
         """Whether this text was taken in under this key, from there where an `origin` is given."""
         return bool(self._marks) and self._mark(scope, key, text, origin) in self._marks
 
-    def add(self, texts: Iterable[tuple[str, str, bytes, str]]) -> None:
-        """Remember texts by scope, key and origin (inside the transaction that takes them in)."""
+    def of_program(self, program: str) -> Callable[[str, str, bytes], bool]:
+        """Whether an import of this program took in a text: asked with scope, key and text."""
+        return lambda scope, key, text: self.has(scope, key, text, _BY + program)
+
+    def add(self, program: str, texts: Iterable[tuple[str, str, bytes, str]]) -> None:
+        """Remember texts by scope, key and origin, and by the program (inside the transaction that takes them in)."""
         new = {
             self._mark(scope, key, text, where)
             for scope, key, text, origin in texts
-            for where in ("", origin)
+            for where in ("", origin, _BY + program)
         } - self._marks
         if new:
             self._marks |= new

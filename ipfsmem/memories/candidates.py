@@ -1,12 +1,16 @@
 """Texts that are not this person's word yet, as a person goes through them after an import: listed, and promoted many at once.
 
-Where a text came from is what its header says (`source`), which its writer chose: so a source names texts, and proves nothing.
+Where a text came from is what its header says (`source`), which its writer chose: it is shown, and proves nothing. What an import of
+a program brought is what this device noted when it took it in.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
+from ipfsmem.causal.value import FOREIGN
 from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.writing import writing
@@ -28,8 +32,18 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     scope: str = ""
 
 
-def candidates(memories: Memories, source: str | None = None) -> tuple[Candidate, ...]:
-    """The texts of others of one scope that are at hand, by key; with `source` those whose header names it, alone or before a colon."""
+#: Whether an import on this device took in a text under a key of a scope.
+TakenIn = Callable[[str, str, bytes], bool]
+
+
+def candidates(memories: Memories, taken_in: TakenIn | None = None) -> tuple[Candidate, ...]:
+    """The texts of others of one scope that are at hand, by key; with `taken_in` those that this person's devices hold as others'
+    word, and an import brought."""
+    return tuple(one for one, _ in _found(memories, taken_in))
+
+
+def _found(memories: Memories, taken_in: TakenIn | None) -> list[tuple[Candidate, bool]]:
+    """The candidates, and whether each stands alone under its key: beside no own text, and no other text of others."""
     found = []
     for item in memories.conflicts():
         if item.forgotten:
@@ -39,29 +53,40 @@ def candidates(memories: Memories, source: str | None = None) -> tuple[Candidate
         for file, reading in texts:
             if reading is None or reading.own:
                 continue
+            if taken_in is not None and not (
+                taken_in(memories.scope, item.key, reading.data) and _is_held_as_foreign(memories, reading)
+            ):
+                continue
             head = head_of(reading.data)
-            if source is None or head.source.partition(":")[0] == source:
-                found.append(
-                    Candidate(
-                        key=item.key,
-                        copy=file,
-                        source=head.source,
-                        name=head.name,
-                        description=head.description,
-                        sha256=reading.sha256,
-                        scope=memories.scope,
-                    )
-                )
-    return tuple(found)
+            one = Candidate(
+                key=item.key,
+                copy=file,
+                source=head.source,
+                name=head.name,
+                description=head.description,
+                sha256=reading.sha256,
+                scope=memories.scope,
+            )
+            found.append((one, not file and not item.copies))
+    return found
 
 
-def promote_all(memories: Memories, source: str) -> tuple[Candidate, ...]:
-    """Make every candidate from there the person's own word, in one transaction: all of them, or none. Answers what was promoted.
+def _is_held_as_foreign(memories: Memories, reading: Reading) -> bool:
+    """Whether this person's devices alone wrote it down, as the word of somebody outside the memory."""
+    entry = memories.entry(reading.key)
+    return all(
+        dot in entry and entry[dot].of == FOREIGN and memories.is_own(dot, "") for dot in reading.token
+    )
 
-    One that stands beside another text stays what it is: whoever takes many at once has not compared the two.
+
+def promote_all(memories: Memories, taken_in: TakenIn) -> tuple[Candidate, ...]:
+    """Make every candidate that an import brought the person's own word, in one transaction: all of them, or none. Answers what was
+    promoted.
+
+    One that stands beside another text, whosever that is, stays what it is: whoever takes many at once has not compared the two.
     """
-    found = tuple(one for one in candidates(memories, source) if not one.copy)
     with writing(memories.replica) as change, no_collection():
+        found = tuple(one for one, alone in _found(memories, taken_in) if alone)
         for one in found:
             memories.promote_in(change, one.key)
         if found:

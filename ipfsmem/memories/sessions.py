@@ -19,8 +19,12 @@ import msgspec
 from ipfsmem.bundle.index import SESSION
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.canonical import MAX_INT
+from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import memory_name
-from ipfsmem.causal.value import LIVE
+from ipfsmem.causal.value import FORGOTTEN, LIVE, Value
+from ipfsmem.causal.view import siblings
+from ipfsmem.device.events import Timeline
+from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import LimitError, UsageError
 from ipfsmem.memories.memories import Memories, NotHereError
@@ -149,14 +153,28 @@ class Sessions:
 
     def _name_of(self, key: str) -> str | None:
         """The session that a key with this form is a part of; None for what is none, or is forgotten, or others' word."""
-        reading = self._memories.reading_of(key, self._memories.entry(key))
-        if reading is None or not reading.own or reading.file.type != SESSION:
+        file = self._shown(key)
+        if file is None or file.type != SESSION:
             return None
-        name = reading.file.fields.get(SESSION, "")
+        name = file.fields.get(SESSION, "")
         try:
             return name if key.startswith(f"session-{session_token(name)}-") else None
         except UsageError:
             return None
+
+    def _shown(self, key: str) -> MemoryFile | None:
+        """The own text under a key, also one to which something was added while another device forgot it."""
+        entry = self._memories.entry(key)
+        reading = self._memories.reading_of(key, entry)
+        if reading is not None:
+            return reading.file if reading.own else None
+        own = [value for dot, value in entry.items() if self._memories.is_own(dot, value.of)]
+        until = _forgotten_until(own)
+        for value in own:
+            data = self._replica.store.body(self._memories.name(key), value) if value.kind == LIVE else None
+            if data is not None and any(line is not None and line.at > until for _, line in _lines(data)):
+                return parse_memory(data)
+        return None
 
     def _keys(self, form: re.Pattern[str] = _PART) -> list[str]:
         """The keys of parts that have this form (inside `reading`)."""
@@ -195,8 +213,9 @@ class Sessions:
                 part.ours = part.ours and parse_memory(data).fields.get(SESSION) == session
                 texts.update(_lines(data))
             if part.ours:
-                part.lines = [line for line in texts.values() if line is not None]
-                part.rest = [text for text, line in texts.items() if line is None]
+                until = _forgotten_until(entry[dot] for dot in own)
+                part.lines = [line for line in texts.values() if line is not None and line.at > until]
+                part.rest = [text for text, line in texts.items() if line is None and until < 0]
             found.append(part)
         return found
 
@@ -241,9 +260,31 @@ class Sessions:
                 changed = self._append(change, session, parts, [Line(self._next(parts), gone=place)])
             return json.loads(text), changed
 
+    def forget(self, session: str, reason: str = "") -> list[str]:
+        """Forget all parts that are known, together, with one event; their keys."""
+        memories, changed = self._memories, []
+        with writing(self._replica) as change:
+            for key in [part.key for part in self._parts(session, change)]:
+                entry = change.entry(memories.name(key))
+                own = [value for dot, value in entry.items() if memories.is_own(dot, value.of)]
+                if any(value.kind == LIVE for value in own):
+                    change.forget(memories.name(key), tuple(d for one in siblings(entry) for d in one.dots))
+                    changed.append(key)
+            if changed:
+                said = {"session": session, **({"reason": reason} if reason else {})}
+                Timeline(self._replica, memories.scope).note_in(change, "forgot", said)
+                note_irrevocable(self._replica, f"the session {session} was forgotten")
+        return changed
+
     def _next(self, parts: list[_Part]) -> int:
         known = (line.at for part in parts for line in part.lines)
-        return max(self._replica.world.now(), 1 + max(known, default=0))
+        at = max(self._replica.world.now(), 1 + max(known, default=0))
+        if at > MAX_INT:
+            raise LimitError(
+                "an item of this session has the last moment that there is, so nothing can come after it",
+                hint="Take it away (in Python: memory.sessions.pop), or begin a session of another name.",
+            )
+        return at
 
     def _append(self, change: Writing, session: str, parts: list[_Part], lines: list[Line]) -> list[str]:
         device = self._replica.device.id
@@ -285,6 +326,12 @@ class Sessions:
         if len(data) > MAX_PART:
             raise LimitError(f"a part of the session {session} would have {len(data):,} bytes")
         self._memories.write_in(change, part.key, data, seen=part.dots)
+
+
+def _forgotten_until(own: Iterable[Value]) -> int:
+    """The moment up to which lines stood in what was forgotten, as a wish to forget that stands beside texts says it; -1 without
+    one: who added meanwhile, on another device, wrote the whole part anew."""
+    return max((hlc_ms(value.h) for value in own if value.kind == FORGOTTEN), default=-1)
 
 
 def _encoded(line: Line) -> bytes:

@@ -6,10 +6,10 @@ import builtins
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ipfsmem.memories.purge import erase
 from ipfsmem.memories.sessions import SessionFacts, Sessions
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
-from ipfsmem.parts.texts import MemoryTexts
 
 
 class MemorySessions(MemoryPart):
@@ -50,8 +50,16 @@ class MemorySessions(MemoryPart):
         anew. False when there is none.
         """
         self._open.look()
-        texts = MemoryTexts(self._open, self._target())
-        return sum(texts.forget(key, reason=reason) for key in self._sessions().keys(session)) > 0
+        sessions, scope = self._sessions(), self._target()
+        gone = sessions.forget(session, reason)
+        for key in gone:
+            if self._open.files is not None:
+                self._open.files.forget(key, scope)
+            if self._open.mode.only_here:
+                erase(self._replica, self._open.memories.in_scope(scope), key)
+        if gone:
+            self._open.changed()
+        return bool(gone)
 
     def _target(self) -> str:
         return self._open.scopes.target(self._scope) if self._scope else ""

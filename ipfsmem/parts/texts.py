@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.errors import ChangedError, NotFoundError, StorageError, UsageError
+from ipfsmem.exchange.taken_before import TakenBefore
 from ipfsmem.memories.candidates import Candidate, candidates, promote_all
 from ipfsmem.memories.context import DEFAULT_TOKENS, ContextBlock, Layout
 from ipfsmem.memories.memories import LONG, Listed, Memories, NotHereError
@@ -308,19 +309,23 @@ class MemoryTexts(MemoryPart):
         return promoted
 
     def candidates(self, source: str | None = None) -> tuple[Candidate, ...]:
-        """The texts of others that `promote` could make this person's word; with `source` those that came from there."""
+        """The texts of others that `promote` could make this person's word; with `source`, the name of a program, those that an
+        import of it brought on this device."""
         self._open.look()
-        return candidates(self.memories, source)
+        return candidates(
+            self.memories, None if source is None else TakenBefore(self._replica).of_program(source)
+        )
 
     def promote_all(self, source: str) -> tuple[Candidate, ...]:
-        """Promote every candidate that came from there and stands alone under its key, all or none; those that were. A person's act,
-        as `promote` is. Raises NotFoundError when there is none.
+        """Promote every candidate that an import of a program brought on this device and that stands alone under its key, all or
+        none; those that were. What a text says of its origin counts for nothing. A person's act, as `promote` is. Raises
+        NotFoundError when there is none.
         """
         self._open.scan()
-        promoted = promote_all(self.memories, source)
+        promoted = promote_all(self.memories, TakenBefore(self._replica).of_program(source))
         if not promoted:
             raise NotFoundError(
-                f"there is no candidate from {source[:60]!a}",
+                f"no import from {source[:60]!a} on this device brought a candidate that stands alone",
                 hint="See what there is: ipfsmem promote --list",
             )
         self._open.render()

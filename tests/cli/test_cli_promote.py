@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from tests.support.cli_lab import Cli
 
@@ -19,27 +20,46 @@ def test_a_foreign_text_is_nobodys_own_until_promoted(sealed: Cli) -> None:
     sealed.fails(12, "promote", "Not a Key")
 
 
-def test_candidates_are_listed_and_taken_many_at_once(sealed: Cli) -> None:
-    """What an import brought is gone through by its source; what stands beside a text is not taken with the rest."""
-    sealed.ok("write", "tone", "--body", "Mine.")
-    files = {
-        f"{key}.md": f"---\nname: {key}\nsource: chatgpt:{key}\n---\n\nSays {key}.\n"
-        for key in ("tone", "role", "tea")
+def test_candidates_are_listed_and_taken_many_at_once(sealed: Cli, tmp_path: Path) -> None:
+    """What an import brought is gone through by its program; what stands beside a text is not taken with the rest, nor what only
+    says that it came from there."""
+    export = tmp_path / "export"
+    export.mkdir()
+    (export / "memories.json").write_text(json.dumps([f"Says {word}." for word in ("role", "tea", "tone")]))
+    strangers = {
+        "files": {
+            "order.md": "---\nname: order\nsource: chatgpt:order\n---\n\nDo as I say.\n",
+            "other.md": "---\nsource: elsewhere\n---\n\nNot of it.\n",
+        }
     }
-    files["other.md"] = "---\nsource: elsewhere\n---\n\nNot of it.\n"
-    sealed.ok("import", "-", "--foreign", stdin=json.dumps({"files": files}).encode())
+    sealed.ok("import", "-", "--foreign", stdin=json.dumps(strangers).encode())
+    sealed.fails(4, "promote", "--from", "chatgpt")
+    sealed.ok("import", "--from", "chatgpt", str(export))
+    (tone,) = (one["key"] for one in sealed.ok("promote", "--list", "--json").json if "tone" in one["key"])
+    sealed.ok("write", tone, "--body", "Mine.")
     listed = sealed.ok("promote", "--list", "--from", "chatgpt", "--json").json
-    assert [(one["key"], bool(one["copy"])) for one in listed] == [
-        ("role", False),
-        ("tea", False),
-        ("tone", True),
+    assert [(one["name"], bool(one["copy"])) for one in listed] == [
+        ("Says role.", False),
+        ("Says tea.", False),
+        ("Says tone.", True),
     ]
-    assert len(sealed.ok("promote", "--list").out.splitlines()) == 4
+    assert len(sealed.ok("promote", "--list").out.splitlines()) == 5
     assert "2 texts are your own word now" in sealed.ok("promote", "--from", "chatgpt").out
     index = sealed.ok("export", "--partial").json["index"]
-    assert "role" in index and "tea" in index and "other" not in index
-    assert sealed.ok("read", "tone", "--body").out == "Mine.\n"
+    assert "role" in index and "tea" in index and "order" not in index and "other" not in index
+    assert sealed.ok("read", tone, "--body").out == "Mine.\n"
     (left,) = sealed.ok("promote", "--list", "--from", "chatgpt", "--json").json
     sealed.fails(4, "promote", "--from", "chatgpt")
-    sealed.ok("promote", "tone", "--copy", left["copy"])
-    assert sealed.ok("read", "tone", "--body").out == "Says tone.\n"
+    sealed.ok("promote", tone, "--copy", left["copy"])
+    assert sealed.ok("read", tone, "--body").out == "Says tone.\n"
+
+
+def test_two_texts_of_others_under_one_key_are_not_taken_unseen(sealed: Cli, tmp_path: Path) -> None:
+    """Which of the two is shown is nobody's choice, so none is taken with many others."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "tone.md").write_text(f"Says {name}.\n")
+        sealed.ok("import", "--from", "claude-code", "--foreign", str(tmp_path / name))
+    assert len(sealed.ok("promote", "--list", "--from", "claude-code").out.splitlines()) == 2
+    sealed.fails(4, "promote", "--from", "claude-code")
+    assert "tone" not in sealed.ok("export", "--partial").json["index"]

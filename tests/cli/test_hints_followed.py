@@ -348,7 +348,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Give the place that it leads to.", "import --from claude-code BASE/link", (), "import --from claude-code PLAIN", prepare=link),
     Hint("There is one for: VALUE.", "import --from nobody PLAIN", (), "import --from claude-code PLAIN"),
     Hint("Name a new one: ipfsmem export --to okf --dir DIR", "export --to okf", (), "export --to okf --dir BASE/new", before=HAS),
-    Hint("See what there is: ipfsmem promote --list", "promote --from nobody", ("promote --list",), "promote --from note", before=("import --foreign BASE/from.md",)),
+    Hint("See what there is: ipfsmem promote --list", "promote --from nobody", ("promote --list",), "promote --from claude-code", before=("import --foreign --from claude-code BASE/from.md",)),
     Hint("Try again after: ipfsmem sync.", "read tone", ("sync",), "read tone", "sealed", prepare=unfetched),
     Hint("List them with: ipfsmem conflicts.", "read tone --conflict nothing", ("conflicts",), "read tone --conflict COPY", "sealed", prepare=clash),
     Hint("Replace it by what it points at, or remove it.", "cid BASE/link", (lambda p: (p.base / "link").unlink(),), "cid PLAIN", "none", prepare=link),

@@ -419,7 +419,7 @@ ROWS: tuple[Row, ...] = (
     Row("scope restore", "writable again", 0, "scope restore work", before=("write tone --body x --scope work", "scope forget work --yes")),
     Row("scope restore", "it is not forgotten, or there is none", 4, "scope restore work"),
     Row("promote", "it is your word now", 0, "promote note", before=("import --foreign BASE/note.md",)),
-    Row("promote", "all that came from there are your word now, or listed", 0, "promote --from note", before=("import --foreign BASE/from.md",)),
+    Row("promote", "all that came from there are your word now, or listed", 0, "promote --from claude-code", before=("import --foreign --from claude-code BASE/from.md",)),
     Row("promote", "there is no such memory or copy, or nothing from there", 4, "promote note"),
     Row("promote", "not one of KEY, --from and --list", 2, "promote note --list"),
     Row("undo", "undone", 0, "undo", before=HAS),

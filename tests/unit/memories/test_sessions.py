@@ -205,6 +205,69 @@ def test_forgotten_on_one_device_while_another_adds(lab: Lab) -> None:
     assert heard(a) == heard(b) == ["again"]
 
 
+def test_what_was_forgotten_does_not_come_back_with_what_another_device_adds(lab: Lab) -> None:
+    """A part is written as a whole, so what is added beside a wish to forget brings the forgotten lines along."""
+    a, b = two(lab)
+    a.sessions.add("chat", said("secret"))
+    lab.settle(a, b)
+    lab.clock.advance(1)
+    assert b.sessions.forget("chat")
+    lab.clock.advance(1)
+    a.sessions.add("chat", said("later"))
+    lab.settle(a, b)
+    for one in (a, b):
+        assert heard(one) == ["later"]
+        assert [(found.session, found.parts) for found in one.sessions.list()] == [("chat", 1)]
+    a.sessions.add("chat", said("still"))
+    lab.settle(a, b)
+    assert heard(a) == heard(b) == ["later", "still"] and a.conflicts() == b.conflicts() == []
+    assert b"secret" not in b"".join(parts(a))
+    # A wish that has seen all leaves nothing, and hides nothing that is listed.
+    lab.clock.advance(1)
+    assert b.sessions.forget("chat") and b.sessions.list() == []
+    lab.settle(a, b)
+    assert heard(a) == heard(b) == [] and not a.sessions.forget("chat")
+
+
+def test_what_came_beside_a_wish_to_forget_can_be_forgotten_too(lab: Lab) -> None:
+    a, b = two(lab)
+    a.sessions.add("chat", said("secret"))
+    lab.settle(a, b)
+    lab.clock.advance(1)
+    assert b.sessions.forget("chat")
+    lab.clock.advance(1)
+    a.sessions.add("chat", said("later"))
+    lab.settle(a, b)
+    lab.clock.advance(1)
+    assert b.sessions.forget("chat") and heard(b) == []
+    lab.settle(a, b)
+    assert heard(a) == heard(b) == [] and a.sessions.list() == b.sessions.list() == a.conflicts() == []
+
+
+def test_a_session_is_forgotten_as_one_with_one_event(memory: Memory) -> None:
+    for number in range(6):
+        memory.sessions.add("chat", said(f"{number}" + "x" * 9_000))
+    assert len(keys(memory)) > 2
+    assert memory.sessions.forget("chat", reason="done")
+    (event,) = memory.timeline.read()
+    assert (event["type"], event["session"], event["reason"]) == ("forgot", "chat", "done")
+
+
+def test_nothing_is_swallowed_behind_the_last_moment(memory: Memory) -> None:
+    """A line may say any moment up to the greatest whole number; after it no other can be said."""
+    memory.sessions.add("chat", said("one"))
+    (key,) = keys(memory)
+    reading = memory.read(key)
+    assert reading is not None
+    memory._open.memories.write(key, reading.data + b'{"at":9007199254740991,"item":{"content":"last"}}\n')
+    assert heard(memory) == ["one", "last"]
+    with pytest.raises(LimitError, match="last moment"):
+        memory.sessions.add("chat", said("swallowed"))
+    memory.sessions.pop("chat")
+    memory.sessions.add("chat", said("two"))
+    assert heard(memory) == ["one", "two"]
+
+
 @pytest.mark.parametrize("seed", range(cases(3, 100)))
 def test_any_turns_on_three_devices_end_the_same(lab: Lab, seed: int) -> None:
     """What is left is what was added and not taken away; every device shows it in one order, and each device's own order holds."""
