@@ -117,15 +117,17 @@ class Replica:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """A write transaction. The store is read again first when another process has written."""
-        try:
-            with self.db.transaction():
-                self._refresh()
-                yield
-        except BaseException as error:
-            # Also when it is the COMMIT that fails.
-            self.store.mark_outdated()
-            self._note_damage(error)
-            raise
+        # Also while what failed is noted: a thread that waits here must not begin on what was rolled back.
+        with self.db.alone:
+            try:
+                with self.db.transaction():
+                    self._refresh()
+                    yield
+            except BaseException as error:
+                # Also when it is the COMMIT that fails.
+                self.store.mark_outdated()
+                self._note_damage(error)
+                raise
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:

@@ -106,16 +106,23 @@ class OpenMemory:
 
     @_alone
     def drop_keys(self) -> None:
-        """Close the memory because its keys were locked: nothing of it holds one from then on."""
+        """Close the memory because its keys were locked: nothing of it holds one from then on. Waits for no other
+        process, so it writes nothing: an index that is behind is written when the memory is opened again."""
         if self.closed:
             return
         watch = self.replica.lock_watch
         self.locked = (
             watch.why_locked() if watch is not None else ""
         ) or "the keys of this device were locked again"
-        self.when_locked()
-        self.close()
-        self.replica.forget_keys()
+        self.closed = True
+        self.files = None
+        try:
+            self.when_locked()
+        finally:
+            try:
+                self.replica.close()
+            finally:
+                self.replica.forget_keys()
 
     # -- plain files -----------------------------------------------------------------------------------------
 
@@ -188,7 +195,9 @@ class OpenMemory:
     def close(self) -> None:
         """Let go of files and secrets."""
         self.closed = True
-        if self.files is not None:
-            self.files.close()
-            self.files = None
-        self.replica.close()
+        files, self.files = self.files, None
+        try:
+            if files is not None:
+                files.close()
+        finally:
+            self.replica.close()

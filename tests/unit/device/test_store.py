@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import threading
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,31 @@ def test_failed_commit_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert replica.store.entry("m/b") == {}
     perform(replica, [("put", "b", b"later")])
     monkeypatch.undo()
+    replica = reopen(replica)
+    assert set(dict(replica.store.entries())) == {"m/a", "m/b"}
+    replica.close()
+
+
+def test_a_thread_that_waits_does_not_begin_on_what_was_rolled_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint fails; whoever waited for it writes to the state that was committed, and the memory opens again."""
+    replica = make(tmp_path / "n")
+    perform(replica, [("put", "a", b"old")])
+    mark = replica.store.mark_outdated
+    waiting = threading.Thread(target=perform, args=(replica, [("put", "b", b"other thread")]))
+
+    def as_late_as_can_be() -> None:
+        waiting.start()
+        waiting.join(0.2)
+        mark()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(replica.store, "mark_outdated", as_late_as_can_be)
+        with pytest.raises(Cut), replica.transaction():
+            replica.store.checkpoint(folders=False)
+            raise Cut
+        waiting.join()
     replica = reopen(replica)
     assert set(dict(replica.store.entries())) == {"m/a", "m/b"}
     replica.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from ipfsmem.device import kernel_keyring, since_boot, unlocked
 from ipfsmem.device.identity import KEY_FILE, load_device
 from ipfsmem.device.replica import World
 from ipfsmem.errors import NotFoundError, PassphraseError, UsageError
+from ipfsmem.files import working_copy
 from ipfsmem.memory import Memory
 from ipfsmem.vault.home import Home
 from ipfsmem.vault.unlocking import lock_device, needs_passphrase, unlock_device, unlocked_until
@@ -405,6 +407,36 @@ def test_a_memory_that_is_open_drops_its_keys(folder: Path) -> None:
     memory.close()
     unlock_device(folder, PASSPHRASE, 600)
     opened(folder).close()
+
+
+def test_keys_are_dropped_while_another_process_holds_the_memory(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An index that waits to be written is not written then: dropping waits for nobody, and leaves no key behind."""
+    monkeypatch.setattr(working_copy, "INDEX_AT_ONCE", 0)
+    unlock_device(folder, PASSPHRASE, 600)
+    plain = folder.parent.parent / "plain"
+    memory = opened(folder)
+    memory.folders.attach(plain)
+    memory.write("music", "Bach.")
+    assert "music" not in (plain / "MEMORY.md").read_text()
+    memory.replica.db._wait = 0.2
+    hold = "import sys; from pathlib import Path; from ipfsmem.device.lock import file_lock\n"
+    hold += "with file_lock(Path(sys.argv[1]), wait=1): print(flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", hold, str(folder / "lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdin is not None and holder.stdout is not None
+        holder.stdout.readline()
+        lock_device(folder)
+        with pytest.raises(PassphraseError, match="locked again"):
+            memory.list()
+        holder.stdin.close()
+    device = memory.replica.device
+    assert device.sign_seed == device.row_key == device.box_secret == b"" and memory.replica.ring is None
+    unlock_device(folder, PASSPHRASE, 600)
+    with opened(folder):
+        assert "music" in (plain / "MEMORY.md").read_text()
 
 
 def test_more_time_for_what_is_open_already(folder: Path, clocks: _Clocks) -> None:
