@@ -1,7 +1,8 @@
 """The six commands of the memory tool `memory_20250818`, on the memories of one scope: they look like files below `/memories`.
 
-What a path stands for is said in `memory_paths`. A command replaces only what this conversation was shown: where a text has
-changed since, it is refused, and the refusal says what to do. Texts of others that nobody promoted are no files here, nor
+What a path stands for is said in `memory_paths`. An edit replaces only what this conversation was shown: where a text has
+changed since, it is refused, and the refusal says what to do. `delete` and `rename` act on a whole file or folder by its name,
+as the tool means them, also on files that were never viewed; one that was viewed and has changed since is refused there too. Texts of others that nobody promoted are no files here, nor
 are parts of sessions, and nothing here promotes. Answers and refusals are worded as models are trained to read them.
 """
 

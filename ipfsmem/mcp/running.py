@@ -12,14 +12,14 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from ipfsmem.errors import IpfsmemError
-from ipfsmem.mcp.holding import Holder
+from ipfsmem.errors import IpfsmemError, PassphraseError
 from ipfsmem.mcp.server import MemoryServer
 from ipfsmem.mcp.watching import watch
 from ipfsmem.sync.background import Attempt
 
-#: Seconds between two looks whether a locked memory was unlocked.
+#: Seconds between two looks whether a locked memory was unlocked, and until syncing begins again that could not begin.
 LOCKED_EVERY: Final = 1.0
+FAILED_EVERY: Final = 10.0
 #: Seconds that the last sync may take when the client is gone; what was not sent is safe here, and sent by the next.
 LAST_SYNC: Final = 5.0
 
@@ -34,7 +34,7 @@ async def run(served: MemoryServer, transport: Callable[[], Awaitable[None]], *,
     stopped = asyncio.Event()
     serving = asyncio.ensure_future(transport())
     watching = asyncio.create_task(watch(served))
-    syncing = asyncio.create_task(_keep_in_sync(served.holder, stopped)) if sync else None
+    syncing = asyncio.create_task(_keep_in_sync(served, stopped)) if sync else None
     signalled = asyncio.create_task(ended.wait())
     try:
         await asyncio.wait([serving, signalled], return_when=asyncio.FIRST_COMPLETED)
@@ -53,28 +53,40 @@ async def run(served: MemoryServer, transport: Callable[[], Awaitable[None]], *,
         raise failure
 
 
-async def _keep_in_sync(holder: Holder, stopped: asyncio.Event) -> None:
-    """Keep the memory in sync while it is unlocked, until it is told to stop."""
+async def _keep_in_sync(served: MemoryServer, stopped: asyncio.Event) -> None:
+    """Keep the memory in sync whenever it is unlocked, until it is told to stop."""
     said = ""
 
     def say(words: str) -> None:
         nonlocal said
-        if words != said:
+        if words and words != said:
             print(f"ipfsmem mcp: {words}", file=sys.stderr)
-            said = words
+        said = words
 
     def told(attempt: Attempt) -> None:
         say("" if attempt.error is None else f"not in sync: {attempt.error}")
 
     while not stopped.is_set():
+        pause = LOCKED_EVERY
         try:
-            memory = holder.memory_if_unlocked()
+            memory = await served.in_thread(served.holder.memory_if_unlocked)
             if memory is not None:
-                async with memory.autosync(told=told):
-                    await stopped.wait()
-                return
+                async with memory.lock_watch() as locked, memory.autosync(told=told):
+                    await _first_of(stopped, locked)
+        except PassphraseError as error:  # it was locked meanwhile, and may be unlocked again
+            say(f"not in sync: {error.diagnostics()}")
         except IpfsmemError as error:
             say(f"not in sync: {error.diagnostics()}")
-            return
+            pause = FAILED_EVERY
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stopped.wait(), LOCKED_EVERY)
+            await asyncio.wait_for(stopped.wait(), pause)
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    """Wait until one of them is set."""
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for one in waits:
+            one.cancel()

@@ -37,7 +37,7 @@ MAX_SUBSCRIPTIONS: Final = 1_000
 #: Given by the transport instead of a message that is too long to be read.
 TOO_LONG: Final = "(message too long)"
 #: Tools that need to know which conversation a call belongs to, which HTTP without sessions does not say.
-OF_ONE_CONVERSATION: Final = frozenset(["save_session_context"])
+OF_ONE_CONVERSATION: Final = frozenset(["save_session_context", "memory_store"])
 _PROGRAM: Final = "program "
 _MARKDOWN: Final = "text/markdown"
 
@@ -102,7 +102,7 @@ class MemoryServer:
         known = _conversation_id(ctx)
         found = self._conversations.get(known)
         if found is None:
-            tools = self._conversation_tools(Session())
+            tools = self._conversation_tools(Session(shared=known.startswith(_PROGRAM)))
             if known.startswith(_PROGRAM):
                 tools = [tool for tool in tools if tool.name not in OF_ONE_CONVERSATION]
             found = self._conversations[known] = Conversation(tools)

@@ -14,17 +14,38 @@ from ipfsmem.mcp.server import unexpected
 if TYPE_CHECKING:
     from ipfsmem.mcp.server import MemoryServer
 
-#: Seconds between two looks.
+#: Seconds between two looks, and seconds that a client may take for what it is told.
 EVERY: Final = 1.0
+HEARS: Final = 1.0
 
 
 async def watch(served: MemoryServer, every: float = EVERY) -> None:
-    """Look until cancelled."""
+    """Look until cancelled, for a lock and for changes: a client that does not listen holds up the latter only."""
+    import anyio
+
+    async with anyio.create_task_group() as looks:
+        looks.start_soon(_let_go_when_locked, served, every)
+        looks.start_soon(_tell_of_changes, served, every)
+
+
+async def _let_go_when_locked(served: MemoryServer, every: float) -> None:
     import anyio
 
     while True:
         await anyio.sleep(every)
-        await served.in_thread(served.holder.let_go_when_locked)
+        try:
+            await served.in_thread(served.holder.let_go_when_locked)
+        except IpfsmemError:
+            continue  # who calls a tool is told
+        except Exception as error:
+            unexpected(error)
+
+
+async def _tell_of_changes(served: MemoryServer, every: float) -> None:
+    import anyio
+
+    while True:
+        await anyio.sleep(every)
         before = served.told
         if before is None:
             continue
@@ -46,6 +67,7 @@ async def watch(served: MemoryServer, every: float = EVERY) -> None:
 
 async def tell(served: MemoryServer, before: dict[str, str], now: dict[str, str], indexes: list[str]) -> None:
     """Send what changed between two looks to those who asked for it."""
+    import anyio
     from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated
 
     changed = [uri for uri in before.keys() | now.keys() if before.get(uri) != now.get(uri)]
@@ -59,8 +81,8 @@ async def tell(served: MemoryServer, before: dict[str, str], now: dict[str, str]
         session = there.session
         if session is None:
             continue
-        # A client that is gone hears nothing.
-        with contextlib.suppress(Exception):
+        # A client that is gone hears nothing, and one that does not take its notices keeps nobody else from theirs.
+        with contextlib.suppress(Exception), anyio.move_on_after(HEARS):
             for uri in updated:
                 if uri in there.subscribed:
                     await session.send_resource_updated(uri)

@@ -46,9 +46,12 @@ TEXT_SCHEMA = answer(
 
 
 class Session:
-    """What is known of one conversation, in this process only; gone when it ends."""
+    """What is known of one connection, in this process only; gone when it ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shared: bool = False) -> None:
+        """`shared`: several conversations go through it and nothing tells them apart, so what one was shown in parts, or
+        before, counts for none."""
+        self._shared = shared
         #: (category, fact) each.
         self.facts: deque[tuple[str, str]] = deque(maxlen=SESSION_FACTS)
         self._shown: dict[tuple[str, str], str] = {}
@@ -78,14 +81,14 @@ class Session:
             self._read[place] = seen, upto
             if len(self._read) > _SHOWN:
                 self._read.pop(next(iter(self._read)))
-        if upto < len(reading.readable.body):
+        if upto < len(reading.readable.body) or (self._shared and start):
             return ""
         self.show(reading)
         return reading.seen
 
     def was_shown(self, reading: Reading) -> bool:
         """Whether exactly this was."""
-        return self._shown.get((reading.scope, reading.key)) == reading.seen
+        return not self._shared and self._shown.get((reading.scope, reading.key)) == reading.seen
 
 
 class Desk:

@@ -16,7 +16,7 @@ from ipfsmem.bundle.fence import NOTICE, Quoted, tagged
 from ipfsmem.bundle.index import SESSION
 from ipfsmem.bundle.memory_file import TYPES, MemoryFile, render_memory
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
-from ipfsmem.memories.context import DEFAULT_TOKENS, LEAST_TOKENS
+from ipfsmem.memories.context import DEFAULT_TOKENS, LEAST_TOKENS, TOKEN_BYTES
 from ipfsmem.memories.memories import Listed
 from ipfsmem.memories.readings import Reading, Unsettled
 from ipfsmem.memories.recall import PLAIN
@@ -188,7 +188,7 @@ def _read(desk: Desk, given: JSON) -> ToolResult:
     if seen:
         text += f"\nseen: {seen}\n"
     elif ends and not copy:
-        text += "\n(you were not shown all of it, so there is no seen: read it from start=0 to its end)\n"
+        text += "\n(no seen: it is given to who read all of it from start=0, on a connection of one conversation)\n"
     if reading.conflicts:
         text += f"\nTexts beside it: {', '.join(reading.conflicts)} (read_memory with copy, or resolve_conflict)\n"
     return ToolResult(
@@ -385,22 +385,34 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
 
 
 def _context(desk: Desk, given: JSON) -> ToolResult:
-    block = desk.there(given).context(given.get("query"), max_tokens=given.get("max_tokens", DEFAULT_TOKENS))
-    text = block.text
-    if desk.session.facts:
-        lines = "\n".join(f"- [{category}] {fact}" for category, fact in desk.session.facts)
-        said = "Facts of this conversation only; they are gone when it ends."
-        text += f"\n## Current Session Context\n\n{said}\n\n{tagged('session-context', {}, lines)}"
+    most = given.get("max_tokens", DEFAULT_TOKENS)
+    facts, left_out = _session_facts(desk, min(most // 2, most - LEAST_TOKENS))
+    taken = -(-len(facts.encode()) // TOKEN_BYTES)
+    block = desk.there(given).context(given.get("query"), max_tokens=most - taken)
+    text = block.text + facts
     return ToolResult(
         text or "There is nothing in this memory yet.",
         {
             "context": text,
-            "tokens": -(-len(text.encode()) // 3),
+            "tokens": -(-len(text.encode()) // TOKEN_BYTES),
             "shown": list(block.shown),
             "listed": block.listed,
-            "left_out": block.left_out,
+            "left_out": block.left_out + left_out,
         },
     )
+
+
+def _session_facts(desk: Desk, most: int) -> tuple[str, int]:
+    """The facts of the session in at most so many tokens, the newest of them, and how many were left out."""
+    facts = [f"- [{category}] {fact}" for category, fact in desk.session.facts]
+    said = "Facts of this connection only; they are gone when it ends."
+    for left_out in range(len(facts)):
+        more = f" {count(left_out, 'older one')} left out." if left_out else ""
+        fenced_facts = tagged("session-context", {}, "\n".join(facts[left_out:]))
+        text = f"\n## Current Session Context\n\n{said}{more}\n\n{fenced_facts}"
+        if len(text.encode()) <= most * TOKEN_BYTES:
+            return text, left_out
+    return "", len(facts)
 
 
 # -- conflicts -----------------------------------------------------------------------------------------------

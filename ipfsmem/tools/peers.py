@@ -238,9 +238,9 @@ PEERS: Final = (
         name="save_session_context",
         title="Save a fact of this session",
         description=(
-            "Keep a fact for this conversation only, after a diagnosis: about the host, its environment, a service's state, a "
-            "discovery. Not preferences (save_memory), not output that is outdated at once, not what is there already. It is "
-            "written nowhere and gone when the conversation ends; context shows it."
+            "Keep a fact for as long as this connection lasts, after a diagnosis: about the host, its environment, a service's "
+            "state, a discovery. Not preferences (save_memory), not output that is outdated at once, not what is there already. "
+            "It is written nowhere and gone when the connection ends; context shows it."
         ),
         parameters=arguments(
             "fact",
@@ -256,8 +256,8 @@ PEERS: Final = (
         name="memory_store",
         title="Store a value",
         description=(
-            "Store a value under a key, kept across conversations. A value that is there and was not shown to you in this "
-            "conversation is shown instead, and nothing is stored."
+            "Store a value under a key, kept across conversations. A value that is there and was not shown on this connection is "
+            "shown instead, and nothing is stored."
         ),
         parameters=arguments(
             "key",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ from ipfsmem.mcp.addresses import address, parts
 from ipfsmem.mcp.holding import Holder
 from ipfsmem.memory import Memory
 from ipfsmem.tools import EVERYDAY, GUIDANCE, PEERS
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
 from tests.support.extras import need_extra
 from tests.support.hints import Refused, hinted
 from tests.support.mcp_lab import ERAS, client_of, memory, play
+from tests.support.unlock_lab import PASSPHRASE, needs_kernel_keyring
 
 __all__ = ["memory"]
 
@@ -256,6 +260,106 @@ def test_a_memory_that_was_locked_is_let_go_and_opened_anew(tmp_path: Path) -> N
     holder.close()
 
 
+def test_a_client_that_does_not_take_its_notices_holds_up_nobody(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the others' notices, and not the look whether the memory was locked."""
+    from types import SimpleNamespace
+
+    from ipfsmem.mcp import watching
+
+    monkeypatch.setattr(watching, "HEARS", 0.05)
+    heard: list[str] = []
+    looks: list[None] = []
+    meanwhile: list[int] = []
+
+    class Stuck:
+        async def send_resource_updated(self, uri: str) -> None:
+            looks.clear()
+            await asyncio.sleep(60)
+
+    class Listening:
+        async def send_resource_updated(self, uri: str) -> None:
+            heard.append(uri)
+            meanwhile.append(len(looks))  # while the other one was waited for
+
+    async def work() -> None:
+        server = served(memory)
+
+        def look() -> None:
+            looks.append(None)
+            if len(looks) == 2:
+                raise UsageError("a look may fail")
+
+        memory.write("role", "one")
+        for number, session in enumerate((Stuck(), Listening())):
+            there = server.conversation(
+                SimpleNamespace(request=SimpleNamespace(headers={"mcp-session-id": str(number)}))
+            )
+            there.session, there.subscribed = session, {"memory:///role"}
+        server.told = server.holder.mark(), server.shown()
+        memory.write("role", "two")
+        monkeypatch.setattr(server.holder, "let_go_when_locked", look)
+        watch = asyncio.create_task(watching.watch(server, every=0.01))
+        while not heard:
+            await asyncio.sleep(0.01)
+        assert heard == ["memory:///role"] and meanwhile[0] > 2
+        watch.cancel()
+
+    play(work)
+
+
+@needs_kernel_keyring
+def test_a_memory_is_kept_in_sync_again_after_it_was_locked_and_unlocked(
+    tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_extra("mcp", "mcp_types")
+    from ipfsmem.mcp import running
+    from ipfsmem.mcp.server import MemoryServer
+    from ipfsmem.mcp.watching import watch
+    from ipfsmem.vault.unlocking import lock_device, unlock_device
+
+    monkeypatch.setattr(running, "LOCKED_EVERY", 0.05)
+    (stick := tmp_path / "stick").mkdir()
+    folder = tmp_path / "home" / "default"
+    wallet = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
+    of_wallet: dict[str, Any] = {"unlock": wallet, "provider": str(stick)}
+    with Memory.create(
+        "default", "encrypted-ipfs", passphrase=PASSPHRASE, home=tmp_path / "home", **of_wallet
+    ):
+        pass
+    unlock_device(folder, PASSPHRASE, 600)
+
+    async def until(true: Callable[[], object]) -> None:
+        while not true():
+            await asyncio.sleep(0.02)
+
+    async def work() -> None:
+        server = MemoryServer(Holder(lambda: Memory.load("default", home=tmp_path / "home")))
+        stopped = asyncio.Event()
+        syncing = asyncio.create_task(running._keep_in_sync(server, stopped))
+        looking = asyncio.create_task(watch(server, every=0.05))
+        await until(lambda: server.holder._memory is not None)
+        lock_device(folder)
+        await until(lambda: server.holder._memory is None)
+        unlock_device(folder, PASSPHRASE, 600)
+        await until(lambda: server.holder._memory is not None and server.holder._memory._syncing.background)
+        server.holder.memory().write("late", "after the lock")
+        stopped.set()
+        await syncing
+        looking.cancel()
+        server.holder.close()
+
+        other = await Memory.recover("default", home=tmp_path / "other", passphrase=False, **of_wallet)
+        assert other.read("late").file.body == "after the lock"  # type: ignore[union-attr]
+        other.close()
+
+    try:
+        play(work)
+    finally:
+        lock_device(folder)
+
+
 @pytest.mark.parametrize("era", ERAS)
 def test_a_fault_of_the_program_tells_the_client_nothing_of_its_inside(
     memory: Memory, era: str, capsys: pytest.CaptureFixture[str]
@@ -308,7 +412,15 @@ def test_conversations_are_apart_and_bounded(memory: Memory, monkeypatch: pytest
     assert len(one.conversations) == 3 and one.conversation(ctx("a")) is not first
     # Where HTTP has no sessions nothing tells two conversations apart, so none has facts of its own.
     alone = one.conversation(ctx(None))
-    assert one.conversation(ctx(None)) is alone and "save_session_context" not in alone.tools
+    assert one.conversation(ctx(None)) is alone
+    assert not {"save_session_context", "memory_store"} & alone.tools.keys()
+    # Nor does what one of them was shown in parts count for the other.
+    memory.write("long", "a" * 60_000)
+    for start in (0, 50_000):
+        assert not alone.tools["read_memory"].call(key="long", start=start).structured["seen"]
+    assert first.tools["read_memory"].call(key="long").structured["seen"] == ""
+    assert first.tools["read_memory"].call(key="long", start=50_000).structured["seen"]
+    assert alone.tools["forget"].call(key="long").structured["confirm"] == ""
 
 
 def test_addresses() -> None:

@@ -74,7 +74,7 @@ def test_a_value_that_is_too_long_to_be_shown_is_not_replaced(memory: Memory, mo
 def test_seen_is_for_who_was_shown_all_of_one_version(memory: Memory, model: Model) -> None:
     memory.write("long", "a" * 120_000)
     end = model("read_memory", key="long", start=100_000)
-    assert end.structured["seen"] == "" and "read it from start=0" in end.text
+    assert end.structured["seen"] == "" and "all of it from start=0" in end.text
     assert model("read_memory", key="long").structured["seen"] == ""
     assert model("read_memory", key="long", start=100_000).structured["seen"] == ""  # a gap
     memory.write("long", "b" * 120_000)
@@ -205,3 +205,19 @@ def test_from_a_scope_what_is_everybody_s_is_changed_with_its_scope(memory: Memo
     assert told in model.refused("forget", key="tone")
     assert not model("remember", key="tone", body="soft", seen=seen, scope="").is_error
     assert model("forget", key="tone", scope="").structured["confirm"]
+
+
+def test_the_context_never_has_more_tokens_than_were_asked_for(memory: Memory, model: Model) -> None:
+    for n in range(40):
+        memory.write(f"k{n}", "x", description="d" * 100)
+        model("save_session_context", fact=f"fact {n} " + "é" * 300, category="discovery")
+    for most in (200, 300, 500, 2_000, 5_000):
+        given = model("context", max_tokens=most)
+        assert len(given.text.encode()) <= 3 * most and given.structured["tokens"] <= most
+        assert given.structured["left_out"]
+        shown = most >= 2_000
+        assert ("fact 39" in given.text) == shown and ("older ones left out" in given.text) == shown
+
+
+def test_only_kinds_that_are_listed_can_be_listed(model: Model) -> None:
+    assert "type is one of" in model.refused("list_memories", type="session")
