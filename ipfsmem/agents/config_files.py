@@ -1,6 +1,7 @@
 """The files of other programs on this disk: read, replaced and removed, and never an edit of somebody else's overwritten.
 
-A link is followed to its file and stays a link. A file is replaced in one step by one with the same permissions, and only
+A link is followed to its file and stays a link; a file with several names is left alone, as it would have one less. A file is
+replaced in one step by one with the same permissions, and only
 while it is what was read: where the system can exchange two files, what was exchanged is looked at afterwards, and put back
 when somebody was faster.
 """
@@ -20,16 +21,18 @@ from ipfsmem.file_durability import flush_to_disk
 
 #: A program's settings are not longer than this; Claude Code keeps its state there too.
 LONGEST: Final = 64 * 1024 * 1024
-_AGAIN: Final = "Run it again; close the program first when it happens again."
+AGAIN: Final = "Run it again; close the program first when it happens again."
 
 
 class Found(NamedTuple):
-    """A file as it was read: where it really lies, what is in it (None: it is not there), and its permissions."""
+    """A file as it was read: where it really lies, what is in it (None: it is not there), its permissions and names."""
 
     path: Path
     real: Path
     data: bytes | None
     mode: int
+    #: How many names it has.
+    names: int = 1
 
 
 def read(path: Path) -> Found:
@@ -52,15 +55,20 @@ def read(path: Path) -> Found:
             f"{path} is longer than {LONGEST} bytes",
             hint="Make it shorter, or add there what connect --print shows.",
         )
-    return Found(path, real, data, stat.S_IMODE(known.st_mode))
+    return Found(path, real, data, stat.S_IMODE(known.st_mode), known.st_nlink)
 
 
 def check_writable(found: Found) -> None:
-    """Raises StorageError when the file, or the folder that it is to stand in, may not be written."""
+    """Raises StorageError when the file, or the folder that it is to stand in, may not be written, or the file has other names."""
     if found.data is not None and (not found.mode & 0o222 or not os.access(found.real, os.W_OK)):
         raise StorageError(
             f"{found.path} is read-only",
             hint="Something else keeps it, most likely (a dotfile manager): add there what connect --print shows.",
+        )
+    if found.names > 1:
+        raise StorageError(
+            f"{found.path} has {found.names} names (hard links), and what is written would stand under this one alone",
+            hint="Give it one name, or do by hand what connect --print shows.",
         )
     folder = found.real.parent
     while not folder.exists() and folder != folder.parent:
@@ -134,16 +142,21 @@ def _written(folder: Directory, found: Found, data: bytes) -> str:
     """A temporary file with the bytes, permissions and owner of the file that it is to replace."""
     name = Path(new_name(found.real.name)).name
     fd = folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(data)
-        file.flush()
-        if found.data is not None and os.name != "nt":
-            with contextlib.suppress(OSError):
-                known = folder.lstat(found.real.name)
-                if (known.st_uid, known.st_gid) != (os.geteuid(), os.getegid()):
-                    os.fchown(file.fileno(), known.st_uid, known.st_gid)
-            os.fchmod(file.fileno(), found.mode)
-        flush_to_disk(file.fileno())
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            if found.data is not None and os.name != "nt":
+                with contextlib.suppress(OSError):
+                    known = folder.lstat(found.real.name)
+                    if (known.st_uid, known.st_gid) != (os.geteuid(), os.getegid()):
+                        os.fchown(file.fileno(), known.st_uid, known.st_gid)
+                os.fchmod(file.fileno(), found.mode)
+            flush_to_disk(file.fileno())
+    except BaseException:  # half of somebody's settings, or all of them in a file that nobody knows
+        with contextlib.suppress(OSError):
+            folder.unlink(name)
+        raise
     return name
 
 
@@ -154,5 +167,5 @@ def _same(folder: Directory, name: str, data: bytes) -> bool:
 
 def _changed(found: Found) -> ChangedError:
     return ChangedError(
-        f"{found.path} was written by somebody else at the same moment, and was left alone", hint=_AGAIN
+        f"{found.path} was written by somebody else at the same moment, and was left alone", hint=AGAIN
     )

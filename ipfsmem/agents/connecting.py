@@ -8,6 +8,7 @@ what was added where somebody has. Nothing here opens a memory or talks to a net
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -24,6 +25,11 @@ from ipfsmem.agents.programs import PROGRAMS
 from ipfsmem.agents.programs.program import ConfigFile, Program, Surroundings
 from ipfsmem.errors import ChangedError, ConfigError, FormatError, IpfsmemError, NotFoundError, StorageError
 from ipfsmem.results import Connected, FileEdit, ProgramState, Snippet
+
+#: What programs put the value of a variable in the place of.
+_variable = re.compile(r"\$|\{(?:env|file):")
+#: What Git Bash, PowerShell and the command prompt read alike without quotes.
+_plain = re.compile(r"[A-Za-z0-9_./:-]+")
 
 
 class _Edit(msgspec.Struct, frozen=True):
@@ -47,6 +53,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     program: Program
     home: Path
     edits: tuple[_Edit, ...]
+    #: What was remembered when this was worked out.
+    remembered: Connection | None
     #: What is to be remembered; None: nothing any more.
     connection: Connection | None
     #: Bytes to keep, by SHA-256.
@@ -86,10 +94,20 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def carry_out(self) -> None:
-        """Write it. Raises ChangedError when a file is not what was read any more, StorageError.
+        """Write it. Raises ChangedError when a file is not what was read any more, or the program was connected or disconnected
+        meanwhile, LockedError, StorageError.
 
         What is remembered is written first: what was begun can be undone, and undoing what did not happen changes nothing.
         """
+        with connections.locked(self.home):
+            if connections.known(self.home, self.program.name) != self.remembered:
+                raise ChangedError(
+                    f"{self.program.title} was connected or disconnected by somebody else at the same moment",
+                    hint=config_files.AGAIN,
+                )
+            self._write()
+
+    def _write(self) -> None:
         for data in self.kept:
             connections.keep_for_good(self.home, self.program.name, data)
         if self.connection is not None:
@@ -111,7 +129,7 @@ def plan_connect(
     """What is to be written so that a program knows this memory. `now`: milliseconds since 1970. Nothing is written.
 
     Raises NotFoundError when the program is not here, FormatError for a file that cannot be read, ConfigError for an entry of
-    our name by somebody else (unless `replace`), ChangedError for one of ours that was edited, StorageError.
+    our name by somebody else (unless `replace`) and for a path that the program would read as another, ChangedError for one of ours that was edited, StorageError.
     """
     if not program.is_here(around):
         raise NotFoundError(
@@ -119,12 +137,15 @@ def plan_connect(
             f"command {program.command}",
             hint=f"Start it once, then connect it. What would be added where: ipfsmem connect {program.name} --print",
         )
+    files = program.files(around, launch)
+    hooks = any(isinstance(one, edits.Entry) and one.mark for file in files for one in file.wanted)
+    _refuse_what_reads_otherwise(program, launch, quoted=hooks and around.system == "win32")
     remembered = connections.known(home, program.name)
     made: list[_Edit] = []
     written: list[FileWritten] = []
     copies: dict[str, bytes] = {}
     kept: list[tuple[Path, bytes]] = []
-    for file in program.files(around, launch):
+    for file in files:
         found = config_files.read(file.path)
         earlier = remembered.of_file(file.path) if remembered is not None else ()
         with _about(file.path, program.name):
@@ -171,6 +192,7 @@ def plan_connect(
     return Plan(
         program=program,
         home=home,
+        remembered=remembered,
         edits=tuple(made),
         connection=connection,
         copies=copies,
@@ -214,6 +236,7 @@ def plan_disconnect(home: Path, around: Surroundings, program: Program, *, repla
     return Plan(
         program=program,
         home=home,
+        remembered=remembered,
         edits=tuple(made),
         connection=None,
         kept=tuple(data for _, data in kept),
@@ -273,6 +296,23 @@ def _names_there(file: ConfigFile, program: Program) -> Iterator[str]:
     with _about(file.path, program.name):
         for one in edits.standing(config_files.read(file.path).data, file.wanted, program.name):
             yield one.name
+
+
+def _refuse_what_reads_otherwise(program: Program, launch: Launch, *, quoted: bool) -> None:
+    """Raises ConfigError for a word that the program, or (`quoted`) the shell that runs its hooks, would read as another."""
+    hint = f"Move it, or add by hand, quoted as the program needs it: ipfsmem connect {program.name} --print"
+    for word in (*launch.words, *launch.memory):
+        if _variable.search(word):
+            raise ConfigError(
+                f"{word} would not reach ipfsmem as it is: {program.title} or another program that reads the same settings puts "
+                "the value of a variable there",
+                hint=hint,
+            )
+        if quoted and not _plain.fullmatch(word):
+            raise ConfigError(
+                f"{word} has characters in it that the shells which run hooks on Windows read differently",
+                hint=hint,
+            )
 
 
 def _undone(

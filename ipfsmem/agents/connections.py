@@ -7,6 +7,7 @@ settings of programs hold tokens.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,7 @@ from ipfsmem.agents.config_files import LONGEST
 from ipfsmem.agents.edits import Done
 from ipfsmem.canonical import read_json
 from ipfsmem.device.atomic_files import make_directory, read_file, storage_errors, write_atomic
+from ipfsmem.device.lock import file_lock
 from ipfsmem.errors import FormatError, StorageError
 
 _FOLDER: Final = ".agents"
@@ -113,6 +115,19 @@ def before(home: Path, program: str, digest: str) -> bytes:
             hint="Have ours taken out of the file as it is now: --replace. What would be written is shown by --dry-run.",
         )
     return data
+
+
+@contextlib.contextmanager
+def locked(home: Path) -> Iterator[None]:
+    """One at a time: what is remembered is not changed by anybody else meanwhile. Raises LockedError."""
+    make_directory(home)
+    lock = home / f"{_FOLDER}.lock"
+    with file_lock(lock):
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # some systems remove no file that is open
+                lock.unlink()
 
 
 def forget(home: Path, program: str) -> None:

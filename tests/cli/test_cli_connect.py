@@ -183,6 +183,11 @@ def test_hints_about_files_are_followed(cli: Cli, user: Path) -> None:
         refused.err,
     )
     cli.ok("connect", "claude-code", "--print")
+    (user / ".claude.json").chmod(0o644)
+    (user / "other.json").hardlink_to(user / ".claude.json")
+    refused = cli.fails(30, "connect", "claude-code")
+    hinted("Give it one name, or do by hand what connect --print shows.", refused.err)
+    cli.ok("connect", "claude-code", "--print")
     (user / ".claude.json").unlink()
     (user / ".claude.json").mkdir()
     refused = cli.fails(30, "connect", "claude-code")
@@ -254,7 +259,14 @@ def test_a_command_that_would_not_start_is_not_written(
         "Install it, then connect with that one: uv tool install 'ipfsmem[mcp]', or pipx install 'ipfsmem[mcp]'.",
         refused.err,
     )
+    monkeypatch.setattr(command_line.sys, "argv", [str(put("a $HOME/ipfsmem", "echo ipfsmem 1"))])
+    refused = cli.fails(3, "connect", "claude-code")
+    hinted(
+        "Move it, or add by hand, quoted as the program needs it: ipfsmem connect VALUE --print", refused.err
+    )
+    cli.ok("connect", "claude-code", "--print")
     installed = put("tools/ipfsmem/bin/ipfsmem", "echo ipfsmem 1")
+    monkeypatch.setattr(command_line.sys, "argv", [str(cached)])
     link = tmp_path / "local" / "ipfsmem"
     link.parent.mkdir()
     link.symlink_to(installed)

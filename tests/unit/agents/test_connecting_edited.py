@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import functools
 import json
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from ipfsmem.agents import config_files, connections
 from ipfsmem.agents.command_line import Launch
-from ipfsmem.errors import ChangedError, ConfigError, StorageError
+from ipfsmem.device.lock import file_lock
+from ipfsmem.errors import ChangedError, ConfigError, LockedError, StorageError
 from tests.unit.agents.connect_lab import Machine
 
 MINE = {"type": "command", "command": "MINE"}
@@ -196,8 +200,6 @@ def test_a_copy_is_kept_as_long_as_an_interrupted_change_may_need_it(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Connected anew after the file was edited: until that is written, the earlier state and its copy count."""
-    from ipfsmem.agents import config_files
-
     machine.connect("claude-code")
     connected = machine.picture()
     file = machine.user / ".claude.json"
@@ -214,3 +216,85 @@ def test_a_copy_is_kept_as_long_as_an_interrupted_change_may_need_it(
     assert machine.picture() == connected
     machine.disconnect("claude-code")
     assert file.read_text() == '{"numStartups": 7}\n'
+
+
+# -- what is refused, and what is left behind -------------------------------------------------------------------------------------
+
+
+def test_a_file_with_two_names_is_left_alone(machine: Machine) -> None:
+    other = machine.user / "dotfiles.json"
+    other.hardlink_to(machine.user / ".claude.json")
+    before = machine.picture()
+    with pytest.raises(StorageError, match=r"claude\.json has 2 names"):
+        machine.connect("claude-code")
+    assert machine.picture() == before and other.samefile(machine.user / ".claude.json")
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "no space left on device")
+
+
+@pytest.mark.parametrize("what", ["flush_to_disk", "fchmod"])
+def test_a_full_disk_leaves_no_copy_of_settings(
+    what: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = machine.plan("claude-code")
+    before = machine.picture()
+    with monkeypatch.context() as patched:
+        patched.setattr(config_files.os if what == "fchmod" else config_files, what, full)
+        with pytest.raises(StorageError):
+            plan.carry_out()
+    assert machine.picture() == before
+
+
+@pytest.mark.parametrize(
+    "system, launch",
+    [
+        ("linux", Launch(("/opt/$HOME/ipfsmem",))),
+        ("linux", Launch(("/opt/ipfsmem",), ("--home", "/m/${X}"))),
+        ("linux", Launch(("/opt/{env:X}/ipfsmem",))),
+        ("win32", Launch(("C:/Program Files/ipfsmem.exe",))),
+        ("win32", Launch(("C:/ipfsmem.exe",), ("--home", "C:/Users/O'Neil"))),
+    ],
+)
+def test_a_path_that_a_program_reads_as_another_is_refused(
+    system: str, launch: Launch, tmp_path: Path
+) -> None:
+    machine = Machine(tmp_path, system)
+    machine.put(".claude.json", "{}")
+    before = machine.picture()
+    with pytest.raises(ConfigError, match=r"would not reach|read differently") as refused:
+        machine.connect("claude-code", launch)
+    assert "connect claude-code --print" in refused.value.hint
+    assert machine.picture() == before
+    machine.connect("claude-code", Launch(("C:/Tools/ipfsmem.exe",), ("--home", "C:/memories")))
+
+
+def test_on_windows_a_server_without_hooks_needs_no_shell(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "win32", APPDATA=str(tmp_path / "user" / "r"))
+    machine.put("r/Code/User/mcp.json", "{}")
+    assert machine.connect("vscode", Launch(("C:/Program Files/ipfsmem.exe",))).written
+
+
+def test_two_at_once_do_not_forget_what_the_other_wrote(machine: Machine) -> None:
+    """Both have looked before either writes: the second is told so, and the record is the first one's."""
+    second = machine.plan("claude-code", Launch(("/opt/ipfsmem",)))
+    machine.connect("claude-code")
+    connected, kept_before = machine.picture(), sorted((machine.home / ".agents").iterdir())
+    with pytest.raises(ChangedError, match="at the same moment"):
+        second.carry_out()
+    assert machine.picture() == connected and sorted((machine.home / ".agents").iterdir()) == kept_before
+    machine.disconnect("claude-code")
+    assert "ipfsmem" not in hooks(machine).read_text()
+    assert not any(machine.home.iterdir())
+
+
+def test_while_another_process_writes_nothing_is_written(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = machine.plan("claude-code")
+    monkeypatch.setattr(connections, "file_lock", functools.partial(file_lock, wait=0.01))
+    before = machine.picture()
+    with connections.locked(machine.home), pytest.raises(LockedError):
+        plan.carry_out()
+    assert machine.picture() == before
