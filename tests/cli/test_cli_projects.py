@@ -10,6 +10,7 @@ from ipfsmem.device.agent_notes import note_syncing
 from ipfsmem.errors import ProviderUnavailable
 from tests.support.agents_lab import Claude, repository
 from tests.support.cli_lab import Cli
+from tests.support.extras import need_extra
 
 
 @pytest.fixture
@@ -22,6 +23,7 @@ def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Claude:
 
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    need_extra("mcp", "mcp")
     made = Cli(tmp_path / "home", monkeypatch)
     made.ok("init", "--mode", "local")
     return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -102,7 +103,7 @@ def calls(place: Place) -> list[str]:
 def all_end_with(place: Place, code: int, waiting: frozenset[str] = frozenset()) -> None:
     said = {}
     for call in calls(place):
-        if call in waiting:
+        if call in waiting or (call == "mcp" and find_spec("mcp") is None):
             continue
         done = place.run(call)
         if done.code != code or "Traceback" in done.err or not done.err.startswith("ipfsmem: "):
