@@ -99,6 +99,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
         What is remembered is written first: what was begun can be undone, and undoing what did not happen changes nothing.
         """
+        if self.connection is None and self.remembered is None and not self.changes:
+            return
         with connections.locked(self.home):
             if connections.known(self.home, self.program.name) != self.remembered:
                 raise ChangedError(

@@ -298,3 +298,24 @@ def test_while_another_process_writes_nothing_is_written(
     with connections.locked(machine.home), pytest.raises(LockedError):
         plan.carry_out()
     assert machine.picture() == before
+
+
+def test_two_homes_at_once_do_not_take_the_other_s_for_gone(machine: Machine) -> None:
+    other = Machine.__new__(Machine)
+    other.user, other.home, other.around = machine.user, machine.home.with_name("other"), machine.around
+    second = other.plan("claude-code", Launch(("/opt/ipfsmem",)))
+    machine.connect("claude-code")
+    connected = machine.picture()
+    with pytest.raises(ChangedError, match="written by somebody else"):
+        second.carry_out()
+    with pytest.raises(ChangedError, match="hooks"):
+        other.disconnect("claude-code")
+    assert machine.picture() == connected
+    machine.disconnect("claude-code")
+    assert "ipfsmem" not in hooks(machine).read_text() + (machine.user / ".claude.json").read_text()
+    other.disconnect("claude-code")
+
+
+def test_where_nothing_is_nothing_is_made(machine: Machine) -> None:
+    assert not machine.disconnect("claude-code").written
+    assert not machine.home.exists()
