@@ -1,9 +1,10 @@
 """The six commands of the memory tool `memory_20250818`, on the memories of one scope: they look like files below `/memories`.
 
-What a path stands for is said in `memory_paths`. An edit replaces only what this conversation was shown: where a text has
-changed since, it is refused, and the refusal says what to do. `delete` and `rename` act on a whole file or folder by its name,
-as the tool means them, also on files that were never viewed; one that was viewed and has changed since is refused there too. Texts of others that nobody promoted are no files here, nor
-are parts of sessions, and nothing here promotes. Answers and refusals are worded as models are trained to read them.
+What a path stands for is said in `memory_paths`. Where a text has changed since this conversation was shown it, a command is
+refused, and the refusal says what to do. A file that it was never shown is edited, deleted or renamed as it stands: these
+commands name the file, and an edit names the words or the line that it changes. Texts of others that nobody promoted are no
+files here, nor are parts of sessions, and nothing here promotes. Answers and refusals are worded as models are trained to
+read them.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ that another host's name brought here.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import socket
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 #: Where the protocol is spoken.
 PATH: Final = "/mcp"
 MAX_BODY: Final = 4 * 1024 * 1024
-#: Connections at once, sessions, and seconds that a session may be silent.
+#: Connections at once, seconds until the head of a connection's first request is there, sessions, and seconds that a session may
+#: be silent.
 MAX_CONNECTIONS: Final = 64
+FIRST_HEAD: Final = 20.0
 MAX_SESSIONS: Final = 64
 SESSION_IDLE: Final = 1_800.0
 
@@ -63,14 +66,58 @@ async def serve_http(served: MemoryServer, listening: socket.socket, token: str)
     )
     config = uvicorn.Config(
         guarded(app, token),
+        http=_bounded_protocol(),
         log_level="critical",
         access_log=False,
-        limit_concurrency=MAX_CONNECTIONS,
+        limit_concurrency=MAX_CONNECTIONS + 1,  # of which the one that is over is told so
         timeout_keep_alive=30,
         timeout_graceful_shutdown=2,
         server_header=False,
     )
     await uvicorn.Server(config).serve(sockets=[listening])
+
+
+def _bounded_protocol() -> Any:
+    """The server's protocol, of whose connections those that ask nothing make room for new ones: anybody on this machine can open
+    connections, also who has no token, and would else keep out who has one."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Bounded(H11Protocol):
+        cycle: Any  # None until a head was read
+        since = 0.0
+        first_head: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            """Take it in, and let the one go that has stood still longest, first of those that never asked."""
+            self.since = self.loop.time()
+            still = [one for one in self.connections if isinstance(one, Bounded) and one.stands_still()]
+            if still and len(self.connections) >= MAX_CONNECTIONS:
+                gone = min(still, key=lambda one: (one.cycle is not None, one.since))
+                self.connections.discard(gone)
+                gone.transport.abort()
+            super().connection_made(transport)
+            self.first_head = self.loop.call_later(FIRST_HEAD, self._end_without_head)
+
+        def stands_still(self) -> bool:
+            """Whether no request of it is being answered."""
+            return self.cycle is None or self.cycle.response_complete
+
+        def _end_without_head(self) -> None:
+            if self.cycle is None:
+                self.transport.abort()
+
+        def on_response_complete(self) -> None:
+            """Note when it was answered."""
+            self.since = self.loop.time()
+            super().on_response_complete()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            """Forget it."""
+            if self.first_head is not None:
+                self.first_head.cancel()
+            super().connection_lost(exc)
+
+    return Bounded
 
 
 def guarded(app: _Asgi, token: str) -> _Asgi:

@@ -310,6 +310,23 @@ def test_over_http_only_who_has_the_token_and_the_right_name_is_answered(home: P
         assert ask(body=b"x" * (5 << 20)) == 413
 
 
+def test_connections_that_ask_nothing_keep_nobody_out(home: Path) -> None:
+    """Of whomever: silent from the beginning, in the middle of a head, and after an answer of 401."""
+    with listening(home) as (url, token), contextlib.ExitStack() as held:
+        port = int(re.findall(r":(\d+)/mcp$", url)[0])
+        for sent in (b"", b"POST /mcp HTTP/1.1\r\nHost:", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") * 50:
+            one = held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+            one.sendall(sent)
+        for _ in range(3):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            good = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
+            connection.request(
+                "POST", "/mcp", json.dumps(HELLO), {**good, "Content-Type": "application/json"}
+            )
+            assert connection.getresponse().status == 200
+            held.callback(connection.close)
+
+
 def test_the_official_client_over_http(home: Path) -> None:
     import httpx2
     from mcp import Client
