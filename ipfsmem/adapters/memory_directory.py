@@ -15,8 +15,8 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from ipfsmem.adapters.memory_paths import ROOT, name_below, path_of, relative, shown, stored
-from ipfsmem.bundle.index import SESSION
 from ipfsmem.bundle.memory_file import MAX_FILE
+from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.errors import ChangedError, IpfsmemError, UsageError
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memory import Memory
@@ -331,7 +331,7 @@ class _Arguments:
 
 
 def _is_file(found: Reading) -> bool:
-    return found.own and found.file.type != SESSION
+    return found.own and not is_part(found.key, found.file)
 
 
 def _digest(found: Reading) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ipfsmem.adapters.extras import extra
-from ipfsmem.memories.sessions import session_token
+from ipfsmem.bundle.session_parts import session_token
 from ipfsmem.memory import Memory
 
 if TYPE_CHECKING:

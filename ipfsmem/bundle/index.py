@@ -13,13 +13,13 @@ from operator import itemgetter
 import msgspec
 
 from ipfsmem.bundle.keys import check_key, split_conflict_name
+from ipfsmem.bundle.memory_file import MemoryFile
+from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.errors import FormatError
 from ipfsmem.invisible_characters import CONTROLS_AND_BREAKS, INVISIBLE
 
 SECTIONS = (("user", "User"), ("feedback", "Feedback"), ("project", "Project"), ("reference", "Reference"))
 ATTENTION = "Needs attention"
-#: The type of a part of a session, which indexes and lists leave out unless asked (format section 1.3).
-SESSION = "session"
 TITLE = "# Agent Memory"
 _TITLES = dict(SECTIONS)
 
@@ -29,13 +29,19 @@ _LINE = re.compile(r"- \[(?:[^\\\]]|\\.)*\]\(([^)]*)\)")
 
 
 class IndexItem(msgspec.Struct, frozen=True):
-    """One line of the index; `file` names a conflict copy, otherwise the file is `<key>.md`."""
+    """One line of the index; `file` names a conflict copy, otherwise the file is `<key>.md`. `session`: the header field."""
 
     key: str
     name: str = ""
     description: str = ""
     type: str = ""
     file: str | None = None
+    session: str = ""
+
+
+def item_of(key: str, file: MemoryFile, copy: str | None = None) -> IndexItem:
+    """The line of a memory with this header; `copy`: the name of a conflict copy that it is."""
+    return IndexItem(key, file.name, file.description, file.type, copy, file.session)
 
 
 def render_index(items: Iterable[IndexItem], attention: Iterable[IndexItem] = ()) -> str:
@@ -47,11 +53,11 @@ def render_index(items: Iterable[IndexItem], attention: Iterable[IndexItem] = ()
 
 
 def index_line(item: IndexItem) -> tuple[str, str]:
-    """The section of an item, and its line; the section is empty for what stands in no index, a session.
+    """The section of an item, and its line; the section is empty for what stands in no index, a part of a session.
 
     Raises KeyNameError or FormatError.
     """
-    return "" if item.type == SESSION else _TITLES.get(item.type, "Project"), _line(item)
+    return "" if is_part(item.key, item) else _TITLES.get(item.type, "Project"), _line(item)
 
 
 def assemble_index(lines: Iterable[tuple[str, str, str]], attention: Iterable[IndexItem] = ()) -> str:
@@ -60,7 +66,7 @@ def assemble_index(lines: Iterable[tuple[str, str, str]], attention: Iterable[In
     for _, section, line in sorted(lines, key=itemgetter(0)):
         if section:
             sections[section].append(line)
-    conflicts = sorted((i for i in attention if i.type != SESSION), key=lambda i: (i.key, i.file or ""))
+    conflicts = sorted((i for i in attention if not is_part(i.key, i)), key=lambda i: (i.key, i.file or ""))
     sections[ATTENTION] = [_line(item) for item in conflicts]
     parts = [f"\n## {title}\n{''.join(lines)}" for title, lines in sections.items() if lines]
     return f"{TITLE}\n{''.join(parts)}"

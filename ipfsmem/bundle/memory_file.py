@@ -75,6 +75,11 @@ class MemoryFile(msgspec.Struct, frozen=True):
         return self.fields.get("updated", "")
 
     @property
+    def session(self) -> str:
+        """The session that it is a part of, where it is one (`session_parts`)."""
+        return self.fields.get("session", "")
+
+    @property
     def source(self) -> str:
         """Where the memory came from."""
         return self.fields.get("source", "")

@@ -18,6 +18,7 @@ from ipfsmem.bundle.index_block import INDEX_KEY, block_lines, join_index_file, 
 from ipfsmem.bundle.keys import INDEX_FILE, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.bundle.origin_name import without_origin
+from ipfsmem.bundle.session_parts import is_part, may_be_part
 from ipfsmem.bundle.timeline import event_line, foreign_id, parse_lines
 from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.value import Entry
@@ -33,6 +34,7 @@ from ipfsmem.files.folder import TIMELINE, Contents, NotPlainError, PlainFolder,
 from ipfsmem.files.set_aside import edited_index, index_was_edited
 from ipfsmem.files.stale_writes import before_replaced
 from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.overview import head_of
 
 
 class _Want(msgspec.Struct, frozen=True):
@@ -113,8 +115,8 @@ class Rendering:
         plan = _Plan()
         shown, others = self._memories.overview.look(self._memories.scope, keep=True)
         for one in shown:
-            if self._stands_in_index(one.key):
-                continue
+            if self._stands_in_index(one.key) or not one.section:
+                continue  # without a section it is a part of a session
             if not self._memories.is_own(one.dot, one.of):
                 entry = self._replica.store.entry(self._memories.name(one.key))
                 self._want(one.key, entry, mains.get(one.key), plan)
@@ -161,6 +163,8 @@ class Rendering:
         if not entry:
             return
         dot, value = next(iter(entry.items()))
+        if may_be_part(key) and self._is_part(key, entry):
+            return
         if len(entry) == 1 and not self._stands_in_index(key) and self._memories.is_own(dot, value.of):
             if value.body is not None:
                 load = partial(self._replica.store.body, name, value)
@@ -179,6 +183,12 @@ class Rendering:
         for copy in view.conflicts:
             load = partial(self._replica.store.body, name, entry[copy.dot])
             plan.add(copy.file, _Want(key, bytes.fromhex(copy.body), copy.dots, load))
+
+    def _is_part(self, key: str, entry: Entry) -> bool:
+        """Whether a part of a session stands there, which is no file: what is shown, or in a conflict any of its texts."""
+        name = self._memories.name(key)
+        bodies = (self._replica.store.body(name, value) for value in entry.values() if value.body is not None)
+        return any(is_part(key, head_of(data)) for data in bodies if data is not None)
 
     def _stands_in_index(self, key: str) -> bool:
         """Whether this memory is other programs' lines of MEMORY.md, which `index` writes."""

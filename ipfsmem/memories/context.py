@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from ipfsmem.bundle.fence import NOTICE, QUOTE, fence_memory, tagged
-from ipfsmem.bundle.index import SECTIONS, IndexItem, index_line
+from ipfsmem.bundle.index import SECTIONS, index_line, item_of
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.causal.value import Entry
 from ipfsmem.errors import UsageError
@@ -189,7 +189,7 @@ def _line(part: Memories, key: str, entry: Entry) -> tuple[str, str]:
     if data is None:
         return "", ""
     file = head_of(data)
-    return index_line(IndexItem(key, file.name, file.description, file.type))
+    return index_line(item_of(key, file))
 
 
 def _left_out(number: int) -> str:

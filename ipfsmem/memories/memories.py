@@ -14,9 +14,10 @@ from hashlib import sha256
 
 import msgspec
 
-from ipfsmem.bundle.index import SESSION, IndexItem, assemble_index, index_line
+from ipfsmem.bundle.index import IndexItem, assemble_index, index_line, item_of
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.memory_file import MAX_FILE, MemoryFile, parse_memory
+from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.causal.authorship import is_own
 from ipfsmem.causal.entries import memory_entry, memory_name
 from ipfsmem.causal.value import FORGOTTEN, Entry, Value, hash32
@@ -301,7 +302,9 @@ class Memories:
         with self.replica.reading():
             found = [self._listed(key, entry, heads) for key, entry in self._entries(held)]
         self._heads = heads
-        listed = (item for item in found if item is not None and (sessions or item.file.type != SESSION))
+        listed = (
+            item for item in found if item is not None and (sessions or not is_part(item.key, item.file))
+        )
         return sorted(listed, key=lambda item: item.key)
 
     def _listed(self, key: str, entry: Entry, heads: dict[str, MemoryFile]) -> Listed | None:
@@ -451,12 +454,14 @@ class Memories:
                 view = view_of(parsed.key, entry)
                 for copy in view.conflicts:
                     data = self.replica.store.body(name, entry[copy.dot])
-                    attention.append(_index_item(parsed.key, _head(data), copy.file))
+                    attention.append(item_of(parsed.key, _head(data), copy.file))
                 if not view.own or (view.data is None and not view.not_fetched):
                     continue
-                line = index_line(_index_item(parsed.key, _head(view.data)))
-            lines.append((parsed.key, *(line or index_line(_index_item(parsed.key, _head(None))))))
-        return [line for line in lines if line[1]], [item for item in attention if item.type != SESSION]
+                line = index_line(item_of(parsed.key, _head(view.data)))
+            lines.append((parsed.key, *(line or index_line(item_of(parsed.key, _head(None))))))
+        return [line for line in lines if line[1]], [
+            item for item in attention if not is_part(item.key, item)
+        ]
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -746,7 +751,3 @@ def _not_fetched(replica: Replica, key: str, dots: tuple[str, ...] = ()) -> NotH
 
 def _head(data: bytes | None) -> MemoryFile:
     return head_of(data) if data is not None else MemoryFile({"description": "not fetched"}, "")
-
-
-def _index_item(key: str, file: MemoryFile, name: str | None = None) -> IndexItem:
-    return IndexItem(key, file.name, file.description, file.type, name)

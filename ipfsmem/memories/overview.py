@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from ipfsmem import invisible_characters
-from ipfsmem.bundle import header, index, memory_file
-from ipfsmem.bundle.index import IndexItem, index_line
+from ipfsmem.bundle import header, index, memory_file, session_parts
+from ipfsmem.bundle.index import index_line, item_of
 from ipfsmem.bundle.memory_file import MemoryFile, parse_fields
 from ipfsmem.causal.entries import MemoryName, memory_entry, parse_entry
 from ipfsmem.causal.tree import Node, StateTree
@@ -153,7 +153,7 @@ class Overview:
             if data is None:
                 return None
             file = head_of(data)
-            known = index_line(IndexItem(_key(name), file.name, file.description, file.type))
+            known = index_line(item_of(_key(name), file))
             self._lines[name, value.body] = known
         return known
 
@@ -229,4 +229,6 @@ def head_of(data: bytes) -> MemoryFile:
 
 def _code() -> bytes:
     """A hash of the code that makes a row from a text, so that rows of other code are not used."""
-    return source_hash(header, hamt, index, invisible_characters, memory_file, sys.modules[__name__])
+    return source_hash(
+        header, hamt, index, invisible_characters, memory_file, session_parts, sys.modules[__name__]
+    )

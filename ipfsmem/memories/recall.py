@@ -13,7 +13,7 @@ from hashlib import sha256
 
 import msgspec
 
-from ipfsmem.bundle.index import SESSION
+from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.value import Entry
 from ipfsmem.errors import UsageError
@@ -104,7 +104,7 @@ def recall(
                     not_fetched.add(key)
                     continue
                 file = words.file
-                if (type is None and file.type == SESSION) or type not in (None, file.type):
+                if (type is None and is_part(key, file)) or type not in (None, file.type):
                     continue
                 if (tag is not None and tag not in file.tags) or hlc_ms(written) < least:
                     continue

@@ -11,13 +11,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
 
-from ipfsmem.bundle.index import SESSION
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.bundle.session_parts import NUMBERED, SESSION, is_part, session_token
 from ipfsmem.canonical import MAX_INT
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import memory_name
@@ -34,17 +33,12 @@ MAX_PART = 512 * 1024
 FULL = 16 * 1024
 #: Characters of an item that stand in one line; what is longer is cut into several, which takes up to four bytes for each.
 _PIECE = 100_000
-#: Characters of an item as JSON, and of the name of a session.
+#: Characters of an item as JSON.
 MAX_ITEM = 32 * 1024 * 1024
-MAX_NAME = 256
 
 _NO_ITEM: Final = msgspec.Raw()
-_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
 _DEVICE = re.compile(r"[0-9a-f]{16}")
-_PLAIN = re.compile(r"[a-z0-9][a-z0-9_]{0,23}")
-_OTHER = re.compile(r"[^a-z0-9]+")
-_NUMBERED = r"([0-9a-f]{16})-(0|[1-9][0-9]{0,5})"
-_PART = re.compile(f"session-.+-{_NUMBERED}")
+_PART = re.compile(f"session-.+-{NUMBERED}")
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -89,18 +83,6 @@ _Place = tuple[int, str, int]
 _decode = msgspec.json.Decoder(Line).decode
 
 
-def session_token(session: str) -> str:
-    """What stands for a session in the keys of its parts. Raises UsageError for a name that none can have."""
-    if not session or len(session) > MAX_NAME or _UNFIT.search(session):
-        raise UsageError(
-            f"a session is called by 1 to {MAX_NAME} characters without control characters, and {session[:80]!a} is not"
-        )
-    if _PLAIN.fullmatch(session):
-        return session
-    slug = _OTHER.sub("_", session.lower()).strip("_")[:15].rstrip("_") or "x"
-    return f"{slug}-{sha256(session.encode()).hexdigest()[:16]}"
-
-
 def items_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
     """The items that some memory files come to, each `{"key", "file"}`, all of one person. Raises UsageError."""
     form = _parts_of(session)
@@ -115,7 +97,7 @@ def items_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[dic
 
 def _parts_of(session: str) -> re.Pattern[str]:
     """The form of the keys of a session's parts."""
-    return re.compile(f"session-{re.escape(session_token(session))}-{_NUMBERED}")
+    return re.compile(f"session-{re.escape(session_token(session))}-{NUMBERED}")
 
 
 class Sessions:
@@ -154,13 +136,7 @@ class Sessions:
     def _name_of(self, key: str) -> str | None:
         """The session that a key with this form is a part of; None for what is none, or is forgotten, or others' word."""
         file = self._shown(key)
-        if file is None or file.type != SESSION:
-            return None
-        name = file.fields.get(SESSION, "")
-        try:
-            return name if key.startswith(f"session-{session_token(name)}-") else None
-        except UsageError:
-            return None
+        return file.session if file is not None and is_part(key, file) else None
 
     def _shown(self, key: str) -> MemoryFile | None:
         """The own text under a key, also one to which something was added while another device forgot it."""

@@ -12,8 +12,8 @@ from datetime import datetime
 
 import msgspec
 
-from ipfsmem.bundle.index import SESSION
 from ipfsmem.bundle.memory_file import DECAYS, TYPES, has_header
+from ipfsmem.bundle.session_parts import SESSION
 from ipfsmem.errors import FormatError, UsageError
 
 _KNOWN = {"type": (*TYPES, SESSION), "decay": DECAYS}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ipfsmem.bundle.index import IndexItem, render_index
+from ipfsmem.bundle.index import IndexItem, item_of, render_index
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.timeline import event_line
 from ipfsmem.content import unixfs
@@ -217,7 +217,7 @@ def as_json(data: bytes) -> bytes:
 
 def item(key: str, data: bytes, file: str | None = None) -> IndexItem:
     header = parse_memory(data)
-    return IndexItem(key, header.name, header.description, header.type, file)
+    return item_of(key, header, file)
 
 
 @pytest.fixture

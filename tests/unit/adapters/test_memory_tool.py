@@ -449,11 +449,12 @@ def test_texts_of_others_are_no_files_until_a_person_promotes_them(memory: Memor
 
 
 def test_parts_of_sessions_are_no_files(memory: Memory) -> None:
-    memory.write("session-a-1", "what was said", type="session")
+    memory.sessions.add("a", [{"content": "what was said"}])
+    (part,) = (one.key for one in memory._open.memories.listing(sessions=True))
     directory = MemoryDirectory(memory)
     assert "session" not in directory.run(view("/memories"))
-    assert "does not exist" in refusal(directory, view("/memories/session-a-1.md"))
-    assert "stands for the memory" in refusal(directory, create("/memories/session-a-1.md", "x"))
+    assert "does not exist" in refusal(directory, view(f"/memories/{part}.md"))
+    assert "stands for the memory" in refusal(directory, create(f"/memories/{part}.md", "x"))
 
 
 # -- wrong input --------------------------------------------------------------------------------------------------
@@ -508,7 +509,7 @@ def test_a_folder_moves_as_a_whole_or_not_at_all(memory: Memory) -> None:
         directory.run(create(f"/memories/{path}", text))
     far = "/memories/" + "/".join(["y" * 200] * 4)
     assert "too long" in refusal(directory, rename("/memories/d", far))
-    memory.write("session-x-1", "said", type="session")
+    memory.sessions.add("x", [{"content": "said"}])
     assert files(memory) == there
     directory.run(rename("/memories/d", "/memories/e/f"))
     assert files(memory) == {path.replace("d/", "e/f/", 1): text for path, text in there.items()}

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ipfsmem.bundle.memory_file import MemoryFile, render_memory
-from ipfsmem.memories.sessions import items_of_files, session_token
+from ipfsmem.bundle.session_parts import session_token
+from ipfsmem.memories.sessions import items_of_files
 
 TARGET = Path(__file__).parents[3] / "fixtures" / "vectors" / "sessions.json"
 ABOUT = (

@@ -103,10 +103,11 @@ def test_filters(lab: Lab) -> None:
     a.write("old", "tea", type="user", tags=["x"])
     lab.clock.advance(3 * 86_400)
     a.write("new", "tea", type="project")
-    a.write("part", "tea", type="session")
+    a.sessions.add("talk", [{"content": "tea"}])
+    (part,) = (one.key for one in a._open.memories.listing(sessions=True) if one.key not in ("old", "new"))
     assert keys(a, "tea") == ["new", "old"]
     assert keys(a, "tea", type="user") == ["old"] and keys(a, "tea", tag="x") == ["old"]
-    assert keys(a, "tea", type="session") == ["part"]
+    assert keys(a, "tea", type="session") == [part]
     written = a.recall("tea").hits[1].reading
     day = lab.clock.ms // 1000 - 86_400
     from datetime import UTC, datetime

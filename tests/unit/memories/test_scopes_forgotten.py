@@ -202,15 +202,15 @@ def test_a_device_makes_so_many_scopes_and_a_join_is_never_refused(
 
 
 def test_a_session_stands_in_no_list_unless_asked(lab: Lab) -> None:
-    """Format-next rule 3: a session is memory files of the type `session`."""
-    a = lab.create("a")
-    at(a, "work").write("session-1-0", b"---\nname: Talk\ntype: session\n---\n\nhello\n")
+    """Format-next rule 3: a session is memory files whose key and header are those of a part."""
+    a, part = lab.create("a"), "session-a-0123456789abcdef-0"
+    at(a, "work").write(part, b"---\nname: Talk\ntype: session\nsession: a\n---\n\nhello\n")
     at(a, "work").write("tone", b"direct\n")
     here = at(a, "work")
     assert [item.key for item in here.listing()] == ["tone"]
-    assert [item.key for item in here.listing(sessions=True)] == ["session-1-0", "tone"]
-    assert "Talk" not in here.index() and here.read("session-1-0") is not None
-    assert here.forget("session-1-0")
+    assert [item.key for item in here.listing(sessions=True)] == [part, "tone"]
+    assert "Talk" not in here.index() and here.read(part) is not None
+    assert here.forget(part)
 
 
 def test_a_text_that_came_into_a_forgotten_scope_can_be_forgotten(lab: Lab) -> None:

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from ipfsmem.adapters.memory_directory import MemoryDirectory
+from ipfsmem.bundle.session_parts import session_token
 from ipfsmem.errors import ClosedError, LimitError, NotFoundError, UsageError
-from ipfsmem.memories.sessions import FULL, MAX_PART, session_token
+from ipfsmem.memories.sessions import FULL, MAX_PART
 from ipfsmem.memory import Memory
 from tests.support.device_lab import Lab, of_another
 from tests.support.effort import cases
@@ -395,3 +397,34 @@ def test_the_vectors_are_what_the_program_says(memory: Memory) -> None:
         for part in row["parts"]:
             there.write_text(part["key"], part["file"].encode())
         assert there.sessions.items(row["session"]) == row["items"], row["name"]
+
+
+def test_a_memory_that_only_calls_itself_a_session_is_a_memory(memory: Memory) -> None:
+    """Its type alone made it vanish from the list, the index, what is recalled and what agents are given."""
+    memory.write("standup", "Bridges at nine.", type="session")
+    memory.write("session-a-0123456789abcdef-0", "Bridges too.", type="session")
+    memory.sessions.add("chat", said("Bridges, said in a session"))
+    assert [one.key for one in memory.list()] == ["session-a-0123456789abcdef-0", "standup"]
+    assert "standup.md" in memory.index() and "session-chat" not in memory.index()
+    assert {one.reading.key for one in memory.recall("bridges").hits} == {
+        "session-a-0123456789abcdef-0",
+        "standup",
+    }
+    assert "standup" in memory.context().text
+    listed = MemoryDirectory(memory).run({"command": "view", "path": "/memories"})
+    assert "standup" in listed and "session-chat" not in listed
+
+
+def test_parts_are_no_files_of_a_folder_and_nobody_misses_them_there(tmp_path: Path) -> None:
+    with Memory.load("x", mode="local", home=tmp_path / "home") as memory:
+        memory.folders.attach(tmp_path / "notes")
+        memory.write("tone", "Short.")
+        memory.sessions.add("chat", said("one"))
+        for one in (1, 2):
+            memory.sessions.add("chat", said(f"more {one}"))
+        memory.write("role", "Tester.")
+        found = {path.name for path in tmp_path.rglob("*.md")}
+        assert {"tone.md", "role.md"} <= found and not any("session" in name for name in found)
+    with Memory.load("x", mode="local", home=tmp_path / "home") as memory:
+        assert memory.list() and heard(memory) == ["one", "more 1", "more 2"]
+        assert not any("session" in path.name for path in tmp_path.rglob("*.md"))

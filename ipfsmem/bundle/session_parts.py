@@ -1,0 +1,59 @@
+"""Which memory files are parts of sessions, by key and header (format section 5.1): what indexes, lists, contexts and plain folders
+leave out. A type alone makes none: a memory that merely calls itself a session is a memory like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import Protocol
+
+from ipfsmem.errors import UsageError
+
+#: The type of a part, and the header field that names its session.
+SESSION = "session"
+#: Characters of the name of a session.
+MAX_NAME = 256
+#: The device and the number at the end of a part's key.
+NUMBERED = r"([0-9a-f]{16})-(0|[1-9][0-9]{0,5})"
+_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9_]{0,23}")
+_OTHER = re.compile(r"[^a-z0-9]+")
+_PART = re.compile(f"session-(.+)-{NUMBERED}")
+
+
+class SaysItsKind(Protocol):
+    """What tells a part by its header: a memory file, or its line in an index."""
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def session(self) -> str: ...
+
+
+def session_token(session: str) -> str:
+    """What stands for a session in the keys of its parts. Raises UsageError for a name that none can have."""
+    if not session or len(session) > MAX_NAME or _UNFIT.search(session):
+        raise UsageError(
+            f"a session is called by 1 to {MAX_NAME} characters without control characters, and {session[:80]!a} is not"
+        )
+    if _PLAIN.fullmatch(session):
+        return session
+    slug = _OTHER.sub("_", session.lower()).strip("_")[:15].rstrip("_") or "x"
+    return f"{slug}-{sha256(session.encode()).hexdigest()[:16]}"
+
+
+def may_be_part(key: str) -> bool:
+    """Whether a key has the form of a part's."""
+    return key.startswith("session-") and _PART.fullmatch(key) is not None
+
+
+def is_part(key: str, file: SaysItsKind) -> bool:
+    """Whether what stands under a key is a part of a session."""
+    if file.type != SESSION or (match := _PART.fullmatch(key)) is None:
+        return False
+    try:
+        return match[1] == session_token(file.session)
+    except UsageError:
+        return False
