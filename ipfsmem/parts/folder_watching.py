@@ -36,6 +36,8 @@ async def watched_folders(opened: OpenMemory, edited: Callable[[], None]) -> Asy
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(told.wait(), POLL_AT_WORK if opened.at_work else rest)
             if opened.closed or not opened.still_unlocked():
+                told.clear()  # to wait for what is set gives nobody else a turn
+                await asyncio.sleep(_LEAST_REST)
                 continue
             begins = loop.time()
             with contextlib.suppress(IpfsmemError):  # the next sync looks too, and says what is the matter

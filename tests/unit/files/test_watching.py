@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +146,35 @@ def test_where_nobody_tells_it_looks_now_and_then(
 
 def test_without_the_extra_it_is_five_seconds() -> None:
     assert folder_watching.POLL == 5.0
+
+
+def test_an_edit_while_the_keys_are_locked_gives_others_their_turn(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is taken in then, and what would drop the keys, or hear a signal, is not kept from it by looks without end."""
+    opened, looks = kept.memory._open, list[int]()
+
+    class Told(watching.FolderEye):
+        """An eye that always sees something."""
+
+        def look_at(self, folders: Iterable[Path]) -> None:
+            self._seen()
+
+    def locked() -> bool:
+        looks.append(1)
+        assert len(looks) < 100, "it looks without end"
+        return False
+
+    monkeypatch.setattr(folder_watching, "FolderEye", Told)
+    monkeypatch.setattr(opened, "still_unlocked", locked)
+
+    async def main() -> None:
+        async with folder_watching.watched_folders(opened, lambda: None):
+            await asyncio.sleep(0.35)
+
+    asyncio.run(main())
+    kept.memory.close()
+    assert 1 <= len(looks) <= 5
 
 
 def test_only_what_users_write_is_seen() -> None:
