@@ -450,9 +450,11 @@ class KeysUnlocked(Answer, frozen=True, kw_only=True):
 
 
 class KeysLocked(Answer, frozen=True, kw_only=True):
-    """This device's keys are locked. `was_unlocked`: something was taken away."""
+    """This device's keys are locked. `was_unlocked`: something was taken away. `lost`: also what was held for memories that are not in
+    these folders any more."""
 
     was_unlocked: bool
+    lost: list[str]
 
 
 class ServiceChanged(Answer, frozen=True, kw_only=True):

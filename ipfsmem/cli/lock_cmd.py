@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.printing import clean
+from ipfsmem.errors import NotFoundError
 
 
 @cli_command("lock", secrets=False)
@@ -12,23 +14,51 @@ def command(context: CommandContext) -> None:
     """Take away what `ipfsmem unlock` keeps: from now on the passphrase is needed again.
 
     First what you and your programs edited in the working copies is taken in. Should that fail, it is locked all the same, and the
-    failure said. Programs that run on with the keys (a sync with --every, a server) drop them within a second.
+    failure said. Programs that run on with the keys (a sync with --every, a server) drop them within a second. What is kept for a
+    memory that is not any more where it was unlocked goes too.
     """
-    from ipfsmem.vault.unlocking import lock_device, unlocked_until
+    from ipfsmem.vault.unlocking import unlocked_until
 
     try:
         if unlocked_until(context.folder) is not None:
             with context.memory() as memory:
                 memory.folders.last_look()
     except BaseException:
-        lock_device(context.folder)
+        _, lost = _lock(context)
         if not context.json:
+            _say(lost, err=True)
             click.echo("Locked, without the last look at the working copies:", err=True)
         raise
-    was_unlocked = lock_device(context.folder)
+    was_unlocked, lost = _lock(context)
     if context.json:
         from ipfsmem.results import KeysLocked
 
-        context.emit(KeysLocked(was_unlocked=was_unlocked))
-    else:
+        context.emit(KeysLocked(was_unlocked=was_unlocked, lost=lost))
+        return
+    _say(lost)
+    if was_unlocked or not lost:
         click.echo("Locked." if was_unlocked else "It was locked already.")
+
+
+def _say(lost: list[str], *, err: bool = False) -> None:
+    for folder in lost:
+        click.echo(
+            clean(f"Locked: what was unlocked in {folder}, where that memory is not any more."), err=err
+        )
+
+
+def _lock(context: CommandContext) -> tuple[bool, list[str]]:
+    """Lock this memory, and those that are not any more where they were: whether it was unlocked, and where those were."""
+    from ipfsmem.vault.unlocking import lock_device, lock_lost_devices
+
+    try:
+        lost = [str(folder) for folder in lock_lost_devices()]
+    except BaseException:
+        lock_device(context.folder)
+        raise
+    try:
+        return lock_device(context.folder), lost
+    except NotFoundError:
+        if not lost:
+            raise
+        return False, lost

@@ -21,10 +21,11 @@ from ipfsmem.cli.printing import moment
 )
 def command(context: CommandContext, seconds: float) -> None:
     """Take the passphrase of this device's keys once, and let every program of yours use this memory without it until the time
-    is over, you log out, or `ipfsmem lock`.
+    is over, `ipfsmem lock`, or the machine is started anew; on Linux also until you log out, unless your user lingers.
 
     What is kept for that are this device's own keys, in two halves: one in the kernel's keyring (or the system's, with the extra
-    keyring), one in your runtime directory. Never the wallet, the recovery words or the passphrase. It has nothing to do with
+    keyring), one in your runtime directory. Never the wallet, the recovery words or the passphrase; but a memory that was made
+    without a wallet keeps its root on the device that made it under one of these keys. It has nothing to do with
     `ipfsmem keys unlock`, which syncs once with the wallet. Once more, it counts from now.
     """
     from ipfsmem.vault.unlocking import unlock_device

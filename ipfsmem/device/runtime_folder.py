@@ -1,4 +1,4 @@
-"""The user's runtime directory, which the system empties when the user logs out, and our folder in it.
+"""The user's runtime directory, which Linux empties when the user logs out, and our folder in it.
 
 It counts only when it is a directory of this user that nobody else may enter: what lies there is read as this user's.
 """

@@ -5,7 +5,7 @@ What is held are the three keys of the key file, never a root, recovery words or
 kernel's keyring of this user, elsewhere in the system's: whoever has one half has nothing, and the end of either ends both.
 Inside the wrapping is until when; with it goes which folder, which key file and which user it is for, so a copy of the memory, or
 one whose passphrase was changed, does not open. A moment counts by the clock that nobody sets, so setting the other back
-extends nothing.
+extends nothing. The wrapped half says openly for which path it is: what is left of a memory that was moved away is found by that.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ from ipfsmem.device.runtime_folder import is_ours, made_runtime_folder, runtime_
 from ipfsmem.device.since_boot import Moment, moment
 from ipfsmem.errors import IpfsmemError, LockedError, PassphraseError, StorageError, UsageError
 
-#: The first bytes of the wrapped half; the next one says where the wrapping key is.
+#: The first bytes of the wrapped half. The next one says where the wrapping key is, then come the length of the memory's path (two
+#: bytes, big-endian), the path, the nonce and what is wrapped.
 _MAGIC: Final = b"ipfsmem unlocked 1 "
 _KERNEL, _SYSTEM = b"K", b"S"
-_MOST: Final = 4096
-#: So far may a clock go back, in milliseconds, where nothing else tells one start of the machine from the next.
+_NONCE: Final = 24
+_MOST: Final = 64 * 1024
+#: So far may the two clocks part, in milliseconds, where nothing else tells one start of the machine from the next.
 _CLOCK_SLACK: Final = 60_000
 _LOCKED: Final = "the keys of this device were locked again"
 _ENDED: Final = "the time for which the keys of this device were unlocked is over"
@@ -47,11 +49,13 @@ class _Span(msgspec.Struct, frozen=True):
     ends: Moment
 
     def over_at(self, now: Moment) -> bool:
-        """Whether the span has ended. A machine that was started anew, and a clock of it that is behind, end it too."""
+        """Whether the span has ended. A machine that was started anew ends it too; where none says which start it is, that shows in
+        when it was started, by its clocks."""
         begins, ends = self.begins, self.ends
         if now.boot != begins.boot or not begins.up <= now.up < ends.up or now.wall >= ends.wall:
             return True
-        return not now.boot and now.wall < begins.wall - _CLOCK_SLACK
+        started = (now.wall - now.up) - (begins.wall - begins.up)
+        return not now.boot and abs(started) > _CLOCK_SLACK
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -95,6 +99,11 @@ class LockWatch:
     def until(self) -> int:
         """Until when, in milliseconds since 1970 UTC."""
         return self._span.ends.wall
+
+    @property
+    def begins(self) -> int:
+        """Since when, in milliseconds since 1970 UTC."""
+        return self._span.begins.wall
 
     def why_locked(self) -> str:
         """Why the keys may not be used any more, in words; "" while they may.
@@ -150,7 +159,8 @@ def hold(
     begins = moment(now())
     ends = begins._replace(wall=begins.wall + seconds * 1000, up=begins.up + seconds * 1000)
     record = _Record(device.sign_seed, device.box_secret, device.row_key, _Span(begins, ends))
-    key, nonce = random(32), random(24)
+    key, nonce = random(32), random(_NONCE)
+    head = _head_for(place, folder)
     with file_lock(folder / "lock"):  # two at once would keep the key of one and the file of the other
         try:
             path = made_runtime_folder() / _name(folder)
@@ -159,9 +169,9 @@ def hold(
         _remove_halves_made(path)
         _put(place, _key_name(path), key, seconds)
         wrapped = bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
-            msgspec.json.encode(record), _MAGIC + place + _bound_to(folder), nonce, key
+            msgspec.json.encode(record), head + _bound_to(folder), nonce, key
         )
-        write_atomic(path, _MAGIC + place + nonce + wrapped)
+        write_atomic(path, head + nonce + wrapped)
     found = held(folder, now)
     if isinstance(found, NotHeld):
         raise StorageError(
@@ -187,7 +197,37 @@ def held(folder: Path, now: Callable[[], int]) -> Held | NotHeld:
 
 def drop(folder: Path) -> bool:
     """Take both halves away, whatever state they are in; whether there was one. Raises StorageError for what did not go."""
-    name = _name(folder)
+    return _drop(_name(folder), folder)
+
+
+def drop_lost() -> list[Path]:
+    """Take away what is held for memories that are not where they were: moved or removed, or another stands there. Where they
+    were. Raises StorageError for what did not go."""
+    try:
+        found = sorted(runtime_folder().iterdir())
+    except (UsageError, OSError):
+        return []
+    return [folder for path in found if (folder := _drop_if_lost(path)) is not None]
+
+
+def _drop_if_lost(path: Path) -> Path | None:
+    """Take away one wrapped half, and its key, when its memory is not where it was; where that was. None: it is there, somebody
+    unlocks it in this moment, or that cannot be told."""
+    try:
+        read = _parts(_read_own(path)[0])
+        if read is None or path.name != _name(read.folder):
+            return None
+        if os.path.lexists(read.folder / KEY_FILE):
+            with file_lock(read.folder / "lock", wait=0):
+                key = _get(read.place, _key_name(path))
+                if key is None or read.opened(read.folder, key) is not None:
+                    return None
+    except (OSError, IpfsmemError, ValueError):
+        return None
+    return read.folder if _drop(path.name, read.folder) else None
+
+
+def _drop(name: str, folder: Path) -> bool:
     try:
         path: Path | None = runtime_folder() / name
     except UsageError:
@@ -220,7 +260,7 @@ def drop(folder: Path) -> bool:
     if failed:
         raise StorageError(
             f"not all of what was unlocked went away: {'; '.join(failed)}",
-            hint="Remove it by hand, or log out: that ends it.",
+            hint="Remove it by hand, or start the machine anew: that ends it.",
         )
     return there
 
@@ -251,25 +291,54 @@ def _take(folder: Path, now: Callable[[], int]) -> _Taken | str:
     except StorageError as error:
         return f"what was unlocked is not used: {error}"
     data, file = read
-    head = len(_MAGIC) + 1
-    place = data[len(_MAGIC) : head]
-    if not data.startswith(_MAGIC) or place not in (_KERNEL, _SYSTEM) or len(data) < head + 24:
+    parts = _parts(data)
+    if parts is None:
         return f"{path} is none of what unlock writes"
     try:
-        key = _get(place, _key_name(path))
+        key = _get(parts.place, _key_name(path))
     except (OSError, IpfsmemError) as error:
         return f"the key of what was unlocked cannot be read: {error}"
     if key is None:
-        _remove_ended(folder, now)
-        return ""
-    try:
-        plain = bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
-            data[head + 24 :], data[:head] + _bound_to(folder), data[head : head + 24], key
-        )
-        record = msgspec.json.decode(plain, type=_Record)
-    except (exceptions.CryptoError, exceptions.TypeError, ValueError, StorageError):
+        return ""  # it ended; or this is a container, which has the directory, and another keyring: what is there stays
+    record = parts.opened(folder, key)
+    if record is None:
         return f"{path} is damaged, or was made for something else"
-    return _Taken(record, file, place)
+    return _Taken(record, file, parts.place)
+
+
+class _Parts(msgspec.Struct, frozen=True):
+    """A wrapped half, taken apart. `folder`: the memory that it says it is for."""
+
+    head: bytes
+    place: bytes
+    folder: Path
+    wrapped: bytes
+
+    def opened(self, folder: Path, key: bytes) -> _Record | None:
+        """What is wrapped for a memory, None when it was not made for it as it is, or with another key."""
+        nonce, sealed = self.wrapped[:_NONCE], self.wrapped[_NONCE:]
+        try:
+            plain = bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
+                sealed, self.head + _bound_to(folder), nonce, key
+            )
+            return msgspec.json.decode(plain, type=_Record)
+        except (exceptions.CryptoError, exceptions.TypeError, ValueError, StorageError):
+            return None
+
+
+def _head_for(place: bytes, folder: Path) -> bytes:
+    where = os.fsencode(folder.resolve())
+    return _MAGIC + place + len(where).to_bytes(2, "big") + where
+
+
+def _parts(data: bytes) -> _Parts | None:
+    """What a wrapped half consists of, None when it is none."""
+    begin = len(_MAGIC) + 3
+    end = begin + int.from_bytes(data[begin - 2 : begin], "big")
+    place = data[len(_MAGIC) : begin - 2]
+    if not data.startswith(_MAGIC) or place not in (_KERNEL, _SYSTEM) or len(data) < end + _NONCE:
+        return None
+    return _Parts(data[:end], place, Path(os.fsdecode(data[begin:end])), data[end:])
 
 
 def _read_own(path: Path) -> tuple[bytes, tuple[int, int, int]]:
@@ -294,14 +363,9 @@ def _remove_ended(folder: Path, now: Callable[[], int]) -> None:
         contextlib.suppress(OSError, LockedError, StorageError, UsageError),
         file_lock(folder / "lock", wait=0),
     ):
-        path = runtime_folder() / _name(folder)
-        data, _ = _read_own(path)
-        place = data[len(_MAGIC) : len(_MAGIC) + 1]
-        if _get(place, _key_name(path)) is not None:
-            again = _take(folder, now)
-            if isinstance(again, str) or not again.record.span.over_at(moment(now())):
-                return
-        drop(folder)
+        again = _take(folder, now)
+        if not isinstance(again, str) and again.record.span.over_at(moment(now())):
+            drop(folder)
 
 
 def _remove_halves_made(path: Path) -> None:
@@ -313,8 +377,8 @@ def _remove_halves_made(path: Path) -> None:
 
 def _place_of(path: Path) -> bytes:
     with contextlib.suppress(OSError, StorageError):
-        data = _read_own(path)[0]
-        return data[len(_MAGIC) : len(_MAGIC) + 1] if data.startswith(_MAGIC) else b""
+        parts = _parts(_read_own(path)[0])
+        return parts.place if parts is not None else b""
     return b""
 
 
@@ -333,8 +397,8 @@ def _get(place: bytes, name: str) -> bytes | None:
 
 
 def _name(folder: Path) -> str:
-    """The name of the wrapped file: of this folder at this place. A copy has another one."""
-    return sha256(_of_folder(folder)).hexdigest()[:32]
+    """The name of both halves, by the path alone: they are found, and end, also when the folder is gone."""
+    return sha256(os.fsencode(folder.resolve())).hexdigest()[:32]
 
 
 def _key_name(path: Path) -> str:
@@ -342,6 +406,7 @@ def _key_name(path: Path) -> str:
 
 
 def _of_folder(folder: Path) -> bytes:
+    """This folder at this place. A copy of it is another one, elsewhere or in its place."""
     where = folder.resolve()
     try:
         found = where.stat()

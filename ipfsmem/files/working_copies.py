@@ -17,6 +17,7 @@ from ipfsmem.bundle.keys import check_scope
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
+from ipfsmem.device.tables.renders import Renders
 from ipfsmem.device.tables.sealed_renders import renders_of
 from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.errors import NotFoundError, StorageError
@@ -58,6 +59,7 @@ class WorkingCopies:
         self._open: dict[tuple[str, str], WorkingCopy] = {}
         self._looked = -FRESH
         self._begun = False
+        self._missed_anew = False
 
     def all(self) -> list[WorkingCopy]:
         """Every one of them. Another process may have attached one, or detached it."""
@@ -245,11 +247,25 @@ class WorkingCopies:
             for text in copy.notices()
         ]
 
-    def miss_anew(self) -> None:
-        """What is missing now is taken for deleted only when two looks from now on miss it: nobody looks while keys are locked."""
+    def miss_anew(self, before: int | None = None) -> None:
+        """What is missing now, or was first missed before a moment (in milliseconds), is taken for deleted only when two looks from
+        now on miss it: nobody looks while keys are locked."""
         with self._replica.transaction():
-            for row in self._rows.all():
-                renders_of(self._replica.db.connection, row.id, self._replica.codec.cover).forget_missed()
+            for renders in self._renders():
+                renders.forget_missed(before)
+
+    def _miss_since_unlocked(self) -> None:
+        """`miss_anew` of what was missed before the keys were unlocked: however they were locked, by a command, the time or a restart."""
+        watch = self._replica.lock_watch
+        if watch is not None and not self._missed_anew:
+            begins = watch.begins
+            if any(renders.missed_before(begins) for renders in self._renders()):
+                self.miss_anew(begins)
+        self._missed_anew = True
+
+    def _renders(self) -> list[Renders]:
+        connection, cover = self._replica.db.connection, self._replica.codec.cover
+        return [renders_of(connection, row.id, cover) for row in self._rows.all()]
 
     # -- looking and rendering ---------------------------------------------------------------------------------
 
@@ -257,6 +273,7 @@ class WorkingCopies:
         """Take in all edits everywhere. True when something was written."""
         self._looked = time.monotonic()
         self.begin()
+        self._miss_since_unlocked()
         wrote = [copy.scan() for copy in self.all()]
         return any(wrote)
 

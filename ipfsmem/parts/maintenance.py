@@ -12,7 +12,7 @@ from ipfsmem.config import RetentionRule
 from ipfsmem.device.identity import change_passphrase, passphrase_protected
 from ipfsmem.device.state import Frame
 from ipfsmem.device.tables import meta
-from ipfsmem.errors import UsageError
+from ipfsmem.errors import IncompleteError, StorageError, UsageError
 from ipfsmem.mode import Mode
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
@@ -130,7 +130,8 @@ class MemoryMaintenance(MemoryPart):
 
         `new` False leaves them without one. Nothing else changes, on no other device. A copy of the key
         file that somebody kept still opens with the old one. Raises PassphraseError when `old` is wrong or `new` too
-        easy, UsageError in a mode without such keys, StorageError: then the old one still holds. What was unlocked is locked then.
+        easy, UsageError in a mode without such keys, StorageError: then the old one still holds. What was unlocked is locked then;
+        IncompleteError when not all of that went away: the new one holds.
         """
         folder = self._replica.folder
         if not self._open.mode.published or folder is None:
@@ -139,7 +140,10 @@ class MemoryMaintenance(MemoryPart):
             )
         check_protection(Mode.ENCRYPTED_IPFS, new)
         change_passphrase(folder, old, new or None, self._replica.world.random)
-        lock_device(folder)
+        try:
+            lock_device(folder)
+        except StorageError as error:
+            raise IncompleteError(f"the passphrase was changed, but {error}", hint=error.hint) from error
 
 
 def each_name(given: Iterable[str]) -> tuple[str, ...]:

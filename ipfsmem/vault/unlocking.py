@@ -11,7 +11,16 @@ from typing import Final
 
 from ipfsmem.device.identity import Device, load_device, passphrase_protected
 from ipfsmem.device.replica import World, require_config
-from ipfsmem.device.unlocked import Held, LockWatch, NotHeld, drop, held, hold, require_place
+from ipfsmem.device.unlocked import (
+    Held,
+    LockWatch,
+    NotHeld,
+    drop,
+    drop_lost,
+    held,
+    hold,
+    require_place,
+)
 from ipfsmem.errors import PassphraseError, UsageError
 
 #: For how long, in seconds, unless somebody says it; and at most.
@@ -46,9 +55,20 @@ def unlock_device(
 
 def lock_device(folder: Path) -> bool:
     """Take away what `unlock_device` holds, whatever state it is in; whether there was something. Processes that run on with it
-    drop their keys within a second. Raises NotFoundError, StorageError for what did not go."""
-    require_config(folder)
-    return drop(folder)
+    drop their keys within a second.
+
+    Raises StorageError for what did not go; NotFoundError, ConfigError when there is no such memory, and nothing was held for one.
+    """
+    was_unlocked = drop(folder)
+    if not was_unlocked:
+        require_config(folder)
+    return was_unlocked
+
+
+def lock_lost_devices() -> list[Path]:
+    """Take away what `unlock_device` holds for memories that are not any more where they were unlocked; where that was. Raises
+    StorageError for what did not go."""
+    return drop_lost()
 
 
 def unlocked_until(folder: Path, world: World | None = None) -> int | None:

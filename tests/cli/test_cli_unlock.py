@@ -41,7 +41,7 @@ def test_other_processes_need_no_passphrase_until_it_is_locked(guarded: Cli) -> 
     assert b"Short." in run(guarded, "read", "tone").stdout
     assert "unlocked   until" in guarded.ok("status").out
     assert isinstance(guarded.ok("status", "--json").json["unlocked_until"], int)
-    assert guarded.ok("lock", "--json").json == {"was_unlocked": True}
+    assert guarded.ok("lock", "--json").json == {"was_unlocked": True, "lost": []}
     assert run(guarded, "read", "tone").returncode == 22
     assert guarded.ok("lock").out == "It was locked already.\n"
     assert runtime_files() == [] and held_keys(guarded.home / "default") == []
@@ -122,3 +122,29 @@ def test_lock_locks_also_what_cannot_be_opened(guarded: Cli) -> None:
         database.with_name(f"state.db{tail}").unlink(missing_ok=True)
     assert guarded("lock").code == 30
     assert runtime_files() == [] and held_keys(guarded.home / "default") == []
+
+
+def test_lock_ends_what_was_unlocked_before_the_memory_was_moved_or_removed(guarded: Cli) -> None:
+    """Also under `--home` of where it is now, or of nothing; and where its configuration is damaged."""
+    old = guarded.home / "default"
+    held_keys(old)
+    new = guarded.home.with_name("new home")
+    said = f"Locked: what was unlocked in {old}, where that memory is not any more.\n"
+    unlock(guarded)
+    guarded.home.rename(new)
+    assert guarded.ok("lock", "--home", str(new)).out == said
+    assert runtime_files() == [] and held_keys(old) == []
+    guarded.fails(4, "lock")
+    new.rename(guarded.home)
+    unlock(guarded)
+    old.rename(new)
+    assert guarded.ok("lock", "--json").json == {"was_unlocked": False, "lost": [str(old)]}
+    assert runtime_files() == [] and held_keys(old) == []
+    new.rename(old)
+    unlock(guarded)
+    config = (old / "ipfsmem.json").read_bytes()
+    (old / "ipfsmem.json").write_text("{")
+    failed = guarded("lock")
+    assert failed.code == 3 and "Locked, without the last look" in failed.err
+    assert runtime_files() == [] and held_keys(old) == []
+    (old / "ipfsmem.json").write_bytes(config)

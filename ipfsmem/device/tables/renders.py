@@ -273,9 +273,19 @@ class Renders:
         )
         return int(found.fetchone()[0])
 
-    def forget_missed(self) -> None:
-        """What was missing counts from now on."""
-        self._db.execute("UPDATE renders SET missed=NULL WHERE copy=?", (self._copy,))
+    def missed_before(self, moment: int) -> bool:
+        """Whether something was first missed before a moment, in milliseconds."""
+        found = self._db.execute(
+            "SELECT 1 FROM renders WHERE copy=? AND missed<? LIMIT 1", (self._copy, moment)
+        )
+        return found.fetchone() is not None
+
+    def forget_missed(self, before: int | None = None) -> None:
+        """What was missing counts from now on; `before`: only what was first missed before that moment, in milliseconds."""
+        self._db.execute(
+            "UPDATE renders SET missed=NULL WHERE copy=? AND missed<coalesce(?, missed+1)",
+            (self._copy, before),
+        )
 
     # -- texts that stood there before -------------------------------------------------------------------------
 

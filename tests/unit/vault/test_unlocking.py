@@ -15,11 +15,17 @@ import pytest
 from ipfsmem.device import kernel_keyring, since_boot, unlocked
 from ipfsmem.device.identity import KEY_FILE, load_device
 from ipfsmem.device.replica import World
-from ipfsmem.errors import NotFoundError, PassphraseError, UsageError
+from ipfsmem.errors import IncompleteError, NotFoundError, PassphraseError, UsageError
 from ipfsmem.files import working_copy
 from ipfsmem.memory import Memory
 from ipfsmem.vault.home import Home
-from ipfsmem.vault.unlocking import lock_device, needs_passphrase, unlock_device, unlocked_until
+from ipfsmem.vault.unlocking import (
+    lock_device,
+    lock_lost_devices,
+    needs_passphrase,
+    unlock_device,
+    unlocked_until,
+)
 from tests.support.hints import Refused, hinted
 from tests.support.unlock_lab import PASSPHRASE, held_keys, name_of, needs_kernel_keyring, runtime_files
 
@@ -157,6 +163,18 @@ def test_a_machine_that_does_not_say_which_start_it_is(folder: Path, clocks: _Cl
     assert unlocked_until(folder, clocks.world) is None
 
 
+@pytest.mark.parametrize(("away", "open_"), [(0, True), (59_000, True), (61_000, False), (3_600_000, False)])
+def test_a_restart_ends_it_where_no_start_has_a_name(
+    folder: Path, clocks: _Clocks, away: int, open_: bool
+) -> None:
+    """Windows, where the halves outlive the machine's power: its clocks say when it was started, also once it runs for longer
+    than it ran when the keys were unlocked."""
+    clocks.boot = ""
+    unlock_device(folder, PASSPHRASE, 36_000, world=clocks.world)
+    clocks.wall, clocks.up = clocks.wall + away + 2_000_000, clocks.up + 2_000_000
+    assert (unlocked_until(folder, clocks.world) is not None) == open_
+
+
 def test_the_kernel_ends_it_by_itself(folder: Path) -> None:
     """Its key has a time-out of its own: it goes also when nobody looks."""
     unlock_device(folder, PASSPHRASE, 600)
@@ -169,12 +187,46 @@ def test_the_end_of_either_half_ends_both(folder: Path) -> None:
     (file,) = runtime_files()
     kernel_keyring.remove(f"ipfsmem:{file.name}")
     assert unlocked_until(folder) is None
+    lock_device(folder)
     assert runtime_files() == []
     unlock_device(folder, PASSPHRASE, 600)
     shutil.rmtree(runtime_files()[0].parent)  # the user logged out
     assert unlocked_until(folder) is None
     lock_device(folder)
     assert held_keys(folder) == []
+
+
+def test_a_look_from_a_container_locks_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One with another user namespace has this runtime directory and another keyring: there it is locked, here it stays as it is."""
+    unlock_device(folder, PASSPHRASE, 600)
+    with monkeypatch.context() as container:
+        container.setattr(kernel_keyring, "read", lambda name: None)
+        assert unlocked_until(folder) is None
+        with pytest.raises(PassphraseError):
+            opened(folder)
+    assert unlocked_until(folder) is not None
+    opened(folder).close()
+
+
+@pytest.mark.parametrize("how", ["moved", "removed", "another"])
+def test_what_was_unlocked_goes_when_its_memory_is_not_there(folder: Path, tmp_path: Path, how: str) -> None:
+    """Both halves are found by where it was, and by what the half in the runtime directory says."""
+    new = tmp_path / "new" / "default"
+    for by_name in (True, False):
+        unlock_device(folder, PASSPHRASE, 600)
+        assert lock_lost_devices() == [] and unlocked_until(folder) is not None, "it is there"
+        new.parent.mkdir(exist_ok=True)
+        folder.rename(new)
+        if how == "another":
+            shutil.copytree(new, folder)
+        elif how == "removed":
+            shutil.rmtree(folder.parent)
+        assert lock_device(folder) if by_name else lock_lost_devices() == [folder]
+        assert runtime_files() == [] and held_keys(folder) == []
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.parent.mkdir(exist_ok=True)
+        new.rename(folder)
+        assert unlocked_until(folder) is None
 
 
 def test_a_copy_of_the_memory_does_not_open(folder: Path, tmp_path: Path) -> None:
@@ -363,6 +415,19 @@ def test_another_passphrase_locks(folder: Path) -> None:
     opened(folder).close()
 
 
+def test_another_passphrase_that_does_not_lock_says_that_it_was_changed(folder: Path) -> None:
+    unlock_device(folder, PASSPHRASE, 600)
+    (file,) = runtime_files()
+    file.unlink()
+    file.mkdir()
+    with Memory.load("default", home=folder.parent, passphrase=PASSPHRASE) as memory:
+        with pytest.raises(IncompleteError, match="the passphrase was changed, but not all") as told:
+            memory.maintenance.change_passphrase("another good one", PASSPHRASE)
+        hinted("Remove it by hand, or start the machine anew: that ends it.", told.value.hint)
+    file.rmdir()
+    Memory.load("default", home=folder.parent, passphrase="another good one").close()
+
+
 def test_a_key_file_that_was_put_back_does_not_open_with_what_was_unlocked(folder: Path) -> None:
     """What is held is for the key file as it was."""
     before = (folder / KEY_FILE).read_bytes()
@@ -453,6 +518,27 @@ def test_more_time_for_what_is_open_already(folder: Path, clocks: _Clocks) -> No
             memory.read("tone")
 
 
+def test_what_was_missing_before_the_time_ended_is_missed_twice_after_an_unlock(
+    folder: Path, clocks: _Clocks, tmp_path: Path
+) -> None:
+    """As after `lock`: a look of before and one weeks later are not two of one time."""
+    plain = tmp_path / "plain"
+    home = Home(folder=folder.parent, world=clocks.world)
+    unlock_device(folder, PASSPHRASE, 600, world=clocks.world)
+    with Memory.load("default", home=home) as memory:
+        memory.folders.attach(plain)
+        (plain / "tone.md").unlink()
+        memory.folders.scan()
+    clocks.wall, clocks.up = clocks.wall + 14 * 86_400_000, clocks.up + 14 * 86_400_000
+    unlock_device(folder, PASSPHRASE, 600, world=clocks.world)
+    with Memory.load("default", home=home) as memory:
+        memory.folders.scan()
+        assert [one.key for one in memory.list()] == ["tone"]
+        clocks.wall, clocks.up = clocks.wall + 61_000, clocks.up + 61_000
+        memory.folders.scan()
+        assert memory.read("tone") is None
+
+
 def test_fifty_times_leave_nothing(folder: Path) -> None:
     device = load_device(folder, PASSPHRASE)
     world = World()
@@ -468,7 +554,7 @@ def test_what_does_not_go_is_said(folder: Path) -> None:
     (file,) = runtime_files()
     file.unlink()
     file.mkdir()
-    with Refused("Remove it by hand, or log out: that ends it."):
+    with Refused("Remove it by hand, or start the machine anew: that ends it."):
         lock_device(folder)
     assert held_keys(folder) == []
     file.rmdir()
