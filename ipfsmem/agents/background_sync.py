@@ -36,11 +36,12 @@ _MOST = 3
 _LOCK, _AGAIN = "background.lock", "background.again"
 
 
-def start(namespace: str, home: Path, folder: str) -> None:
+def start(namespace: str, home: Path, folder: str, passphrase: str | None = None) -> None:
     """Start it, and return at once. `folder`: in which the agent works; it stands in no command line, which every user of a machine
-    can see. Raises OSError."""
+    can see, and neither does the passphrase. Raises OSError."""
     words = [
         sys.executable,
+        "-P",  # nothing that lies in the folder of the memories takes the place of our modules
         "-m",
         "ipfsmem",
         "hook",
@@ -64,7 +65,7 @@ def start(namespace: str, home: Path, folder: str) -> None:
     process.returncode = 0  # it is nobody's to wait for
     assert process.stdin is not None
     with contextlib.suppress(OSError), process.stdin as pipe:
-        pipe.write(msgspec.json.encode({"folder": folder}))
+        pipe.write(msgspec.json.encode({"folder": folder, "passphrase": passphrase or ""}))
 
 
 def run(namespace: str, home: Path, given: bytes) -> None:
@@ -77,16 +78,16 @@ def run(namespace: str, home: Path, given: bytes) -> None:
     end = threading.Timer(_END, os._exit, (1,))
     end.daemon = True
     end.start()
-    folder = _folder_in(given)
+    folder, passphrase = _said_in(given, "folder"), _said_in(given, "passphrase") or None
     again = place / _AGAIN
     for _ in range(_MOST):
         with contextlib.suppress(OSError):
             again.touch(0o600)
         try:
             with file_lock(place / _LOCK, wait=0):
-                while again.exists():
+                if again.exists():
                     again.unlink(missing_ok=True)
-                    _once(namespace, home, place, folder)
+                    _once(namespace, home, place, folder, passphrase)
         except LockedError:
             break  # who holds it sees the mark
         except (IpfsmemError, OSError):
@@ -96,19 +97,19 @@ def run(namespace: str, home: Path, given: bytes) -> None:
     end.cancel()
 
 
-def _folder_in(given: bytes) -> str:
+def _said_in(given: bytes, name: str) -> str:
     try:
         said = read_json(given)
     except msgspec.DecodeError:
         return ""
-    return folder if isinstance(said, dict) and isinstance(folder := said.get("folder"), str) else ""
+    return text if isinstance(said, dict) and isinstance(text := said.get(name), str) else ""
 
 
-def _once(namespace: str, home: Path, place: Path, folder: str) -> None:
+def _once(namespace: str, home: Path, place: Path, folder: str, passphrase: str | None) -> None:
     note_background(place, tried=now_ms())
     error: Exception | None = None
     try:
-        brought = asyncio.run(asyncio.wait_for(_sync(namespace, home, folder), PATIENCE))
+        brought = asyncio.run(asyncio.wait_for(_sync(namespace, home, folder, passphrase), PATIENCE))
     except NotFoundError:
         return  # there is no memory of that name
     except Exception as caught:  # a fault of ours is shown by status, too
@@ -120,9 +121,9 @@ def _once(namespace: str, home: Path, place: Path, folder: str) -> None:
     note_attempt(place, error, brought=brought)
 
 
-async def _sync(namespace: str, home: Path, folder: str) -> bool:
+async def _sync(namespace: str, home: Path, folder: str, passphrase: str | None) -> bool:
     """Whether it brought anything. A memory that is published nowhere has only its folders looked at."""
-    async with await Memory.aload(namespace, home=home) as memory:
+    async with await Memory.aload(namespace, home=home, passphrase=passphrase) as memory:
         _look_at_project(memory, folder)
         if not memory.mode.published or not memory.replica.config.providers:
             memory.folders.scan()

@@ -25,7 +25,7 @@ from ipfsmem.agents.hook_programs import (
     takes_context,
 )
 from ipfsmem.config import namespace_folder
-from ipfsmem.device.agent_notes import background_notes, hook_notes, note_hook
+from ipfsmem.device.agent_notes import background_notes, hook_notes, note_hook, syncing_notes
 from ipfsmem.errors import IpfsmemError, PassphraseError
 
 #: Seconds after which a hook ends, whatever it does, by event. Programs wait for 1.5 seconds at the end of a session, and longer elsewhere.
@@ -38,7 +38,8 @@ MOST_TOKENS: Final = 2_000
 
 
 class Hook:
-    """One run of a hook. `now`: milliseconds since 1970 UTC; `start_sync` starts the sync beside the agent, in a folder."""
+    """One run of a hook. `now`: milliseconds since 1970 UTC; `start_sync` starts the sync beside the agent, in a folder;
+    `passphrase`: that of the memory, None where there is none or it is unlocked."""
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class Hook:
         *,
         now: Callable[[], int],
         start_sync: Callable[[str, Path, str], None],
+        passphrase: str | None = None,
     ) -> None:
         self._event = event
         self._program = program
@@ -56,6 +58,7 @@ class Hook:
         self._home = home
         self._now = now
         self._start_sync = start_sync
+        self._passphrase = passphrase
         self._place = namespace_folder(home, namespace)
 
     def run(self, given: bytes, environment: Mapping[str, str]) -> bytes:
@@ -96,7 +99,7 @@ class Hook:
         if given is None:
             note_hook(self._place, session=said.session, at=at)
             return b""
-        if background_notes(self._place).brought <= given:
+        if max(background_notes(self._place).brought, syncing_notes(self._place).brought) <= given:
             return b""
         context, _ = self._look(folder)
         note_hook(self._place, session=said.session, at=at)
@@ -110,7 +113,7 @@ class Hook:
             session_text,
         )  # the memory is imported only where one is opened
 
-        return session_text(self._namespace, self._home, folder, self._program, MOST_TOKENS)
+        return session_text(self._namespace, self._home, folder, self._program, MOST_TOKENS, self._passphrase)
 
     def _not_synced(self, at: int) -> list[str]:
         notes = background_notes(self._place)
@@ -134,6 +137,7 @@ def run_hook(
     stdout: IO[bytes],
     now: Callable[[], int],
     start_sync: Callable[[str, Path, str], None],
+    passphrase: str | None = None,
     environment: Mapping[str, str] | None = None,
     give_up: Callable[[], None] = lambda: os._exit(0),
 ) -> str:
@@ -141,12 +145,16 @@ def run_hook(
 
     `give_up` is called from another thread when the bound is reached and nothing was printed yet.
     """
-    place = Path()
+    place: Path | None = None
     printing = threading.Lock()
+
+    def failed(failure: str) -> None:
+        if place is not None:  # a name that is none has no place; this is the folder of somebody's project
+            note_hook(place, failed=now(), failure=failure)
 
     def over() -> None:
         if printing.acquire(blocking=False):
-            note_hook(place, failed=now(), failure="it took too long")
+            failed("it took too long")
             with contextlib.suppress(OSError):
                 start_sync(namespace, home, "")
             give_up()
@@ -158,16 +166,16 @@ def run_hook(
         bound.start()
         if event not in EVENTS:
             return f"there is no event {event}; there are {', '.join(EVENTS)}"
-        hook = Hook(event, program, namespace, home, now=now, start_sync=start_sync)
+        hook = Hook(event, program, namespace, home, now=now, start_sync=start_sync, passphrase=passphrase)
         printed = hook.run(_read(stdin), os.environ if environment is None else environment)
         if printed and printing.acquire(blocking=False):
             stdout.write(printed)
             stdout.flush()
     except IpfsmemError as error:
-        note_hook(place, failed=now(), failure=error.kind)
+        failed(error.kind)
         return str(error)
     except Exception as error:  # a fault of ours is not the agent's
-        note_hook(place, failed=now(), failure=type(error).__name__)
+        failed(type(error).__name__)
         return f"unexpected {type(error).__name__}: {error}"
     finally:
         bound.cancel()

@@ -16,13 +16,13 @@ from ipfsmem.memory import Memory
 
 
 def session_text(
-    namespace: str, home: Path, folder: str, program: str, max_tokens: int
+    namespace: str, home: Path, folder: str, program: str, max_tokens: int, passphrase: str | None = None
 ) -> tuple[str, list[str]]:
     """The text for the model, empty when there is nothing to give; and what a person should know about the folders of the project.
 
     Raises PassphraseError while the keys of the memory are locked, NotFoundError, StorageError.
     """
-    with Memory.load(namespace, home=home) as memory:
+    with Memory.load(namespace, home=home, passphrase=passphrase) as memory:
         row: ProjectFolder | None = None
         adopted = False
         with contextlib.suppress(UsageError):  # the folder went away meanwhile: nobody's project

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 
@@ -10,9 +11,7 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 
 
-@cli_command(
-    "hook", secrets=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
-)
+@cli_command("hook", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 @click.argument("event", metavar="EVENT")
 @click.option("--program", default="", metavar="NAME", help="Which program runs it.")
 def command(context: CommandContext, event: str, program: str) -> None:
@@ -29,6 +28,7 @@ def command(context: CommandContext, event: str, program: str) -> None:
     if event == "background":
         background_sync.run(context.namespace, context.home, sys.stdin.buffer.read(MAX_INPUT))
         return
+    passphrase = context.passphrase_from_fd_or_environment()
     wrong = hooks.run_hook(
         event,
         program,
@@ -37,7 +37,8 @@ def command(context: CommandContext, event: str, program: str) -> None:
         stdin=sys.stdin.buffer,
         stdout=sys.stdout.buffer,
         now=now_ms,
-        start_sync=background_sync.start,
+        start_sync=functools.partial(background_sync.start, passphrase=passphrase),
+        passphrase=passphrase,
         give_up=lambda: os._exit(0),
     )
     if wrong:

@@ -12,15 +12,16 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.agents import background_sync
-from ipfsmem.device.agent_notes import background_notes
+from ipfsmem.device.agent_notes import background_notes, hook_notes
 from ipfsmem.device.lock import file_lock
 from ipfsmem.memory import Memory
-from tests.support.cli_lab import Cli
+from tests.support.cli_lab import Cli, pipe
+from tests.support.unlock_lab import PASSPHRASE
 
 
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    monkeypatch.setattr(background_sync, "start", lambda *_: None)
+    monkeypatch.setattr(background_sync, "start", lambda *_, **__: None)
     made = Cli(tmp_path / "home", monkeypatch)
     made.ok("init", "--mode", "local")
     made.ok("write", "who", "--body", "Alex works on firmware.", "--description", "who Alex is")
@@ -66,6 +67,48 @@ def test_a_hook_that_is_interrupted_ends_with_0(cli: Cli, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Memory, "load", interrupted)
     assert cli("hook", "session-start", "--program", "claude-code").code == 0
+
+
+def test_a_name_that_is_none_leaves_nothing_in_the_folder_of_the_project(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    assert cli("hook", "stop", "--namespace", "No Name").code == 0
+    assert list(project.iterdir()) == []
+
+
+def test_a_passphrase_from_the_environment_opens_the_memory_for_a_hook_and_the_sync_beside_it(
+    tmp_path: Path,
+) -> None:
+    """And one by a descriptor, which the process of the sync does not have."""
+    home = tmp_path / "home"
+    with Memory.create("default", "encrypted-ipfs", passphrase=PASSPHRASE, home=home) as memory:
+        memory.write("who", "x", description="who Alex is")
+    plain = {name: value for name, value in os.environ.items() if name != "IPFSMEM_PASSPHRASE"}
+    tried = 0
+    for more, environment in (([], {"IPFSMEM_PASSPHRASE": PASSPHRASE}), (["--passphrase-fd", "FD"], {})):
+        reads = pipe(PASSPHRASE)
+        words = ["hook", "session-start", "--program", "claude-code", "--home", str(home), *more]
+        done = subprocess.run(
+            [sys.executable, "-m", "ipfsmem", *(str(reads) if word == "FD" else word for word in words)],
+            input=json.dumps({"cwd": str(tmp_path), "session_id": "1"}).encode(),
+            capture_output=True,
+            timeout=60,
+            check=False,
+            pass_fds=[reads],
+            env=plain | environment,
+        )
+        os.close(reads)
+        assert done.returncode == 0 and b"who Alex is" in done.stdout, done
+        end = time.monotonic() + 60
+        while background_notes(home / "default").worked <= tried and time.monotonic() < end:
+            time.sleep(0.02)
+        with file_lock(home / "default" / "background.lock", wait=30):
+            assert background_notes(home / "default").worked > tried
+        tried = background_notes(home / "default").worked
+        assert not hook_notes(home / "default").locked
 
 
 def test_a_real_hook_starts_a_real_sync_that_ends(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -130,14 +131,22 @@ def test_what_claude_reads_by_itself_is_not_given_twice(hook: Hooks, tmp_path: P
     assert "how to deploy" in hook.context("session-start", root, program="codex")
 
 
-def test_what_a_pull_brought_counts_from_the_next_prompt_and_once(hook: Hooks, tmp_path: Path) -> None:
+def note_service(folder: Path, brought: int) -> None:
+    """As `sync --every` notes it."""
+    (folder / "syncing.json").write_text(json.dumps({"brought": brought}))
+
+
+@pytest.mark.parametrize("note", [note_background, note_service])
+def test_what_a_pull_brought_counts_from_the_next_prompt_and_once(
+    hook: Hooks, tmp_path: Path, note: Callable[..., None]
+) -> None:
     root = repository(tmp_path / "api")
     scope = connect(hook, root)
     hook("session-start", root)
     assert hook("prompt", root) is None
     with hook.open() as memory:
         memory.scope(scope).write("news", "x", description="came from the phone")
-    note_background(hook.place, brought=hook.ms + 500)
+    note(hook.place, brought=hook.ms + 500)
     assert "came from the phone" in hook.context("prompt", root)
     assert hook("prompt", root) is None
     assert hook("prompt", root, session="began before hooks were there") is None
@@ -328,3 +337,17 @@ def test_there_is_one_sync_at_a_time_and_who_comes_meanwhile_is_not_forgotten(ho
     sync(hook)
     assert background_notes(hook.place).worked
     assert not (hook.place / "background.again").exists()
+
+
+def test_syncs_in_a_row_are_bounded(hook: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many hooks come meanwhile."""
+    done = []
+
+    def once(*_: object) -> None:
+        done.append(1)
+        if len(done) < 9:
+            (hook.place / "background.again").touch()
+
+    monkeypatch.setattr(background_sync, "_once", once)
+    sync(hook)
+    assert len(done) == 3
