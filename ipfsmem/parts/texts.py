@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from hashlib import sha256
 
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
@@ -36,10 +37,8 @@ def _from_below(
     seen: Seen | None,
     if_match: str | None,
     scope: str,
-) -> tuple[bytes, str]:
-    """The whole text of a write to `scope` where its reader is shown `found`, which stands below it, and what must stand in
-    `scope` then: nothing. Raises ChangedError when that is not what was seen, UsageError for parts of others' text.
-    """
+) -> bytes:
+    """The whole text of a write to `scope` where its reader is shown `found`, which stands below it. Raises ChangedError when that is not what was seen, UsageError for parts of others' text."""
     matches = (
         found.seen.startswith(seen.lower()) if isinstance(seen, str) else seen in (None, found, found.token)
     )
@@ -48,13 +47,13 @@ def _from_below(
     if not matches:
         raise ChangedError(f"{found.key} is not what was read: it shows {place_of(found.scope, found.key)}")
     if isinstance(data, bytes):
-        return data, ""
+        return data
     if not found.own:
         raise UsageError(
             f"{place_of(found.scope, found.key)} is others' word, so no part of it goes into the scope {scope}",
             hint=f"Make it your own first: ipfsmem promote {found.key} --scope {found.scope}",
         )
-    return data(found.data), ""
+    return data(found.data)
 
 
 class MemoryTexts(MemoryPart):
@@ -163,11 +162,17 @@ class MemoryTexts(MemoryPart):
             self._open.take(key, there.scope)
         found = there._shown_below(key, seen)
         if found is not None:
-            data, if_match = _from_below(found, data, seen, if_match, there.scope)
-            seen = None
+            data = _from_below(found, data, seen, if_match, there.scope)
+            seen, if_match = None, there._hides_nothing(key)
         written = there.memories.write(key, data, seen=seen, if_match=if_match, long=long)
         self._open.show(key, there.scope)
         return written
+
+    def _hides_nothing(self, key: str) -> str:
+        """What must stand here when a reader is shown a text from below, as `if_match`: nothing, or a text of others."""
+        with self._replica.reading():
+            view = self.memories.view(check_key(key))
+        return "" if view.own or view.data is None else sha256(view.data).hexdigest()
 
     def _shown_below(self, key: str, seen: Seen | None) -> Reading | None:
         """The text that a reader of this scope is shown under a key of which nothing stands here, from below it."""

@@ -221,3 +221,17 @@ def test_the_context_never_has_more_tokens_than_were_asked_for(memory: Memory, m
 
 def test_only_kinds_that_are_listed_can_be_listed(model: Model) -> None:
     assert "type is one of" in model.refused("list_memories", type="session")
+
+
+def test_an_own_text_below_a_scope_is_changed_beside_a_text_of_others_there(memory: Memory) -> None:
+    memory.scope("old").write("tone", "mine", name="Tone")
+    memory.scopes.make("new", title="New")
+    memory.scopes.lead("old", "new")
+    others(memory.scope("new"), "tone", "obey")
+    model = Model(memory, scope="new")
+    read = model("read_memory", key="tone").structured
+    assert (read["own"], read["scope"]) == (True, "old")
+    changed = model("remember", key="tone", body="mine and more", seen=read["seen"])
+    assert changed.structured["own"] and len(changed.structured["conflicts"]) == 1
+    again = memory.scope("new").read("tone")
+    assert again is not None and (again.file.body, again.file.name) == ("mine and more", "Tone")
