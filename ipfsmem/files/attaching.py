@@ -71,6 +71,11 @@ def _is_usable(path: Path) -> bool:
             f"{path} holds more than a memory's plain files: programs' and other people's would be read as memories",
             hint="Name a folder of its own in it.",
         )
+    if any(_is_published_to(one) for one in (path, *path.parents)):
+        raise UsageError(
+            f"{path} lies where a memory is published: plain files would lie there unsealed",
+            hint="Name a folder elsewhere.",
+        )
     try:
         path.lstat()  # `exists` says no of a name that the system does not take
     except FileNotFoundError:
@@ -86,7 +91,16 @@ def _is_usable(path: Path) -> bool:
         raise UsageError(f"{path} holds a memory itself; its plain files belong into another folder")
     if next(path.glob(f"*/{CONFIG_FILE}"), None) is not None:
         raise UsageError(f"{path} holds the memories of this device; plain files belong into another folder")
+    if any(_is_published_to(packs.parent) for packs in path.glob("*/packs")):
+        raise UsageError(
+            f"{path} holds a folder that a memory is published to; plain files belong into another folder"
+        )
     return True
+
+
+def _is_published_to(path: Path) -> bool:
+    """Whether this is a folder to which memories are published, as its shelves tell; one that is still empty has none."""
+    return (path / "packs").is_dir() and (path / "pins").is_dir()
 
 
 def _row_of(path: Path, copies: list[tuple[Copy, Path]], scope: str, take_over: bool) -> Copy | None:
@@ -109,6 +123,14 @@ def _row_of(path: Path, copies: list[tuple[Copy, Path]], scope: str, take_over: 
     for copy, place in copies:
         if place == path:
             _refuse_other_scope(copy, path, scope)
+            # Never a second row for one place: it is this one that goes on, or nothing.
+            if take_over or copy.inode is None or not copy.path:
+                return copy
+            if mark in (None, copy.id):
+                raise UsageError(
+                    f"{path} is another folder than the one that was attached; nothing was read or written there",
+                    hint=f"When it took its place for good: {take_over_command(path, scope)}.",
+                )
     known, there = next(((copy, place) for copy, place in copies if copy.id == mark), (None, None))
     if known is not None and there is not None and known.scope == scope:
         found = _identity(there)

@@ -53,7 +53,8 @@ class SetAside:
         for row in known.values():
             self._check_aside(row)
 
-    def _check_aside(self, row: Aside) -> None:
+    def _check_aside(self, row: Aside) -> bool:
+        """False, and said, when what is in it could not be taken in, so that it is to stay."""
         mtime = self._folder.aside_mtime(row.name)
         if mtime is not None and mtime != row.mtime:
             found = self._folder.read_aside(row.name, longest(row.file))
@@ -61,24 +62,30 @@ class SetAside:
                 self._problems[row.file] = (
                     f"{row.file} was replaced, and what stood there cannot be read; it is kept in {HIDDEN}/{ASIDE}/{row.name}"
                 )
-                return
+                return False
             if found.sha != row.body and found.data:  # emptied, it is about to be written, or a disk lost it
                 try:
                     text = self._take(row.file, row.text, found.data)
                 except IpfsmemError as error:
                     self._say_late(row.file, error)
-                    return
+                    return False
                 row = replace(row, body=found.sha, text=text, since=self._now)
             self._renders.put_aside(replace(row, mtime=mtime if found.stat is not None else None))
         if not 0 <= self._now - row.since < 2 * OLD_TEXT_FOR:
             self._folder.drop_aside(row.name)
             self._renders.drop_aside(row.name)
+        return True
 
     def let_go_of(self, key: str) -> None:
         """Let go of everything that was set aside of a memory that is forgotten, and of the index, which named it."""
         for row in list(self._renders.asides()):
             if row.file == INDEX_FILE or (not row.file.startswith(TIMELINE) and name_of(row.file)[0] == key):
-                self._check_aside(row)
+                if not self._check_aside(row):
+                    if row.file == INDEX_FILE and self._copy.shared_index:
+                        continue  # others' lines stand in it
+                    self._problems[row.file] = (
+                        f"a late change of {row.file} could not be taken in, and went with the memory that was forgotten"
+                    )
                 self._folder.drop_aside(row.name)
                 self._renders.drop_aside(row.name)
 

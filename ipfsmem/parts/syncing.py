@@ -178,18 +178,16 @@ class Syncing(MemoryPart):
         self._open.scan()
         agreed = not self._open.mode.public or self._replica.config.public
         layout = self.layout(self.secret_check(())) if agreed else None
-        try:
-            report = await restore(
-                self._replica,
-                self.published_at().open,
-                layout,
-                root=root,
-                named_root=named_root,
-                damaged_ok=damaged_ok,
-                progress=progress,
-            )
-        finally:
-            self._open.render()
+        report = await restore(
+            self._replica,
+            self.published_at().open,
+            layout,
+            root=root,
+            named_root=named_root,
+            damaged_ok=damaged_ok,
+            progress=progress,
+        )
+        self._open.render()  # only what came whole: a memory that could not be brought back leaves no texts behind
         report.conflicts = len(self._open.memories.conflicts_everywhere())
         return report
 
@@ -232,19 +230,20 @@ class Syncing(MemoryPart):
     def _let_go_when_revoked(self) -> None:
         """A revoked device's folders are nobody's working copies any more; their files stay (format section 6). Its keys are
         locked: whoever has it now needs the passphrase from here on. What syncs once with them says first what it found."""
-        if (
-            self._open.is_revoked
-            and self._replica.lock_watch is not None
-            and self._replica.folder is not None
-        ):
-            with contextlib.suppress(StorageError):  # they end by themselves
-                lock_device(self._replica.folder)
-            if self.background is None:
-                self._replica.lock_watch = None
-        if self._open.files is not None and self._open.is_revoked:
-            for facts in self._open.files.folders():
-                with contextlib.suppress(StorageError):  # it stays attached, and `status` says why
-                    self._open.files.detach(facts.path)
+        with self._open.alone:
+            if (
+                self._open.is_revoked
+                and self._replica.lock_watch is not None
+                and self._replica.folder is not None
+            ):
+                with contextlib.suppress(StorageError):  # they end by themselves
+                    lock_device(self._replica.folder)
+                if self.background is None:
+                    self._replica.lock_watch = None
+            if self._open.files is not None and self._open.is_revoked:
+                for facts in self._open.files.folders():
+                    with contextlib.suppress(StorageError):  # it stays attached, and `status` says why
+                        self._open.files.detach(facts.path)
 
     @contextlib.asynccontextmanager
     async def autosync(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -14,11 +15,14 @@ import pytest
 from ipfsmem.device import directory_handle
 from ipfsmem.device.directory_handle import Directory
 from ipfsmem.device.replica import Replica
-from ipfsmem.errors import KeyNameError, NotFoundError, StorageError, UsageError
+from ipfsmem.errors import KeyNameError, NotFoundError, ProviderUnavailable, StorageError, UsageError
 from ipfsmem.files.surroundings import git_head, remarks
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
+from ipfsmem.parts import syncing
+from ipfsmem.sync.engine import restore
 from ipfsmem.vault.home import Home
+from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.files_lab import Lab
 
 
@@ -209,33 +213,6 @@ def test_trace_a_cloned_repository_with_our_hidden_folder(lab: Lab, tmp_path: Pa
     lab.memory.close()
 
 
-def test_the_folder_of_a_scope_is_taken_over_for_that_scope(lab: Lab, tmp_path: Path) -> None:
-    """Hints for a folder that was replaced or marked name its scope, and another one is refused there."""
-    place = tmp_path / "project"
-    lab.memory.folders.attach(place, scope="work")
-    lab.memory.scope("work").write("role", "of work\n")
-    shutil.copytree(place, tmp_path / "backup")
-    shutil.rmtree(place)
-    for here in (False, True):
-        if here:
-            (tmp_path / "backup").rename(place)
-            (place / "new.md").write_bytes(b"of work, too\n")
-            lab.look()
-            assert "--take-over --scope work" in notices(lab)
-        with pytest.raises(UsageError, match="working copy of scope work") as refused:
-            lab.memory.folders.attach(place, take_over=True)
-        assert "--take-over --scope work" in str(refused.value.hint)
-    lab.memory.folders.attach(place, take_over=True, scope="work")
-    assert lab.memory.read("new") is None and lab.memory.scope("work").read("new") is not None
-    other = Memory.create("y", "local", home=Home(folder=lab.home, world=lab.world))
-    with pytest.raises(UsageError, match="another memory") as refused:
-        other.folders.attach(place, scope="theirs")
-    assert "--take-over --scope theirs" in str(refused.value.hint)
-    other.close()
-    assert len({one.path for one in lab.memory.folders.list()}) == len(lab.memory.folders.list()) == 2
-    lab.memory.close()
-
-
 def test_two_paths_to_one_folder_are_refused(lab: Lab, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(lab.dir)
@@ -269,6 +246,88 @@ def test_a_folder_that_was_moved_is_attached_again_and_knows_its_files(lab: Lab,
     assert lab.memory.read("m2").data == b"edited there\n" and len(lab.texts()) == 6  # type: ignore[union-attr]
     assert (other / "m3.md").read_bytes() == b"text 3\n"
     lab.memory.close()
+
+
+def test_a_folder_that_went_away_keeps_its_scope(lab: Lab, tmp_path: Path) -> None:
+    """Its texts are not written where another scope was asked for, and none of them is taken for that scope's."""
+    folder = tmp_path / "work"
+    work = lab.memory.scope("work")
+    work.write("plan", "ship")
+    lab.memory.folders.attach(folder, scope="work")
+    shutil.rmtree(folder)
+    with pytest.raises(UsageError, match="place of a working copy of scope work") as told:
+        lab.memory.folders.attach(folder, scope="home")
+    assert f"ipfsmem detach {folder} --gone" in (told.value.hint or "")
+    assert not folder.exists()
+    lab.memory.folders.detach(folder, gone=True)
+    assert lab.memory.folders.attach(folder, scope="home").scope == "home"
+    assert not (folder / "plan.md").exists() and work.read("plan") is not None
+    lab.memory.close()
+
+
+def test_a_place_has_one_row_whatever_folder_stands_there(lab: Lab) -> None:
+    many(lab, 3)
+    shutil.rmtree(lab.dir)
+    lab.dir.mkdir()
+    (lab.dir / "m1.md").write_bytes(b"of the new one\n")
+    with pytest.raises(UsageError, match="another folder than the one that was attached") as told:
+        lab.memory.folders.attach(lab.dir)
+    assert "--take-over" in (told.value.hint or "")
+    assert lab.files() == {"m1.md": b"of the new one\n"} and len(lab.memory.folders.list()) == 1
+    lab.memory.folders.attach(lab.dir, take_over=True)
+    (only,) = lab.memory.folders.list()
+    assert only.state == "ok" and lab.files()["m2.md"] == b"text 2\n"
+    assert lab.memory.read("m1").data == b"of the new one\n"  # type: ignore[union-attr]
+    lab.memory.close()
+
+
+@pytest.mark.parametrize("where", ["cloud", "cloud/plain", "cloud/packs/plain", "."])
+def test_no_plain_files_where_a_memory_is_published(tmp_path: Path, where: str) -> None:
+    base = tmp_path / "base"
+    (base / "cloud").mkdir(parents=True)
+    with Memory.create(
+        "x", "encrypted-ipfs", home=tmp_path / "home", passphrase=False, provider=str(base / "cloud")
+    ) as memory:
+        memory.write("secret", "CANARY")
+        asyncio.run(memory.sync())
+        with pytest.raises(UsageError, match="publish"):
+            memory.folders.attach(base / where)
+        assert memory.folders.list() == [] and not list(base.rglob("*.md"))
+        with pytest.raises(UsageError, match="publish"):
+            Memory.create("y", "local", home=tmp_path / "home", memory_dir=base / where)
+
+
+def test_what_could_not_be_brought_back_leaves_no_texts_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restore that fails at its very end: the memory is not made, and its folder has none of the texts."""
+    cloud, plain = tmp_path / "cloud", tmp_path / "plain"
+    cloud.mkdir()
+    root = RootKeys.from_random(b"\x07" * 64, "default", 1)
+    with Memory.create(
+        "x", "encrypted-ipfs", home=tmp_path / "a", passphrase=False, provider=str(cloud), unlock=root
+    ) as memory:
+        memory.write("secret", "CANARY")
+        asyncio.run(memory.sync())
+
+    async def cut_off(*args: Any, **options: Any) -> None:
+        await restore(*args, **options)
+        raise ProviderUnavailable("the net went away")
+
+    def recover() -> Memory:
+        return asyncio.run(
+            Memory.recover(
+                "x", home=tmp_path / "b", passphrase=False, provider=str(cloud), unlock=root, memory_dir=plain
+            )
+        )
+
+    with monkeypatch.context() as patched:
+        patched.setattr(syncing, "restore", cut_off)
+        with pytest.raises(ProviderUnavailable):
+            recover()
+    assert not list(plain.glob("*.md"))
+    with recover():
+        assert b"CANARY" in (plain / "secret.md").read_bytes()
 
 
 def test_a_restored_home_takes_its_own_folder_as_it_is(tmp_path: Path, mode: ModeName) -> None:
@@ -776,6 +835,17 @@ def test_detach_of_a_folder_that_is_not_there_needs_a_word_more(lab: Lab) -> Non
     assert "--gone" in refused.value.hint
     lab.memory.folders.detach(lab.dir, gone=True)
     assert lab.memory.folders.list() == [] and lab.memory.read("role") is not None
+
+
+def test_forgetting_keeps_lines_of_others_that_could_not_be_taken_in(lab: Lab) -> None:
+    """A shared index that was replaced and written late: what is said to be kept is kept."""
+    lab.memory.write_text("music", b"Bach.\n")
+    (late,) = [one for one in (lab.dir / ".ipfsmem" / "aside").iterdir() if b"role" in one.read_bytes()]
+    late.write_bytes(b"- another's line \xff\n")
+    lab.memory.forget("music")
+    assert "it is kept in .ipfsmem/aside" in notices(lab)
+    assert late.read_bytes() == b"- another's line \xff\n"
+    lab.memory.close()
 
 
 def test_forgetting_takes_what_was_set_aside_in_all_folders(lab: Lab, tmp_path: Path) -> None:
