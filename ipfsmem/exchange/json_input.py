@@ -64,8 +64,8 @@ def read_typed(data: bytes, decoder: msgspec.json.Decoder[T], what: str) -> T:
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
         found = read_json(data, what)
     try:
-        made: T = msgspec.convert(found, decoder.type)
-        return made
+        # Encoded anew, as a value cannot be made into one that keeps the bytes of a part of it.
+        return decoder.decode(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError, TypeError) as error:
         raise FormatError(f"{what} is not what it should be: {ascii(str(error))[1:200]}") from None
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ipfsmem.errors import FormatError, LimitError
+from ipfsmem.memories.bundle_tree import MAX_BYTES
 
 _MAGIC: Final = b"SQLite format 3\0"
 #: Bytes of a file, of one value, and steps of SQLite's machine: some seconds.
@@ -19,6 +20,8 @@ _MOST: Final = 256 * 1024 * 1024
 _VALUE: Final = 16 * 1024 * 1024
 _EACH: Final = 100_000
 _TIMES: Final = 5_000
+#: Bytes of all rows of a file together.
+_ROWS: Final = MAX_BYTES
 _ALLOWED: Final = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ))
 
 
@@ -33,6 +36,9 @@ class Tables:
     def __init__(self, connection: sqlite3.Connection, what: str) -> None:
         self._connection = connection
         self._what = what
+        self._left = _ROWS
+        #: Tables with a column that the file computes, by functions of its schema, while it is read.
+        self.computed: set[str] = set()
 
     def columns(self, table: str) -> list[str]:
         """The names of a table's columns; none when there is no such plain table. Raises FormatError."""
@@ -46,6 +52,10 @@ class Tables:
                 or b"VIRTUAL" in found[0][0].upper().split()[:2]
             ):
                 return []
+            if table.lower() in self.computed:
+                raise FormatError(
+                    f"{self._what} has a table {table} with columns that are computed, as its program makes none"
+                )
             named = self._connection.execute(f'SELECT * FROM "{table}" LIMIT 0').description  # noqa: S608 - a name of ours
             return [str(column[0]) for column in named]
 
@@ -53,7 +63,11 @@ class Tables:
         """These columns of all rows; texts as bytes, for they may not be UTF-8. Raises FormatError, LimitError."""
         chosen = ", ".join(f'"{column}"' for column in columns)
         with self._faults():
-            yield from self._connection.execute(f'SELECT {chosen} FROM "{table}"')  # noqa: S608 - names of ours
+            for row in self._connection.execute(f'SELECT {chosen} FROM "{table}"'):  # noqa: S608 - names of ours
+                self._left -= sum(len(value) for value in row if isinstance(value, bytes))
+                if self._left < 0:
+                    raise LimitError(f"{self._what} has more than {_ROWS:,} bytes in its rows")
+                yield row
 
     @contextlib.contextmanager
     def _faults(self) -> Iterator[None]:
@@ -65,6 +79,21 @@ class Tables:
             raise FormatError(f"{self._what} cannot be read: {error}") from None
         except (sqlite3.Error, UnicodeError, OverflowError, ValueError) as error:
             raise FormatError(f"{self._what} cannot be read: {error}") from None
+
+
+def _computed(connection: sqlite3.Connection) -> set[str]:
+    """The tables that have generated columns, hidden 2 or 3 in `table_xinfo`: looked at before nothing but reading is allowed."""
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
+    named = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type='table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+    ).fetchall()
+    return {
+        str(name).lower()
+        for (name,) in named
+        if connection.execute(
+            "SELECT 1 FROM pragma_table_xinfo(?) WHERE hidden IN (2, 3)", (name,)
+        ).fetchone()
+    }
 
 
 @contextlib.contextmanager
@@ -92,8 +121,9 @@ def open_tables(data: bytes, what: str) -> Iterator[Tables]:
             connection.execute("PRAGMA cell_size_check=ON")
             connection.execute("PRAGMA query_only=ON")
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE)
-            connection.text_factory = bytes
             connection.set_progress_handler(watch, _EACH)
+            tables.computed = _computed(connection)
+            connection.text_factory = bytes
             connection.set_authorizer(
                 lambda action, *_: sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
             )

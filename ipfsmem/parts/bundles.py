@@ -35,6 +35,10 @@ from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.versions import published_root
 from ipfsmem.published.history import export_car
 from ipfsmem.results import Exported
+from ipfsmem.wording import count
+
+#: Scopes that a hint names.
+_NAMED = 5
 
 
 class MemoryBundles(MemoryPart):
@@ -201,6 +205,15 @@ class MemoryBundles(MemoryPart):
             into = dict.fromkeys(found.scopes, self._open.scopes.target(self._memories.scope))
         else:
             into = self._assigned(found.scopes or {""}, maps or {}, self._chosen is None)
+        made = sorted(scope for scope in found.scopes if scope and scope not in (maps or {}))
+        if made and self._replica.config.mode.public and not dry_run:
+            raise UsageError(
+                f"the names of {count(len(made), 'scope')} would be published in the clear, and are made of the paths of folders",
+                hint="Say for each what it is called: "
+                + " ".join(f"--map {scope}=NAME" for scope in made[:_NAMED])
+                + (" and so on; --dry-run --json has all" if len(made) > _NAMED else "")
+                + " (in Python: maps=).",
+            )
         self._open.scan()
         importer = Importer(
             self._memories, program, into=into, place=place, strategy=strategy, foreign=foreign

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,7 @@ from tests.support.exchange_lab import (
     WORKS,
     counted,
     everything,
+    initrunner_db,
     lines,
     records,
     tree,
@@ -386,3 +389,60 @@ def test_relations_of_pages_come_in(memory: Memory) -> None:
         for name in ("a", "b")
     ]
     assert memory.bundles.import_from("mem0", json.dumps(pages).encode()).counts == {"added": 2}
+
+
+def test_paths_of_projects_are_not_published(tmp_path: Path) -> None:
+    base = tree(tmp_path / "projects", {"-home-ada-secret-client/memory/role.md": "Role.\n"})
+    with Memory.create("p", "ipfs", home=tmp_path / "p") as public:
+        (scope,) = {
+            one.scope for one in public.bundles.import_from("claude-code", base, dry_run=True).records
+        }
+        with pytest.raises(UsageError, match="made of the paths") as raised:
+            public.bundles.import_from("claude-code", base)
+        assert f"--map {scope}=NAME" in str(raised.value.hint)
+        assert not public.list() and not public.scopes.list()
+        assert public.bundles.import_from("claude-code", base, maps={scope: "work"}).own == 1
+        assert [one.token for one in public.scopes.list()] == ["work"]
+
+
+def test_a_lone_surrogate_loses_no_conversation(memory: Memory) -> None:
+    said = {"message": {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["\ud83d"]}}}
+    saved = {
+        "message": {
+            "author": {"role": "assistant"},
+            "recipient": "bio",
+            "content": {"content_type": "text", "parts": ["Ada likes tea."]},
+        }
+    }
+    data = [{"title": "Cut \ud83d", "create_time": 1.7e9, "id": "c", "mapping": {"a": said, "b": saved}}]
+    taken = memory.bundles.import_from("chatgpt", json.dumps(data).encode())
+    assert (taken.events, taken.candidates, taken.problems) == (1, 1, ())
+    claude = [
+        {
+            "uuid": "c",
+            "name": "Cut \ud83d",
+            "created_at": "2026-08-01T10:00:00Z",
+            "chat_messages": [{"text": "\ud83d"}],
+        }
+    ]
+    taken = memory.bundles.import_from("claude", json.dumps(claude).encode())
+    assert (taken.events, taken.problems) == (1, ())
+
+
+def test_columns_that_a_database_computes_are_not_read(tmp_path: Path) -> None:
+    """A generated column runs functions of the file's own schema for each row: a few bytes make many megabytes."""
+    path = tmp_path / "agent.db"
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(
+            "CREATE TABLE memories (id INTEGER, n INTEGER, content TEXT AS (hex(zeroblob(4000000))) VIRTUAL)"
+        )
+        db.execute("INSERT INTO memories (id, n) VALUES (1, 1)")
+    with pytest.raises(FormatError, match="computed"):
+        records("initrunner", path.read_bytes(), "agent.db")
+
+
+def test_the_rows_of_a_database_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = initrunner_db(tmp_path / "agent.db")
+    monkeypatch.setattr("ipfsmem.exchange.sqlite_input._ROWS", 50)
+    with pytest.raises(LimitError, match="in its rows"):
+        records("initrunner", path.read_bytes(), "agent.db")
