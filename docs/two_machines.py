@@ -163,7 +163,12 @@ def play(base: Path) -> tuple[Machine, Machine]:
     assert not [name for name in desktop.texts() if "conflict" in name]
     print(f"# Both folders are equal: {', '.join(desktop.texts())}")
     look_for_words(base, (desktop, laptop))
-    print("# No word of them stands in the folder between, or in the state of either machine.")
+    print(
+        "# No word of them stands in the folder between, or in the state of either machine. Only the copies of Claude"
+    )
+    print(
+        "# Code's own settings in .agents/ name its projects, as those do; they go with `ipfsmem disconnect`."
+    )
     return desktop, laptop
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -99,16 +100,20 @@ def _known_ids(memory: Memory, scope: str, row: ProjectFolder) -> set[ProjectId]
 
 def plan_all(memory: Memory, claude: ClaudeHome) -> tuple[list[Plan], list[NotPlanned]]:
     """The same for every project that Claude Code knows on this device and that has memories there or in this vault; and those that are
-    left out, with what speaks against them. Two folders of one repository are one project."""
+    left out, with what speaks against them: also all whose memories lie in one folder, and those whose own settings choose it. Two folders
+    of one repository are one project."""
     plans: dict[Path, Plan] = {}
     left: dict[Path, NotPlanned] = {}
     for folder in known_projects(claude):
-        with contextlib.suppress(IpfsmemError):
+        with contextlib.suppress(IpfsmemError, OSError, ValueError):
             folder = project_at(folder).folder
         if folder in plans or folder in left:
             continue
         try:
             plan = plan_project(memory, claude, folder)
+        except (OSError, ValueError) as error:
+            left[folder] = NotPlanned(folder, f"it cannot be looked at: {error}")
+            continue
         except (UsageError, NotFoundError, StorageError) as error:
             place = _place_without_question(claude, folder)
             if place is None or memory_files(place) or not isinstance(error, UsageError):
@@ -116,15 +121,25 @@ def plan_all(memory: Memory, claude: ClaudeHome) -> tuple[list[Plan], list[NotPl
             else:
                 left[folder] = NotPlanned(folder)
             continue
-        if plan.files or not plan.choice.new:
+        if plan.named_in is not None and not plan.done:
+            # Whoever packed the repository may have written that file.
+            left[folder] = NotPlanned(folder, f"{plan.named_in} chooses the folder {plan.folder} for it")
+        elif plan.files or not plan.choice.new:
             plans[folder] = plan
         else:
             left[folder] = NotPlanned(folder)
+    used = Counter(plan.folder for plan in plans.values())
+    for folder, plan in list(plans.items()):
+        if used[plan.folder] > 1:
+            left[folder] = NotPlanned(
+                folder, f"Claude Code keeps the memories of {used[plan.folder]} projects in {plan.folder}"
+            )
+            del plans[folder]
     return list(plans.values()), list(left.values())
 
 
 def _place_without_question(claude: ClaudeHome, folder: Path) -> Path | None:
-    with contextlib.suppress(IpfsmemError):
+    with contextlib.suppress(IpfsmemError, OSError):
         return memory_place(claude, project_at(folder)).path
     return None
 
@@ -209,8 +224,11 @@ def _make_parents(folder: Path) -> list[Path]:
 def let_go(memory: Memory, row: ProjectFolder) -> None:
     """Detach what was adopted of a project, and forget that its folder is one. Every file stays. Raises StorageError when something
     would be lost; then it is still connected."""
+    replaced = is_replaced(row)
     for path in row.adopted.values():
         with contextlib.suppress(NotFoundError):  # detached by hand
+            if replaced:
+                memory.folders.pause(path)
             memory.folders.detach(path, gone=not Path(path).is_dir())
     unbind(memory, row)
 

@@ -8,6 +8,7 @@ it. Nothing here writes.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import unicodedata
 from collections.abc import Iterator, Mapping
@@ -103,11 +104,20 @@ def known_projects(claude: ClaudeHome) -> list[Path]:
     if isinstance(with_state, dict):
         found |= {path for path in with_state if isinstance(path, str)}
     for folder in _folders(claude.folder / "projects"):
-        if (folder / "memory").is_dir() and (path := _written_in(folder)):
-            found.add(path)
-    return sorted(
-        path for path in map(Path, found) if "\0" not in str(path) and path.is_absolute() and path.is_dir()
-    )
+        with contextlib.suppress(OSError, ValueError):  # one entry keeps no other back
+            if (folder / "memory").is_dir() and (path := _written_in(folder)):
+                found.add(path)
+    return sorted(path for path in map(Path, found) if _may_be_there(path))
+
+
+def _may_be_there(path: Path) -> bool:
+    """False for what is gone, and for what is no path of this system; a folder that cannot be looked at may be there."""
+    try:
+        return path.is_absolute() and path.is_dir()
+    except OSError:
+        return True
+    except ValueError:
+        return False
 
 
 def memory_files(folder: Path) -> int:

@@ -20,6 +20,7 @@ from ipfsmem.device.atomic_files import storage_errors
 from ipfsmem.device.birth_time import birth_time
 from ipfsmem.device.project_folders import ProjectFolder, connected_folders, drop_folder, keep_folder
 from ipfsmem.errors import FormatError, IpfsmemError, UsageError
+from ipfsmem.files.attaching import too_wide
 from ipfsmem.memory import Memory
 from ipfsmem.ring.statements import check_label
 
@@ -179,6 +180,10 @@ def choose_scope(memory: Memory, project: Project, *, scope: str | None = None, 
     `scope`: this one, which may be there or not; `new`: one of its own, whatever is there. Raises UsageError when a person
     has to say which, NotFoundError when it is forgotten, KeyNameError.
     """
+    if project.folder in (*too_wide(), *map(Path, map(os.path.realpath, too_wide()))):
+        raise UsageError(
+            f"{project.folder} holds the projects of a user, and every folder in it would be of that one project: name the folder of one"
+        )
     if scope is not None and new:
         raise UsageError("one scope is named and a new one is asked for: one of both")
     if scope is not None:

@@ -7,7 +7,7 @@ import click
 from ipfsmem.cli.connect_cmd import carry_out, print_notes, surroundings
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import not_empty
-from ipfsmem.cli.project_commands import disconnect_projects, refuse_wrong_projects
+from ipfsmem.cli.project_commands import disconnect_projects, refuse_wrong_projects, say_what_stays
 
 
 @cli_command("disconnect")
@@ -42,3 +42,5 @@ def command(
         done = "is disconnected" if answer.written else "is not connected: nothing was to be written"
         click.echo(f"{found.title} {done}.")
         print_notes(answer)
+    if program == "claude-code":
+        say_what_stays(context)

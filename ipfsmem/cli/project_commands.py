@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ipfsmem.agents.adoption import NotPlanned, Plan
+    from ipfsmem.device.project_folders import ProjectFolder
     from ipfsmem.memory import Memory
     from ipfsmem.results import ProjectFacts, ProjectLeft, ProjectsConnected
 
@@ -64,7 +65,7 @@ def connect_projects(
         if not context.json:
             _show(plans, left)
         failed: list[ProjectLeft] = []
-        if not dry_run and folder is None and any(not plan.done for plan in plans):
+        if not dry_run and any(not plan.done and (folder is None or plan.named_in) for plan in plans):
             _agree(plans, yes)
         first()
         if not dry_run:
@@ -95,18 +96,54 @@ def disconnect_projects(context: CommandContext, *, folder: str | None, dry_run:
         rows = (
             [connected_project(memory, folder)] if folder is not None else connected_folders(memory.replica)
         )
+        stuck: list[tuple[ProjectFolder, IpfsmemError]] = []
         for row in rows:
-            if not dry_run:
-                let_go(memory, row)
+            try:
+                if not dry_run:
+                    let_go(memory, row)
+            except IpfsmemError as error:
+                if folder is not None:
+                    raise
+                stuck.append((row, error))
+                continue
             if not context.json:
                 would = "would be disconnected" if dry_run else "is disconnected"
                 click.echo(f"{clean(row.path)} {would}; the files in {clean(_adopted(row.adopted))} stay.")
     if context.json:
-        context.emit(ProjectsDisconnected(folders=[row.path for row in rows], dry_run=dry_run))
+        gone = [row.path for row in rows if row not in [one for one, _ in stuck]]
+        context.emit(ProjectsDisconnected(folders=gone, dry_run=dry_run))
     elif dry_run:
         click.echo("Nothing was changed.")
     elif not rows:
         click.echo("No project is connected.")
+    if stuck:
+        row, first = stuck[0]
+        raise IncompleteError(
+            f"{count(len(stuck), 'project')} could not be disconnected: {row.path}: {first}", hint=first.hint
+        )
+
+
+def say_what_stays(context: CommandContext) -> None:
+    """That the folders of projects stay attached when the entry in Claude Code's settings is gone. It asks for no passphrase."""
+    from ipfsmem.device.project_folders import connected_folders
+    from ipfsmem.errors import NotFoundError
+    from ipfsmem.memory import Memory
+
+    if context.json:
+        return
+    how = "Let go of them with: ipfsmem disconnect claude-code --all"
+    try:
+        with Memory.load(context.namespace, home=context.home) as memory:
+            stay = sum(bool(row.adopted) for row in connected_folders(memory.replica))
+    except NotFoundError:
+        return
+    except IpfsmemError:
+        click.echo(
+            advice(f"The folders of projects that were connected stay attached, if there are any. {how}")
+        )
+        return
+    if stay:
+        click.echo(advice(f"The folders of memories of {count(stay, 'project')} stay attached. {how}"))
 
 
 def _adopted(adopted: dict[str, str]) -> str:
@@ -135,7 +172,8 @@ def _agree(plans: list[Plan], yes: bool) -> None:
         return
     wanted = sum(not plan.done for plan in plans)
     if not secret_input.can_ask():
-        raise UsageError(f"this connects {count(wanted, 'project')}", hint="Say so: --yes")
+        named = "".join(f", in {plan.folder}, which {plan.named_in} names" for plan in plans if plan.named_in)
+        raise UsageError(f"this connects {count(wanted, 'project')}{named}", hint="Say so: --yes")
     click.confirm(
         f"Connect {'these' if wanted > 1 else 'this'} {count(wanted, 'project')}?", abort=True, err=True
     )

@@ -1,7 +1,7 @@
 """Which folders of this device are which project of a memory: what a person said when they connected one.
 
-One sealed row beside the state: no path and no remote stands in the clear in the home of a sealed memory, and nothing of it
-ever leaves this device. What a folder says of itself is read in `agents/repositories.py`; whether it is the one that was connected is
+One sealed row beside the state: nothing of it stands in the clear beside a sealed memory, and nothing of it ever leaves this device.
+Copies of a program's own settings that `connect` keeps in `.agents/` are as they were, and those of Claude Code name its projects. What a folder says of itself is read in `agents/repositories.py`; whether it is the one that was connected is
 decided in `agents/projects.py`.
 """
 

@@ -66,7 +66,7 @@ def examine_place(
 def _is_usable(path: Path) -> bool:
     """Whether there is a folder; False when one could be made. Raises UsageError where there can be no working copy, OSError for
     a name that the system does not take."""
-    if path in _too_wide():
+    if path in too_wide():
         raise UsageError(
             f"{path} holds more than a memory's plain files: programs' and other people's would be read as memories",
             hint="Name a folder of its own in it.",
@@ -146,7 +146,7 @@ def _row_of(path: Path, copies: list[tuple[Copy, Path]], scope: str, take_over: 
     return None
 
 
-def _too_wide() -> tuple[Path, ...]:
+def too_wide() -> tuple[Path, ...]:
     """The home of this user and what it lies in, up to the top of the disk."""
     try:
         home = Path(os.path.abspath(Path.home()))  # noqa: PTH100

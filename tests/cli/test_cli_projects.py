@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from ipfsmem.agents import adoption
 from ipfsmem.device.agent_notes import note_syncing
-from ipfsmem.errors import ProviderUnavailable
+from ipfsmem.device.project_folders import ProjectFolder
+from ipfsmem.errors import ProviderUnavailable, StorageError
+from ipfsmem.memory import Memory
 from tests.support.agents_lab import Claude, repository
 from tests.support.cli_lab import Cli
 from tests.support.extras import need_extra
@@ -103,3 +107,45 @@ def test_a_sync_that_goes_on_and_fails_is_shown_by_status(cli: Cli) -> None:
     assert "ProviderUnavailable" in cli.ok("service", "status").out
     note_syncing(cli.home / "default", None)
     assert "has not worked" not in cli.ok("status").out
+
+
+def test_a_folder_that_settings_choose_is_asked_for(cli: Cli, claude: Claude, tmp_path: Path) -> None:
+    root = repository(tmp_path / "api")
+    claude.used_in(root)
+    chosen = tmp_path / "chosen"
+    chosen.mkdir()
+    (chosen / "note.md").write_text("text")
+    (root / ".claude").mkdir()
+    (root / ".claude" / "settings.local.json").write_text(json.dumps({"autoMemoryDirectory": str(chosen)}))
+    told = cli("connect", "claude-code", "--all", "--yes")
+    assert told.code == 7
+    assert "settings.local.json chooses the folder" in told.err
+    assert cli("connect", "claude-code", "--project", str(root)).code == 2
+    assert not cli.ok("scope", "list").out
+    cli.ok("connect", "claude-code", "--project", str(root), "--yes")
+    assert cli.ok("scope", "list").out
+
+
+def test_disconnecting_says_which_folders_stay_and_goes_through_all(
+    cli: Cli, claude: Claude, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = repository(tmp_path / "one", "https://github.com/a/one")
+    two = repository(tmp_path / "two", "https://github.com/a/two")
+    for root in (one, two):
+        claude.remembers(root, "deploy", str(root))
+    cli.ok("connect", "claude-code", "--all", "--yes")
+    told = cli.ok("disconnect", "claude-code").out
+    assert "memories of 2 projects stay attached" in told
+    assert "ipfsmem disconnect claude-code --all" in told
+    let_go = adoption.let_go
+
+    def first_fails(memory: Memory, row: ProjectFolder) -> None:
+        if row.path == str(one):
+            raise StorageError("texts are set aside")
+        let_go(memory, row)
+
+    monkeypatch.setattr(adoption, "let_go", first_fails)
+    failed = cli("disconnect", "claude-code", "--all")
+    assert failed.code == 7
+    assert f"{two} is disconnected" in failed.out
+    assert "1 project could not be disconnected" in failed.err

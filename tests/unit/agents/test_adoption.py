@@ -357,3 +357,54 @@ def test_the_configuration_folder_is_that_of_the_environment(tmp_path: Path) -> 
         tmp_path, tmp_path / ".claude.json"
     )
     assert ClaudeHome.of({}).folder == Path.home() / ".claude"
+
+
+def test_a_home_is_no_project(
+    memory: Memory, claude: Claude, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "users" / "me"
+    home.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    for folder in (home, tmp_path / "users", Path(tmp_path.anchor)):
+        with pytest.raises(UsageError, match="one project"):
+            plan_project(memory, claude.home, folder)
+    (home / "work").mkdir()
+    assert plan_project(memory, claude.home, home / "work").choice.new
+
+
+def test_projects_with_one_folder_are_left_out(memory: Memory, claude: Claude, tmp_path: Path) -> None:
+    one = repository(tmp_path / "a.b", "https://github.com/a/one")
+    two = repository(tmp_path / "a-b", "https://github.com/a/two")
+    for root in (one, two):
+        claude.remembers(root, "deploy", "x")
+    plans, left = plan_all(memory, claude.home)
+    assert plans == []
+    assert {each.folder for each in left} == {one, two}
+    assert all("memories of 2 projects" in each.error for each in left)
+
+
+def test_a_bad_entry_keeps_no_other_project_back(memory: Memory, claude: Claude, tmp_path: Path) -> None:
+    root = repository(tmp_path / "api")
+    claude.remembers(root, "deploy", "x")
+    bad = claude.folder / "projects" / "bad"
+    (bad / "memory").mkdir(parents=True)
+    for text in ("/x\0y", "/\ud800"):
+        (bad / "0.jsonl").write_text(json.dumps({"cwd": text}) + "\n")
+        assert known_projects(claude.home) == [root]
+    state = json.loads(claude.state.read_text())
+    state["projects"].update({"/x\0y": {}, "/" + "x" * 5000: {}})
+    claude.state.write_text(json.dumps(state))
+    plans, _ = plan_all(memory, claude.home)
+    assert [plan.project.folder for plan in plans] == [root]
+
+
+def test_letting_go_takes_in_nothing_of_a_project_that_lies_there_now(
+    memory: Memory, claude: Claude, tmp_path: Path
+) -> None:
+    moved, root = moved_project(memory, claude, tmp_path)
+    (row,) = connected_folders(memory.replica)
+    claude.remembers(repository(root, "https://github.com/b/other"), "foreign", "another project's")
+    let_go(memory, row)
+    assert memory.scope(row.scope).read("foreign") is None
+    assert moved.is_dir()
