@@ -72,18 +72,27 @@ class Hook:
             if self._event == "session-start":
                 printed = self._begin(said, folder)
             elif self._event == "prompt":
-                printed = self._after_a_pull(said, folder)
+                with contextlib.suppress(PassphraseError):  # said at the start of the session
+                    printed = self._after_a_pull(said, folder)
         finally:
             if self._event != "prompt":
-                self._start_sync(self._namespace, self._home, folder)
+                self._start(folder)
         return printed
+
+    def _start(self, folder: str) -> None:
+        """Start the sync beside the agent. Where that fails, what is here is given all the same."""
+        try:
+            self._start_sync(self._namespace, self._home, folder)
+        except Exception as error:
+            note_hook(self._place, failed=self._now(), failure=type(error).__name__)
 
     def _begin(self, said: Said, folder: str) -> bytes:
         at, context, lines = self._now(), "", list[str]()
         try:
             context, lines = self._look(folder)
         except PassphraseError:
-            note_hook(self._place, locked=at)
+            # It was given nothing, so the first prompt after the unlock gives what is here, whatever came since.
+            note_hook(self._place, session=said.session, at=-1, locked=at)
             lines = [f"its keys are locked, so nothing of it is here: ipfsmem unlock{self._named}"]
         else:
             note_hook(self._place, session=said.session, at=at, locked=0, failed=0, failure="")

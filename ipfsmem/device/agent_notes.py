@@ -35,7 +35,7 @@ class HookNotes(msgspec.Struct, frozen=True, omit_defaults=True):
     #: When a hook last failed, or gave up because it took too long, and by which error.
     failed: int = 0
     failure: str = ""
-    #: When each session was last given what is here, by the hash of its id.
+    #: When each session was last given what is here, by the hash of its id; -1 for one that began while the keys were locked.
     sessions: dict[str, int] = {}
 
 

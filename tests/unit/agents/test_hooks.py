@@ -178,6 +178,32 @@ def test_a_locked_memory_is_said_to_the_person_and_noted(
     assert not hook_notes(hook.place).locked
 
 
+def test_a_session_that_began_locked_is_given_what_is_here_after_the_unlock(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ipfsmem.device.identity import load_device, save_device
+
+    save_device(hook.place, load_device(hook.place, None), "correct horse battery", os.urandom)
+    monkeypatch.delenv("IPFSMEM_PASSPHRASE", raising=False)
+    hook("session-start", tmp_path)
+    assert hook("prompt", tmp_path) is None
+    assert not hook.wrong
+    save_device(hook.place, load_device(hook.place, "correct horse battery"), None, os.urandom)
+    assert "who Alex is" in hook.context("prompt", tmp_path)
+    assert hook("prompt", tmp_path) is None
+
+
+def test_a_sync_that_cannot_be_started_takes_nothing_away(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise BlockingIOError("no more processes")
+
+    monkeypatch.setattr(hook, "start_sync", fails)
+    assert "who Alex is" in hook.context("session-start", tmp_path)
+    assert hook_notes(hook.place).failure == "BlockingIOError"
+
+
 def test_an_outage_is_said_after_an_hour_and_a_paused_folder_at_once(hook: Hooks, tmp_path: Path) -> None:
     root, claude = repository(tmp_path / "api"), Claude(tmp_path / "me")
     folder = claude.remembers(root, "deploy", "x").parent
