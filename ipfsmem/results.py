@@ -476,7 +476,8 @@ class ServiceState(Answer, frozen=True, kw_only=True):
     name: str
     #: None: it is not installed.
     file: str | None
-    running: bool
+    #: None: it is not known, for the manager of services was not reached or did not say.
+    running: bool | None
     #: What the system's manager of services said.
     said: str
     #: When one of its syncs last worked, and since when none has, with the error of the last.

@@ -57,7 +57,7 @@ def launch(namespace: str, home: Path, environment: Mapping[str, str] | None = N
             "the server for programs needs the package mcp, which is not installed here",
             hint="Install it: pip install 'ipfsmem[mcp]'",
         )
-    _check(words)
+    check_words(words)
     return Launch(words, which_memory(namespace, home))
 
 
@@ -95,7 +95,7 @@ def _is_cached(path: Path) -> bool:
     return any(pair in _CACHES for parts in ways for pair in pairwise(parts))
 
 
-def _check(words: tuple[str, ...]) -> None:
+def check_words(words: tuple[str, ...]) -> None:
     """Raises ConfigError unless the command answers."""
     try:
         done = subprocess.run([*words, "--version"], capture_output=True, timeout=_PATIENCE, check=False)
@@ -107,6 +107,14 @@ def _check(words: tuple[str, ...]) -> None:
             f"{_line(words)} --version does not answer as it should: {told[:200] or 'it prints nothing'}",
             hint="Install it anew, then try again.",
         )
+
+
+def usual_home() -> Path:
+    """Where memories are for a program that knows nothing of this shell's variables."""
+    plain = configuration.settings({})
+    if plain.home is None and os.environ.get("XDG_DATA_HOME") and sys.platform not in ("darwin", "win32"):
+        return Path.home() / ".local" / "share" / "ipfsmem"
+    return configuration.home(None, plain)
 
 
 def which_memory(namespace: str, home: Path) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -18,21 +19,25 @@ from pathlib import Path
 import msgspec
 
 from ipfsmem.agents.service_texts import (
+    ANY_TIME,
     Service,
     checked,
     commands,
     file_of,
+    how_it_is,
     launchd_agent,
     systemd_unit,
     windows_task,
 )
 from ipfsmem.device.agent_notes import syncing_notes
 from ipfsmem.device.atomic_files import make_directory, read_file, storage_errors, write_atomic
-from ipfsmem.errors import IncompleteError, NotFoundError
+from ipfsmem.errors import ConfigError, IncompleteError, NotFoundError
 from ipfsmem.results import ServiceChanged, ServiceState
 
 _MAX = 64 * 1024
 _PATIENCE = 60.0
+#: The code of a program that is not there, or says nothing.
+NO_PROGRAM = 127
 
 #: Runs a command, and gives its exit code and what it said. 127: there is no such program.
 Run = Callable[[Sequence[str]], tuple[int, str]]
@@ -45,7 +50,7 @@ def run_command(words: Sequence[str]) -> tuple[int, str]:
             words, capture_output=True, timeout=_PATIENCE, check=False, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return 127, str(error)
+        return NO_PROGRAM, str(error)
     return done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace").strip()
 
 
@@ -87,14 +92,19 @@ class Manager(msgspec.Struct, frozen=True):
         return commands(self.system, self.file(name), name, os.getuid() if hasattr(os, "getuid") else 0)
 
 
-def install(manager: Manager, service: Service, *, dry_run: bool = False) -> ServiceChanged:
-    """Write the file and have the service run, now and at each login. Twice is once.
+def install(
+    manager: Manager, service: Service, *, dry_run: bool = False, force: bool = False
+) -> ServiceChanged:
+    """Write the file and have the service run, now and at each login. Twice is once. `force`: also in place of a file that this
+    program does not write so.
 
-    Raises UsageError for words that cannot be told, StorageError, IncompleteError when the manager could not be told: then the
-    file is there, and the hint says what is to be run.
+    Raises UsageError for words that cannot be told, ConfigError for a file that somebody wrote or changed, StorageError,
+    IncompleteError when the manager could not be told: then the file is there, and the hint says what is to be run.
     """
     file, text = manager.file(service.name), manager.text(service)
     before = read_file(file, _MAX)
+    if not force:
+        _refuse_others(manager, service, file, before)
     steps = manager.steps(service.name)
     wanted = steps["begin"] if before in (None, text) else steps["restart"]
     if not dry_run:
@@ -111,14 +121,48 @@ def install(manager: Manager, service: Service, *, dry_run: bool = False) -> Ser
     )
 
 
-def uninstall(manager: Manager, name: str, *, dry_run: bool = False) -> ServiceChanged:
-    """End the service and remove its file. Raises NotFoundError when there is none, StorageError, IncompleteError as `install`."""
+def _refuse_others(manager: Manager, service: Service, file: Path, there: bytes | None) -> None:
+    """Raises ConfigError for a file that is not what would be written for this service, however often it syncs."""
+    if there is None:
+        return
+    text = manager.text(service.at_any_time())
+    mark = ANY_TIME.encode("utf-16-le" if manager.system == "win32" else "utf-8")
+    before, _, after = text.partition(mark)
+    time = there[len(before) : len(there) - len(after)].replace(b"\0", b"")
+    if not (
+        there.startswith(before) and there.endswith(after) and re.fullmatch(rb"[0-9.]{1,12}[smhd]?", time)
+    ):
+        raise ConfigError(
+            f"{file} is not as it is written here for this memory: somebody wrote or changed it, or the program was installed elsewhere then",
+            hint="Look at it. If it may go: once more with --force.",
+        )
+
+
+def uninstall(
+    manager: Manager, service: Service, *, dry_run: bool = False, force: bool = False
+) -> ServiceChanged:
+    """End the service and remove its file. `force`: also one that this program does not write so, and also when the manager cannot
+    be told.
+
+    Raises NotFoundError when there is none, ConfigError for a file that somebody wrote or changed, StorageError, IncompleteError
+    when the manager could not be told: then the file is there, unless `force`.
+    """
+    name = service.name
     file = manager.file(name)
     if not os.path.lexists(file):
         raise NotFoundError(f"there is no service {name} on this device", hint="See: ipfsmem service status")
+    if not force:
+        _refuse_others(manager, service, file, read_file(file, _MAX))
     steps = manager.steps(name)
     if not dry_run:
         failed = _first_failure(manager, steps["end"])
+        if failed is not None and not force:
+            raise _not_told(
+                f"{file} is still there, and what runs of it may run on",
+                failed,
+                steps["end"],
+                "; then once more ipfsmem service uninstall. To remove the file all the same: --force",
+            )
         with storage_errors(file, "remove"):
             file.unlink(missing_ok=True)
         _remove_empty(file.parent)
@@ -139,13 +183,13 @@ def state(manager: Manager, name: str, place: Path) -> ServiceState:
     """Whether the service is there and runs, and how its syncs went. `place`: the folder of the memory."""
     file = manager.file(name)
     there = os.path.lexists(file)
-    answers = [manager.run(step) for step in manager.steps(name)["look"]] if there else []
-    said = "; ".join(text.splitlines()[0] for code, text in answers if code and text)
+    (look,) = manager.steps(name)["look"]
+    running, said = how_it_is(manager.system, *manager.run(look))
     notes = syncing_notes(place)
     return ServiceState(
         name=name,
         file=str(file) if there else None,
-        running=there and all(code == 0 for code, _ in answers),
+        running=running,
         said=said,
         worked=notes.worked or None,
         failing=notes.failing or None,
@@ -162,25 +206,26 @@ def _carry_out(manager: Manager, steps: Sequence[Sequence[str]], otherwise: str)
 def _first_failure(manager: Manager, steps: Sequence[Sequence[str]]) -> str | None:
     for step in steps:
         code, said = manager.run(step)
-        if code and not _was_not_there(step, said):
+        if code and not _was_not_there(step, code, said):
             return said.splitlines()[0] if said else f"{step[0]} ended with {code}"
     return None
 
 
-def _was_not_there(step: Sequence[str], said: str) -> bool:
+def _was_not_there(step: Sequence[str], code: int, said: str) -> bool:
     """Whether an end failed only because nothing ran: what was asked for is so."""
     return (
-        step[1] in ("bootout", "/End")
+        (step[1] == "bootout" and ("No such process" in said or "Could not find" in said))
+        or (step[1] == "/End" and code != NO_PROGRAM)
         or "reset-failed" in step
         or (step[1] == "/Delete" and "cannot find" in said)
     )
 
 
-def _not_told(what: str, said: str, steps: Sequence[Sequence[str]]) -> IncompleteError:
+def _not_told(what: str, said: str, steps: Sequence[Sequence[str]], then: str = "") -> IncompleteError:
     run = " && ".join(shlex.join(step) for step in steps)
     return IncompleteError(
         f"{what}: the system's manager of services could not be told ({said})",
-        hint=f"Where it can be reached, as in a login of this user, run: {run}",
+        hint=f"Where it can be reached, as in a login of this user, run: {run}{then}",
     )
 
 

@@ -21,6 +21,10 @@ from ipfsmem.errors import UsageError
 AGAIN: Final = 60
 
 
+#: Stands where the time of a service would, for a text that is like that of any.
+ANY_TIME: Final = "@every@"
+
+
 class Service(msgspec.Struct, frozen=True):
     """A service that keeps one memory in sync."""
 
@@ -30,6 +34,14 @@ class Service(msgspec.Struct, frozen=True):
     memory: str
     #: The program and its arguments.
     words: tuple[str, ...]
+
+    def at_any_time(self) -> Service:
+        """The same, with no certain time between two syncs."""
+        before = ("", *self.words)
+        words = tuple(
+            ANY_TIME if last == "--every" else word for last, word in zip(before, self.words, strict=False)
+        )
+        return msgspec.structs.replace(self, words=words)
 
 
 def checked(service: Service) -> Service:
@@ -184,7 +196,7 @@ def commands(system: str, file: Path, name: str, uid: int) -> dict[str, list[Seq
                 ("schtasks", "/Create", "/TN", name, "/XML", str(file), "/F"),
                 ("schtasks", "/Run", "/TN", name),
             ],
-            "look": [("schtasks", "/Query", "/TN", name)],
+            "look": [("schtasks", "/Query", "/TN", name, "/FO", "LIST")],
             "end": [("schtasks", "/End", "/TN", name), ("schtasks", "/Delete", "/TN", name, "/F")],
             "after": [],
         }
@@ -201,3 +213,27 @@ def commands(system: str, file: Path, name: str, uid: int) -> dict[str, list[Seq
         # What it ended with may be no 0, and a unit that failed would go on being listed.
         "after": [(*user, "daemon-reload"), (*user, "reset-failed", f"{name}.service")],
     }
+
+
+#: What a user's systemd says of a unit that does not run.
+_IDLE: Final = frozenset(("inactive", "failed", "activating", "deactivating", "maintenance", "unknown"))
+
+
+def how_it_is(system: str, code: int, said: str) -> tuple[bool | None, str]:
+    """Whether a service runs, by what the system's manager answered when it was asked, and its word for that. None: it was not
+    reached, or said it in words that are not known here (schtasks speaks the system's language)."""
+    first = next(iter(said.splitlines()), "")
+    if system == "darwin":
+        if code:
+            return (False, "") if "Could not find" in said else (None, first)
+        state = next((line.split("=", 1)[1].strip() for line in said.splitlines() if "state =" in line), "")
+        return state == "running" if state else None, state
+    if system == "win32":
+        if code:
+            return (False, "") if "cannot find" in said else (None, first)
+        lines = (line.partition(":") for line in said.splitlines())
+        state = next((value.strip() for name, _, value in lines if name.strip() == "Status"), "")
+        return {"Running": True, "Ready": False, "Disabled": False, "Queued": False}.get(state), state
+    if code == 0:
+        return True, first
+    return (False, first) if first in _IDLE else (None, first)

@@ -11,9 +11,11 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, clean_lines, facts, moment, style
+from ipfsmem.errors import UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.agents.service import Manager
+    from ipfsmem.agents.service_texts import Service
 
 
 @click.group("service", context_settings={"help_option_names": ["-h", "--help"]})
@@ -31,9 +33,41 @@ def _manager(context: CommandContext) -> Manager:
 
 
 def _name(context: CommandContext, manager: Manager) -> str:
-    from ipfsmem import config
+    from ipfsmem.agents.command_line import usual_home
 
-    return manager.name(context.namespace, config.home(None, config.settings({})))
+    return manager.name(context.namespace, usual_home())
+
+
+def _service(context: CommandContext, manager: Manager, every: str) -> Service:
+    from ipfsmem.agents.command_line import program_words, which_memory
+    from ipfsmem.agents.service_texts import Service
+
+    which = which_memory(context.namespace, context.home)
+    words = (*program_words(os.environ), "sync", "--every", every, *which)
+    return Service(_name(context, manager), context.namespace, words)
+
+
+def _refuse_what_never_syncs(context: CommandContext) -> None:
+    """Raises UsageError for a memory that no sync without a person could publish."""
+    from ipfsmem.device.replica import require_config
+    from ipfsmem.mode import Mode
+
+    config = require_config(context.folder)
+    if not config.mode.published:
+        raise UsageError(
+            f"a memory in mode {config.mode} is published nowhere: there is nothing to sync",
+            hint="A memory in mode encrypted-ipfs or ipfs is synced: ipfsmem init.",
+        )
+    if not config.providers:
+        raise UsageError(
+            "this memory has no provider: there is nothing to sync with",
+            hint="Add one: ipfsmem providers add PROVIDER.",
+        )
+    if config.mode is Mode.IPFS and not config.public:
+        raise UsageError(
+            "what this memory holds would be public for good, and nobody has agreed to that yet: a service asks nobody",
+            hint="Publish it once yourself: ipfsmem sync.",
+        )
 
 
 def _every(ctx: click.Context, param: click.Parameter, text: str) -> str:
@@ -53,23 +87,17 @@ def _every(ctx: click.Context, param: click.Parameter, text: str) -> str:
     help="At least every 30s, 5m, 1h.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be written and run, and do nothing.")
-def install_command(context: CommandContext, every: str, dry_run: bool) -> None:
+@click.option("--force", is_flag=True, help="Also in place of a file that somebody wrote or changed.")
+def install_command(context: CommandContext, every: str, dry_run: bool, force: bool) -> None:
     """Write the service and begin it. Variables of this shell are not its own: tokens of providers belong into the settings file."""
-    from ipfsmem.agents.command_line import program_words, which_memory
+    from ipfsmem.agents.command_line import check_words, program_words
     from ipfsmem.agents.service import install
-    from ipfsmem.agents.service_texts import Service
 
     context.refuse_missing_memory()
+    _refuse_what_never_syncs(context)
     manager = _manager(context)
-    words = (
-        *program_words(os.environ),
-        "sync",
-        "--every",
-        every,
-        *which_memory(context.namespace, context.home),
-    )
-    service = Service(_name(context, manager), context.namespace, words)
-    done = install(manager, service, dry_run=dry_run)
+    check_words(program_words(os.environ))
+    done = install(manager, _service(context, manager, every), dry_run=dry_run, force=force)
     if context.json:
         context.emit(done)
         return
@@ -86,6 +114,9 @@ def install_command(context: CommandContext, every: str, dry_run: bool) -> None:
     )
 
 
+_RUNS = {True: "yes", False: "no", None: "not known"}
+
+
 @cli_command("status", short_help="Whether it runs, and how its syncs go.", secrets=False)
 def status_command(context: CommandContext) -> None:
     """Show whether the service is there and runs, when a sync of it last worked, and since when none has."""
@@ -100,7 +131,11 @@ def status_command(context: CommandContext) -> None:
         [
             ("service", found.name),
             ("file", clean(found.file) if found.file else advice("none: ipfsmem service install")),
-            ("runs", "yes" if found.running else f"no{f' ({clean(found.said)})' if found.said else ''}"),
+            (
+                "runs",
+                _RUNS[found.running]
+                + (f" ({clean(found.said)})" if found.said and not found.running else ""),
+            ),
             ("last sync", f"{moment(found.worked)} UTC" if found.worked else "none yet"),
             ("fails since", f"{moment(found.failing)} UTC: {clean(found.failure)}" if found.failing else ""),
         ]
@@ -109,12 +144,17 @@ def status_command(context: CommandContext) -> None:
 
 @cli_command("uninstall", short_help="End it, and leave nothing of it.", secrets=False)
 @click.option("--dry-run", is_flag=True, help="Show what would be run and removed, and do nothing.")
-def uninstall_command(context: CommandContext, dry_run: bool) -> None:
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also a file that somebody wrote or changed, and also when the system's manager of services cannot be told.",
+)
+def uninstall_command(context: CommandContext, dry_run: bool, force: bool) -> None:
     """End the service and remove its file. The memory stays as it is."""
     from ipfsmem.agents.service import uninstall
 
     manager = _manager(context)
-    done = uninstall(manager, _name(context, manager), dry_run=dry_run)
+    done = uninstall(manager, _service(context, manager, "5m"), dry_run=dry_run, force=force)
     if context.json:
         context.emit(done)
     elif dry_run:

@@ -16,6 +16,7 @@ from ipfsmem.agents.service import Manager, install, state, uninstall
 from ipfsmem.agents.service_texts import Service, launchd_agent, systemd_unit, systemd_word, windows_task
 from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
 from tests.interop.counterparts import missing
+from tests.support.hints import Refused
 
 STRANGE = '/home/ju rgen\'s "ä" 100% $HOME \\x/ipfsmem; & <b>'
 SERVICE = Service("ipfsmem-default", "default", (STRANGE, "sync", "--every", "5m", "--home", "/100%/a b"))
@@ -117,22 +118,20 @@ def test_installed_twice_and_taken_back_leaves_nothing(tmp_path: Path, system: s
     assert first.changed
     assert [shlex.join(words) for words in run.ran] == first.commands
     assert not install(here, SERVICE).changed
-    assert state(here, SERVICE.name, tmp_path).running
-    changed = Service(SERVICE.name, "default", (*SERVICE.words, "--namespace", "default"))
+    changed = Service(SERVICE.name, "default", (STRANGE, "sync", "--every", "1.5h", *SERVICE.words[4:]))
     assert install(here, changed).changed
-    assert "--namespace" in install(here, changed).text
-    uninstall(here, SERVICE.name, dry_run=True)
-    assert state(here, SERVICE.name, tmp_path).running
-    uninstall(here, SERVICE.name)
+    assert "1.5h" in install(here, changed).text
+    uninstall(here, SERVICE, dry_run=True)
+    assert here.file(SERVICE.name).exists()
+    uninstall(here, SERVICE)
     left = [path for path in sorted(tmp_path.rglob("*")) if path not in before]
     assert all(path.is_dir() and path.name in ("user", "Library", "LaunchAgents", ".config") for path in left)
     assert uninstall_refused(here)
-    assert not state(here, SERVICE.name, tmp_path).running
 
 
 def uninstall_refused(here: Manager) -> bool:
     with pytest.raises(NotFoundError, match="there is no service"):
-        uninstall(here, SERVICE.name)
+        uninstall(here, SERVICE)
     return True
 
 
@@ -145,11 +144,65 @@ def test_a_manager_that_cannot_be_reached_is_said_with_what_is_to_be_run(tmp_pat
     )
     assert here.file(SERVICE.name).exists()
     found = state(here, SERVICE.name, tmp_path)
-    assert not found.running
+    assert found.running is None
     assert found.said == "Failed to connect to bus"
+    with pytest.raises(IncompleteError, match="may run on"):
+        uninstall(here, SERVICE)
+    assert here.file(SERVICE.name).exists(), "else nobody would end it any more"
     with pytest.raises(IncompleteError, match="may still run"):
-        uninstall(here, SERVICE.name)
+        uninstall(here, SERVICE, force=True)
     assert not here.file(SERVICE.name).exists()
+
+
+@pytest.mark.parametrize(
+    ("system", "code", "said", "running"),
+    [
+        ("linux", 0, "active", True),
+        ("linux", 3, "inactive", False),
+        ("linux", 3, "activating", False),  # it waits a minute, as for keys
+        ("linux", 1, "Failed to connect to bus: No medium found", None),
+        ("linux", 127, "No such file or directory: 'systemctl'", None),
+        ("darwin", 0, "gui/501/ipfsmem-default = {\n\tstate = running\n\tpid = 1", True),
+        ("darwin", 0, "gui/501/ipfsmem-default = {\n\tstate = not running\n", False),
+        ("darwin", 0, "gui/501/ipfsmem-default = {\n\tstate = spawn scheduled\n", False),
+        ("darwin", 113, 'Could not find service "ipfsmem-default" in domain for user gui: 501', False),
+        ("darwin", 125, "Domain does not support specified action", None),
+        ("win32", 0, "\nFolder: \\\nTaskName:  \\ipfsmem-default\nStatus:   Running\n", True),
+        ("win32", 0, "\nFolder: \\\nTaskName:  \\ipfsmem-default\nStatus:   Ready\n", False),
+        ("win32", 0, "\nOrdner: \\\nStatus:   Wird ausgef\u00fchrt\n", None),
+        ("win32", 1, "ERROR: The system cannot find the file specified.", False),
+        ("win32", 1, "ERROR: Access is denied.", None),
+    ],
+)
+def test_whether_it_runs_is_what_the_manager_says_with_a_file_or_without(
+    tmp_path: Path, system: str, code: int, said: str, running: bool | None
+) -> None:
+    here = manager(tmp_path, system, Said(code, said))
+    assert state(here, SERVICE.name, tmp_path).running is running
+    assert state(here, SERVICE.name, tmp_path).file is None
+
+
+@pytest.mark.parametrize("system", ["linux", "darwin", "win32"])
+def test_a_file_that_somebody_wrote_or_changed_is_left_alone(tmp_path: Path, system: str) -> None:
+    """Or that is another memory's, which has this name: without a word for it nothing is written, run or removed."""
+    run = Said()
+    here = manager(tmp_path, system, run)
+    install(here, SERVICE)
+    file = here.file(SERVICE.name)
+    ours = file.read_bytes()
+    other = Service(SERVICE.name, "default", (*SERVICE.words[:-1], "/another/home"))
+    run.ran.clear()
+    for there in (b"mine\n", ours + b"\n", ours[:40] + b"x" + ours[41:], b"", here.text(other)):
+        file.write_bytes(there)
+        for attempt in (install, uninstall):
+            with Refused("Look at it. If it may go: once more with --force."):
+                attempt(here, SERVICE)
+            assert file.read_bytes() == there and not run.ran
+    assert install(here, SERVICE, force=True).changed
+    assert file.read_bytes() == ours
+    file.write_bytes(b"mine\n")
+    uninstall(here, SERVICE, force=True)
+    assert not file.exists()
 
 
 @pytest.mark.parametrize("word", ["a\nb", "a\0b", "\x7f", "\udcff"])

@@ -1,0 +1,64 @@
+"""`ipfsmem service`: what could never sync is refused before anything is written, and each memory has a service of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.agents import command_line
+from ipfsmem.errors import ConfigError
+from ipfsmem.memory import Memory
+from tests.support.cli_lab import KEY, Cli
+from tests.support.hints import hinted
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "settings"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    monkeypatch.setenv("PATH", str(tmp_path))  # no manager of services is reached
+    return folder
+
+
+def test_what_could_never_sync_gets_no_service(bare: Cli, stick: Path, settings: Path) -> None:
+    """No key is needed to see that."""
+    bare.ok("init", "-n", "plain", "--mode", "local")
+    hinted(
+        "A memory in mode encrypted-ipfs or ipfs is synced: ipfsmem init.",
+        bare.fails(2, "service", "install", "-n", "plain").err,
+    )
+    bare.ok("init", "-n", "shared", "--mode", "ipfs", "--unprotected-keys", key=KEY)
+    hinted(
+        "Publish it once yourself: ipfsmem sync.",
+        bare.fails(2, "service", "install", "-n", "shared").err,
+    )
+    with Memory.create("alone", "encrypted-ipfs", passphrase=False, home=bare.home):
+        pass
+    hinted(
+        "Add one: ipfsmem providers add PROVIDER.",
+        bare.fails(2, "service", "install", "-n", "alone").err,
+    )
+    assert not settings.exists()
+    bare.ok("sync", "-n", "shared", "--yes-public")
+    assert "ExecStart" in bare.ok("service", "install", "-n", "shared", "--dry-run").out
+
+
+def test_a_command_that_does_not_answer_is_given_to_no_service(
+    bare: Cli, stick: Path, settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare.ok("init", "--no-wallet", "--unprotected-keys")
+    monkeypatch.setattr(command_line, "program_words", lambda environment: ("/no/such/ipfsmem",))
+    assert bare.fails(ConfigError.exit_code, "service", "install")
+    assert not settings.exists()
+
+
+def test_a_variable_of_this_shell_gives_no_memory_the_name_of_the_usual_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("IPFSMEM_HOME", raising=False)
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    usual = command_line.usual_home()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data of this shell"))
+    assert command_line.usual_home() == usual
