@@ -158,10 +158,9 @@ def uninstall(
         failed = _first_failure(manager, steps["end"])
         if failed is not None and not force:
             raise _not_told(
-                f"{file} is still there, and what runs of it may run on",
+                f"{file} is still there (--force removes it all the same), and what runs of it may run on",
                 failed,
                 steps["end"],
-                "; then once more ipfsmem service uninstall. To remove the file all the same: --force",
             )
         with storage_errors(file, "remove"):
             file.unlink(missing_ok=True)
@@ -221,11 +220,11 @@ def _was_not_there(step: Sequence[str], code: int, said: str) -> bool:
     )
 
 
-def _not_told(what: str, said: str, steps: Sequence[Sequence[str]], then: str = "") -> IncompleteError:
+def _not_told(what: str, said: str, steps: Sequence[Sequence[str]]) -> IncompleteError:
     run = " && ".join(shlex.join(step) for step in steps)
     return IncompleteError(
         f"{what}: the system's manager of services could not be told ({said})",
-        hint=f"Where it can be reached, as in a login of this user, run: {run}{then}",
+        hint=f"Where it can be reached, as in a login of this user, run: {run}",
     )
 
 
