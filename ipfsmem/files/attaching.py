@@ -38,16 +38,22 @@ def plain_files_at(mode: Mode, chosen: str | Path | None) -> str | None:
         return None
     if not mode.on_disk:
         raise UsageError(f"mode {mode} keeps nothing on the disk, so it takes no memory_dir")
-    return str(examine_place(chosen).path)
+    return str(examine_place(chosen, begun=False).path)
 
 
 def examine_place(
-    folder: str | Path, copies: Iterable[tuple[Copy, Path]] = (), *, scope: str = "", take_over: bool = False
+    folder: str | Path,
+    copies: Iterable[tuple[Copy, Path]] = (),
+    *,
+    scope: str = "",
+    take_over: bool = False,
+    begun: bool = True,
 ) -> Place:
     """Look at a folder that is to be attached to a scope. `copies`: the rows of this memory, with where their folders are.
 
     Raises UsageError for what cannot be one: no folder, another memory's, one that is attached already; with
-    `take_over` another memory's is allowed. Raises StorageError when it cannot be looked at.
+    `take_over` another memory's is allowed. `begun`: the memory is there, so that its hints name what can be done with it.
+    Raises StorageError when it cannot be looked at.
     """
     # Not resolved: a link on the way is the person's own, and may lead elsewhere tomorrow.
     path = Path(os.path.abspath(Path(folder).expanduser()))  # noqa: PTH100
@@ -60,7 +66,7 @@ def examine_place(
             if known is not None:
                 _refuse_other_scope(known, path, scope)
             return Place(path, True, known)
-    return Place(path, False, _row_of(path, rows, scope, take_over))
+    return Place(path, False, _row_of(path, rows, scope, take_over, begun))
 
 
 def _is_usable(path: Path) -> bool:
@@ -103,7 +109,9 @@ def _is_published_to(path: Path) -> bool:
     return (path / "packs").is_dir() and (path / "pins").is_dir()
 
 
-def _row_of(path: Path, copies: list[tuple[Copy, Path]], scope: str, take_over: bool) -> Copy | None:
+def _row_of(
+    path: Path, copies: list[tuple[Copy, Path]], scope: str, take_over: bool, begun: bool
+) -> Copy | None:
     """The row that goes on in this folder; None when it gets a new one. Raises UsageError when it is in use."""
     plain = PlainFolder(path)
     try:
@@ -141,7 +149,8 @@ def _row_of(path: Path, copies: list[tuple[Copy, Path]], scope: str, take_over: 
         whose = "is a copy of a working copy" if known else "is or was the working copy of another memory"
         raise UsageError(
             f"{path} {whose}; nothing was read or written there",
-            hint=f"When nothing else uses it: {take_over_command(path, scope)}.",
+            hint=("" if begun else "Do it without --memory-dir (in Python: memory_dir=) first. ")
+            + f"When nothing else uses it: {take_over_command(path, scope)}.",
         )
     return None
 

@@ -330,6 +330,18 @@ def test_what_could_not_be_brought_back_leaves_no_texts_behind(
         assert b"CANARY" in (plain / "secret.md").read_bytes()
 
 
+def test_a_marked_folder_is_taken_over_once_the_memory_is_there(lab: Lab) -> None:
+    """As a restore that was killed leaves it: the hint is of use although there is no memory yet that could attach it."""
+    lab.memory.close()
+    home = Home(folder=lab.home, world=lab.world)
+    with pytest.raises(UsageError, match="another memory") as told:
+        Memory.create("y", "local", home=home, memory_dir=lab.dir)
+    assert "without --memory-dir" in told.value.hint and "--take-over" in told.value.hint
+    with Memory.create("y", "local", home=home) as memory:
+        memory.folders.attach(lab.dir, take_over=True)
+        assert memory.read("role").data == b"firmware\n"  # type: ignore[union-attr]
+
+
 def test_a_restored_home_takes_its_own_folder_as_it_is(tmp_path: Path, mode: ModeName) -> None:
     """The folder beside the state comes back with it, as another folder; what it lacks was deleted by nobody."""
     lab = Lab(tmp_path, mode=mode)
