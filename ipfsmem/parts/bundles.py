@@ -209,10 +209,8 @@ class MemoryBundles(MemoryPart):
         if made and self._replica.config.mode.public and not dry_run:
             raise UsageError(
                 f"the names of {count(len(made), 'scope')} would be published in the clear, and are made of the paths of folders",
-                hint="Say for each what it is called: "
-                + " ".join(f"--map {scope}=NAME" for scope in made[:_NAMED])
-                + (" and so on; --dry-run --json has all" if len(made) > _NAMED else "")
-                + " (in Python: maps=).",
+                hint=f"Say for each what it is called, as in --map {made[0]}=NAME (in Python: maps=). They are: {', '.join(made[:_NAMED])}"
+                + (" and more, which a dry run lists." if len(made) > _NAMED else "."),
             )
         self._open.scan()
         importer = Importer(
