@@ -306,7 +306,7 @@ def _refuse_what_reads_otherwise(program: Program, launch: Launch, *, quoted: bo
     for word in (*launch.words, *launch.memory):
         if _variable.search(word):
             raise ConfigError(
-                f"{word} would not reach ipfsmem as it is: {program.title} or another program that reads the same settings puts "
+                f"{word} would not reach its place as it is: {program.title} or another program that reads the same settings puts "
                 "the value of a variable there",
                 hint=hint,
             )
