@@ -148,9 +148,13 @@ def _row_of(
     if mark is not None and not take_over:
         whose = "is a copy of a working copy" if known else "is or was the working copy of another memory"
         raise UsageError(
-            f"{path} {whose}; nothing was read or written there",
-            hint=("" if begun else "Do it without --memory-dir (in Python: memory_dir=) first. ")
-            + f"When nothing else uses it: {take_over_command(path, scope)}.",
+            f"{path} {whose}; nothing was read or written there"
+            + (
+                ""
+                if begun
+                else ". Make or restore the memory without --memory-dir (in Python: memory_dir=) first"
+            ),
+            hint=f"When nothing else uses it: {take_over_command(path, scope)}.",
         )
     return None
 

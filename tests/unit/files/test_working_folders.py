@@ -336,7 +336,7 @@ def test_a_marked_folder_is_taken_over_once_the_memory_is_there(lab: Lab) -> Non
     home = Home(folder=lab.home, world=lab.world)
     with pytest.raises(UsageError, match="another memory") as told:
         Memory.create("y", "local", home=home, memory_dir=lab.dir)
-    assert "without --memory-dir" in told.value.hint and "--take-over" in told.value.hint
+    assert "without --memory-dir" in str(told.value) and "--take-over" in told.value.hint
     with Memory.create("y", "local", home=home) as memory:
         memory.folders.attach(lab.dir, take_over=True)
         assert memory.read("role").data == b"firmware\n"  # type: ignore[union-attr]
