@@ -79,8 +79,7 @@ def _is_usable(path: Path) -> bool:
         )
     if any(_is_published_to(one) for one in (path, *path.parents)):
         raise UsageError(
-            f"{path} lies where a memory is published: plain files would lie there unsealed",
-            hint="Name a folder elsewhere.",
+            f"{path} lies where a memory is published: plain files would lie there unsealed, and belong into another folder"
         )
     try:
         path.lstat()  # `exists` says no of a name that the system does not take
@@ -137,7 +136,7 @@ def _row_of(
             if mark in (None, copy.id):
                 raise UsageError(
                     f"{path} is another folder than the one that was attached; nothing was read or written there",
-                    hint=f"When it took its place for good: {take_over_command(path, scope)}.",
+                    hint=f"When nothing else uses it: {take_over_command(path, scope)}.",
                 )
     known, there = next(((copy, place) for copy, place in copies if copy.id == mark), (None, None))
     if known is not None and there is not None and known.scope == scope:
