@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
 from typing import Any
 
 import rfc8785
@@ -109,7 +110,10 @@ def _concept(key: str, memory: MemoryFile, path: str) -> bytes:
     if tags := parse_tags(fields.get("tags", "")):
         lines.append(f"tags: [{', '.join(_text(tag, in_list=True) for tag in tags)}]\n")
     more: dict[str, str] = {}
-    rest = [name for name in KNOWN if name in fields] + [name for name in fields if name not in KNOWN]
+    # A `stale_after` of theirs comes back as `expires`: it stands where that will stand.
+    moved = {"expires": "stale_after"} if _comes_back_as_expires(fields) else {}
+    rest = [moved.get(name, name) for name in KNOWN if name in fields or name in moved]
+    rest += [name for name in fields if name not in KNOWN and name not in moved.values()]
     for name in rest:
         if name in ("type", "name", "description", "tags") or (
             name == "origin_name" and path == fields[name]
@@ -127,9 +131,24 @@ def _concept(key: str, memory: MemoryFile, path: str) -> bytes:
     return text.encode()
 
 
+def _comes_back_as_expires(fields: Mapping[str, str]) -> bool:
+    return "expires" not in fields and _is_date(fields.get("stale_after", ""))
+
+
+def _is_date(text: str) -> bool:
+    """Whether this is a day of the calendar: readers of YAML stop at one that looks like it and is none."""
+    if _DATE.fullmatch(text) is None:
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _name_there(name: str, fields: Mapping[str, str]) -> str:
     """What a field of ours is called in a bundle."""
-    if name == "expires" and "stale_after" not in fields and _DATE.fullmatch(fields[name]):
+    if name == "expires" and "stale_after" not in fields and _is_date(fields[name]):
         return "stale_after"
     if name in _THEIRS or name.startswith(_OWN):
         return _OWN + name
@@ -141,7 +160,7 @@ def _name_there(name: str, fields: Mapping[str, str]) -> str:
 def _line(name: str, value: str) -> str | None:
     """One line of a front matter, None when no reader would take it for what it is."""
     key = name if _KEY_PLAIN.fullmatch(name) and name.lower() not in _NOT_TEXT else quote(name)
-    if key == name and (_NUMBER.fullmatch(value) or _DATE.fullmatch(value) or value in ("true", "false")):
+    if key == name and (_NUMBER.fullmatch(value) or _is_date(value) or value in ("true", "false")):
         return f"{key}: {value}\n"
     if key == name and _is_plain(value):
         return f"{key}: {value}\n"
@@ -282,7 +301,7 @@ def _take_fields(fields: dict[str, str], found: Mapping[str, Any]) -> None:
                 if isinstance(value, list)
                 else render_tags(parse_tags(text))
             )
-        elif name == "stale_after" and f"{_OWN}expires" not in found and _DATE.fullmatch(text):
+        elif name == "stale_after" and f"{_OWN}expires" not in found and _is_date(text):
             fields["expires"] = text
         elif name in _OURS:
             fields[_OKF + name] = text
