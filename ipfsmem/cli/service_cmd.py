@@ -50,7 +50,6 @@ def _service(context: CommandContext, manager: Manager, every: str) -> Service:
 def _refuse_what_never_syncs(context: CommandContext) -> None:
     """Raises UsageError for a memory that no sync without a person could publish."""
     from ipfsmem.device.replica import require_config
-    from ipfsmem.mode import Mode
 
     config = require_config(context.folder)
     if not config.mode.published:
@@ -63,7 +62,7 @@ def _refuse_what_never_syncs(context: CommandContext) -> None:
             "this memory has no provider: there is nothing to sync with",
             hint="Add one: ipfsmem providers add PROVIDER.",
         )
-    if config.mode is Mode.IPFS and not config.public:
+    if config.mode.public and not config.public:
         raise UsageError(
             "what this memory holds would be public for good, and nobody has agreed to that yet: a service asks nobody",
             hint="Publish it once yourself: ipfsmem sync.",
