@@ -17,7 +17,7 @@ def command(context: CommandContext) -> None:
     failure said. Programs that run on with the keys (a sync with --every, a server) drop them within a second. What is kept for a
     memory that is not any more where it was unlocked goes too.
     """
-    from ipfsmem.vault.unlocking import unlocked_until
+    from ipfsmem.vault.unlocking import refuse_open_keys, unlocked_until
 
     try:
         if unlocked_until(context.folder) is not None:
@@ -30,6 +30,8 @@ def command(context: CommandContext) -> None:
             click.echo("Locked, without the last look at the working copies:", err=True)
         raise
     was_unlocked, lost = _lock(context)
+    if not was_unlocked and not lost:
+        refuse_open_keys(context.folder)
     if context.json:
         from ipfsmem.results import KeysLocked
 

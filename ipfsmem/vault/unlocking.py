@@ -41,16 +41,21 @@ def unlock_device(
     if not 1 <= seconds <= AT_MOST:
         raise UsageError(f"keys are unlocked for 1 to {AT_MOST} seconds (366 days), not for {seconds}")
     require_config(folder)
-    if not passphrase_protected(folder):
-        raise UsageError(
-            "the keys of this device are under no passphrase: they are open as they are",
-            hint="Put them under one with: ipfsmem keys passphrase.",
-        )
+    refuse_open_keys(folder)
     require_place()
     if passphrase is None:
         raise PassphraseError("the passphrase is needed to unlock with")
     device = load_device(folder, passphrase)
     return hold(folder, device, seconds, now=world.now, random=world.random).until
+
+
+def refuse_open_keys(folder: Path) -> None:
+    """Raises UsageError for keys under no passphrase: nothing unlocks them, and nothing locks them."""
+    if not passphrase_protected(folder):
+        raise UsageError(
+            "the keys of this device are under no passphrase: they are open as they are",
+            hint="Put them under one with: ipfsmem keys passphrase.",
+        )
 
 
 def lock_device(folder: Path) -> bool:
