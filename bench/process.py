@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ipfsmem.vault.home import Home
 
 if TYPE_CHECKING:
-    from ipfsmem.vault.opening import Unlock
+    from ipfsmem.vault.owner import Unlock
 
 PASSPHRASE = "a passphrase of the bench"
 #: A published test key (Hardhat account 0); nothing of value is behind it.
@@ -23,7 +23,7 @@ NAMESPACE = "bench"
 
 def unlock() -> Unlock:
     """The wallet of the bench."""
-    from ipfsmem.vault.opening import Unlock
+    from ipfsmem.vault.owner import Unlock
     from ipfsmem.wallet.signers import RawKeySigner
 
     return Unlock(RawKeySigner(WALLET))

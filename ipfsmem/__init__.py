@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ipfsmem.results import Status
     from ipfsmem.sync.report import SyncReport
     from ipfsmem.vault.home import Home
-    from ipfsmem.vault.opening import Unlock
+    from ipfsmem.vault.owner import Unlock
     from ipfsmem.wallet.root_keys import RootKeys
     from ipfsmem.wallet.signers import KeystoreSigner, MnemonicSigner, RawKeySigner, WalletSigner
 
@@ -52,7 +52,7 @@ _WHERE = {
     "RootKeys": "wallet.root_keys",
     "Status": "results",
     "SyncReport": "sync.report",
-    "Unlock": "vault.opening",
+    "Unlock": "vault.owner",
     "WalletSigner": "wallet.signers",
     "World": "device.replica",
     "open_provider": "provider.contract",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -114,14 +113,17 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
         file = Path(named) if named else _platform("config") / "config.toml"
     known = Settings()
     try:
-        known = msgspec.convert(tomllib.loads(_read(file)), Settings)
+        text = _read(file)
+        import tomllib
+
+        known = msgspec.convert(tomllib.loads(text), Settings)
     except FileNotFoundError:
         if named:  # one that somebody named holds what they rely on: a provider, or where their memories are
             raise ConfigError(
                 f"there is no settings file {file}, which IPFSMEM_CONFIG names",
                 hint="Put the file there, or name another one, or unset IPFSMEM_CONFIG.",
             ) from None
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError, OSError) as error:
+    except (ValueError, OSError) as error:
         raise ConfigError(f"settings file {file} cannot be used: {error}") from None
     names = [f for f in Settings.__struct_fields__ if f != "providers"]
     over = {f: env[f"IPFSMEM_{f.upper()}"] for f in names if env.get(f"IPFSMEM_{f.upper()}")}

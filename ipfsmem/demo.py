@@ -28,7 +28,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.results import Answer
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.vault.home import Home
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import KeystoreSigner, RawKeySigner, create_keystore
 
 PASSPHRASE: Final = "only-a-demo"  # noqa: S105

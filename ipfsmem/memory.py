@@ -1,95 +1,51 @@
 """`Memory`: the one façade. It is made of parts, each with its own methods; the everyday ones stand on it directly.
 
-Here memories are made, opened, restored and forked, and nothing else is done: what a method does stands in `parts`.
-Coroutines are the only ones that touch a provider, and `load` where a memory has to be brought back.
+Nothing is done here: what a method does stands in `parts`, and what a read or a write of one memory does not need is imported
+when it is asked for. Coroutines are the only ones that touch a provider, and `load` where a memory has to be brought back.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
-import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
-
-import msgspec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ipfsmem import config as configuration
 from ipfsmem.bundle.keys import check_scope, is_key
-from ipfsmem.config import NamespaceConfig, VaultConfig
-from ipfsmem.content.cid import parse_cid
-from ipfsmem.device.creation import folder_claimed, mark_as_memory, remove_unfinished_memory
-from ipfsmem.device.namespaces import FIRST, refuse_shared, vault_label
-from ipfsmem.device.replica import Replica, World, claim_folder
-from ipfsmem.device.tables import meta
-from ipfsmem.errors import ConfigError, NoVaultError, UsageError
-from ipfsmem.files.attaching import plain_files_at
-from ipfsmem.memories.bundle_tree import Part
-from ipfsmem.memories.importing import import_files
+from ipfsmem.device.replica import Replica, World
 from ipfsmem.memories.memories import NotHereError
-from ipfsmem.memories.stacks import Stack
-from ipfsmem.mode import Mode, ModeName, mode_named
-from ipfsmem.parts.bundles import MemoryBundles
-from ipfsmem.parts.folders import MemoryFolders
-from ipfsmem.parts.lock_watching import lock_watch as watch_lock
-from ipfsmem.parts.maintenance import MemoryMaintenance
-from ipfsmem.parts.members import MemoryMembers
+from ipfsmem.mode import Mode, ModeName
 from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.opening import Connection, LoadRequest, Made, Origin, open_here
 from ipfsmem.parts.part import refuse_wrong_calls
-from ipfsmem.parts.providers import MemoryProviders
-from ipfsmem.parts.scopes import MemoryScopes
-from ipfsmem.parts.sessions import MemorySessions
-from ipfsmem.parts.status import MemoryStatus
-from ipfsmem.parts.syncing import ProviderChoice, Syncing, each_of, specs_of
 from ipfsmem.parts.texts import MemoryTexts
 from ipfsmem.parts.timeline import MemoryTimeline
-from ipfsmem.parts.vaults import MemoryVaults
-from ipfsmem.parts.versions import MemoryVersions
-from ipfsmem.provider.opening import ProviderPool
-from ipfsmem.results import Opened, Status
-from ipfsmem.sync.background import Told
-from ipfsmem.sync.report import SyncReport
-from ipfsmem.vault.finding import check_reachable, find_vault, vault_of_root
+from ipfsmem.provider.choice import ProviderChoice
 from ipfsmem.vault.home import Home, HomeChoice
-from ipfsmem.vault.opening import (
-    DevicePassphrase,
-    OwnerKey,
-    Unlock,
-    begin_replica,
-    check_protection,
-    create_replica,
-    open_damaged,
-    open_replica,
-    owner_key,
-    scratch_replica,
-)
-from ipfsmem.vault.others_bundles import read_others_bundle
-from ipfsmem.vault.vaults import list_in_first
-from ipfsmem.wallet.passphrases import require_strong
-from ipfsmem.wallet.recovery_words import to_words
-from ipfsmem.wallet.root_keys import RootKeys
+from ipfsmem.vault.owner import DevicePassphrase, OwnerKey
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from ipfsmem.memories.stacks import Stack
+    from ipfsmem.parts.bundles import MemoryBundles
+    from ipfsmem.parts.folders import MemoryFolders
+    from ipfsmem.parts.maintenance import MemoryMaintenance
+    from ipfsmem.parts.members import MemoryMembers
+    from ipfsmem.parts.providers import MemoryProviders
+    from ipfsmem.parts.scopes import MemoryScopes
+    from ipfsmem.parts.sessions import MemorySessions
+    from ipfsmem.parts.syncing import Syncing
+    from ipfsmem.parts.vaults import MemoryVaults
+    from ipfsmem.parts.versions import MemoryVersions
+    from ipfsmem.results import Opened, Status
+    from ipfsmem.sync.background import Told
+    from ipfsmem.sync.report import Progress, SyncReport
 
 T = TypeVar("T")
 P = ParamSpec("P")
-
-
-class Origin(msgspec.Struct):
-    """How an open memory came to be here; all of it empty for one that was here already."""
-
-    #: Where a foreign bundle came from.
-    opened: Opened | None = None
-    #: What the sync did that brought it back.
-    restored: SyncReport | None = None
-    #: The 24 recovery words of a vault made just now; shown once, kept nowhere.
-    recovery_words: list[str] | None = None
-    #: Why the wallet's vault `default` on this device does not list the vault that was made or brought back just now;
-    #: empty when it does, or when there is nothing to list.
-    unlisted: str = ""
-
-    def __repr__(self) -> str:
-        return "Origin()"
 
 
 def _of_texts(method: Callable[Concatenate[MemoryTexts, P], T]) -> Callable[Concatenate[Memory, P], T]:
@@ -103,40 +59,10 @@ def _of_texts(method: Callable[Concatenate[MemoryTexts, P], T]) -> Callable[Conc
     return call
 
 
-def _of_syncing(method: Callable[Concatenate[Syncing, P], T]) -> Callable[Concatenate[Memory, P], T]:
-    """A method of the syncing, as one of the memory."""
-
-    @functools.wraps(method)
-    def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return method(self._syncing, *args, **kwargs)
-
-    vars(call)["handed_on"] = True
-    return call
-
-
-class _Wish(msgspec.Struct, frozen=True):
-    """What `load` was asked for."""
-
-    namespace: str | None
-    mode: Mode | ModeName | None
-    provider: ProviderChoice
-    unlock: OwnerKey | None
-    passphrase: DevicePassphrase
-    home: Home
-    create: bool
-    public_ok: bool
-
-    def __repr__(self) -> str:
-        return f"_Wish({self.namespace!r}, {self.mode!r})"
-
-    @property
-    def known_mode(self) -> Mode | None:
-        """The mode, None when nobody has said one. Raises UsageError for a word that is none."""
-        return mode_named(self.mode) if self.mode is not None else None
-
-    def name(self, known: configuration.Settings) -> str:
-        """The namespace, by the settings when none was named."""
-        return self.namespace or known.namespace or configuration.DEFAULT_NAMESPACE
+def _handed_on(method: Callable[P, T]) -> Callable[P, T]:
+    """A method that does nothing but call that of a part, which refuses wrong calls itself."""
+    vars(method)["handed_on"] = True
+    return method
 
 
 class Memory:
@@ -146,41 +72,82 @@ class Memory:
     name: `timeline`, `sessions`, `versions`, `bundles`, `scopes`, `folders`, `members`, `providers`, `vaults`, `maintenance`.
     """
 
-    def __init__(
-        self,
-        opened: OpenMemory,
-        *,
-        syncing: Syncing | None = None,
-        scope: str | None = None,
-        origin: Origin | None = None,
-    ) -> None:
-        """Use `create` or `load`. `scope`: the one that was chosen, which somebody else opened and closes with `syncing`."""
-        self._open = opened
-        self._borrowed = syncing is not None
-        self._syncing = syncing or Syncing(opened)
-        self._origin = origin or Origin()
-        chosen = scope or ""
-        self._texts = MemoryTexts(opened, chosen)
+    def __init__(self, made: Made, *, scope: str | None = None) -> None:
+        """Use `create` or `load`. `scope`: the one that was chosen, of a memory which somebody else opened and closes."""
+        self._made = made
+        self._open = made.opened
+        self._origin = made.origin
+        self._chosen = scope
+        self._texts = MemoryTexts(made.opened, scope or "")
         #: What happened: events added and read.
-        self.timeline = MemoryTimeline(opened, chosen)
-        #: Conversations, item by item.
-        self.sessions = MemorySessions(opened, chosen)
-        #: Published versions, and the texts that a memory has had.
-        self.versions = MemoryVersions(opened, chosen)
-        #: What goes out and comes in as files.
-        self.bundles = MemoryBundles(opened, scope)
-        #: The scopes of this vault.
-        self.scopes = MemoryScopes(opened)
-        #: The working copies of this memory on this device.
-        self.folders = MemoryFolders(opened)
-        #: Who belongs to this memory.
-        self.members = MemoryMembers(opened, self._syncing)
-        #: Where it is published.
-        self.providers = MemoryProviders(opened, self._syncing)
-        #: Further vaults of this memory's wallet.
-        self.vaults = MemoryVaults(opened)
-        #: Old versions let go, damage looked for and mended, this device's passphrase.
-        self.maintenance = MemoryMaintenance(opened, self._syncing)
+        self.timeline = MemoryTimeline(made.opened, scope or "")
+
+    @functools.cached_property
+    def sessions(self) -> MemorySessions:
+        """Conversations, item by item."""
+        from ipfsmem.parts.sessions import MemorySessions
+
+        return MemorySessions(self._open, self._chosen or "")
+
+    @functools.cached_property
+    def versions(self) -> MemoryVersions:
+        """Published versions, and the texts that a memory has had."""
+        from ipfsmem.parts.versions import MemoryVersions
+
+        return MemoryVersions(self._open, self._chosen or "")
+
+    @functools.cached_property
+    def bundles(self) -> MemoryBundles:
+        """What goes out and comes in as files."""
+        from ipfsmem.parts.bundles import MemoryBundles
+
+        return MemoryBundles(self._open, self._chosen)
+
+    @functools.cached_property
+    def scopes(self) -> MemoryScopes:
+        """The scopes of this vault."""
+        from ipfsmem.parts.scopes import MemoryScopes
+
+        return MemoryScopes(self._open)
+
+    @functools.cached_property
+    def folders(self) -> MemoryFolders:
+        """The working copies of this memory on this device."""
+        from ipfsmem.parts.folders import MemoryFolders
+
+        return MemoryFolders(self._open)
+
+    @functools.cached_property
+    def members(self) -> MemoryMembers:
+        """Who belongs to this memory."""
+        from ipfsmem.parts.members import MemoryMembers
+
+        return MemoryMembers(self._open, self._syncing)
+
+    @functools.cached_property
+    def providers(self) -> MemoryProviders:
+        """Where it is published."""
+        from ipfsmem.parts.providers import MemoryProviders
+
+        return MemoryProviders(self._open, self._syncing)
+
+    @functools.cached_property
+    def vaults(self) -> MemoryVaults:
+        """Further vaults of this memory's wallet."""
+        from ipfsmem.parts.vaults import MemoryVaults
+
+        return MemoryVaults(self._open)
+
+    @functools.cached_property
+    def maintenance(self) -> MemoryMaintenance:
+        """Old versions let go, damage looked for and mended, this device's passphrase."""
+        from ipfsmem.parts.maintenance import MemoryMaintenance
+
+        return MemoryMaintenance(self._open, self._syncing)
+
+    @property
+    def _syncing(self) -> Syncing:
+        return self._made.connection.syncing
 
     # -- facts -----------------------------------------------------------------------------------------------
 
@@ -232,6 +199,8 @@ class Memory:
 
     def status(self) -> Status:
         """Counts and state of all scopes, local."""
+        from ipfsmem.parts.status import MemoryStatus
+
         return MemoryStatus(self._open, self._syncing, self.scopes, self.members, self.folders).status()
 
     # -- everyday: texts, events, syncs ----------------------------------------------------------------------
@@ -253,15 +222,50 @@ class Memory:
     undo = _of_texts(MemoryTexts.undo)
     files = _of_texts(MemoryTexts.files)
 
-    unlock = _of_syncing(Syncing.unlock)
-    lock = _of_syncing(Syncing.lock)
-    sync = _of_syncing(Syncing.sync)
-    flush = _of_syncing(Syncing.flush)
+    @_handed_on
+    def unlock(self, unlock: OwnerKey | None = None) -> None:
+        """Hold the wallet's or recovery root until `close`: for enrolling, rotating, revoking, moving the anchor.
+
+        None takes the root that this device keeps of a vault without a wallet. Raises WrongWalletError when this memory
+        belongs to another wallet, MembershipError when nothing is kept.
+        """
+        self._syncing.unlock(unlock)
+
+    @_handed_on
+    def lock(self) -> None:
+        """Let go of the root that `unlock` holds."""
+        if self._made.connection.begun is not None:
+            self._syncing.lock()
 
     @property
     def unlocked(self) -> bool:
         """Whether the wallet or recovery root is held."""
-        return self._syncing.root is not None
+        begun = self._made.connection.begun
+        return begun is not None and begun.root is not None
+
+    @_handed_on
+    async def sync(
+        self,
+        provider: ProviderChoice = None,
+        *,
+        public_ok: bool = False,
+        allow: Iterable[str] = (),
+        progress: Progress | None = None,
+    ) -> SyncReport:
+        """Pull what others published, join it, publish what is new. Raises ProviderError; nothing local is lost.
+
+        In mode `ipfs` everything published is public for good. `public_ok` agrees to that, once; without it the first
+        sync raises PublicError. What looks like a secret raises SecretsError unless its place (a memory's key, or
+        `timeline/<day>`) is in `allow`; what others published was joined by then. In mode `encrypted-ipfs` it is a notice.
+        """
+        told = {} if progress is None else {"progress": progress}
+        return await self._syncing.sync(provider, public_ok=public_ok, allow=allow, **told)
+
+    @_handed_on
+    async def flush(self) -> SyncReport | None:
+        """Publish now what is waiting; None when nothing is. In `autosync` also tries again what failed there for good,
+        so that it is raised."""
+        return await self._syncing.flush()
 
     def __contains__(self, key: object) -> bool:
         """Whether a memory of this key is shown here, or would be if its text were not missing on this device."""
@@ -291,6 +295,7 @@ class Memory:
         """Append an event to the timeline, durable when this returns: `timeline.add`."""
         return self.timeline.add(kind, **data)
 
+    @_handed_on
     @contextlib.asynccontextmanager
     async def autosync(
         self,
@@ -315,8 +320,12 @@ class Memory:
         of the end of their time, and the event is set. Every call raises PassphraseError from then on; `load` opens the memory
         anew once it is unlocked again. `autosync` has this in it. With a passphrase the event is never set.
         """
+        import asyncio
+
+        from ipfsmem.parts.lock_watching import lock_watch
+
         locked = asyncio.Event()
-        async with watch_lock(self._open, locked.set):
+        async with lock_watch(self._open, locked.set):
             yield locked
 
     # -- scopes ----------------------------------------------------------------------------------------------
@@ -329,13 +338,15 @@ class Memory:
         as long as this memory, and closing it closes nothing. What is about the whole vault (sync, members, providers) is
         this memory's. Raises KeyNameError.
         """
-        return Memory(self._open, syncing=self._syncing, scope=token, origin=self._origin)
+        return Memory(self._made, scope=token)
 
     def stack(self, *tokens: str) -> Stack:
         """Several scopes read as one: these, the first before the next, each with what turned out to be it, and then what
         is everybody's (the nameless scope). Each answer says in which it stands; nothing is written through it. Raises
         KeyNameError.
         """
+        from ipfsmem.memories.stacks import Stack
+
         self._open.look()
         scopes, memories = self._open.scopes, self._open.memories
         named = [scope for token in tokens for scope in (scopes.stack(check_scope(token)) if token else [])]
@@ -348,14 +359,14 @@ class Memory:
 
         In a running event loop connections end when the loop comes to it; `aclose`, or `async with`, waits for that.
         """
-        if not self._borrowed:
-            self._syncing.close()
-            self._open.close()
+        if self._chosen is None:
+            self._made.close()
 
     async def aclose(self) -> None:
         """`close`, and the connections of this event loop are closed when it returns."""
-        if not self._borrowed:
-            await self._syncing.aclose()
+        begun = self._made.connection.begun
+        if self._chosen is None and begun is not None:
+            await begun.aclose()
         self.close()
 
     def __enter__(self) -> Self:
@@ -396,9 +407,13 @@ class Memory:
         Raises NotFoundError, NoVaultError (its `doubt` says why one may be there all the same), OtherKindError when a
         vault of the other mode stands there, PassphraseError, WrongWalletError, ConfigError, UsageError.
         """
-        wish = _Wish(namespace, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
-        opened = cls._opened(wish)
-        return opened if opened is not None else _run(cls._brought(wish))
+        request = LoadRequest(namespace, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
+        here = open_here(request)
+        if here is None:
+            from ipfsmem.parts.making import bring_here
+
+            here = _run(bring_here(request))
+        return cls(here)
 
     @classmethod
     async def aload(
@@ -414,67 +429,11 @@ class Memory:
         public_ok: bool = False,
     ) -> Memory:
         """`load` for a program with an event loop, which goes on meanwhile: keys are derived and files are opened in a thread."""
-        wish = _Wish(namespace, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
-        opened = await _in_thread(functools.partial(cls._opened, wish), _close_opened)
-        return opened if opened is not None else await cls._brought(wish)
+        request = LoadRequest(namespace, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
+        from ipfsmem.parts.making import bring_here, in_thread
 
-    @classmethod
-    def _opened(cls, wish: _Wish) -> Memory | None:
-        """The memory that is on this device; None when it has to be brought here."""
-        known = configuration.settings()
-        name, mode, home = wish.name(known), wish.known_mode, wish.home
-        if mode is not None and not mode.on_disk:
-            config = NamespaceConfig(Mode.NONE, home.label or mode)
-            memory = cls(OpenMemory(name, create_replica(None, config, home.world, passphrase=None)))
-            memory._syncing.pool.home = home.path(known) if home.folder is not None else None
-            return memory
-        folder = configuration.namespace_folder(home.path(known), name)
-        if mode is not None and not has_memory(folder):
-            if mode.published:
-                return None
-            return cls.create(name, mode, provider=wish.provider or known.provider, home=home)
-        memory = cls(OpenMemory(name, open_replica(folder, wish.passphrase or None, home.world)))
-        try:
-            if mode not in (None, memory.mode):
-                raise ConfigError(f"the memory {name} is in mode {memory.mode}, not {mode}")
-            syncing = memory._syncing
-            if wish.provider:
-                syncing.use(wish.provider)
-            else:
-                syncing.places = syncing.pool.open(each_of(memory.replica.config.providers or known.provider))
-            if wish.unlock is not None:
-                memory.unlock(wish.unlock)
-            memory._open.begin_files()
-        except BaseException:
-            memory.close()
-            raise
-        return memory
-
-    @classmethod
-    async def _brought(cls, wish: _Wish) -> Memory:
-        """The owner's memory, brought here from its provider; else a new one, when that was agreed to."""
-        known = configuration.settings()
-        name, where, mode = wish.name(known), wish.provider or known.provider, wish.known_mode
-        assert mode is not None
-        if wish.unlock is None:
-            raise ConfigError(
-                f"there is no memory {name} on this device, and nothing to unlock one with",
-                hint="Give the wallet or the recovery words, or make a new memory with: ipfsmem init.",
-            )
-        how: dict[str, Any] = {
-            "provider": where,
-            "unlock": wish.unlock,
-            "mode": mode,
-            "passphrase": wish.passphrase,
-            "home": wish.home,
-            "public_ok": wish.public_ok,
-        }
-        try:
-            return await cls.recover(name, **how)
-        except NoVaultError as error:
-            if not wish.create or error.doubt:
-                raise
-        return await _in_thread(functools.partial(cls.create, name, **how), _take_back)
+        here = await in_thread(functools.partial(open_here, request), _close)
+        return cls(here if here is not None else await bring_here(request))
 
     @classmethod
     def create(
@@ -498,70 +457,20 @@ class Memory:
         found once in `recovery_words`. Without `unlock` the vault belongs to this device alone. Raises ConfigError when
         a provider cannot be opened or another namespace holds that vault, before anything is made.
         """
-        known = configuration.settings()
-        namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
-        here = Home.of(home)
-        world = here.world
-        chosen = mode_named(mode)
-        if not chosen.on_disk:
-            raise UsageError(f"mode {mode!r} cannot be created", hint="local, ipfs or encrypted-ipfs.")
-        check_protection(chosen, passphrase)
-        key = None if unlock is None else owner_key(unlock)
-        folder = configuration.namespace_folder(here.path(known), namespace)
-        claim_folder(folder)
-        plain_folder = plain_files_at(chosen, memory_dir)
-        pool = ProviderPool(folder.parent)
-        opened = pool.open_all(each_of(provider))
-        root: RootKeys | None = None
-        vault: VaultConfig | None = None
-        secret: bytes | None = None
-        words: bytes | None = None
-        try:
-            if chosen.published:
-                if isinstance(key, Unlock):
-                    key = _named(key, folder)
-                    if key.passphrase is not None:
-                        require_strong(key.passphrase, "the signature passphrase")
-                root, vault, secret = _new_root(key, world, plain=not chosen.sealed)
-                refuse_shared(folder.parent, namespace, vault)
-                words = world.random(32) if recovery else None
-            made = NamespaceConfig(
-                chosen,
-                here.device_label(known),
-                providers=specs_of(provider),
-                vault=vault,
-                memory_dir=plain_folder,
-                public=public_ok and chosen.public,
-            )
-            replica = create_replica(
-                folder,
-                made,
-                world,
-                passphrase=passphrase or None,
-                root=root,
-                recovery=RootKeys.from_recovery(words) if words is not None else None,
-                root_secret=secret,
-            )
-        except BaseException:
-            pool.close()
-            raise
-        memory = cls(OpenMemory(namespace, replica))
-        memory._syncing.hold(pool, opened, root)
-        if words is not None:
-            memory._origin.recovery_words = to_words(words)
-        try:
-            memory._open.begin_files()
-        except BaseException:
-            # Nobody has seen its words, and nothing is in it that does not stand in the folder.
-            memory._open.give_up_files()
-            memory.close()
-            remove_unfinished_memory(folder)
-            raise
-        if vault is not None:
-            memory._origin.unlisted = list_in_first(
-                folder.parent, namespace, vault, passphrase or None, world
-            )
-        return memory
+        from ipfsmem.parts.making import create
+
+        made = create(
+            namespace,
+            mode,
+            provider=provider,
+            unlock=unlock,
+            recovery=recovery,
+            passphrase=passphrase,
+            home=home,
+            memory_dir=memory_dir,
+            public_ok=public_ok,
+        )
+        return cls(made)
 
     @staticmethod
     async def reach(provider: ProviderChoice, *, home: str | Path | None = None) -> None:
@@ -569,6 +478,10 @@ class Memory:
 
         Raises ConfigError, ProviderError. Whether uploads are taken only an upload shows: `providers.test`.
         """
+        from ipfsmem.provider.choice import each_of
+        from ipfsmem.provider.opening import ProviderPool
+        from ipfsmem.vault.finding import check_reachable
+
         pool = ProviderPool(configuration.home(home))
         try:
             await check_reachable(pool.open_all(each_of(provider)))
@@ -599,74 +512,21 @@ class Memory:
         none is found, DamagedError when nothing of it can be read whole; nothing is left on the disk then. `damaged_ok`
         makes the memory here all the same, so that `salvage` can bring back what can be read.
         """
-        known = configuration.settings()
-        namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
-        here = Home.of(home)
-        world = here.world
-        if not provider:
-            raise ConfigError(
-                "no provider to look at",
-                hint="Say where the memory is kept: --provider (in Python: provider=).",
-            )
-        chosen = mode_named(mode)
-        if not chosen.published:
-            raise UsageError(f"a memory in mode {mode} is not kept elsewhere", hint="ipfs or encrypted-ipfs.")
-        check_protection(chosen, passphrase)
-        sealed = chosen.sealed
-        key = owner_key(unlock)
-        folder = configuration.namespace_folder(here.path(known), namespace)
-        claim_folder(folder)
-        plain_folder = plain_files_at(chosen, memory_dir)
-        if isinstance(key, Unlock):
-            key = _named(key, folder)
-        given = None if root_cid is None else parse_cid(root_cid)
-        pool = ProviderPool(folder.parent)
-        opened = pool.open_all(each_of(provider))
-        scratch = scratch_replica(world)
-        try:
-            root = await asyncio.to_thread(key.root, twice=False) if isinstance(key, Unlock) else key
-            if given is None:
-                vault = await find_vault(root, opened, scratch, sealed=sealed)
-            else:
-                vault = await vault_of_root(root, given, opened, scratch, sealed=sealed)
-            if isinstance(key, Unlock) and vault.admin == root.admin_public.hex():
-                vault = key.config(root, plain=not sealed)
-            refuse_shared(folder.parent, namespace, vault)
-        except BaseException:
-            await pool.aclose()
-            raise
-        finally:
-            scratch.close()
-        made = NamespaceConfig(
-            chosen,
-            here.device_label(known),
-            providers=specs_of(provider),
-            vault=vault,
-            memory_dir=plain_folder,
-            public=public_ok and not sealed,
+        from ipfsmem.parts.making import recover
+
+        made = await recover(
+            namespace,
+            provider=provider,
+            unlock=unlock,
+            mode=mode,
+            passphrase=passphrase,
+            home=home,
+            memory_dir=memory_dir,
+            root_cid=root_cid,
+            public_ok=public_ok,
+            damaged_ok=damaged_ok,
         )
-        with folder_claimed(folder):
-            begin = functools.partial(begin_replica, folder, made, world, passphrase=passphrase or None)
-            try:
-                replica = await _in_thread(begin, _remove_begun)
-            except BaseException:
-                await pool.aclose()
-                raise
-            memory = cls(OpenMemory(namespace, replica))
-            memory._syncing.hold(pool, opened, root)
-            try:
-                memory._origin.restored = await memory._syncing.bring_back(
-                    root, here.progress, named_root=given, damaged_ok=damaged_ok
-                )
-                # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
-                mark_as_memory(replica)
-            except BaseException:
-                memory._open.give_up_files()
-                await memory.aclose()
-                remove_unfinished_memory(folder)
-                raise
-        memory._origin.unlisted = list_in_first(folder.parent, namespace, vault, passphrase or None, world)
-        return memory
+        return cls(made)
 
     @classmethod
     async def open_foreign(
@@ -680,19 +540,9 @@ class Memory:
         `provider` None: those of the settings. Within the limits for strangers (64 MiB, 20,000 blocks). Raises
         NotFoundError, FormatError, LimitError, ProviderError, ConfigError when there is nothing to read through.
         """
-        world = world or World()
-        given = provider or configuration.settings().provider
-        pool = ProviderPool(configuration.home(None))
-        try:
-            foreign = await read_others_bundle(source, pool.open_all(each_of(given)), now_ms=world.now())
-        finally:
-            await pool.aclose()
-        memory = cls(OpenMemory(configuration.DEFAULT_NAMESPACE, scratch_replica(world)))
-        parts = {scope: Part(blob) for scope, blob in {"": foreign.blob, **foreign.scopes}.items()}
-        problems = list(dict.fromkeys(import_files(memory._open.memories, parts).problems))
-        memory._origin.opened = Opened(source=foreign.source, root=foreign.root, problems=problems)
-        memory.replica.read_only = foreign.source
-        return memory
+        from ipfsmem.parts.making import open_foreign
+
+        return cls(await open_foreign(source, provider=provider, world=world))
 
     @classmethod
     def load_damaged(
@@ -703,10 +553,13 @@ class Memory:
         Nothing is written to the disk. `replica.lost` names what cannot be read, and each export names it as left out. Raises
         NotFoundError, PassphraseError, StorageError when nothing can be read.
         """
+        from ipfsmem.vault.opening import open_damaged
+
         known, place = configuration.settings(), Home.of(home)
         name = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
         folder = configuration.namespace_folder(place.path(known), name)
-        return cls(OpenMemory(name, open_damaged(folder, passphrase, place.world)))
+        opened = OpenMemory(name, open_damaged(folder, passphrase, place.world))
+        return cls(Made(opened, Connection(opened), Origin()))
 
     def fork(
         self,
@@ -723,6 +576,11 @@ class Memory:
         What is others' word here is so there, and all of a bundle that was opened to be read. Raises IncompleteError, and
         makes nothing, when something is not on this device and `partial` is not given.
         """
+        import msgspec
+
+        from ipfsmem.device.tables import meta
+        from ipfsmem.memories.importing import import_files
+
         found, left = self.bundles.whole()
         crowded = tuple(file for part in found for file in part.without_room())
         msgspec.structs.replace(left, copies=(*left.copies, *crowded)).refuse(partial)
@@ -741,77 +599,16 @@ class Memory:
 refuse_wrong_calls(Memory, {"close", "aclose"})
 
 
-def has_memory(folder: Path) -> bool:
-    """Whether a memory is in this folder."""
-    return (folder / configuration.CONFIG_FILE).exists()
-
-
-async def _in_thread(work: Callable[[], T], undo: Callable[[T], None]) -> T:
-    """What `work` returns, done in a thread. A thread cannot be stopped: when its caller is cancelled, its end is waited for and
-    `undo` takes back what it made, before the caller gives up what it holds."""
-    task = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        while not task.done():
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait([task])
-        if not task.cancelled() and task.exception() is None:
-            undo(task.result())
-        raise
-
-
-def _close_opened(memory: Memory | None) -> None:
-    if memory is not None:
-        memory.close()
-
-
-def _take_back(memory: Memory) -> None:
-    """Remove a memory that was made just now and that nobody was shown, with the words that nobody was shown."""
-    folder = memory.replica.folder
-    memory.close()
-    if folder is not None:
-        remove_unfinished_memory(folder)
-
-
-def _remove_begun(replica: Replica) -> None:
-    replica.close()
-    if replica.folder is not None:
-        remove_unfinished_memory(replica.folder)
-
-
-def _named(unlock: Unlock, folder: Path) -> Unlock:
-    """A wallet with the label of the vault that the namespace in `folder` is to hold."""
-    return unlock.named(vault_label(folder.parent, folder.name, unlock.vault))
-
-
-def _new_root(
-    unlock: Unlock | RootKeys | None, world: World, *, plain: bool
-) -> tuple[RootKeys, VaultConfig, bytes | None]:
-    """The root of a new vault, what to pin of it, and without a wallet the secret that this device must keep."""
-    if isinstance(unlock, Unlock):
-        root = unlock.root(twice=True)
-        return root, unlock.config(root, plain=plain), None
-    secret = None
-    if unlock is None:
-        secret = world.random(64)
-        unlock = RootKeys.from_random(secret, FIRST, 1)
-    root = unlock
-    if root.kind == "recovery":
-        raise UsageError("recovery words cannot make a memory, only bring one back")
-    made = VaultConfig(
-        tag=root.tag(plain=plain).hex(),
-        name=FIRST,
-        key_number=1,
-        address=None,
-        admin=root.admin_public.hex(),
-        anchor=root.head_public.hex(),
-    )
-    return root, made, secret
+def _close(made: Made | None) -> None:
+    if made is not None:
+        made.close()
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine from synchronous code, also when this thread already runs an event loop."""
+    import asyncio
+    import threading
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:

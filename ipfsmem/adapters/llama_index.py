@@ -13,7 +13,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ipfsmem.adapters.extras import extra
-from ipfsmem.memories.context import LEAST_TOKENS, TOKEN_BYTES
+from ipfsmem.memories.layouts import LEAST_TOKENS, TOKEN_BYTES
 from ipfsmem.memory import Memory
 
 if TYPE_CHECKING:

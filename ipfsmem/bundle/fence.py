@@ -7,7 +7,6 @@ characters, characters that turn the direction of text or have no width) is take
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Mapping
 
@@ -86,6 +85,8 @@ def attribute(text: str) -> str:
     line = " ".join(CONTROLS_AND_BREAKS.sub(" ", clean_text(text)).split())
     if len(line) > MAX_ATTRIBUTE:
         line = line[: MAX_ATTRIBUTE - 1] + "…"
+    import html  # its table of entities takes 2 ms, and few commands fence a text
+
     return html.escape(line)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from ipfsmem.memory import Memory
-    from ipfsmem.vault.opening import Unlock
+    from ipfsmem.vault.owner import Unlock
     from ipfsmem.wallet.root_keys import RootKeys
 
 

@@ -45,7 +45,7 @@ from ipfsmem.vault.beginning import (
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
     from ipfsmem.sync.report import SyncReport
-    from ipfsmem.vault.opening import Unlock
+    from ipfsmem.vault.owner import Unlock
 
 
 _WORDS = "its recovery words"

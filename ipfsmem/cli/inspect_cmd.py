@@ -45,7 +45,7 @@ def _keys(context: CommandContext, sealed_for: str | None, owner_options: dict[s
 
     contexts: tuple[str, ...] = (sealed_for,) if sealed_for is not None else ()
     if owner_options["wallet"].named or owner_options["words"] or owner_options["words_fd"] is not None:
-        from ipfsmem.vault.opening import Unlock
+        from ipfsmem.vault.owner import Unlock
 
         root = owner(
             owner_options["wallet"],

@@ -186,7 +186,7 @@ def derive_command(
     import msgspec
 
     from ipfsmem.results import WalletKeys
-    from ipfsmem.vault.opening import Unlock
+    from ipfsmem.vault.owner import Unlock
     from ipfsmem.wallet.message import key_request
     from ipfsmem.wallet.signers import RawKeySigner
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ipfsmem.memory import Memory
     from ipfsmem.results import Status
     from ipfsmem.sync.report import SyncReport
-    from ipfsmem.vault.opening import Unlock
+    from ipfsmem.vault.owner import Unlock
     from ipfsmem.wallet.root_keys import RootKeys
 
 
@@ -117,7 +117,7 @@ def memory_request_options(
 
 def device_passphrase(context: CommandContext, request: MemoryRequest) -> str | None:
     """The passphrase for the keys of a new device: given, asked for, or refused where there must be one."""
-    from ipfsmem.vault.opening import check_protection
+    from ipfsmem.vault.owner import check_protection
 
     if request.unprotected_keys:
         return None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -147,6 +146,8 @@ def table(
     shown = [[*headings], *cleaned]
     widths = [max(cell_len(row[place]) for row in shown) for place in range(len(headings))]
     giving = sorted({place % len(headings) for place in shrink})
+    import shutil
+
     _fit(widths, giving, shutil.get_terminal_size().columns)
     for number, row in enumerate(shown):
         cells = [

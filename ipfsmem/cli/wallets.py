@@ -21,7 +21,7 @@ from ipfsmem.errors import FormatError, PassphraseError, UsageError
 if TYPE_CHECKING:
     from ipfsmem.cli.context import CommandContext
     from ipfsmem.memory import Memory
-    from ipfsmem.vault.opening import Unlock
+    from ipfsmem.vault.owner import Unlock
     from ipfsmem.wallet.root_keys import RootKeys
     from ipfsmem.wallet.signers import WalletSigner
 
@@ -64,7 +64,7 @@ class Wallet(NamedTuple):
 
     def unlock_with(self, signer: WalletSigner, signature_passphrase: str | None = None) -> Unlock:
         """The same with a signer that is at hand, and the signature passphrase when that was asked for already."""
-        from ipfsmem.vault.opening import Unlock
+        from ipfsmem.vault.owner import Unlock
 
         signature_passphrase = signature_passphrase or self.given_signature_passphrase()
         return Unlock(signer, self.vault, self.key_number, signature_passphrase)
@@ -258,7 +258,7 @@ def as_owner(context: CommandContext, given: dict[str, Any]) -> Iterator[Memory]
 
     `given` also has `provider`. Raises UsageError when nobody was named and nothing is kept.
     """
-    from ipfsmem.vault.opening import kept_root
+    from ipfsmem.vault.owner import kept_root
 
     named = given["wallet"].named or given["words"] or given["words_fd"] is not None
     root = None

@@ -13,7 +13,6 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from ipfsmem.bundle.secrets import find_secrets
 from ipfsmem.causal.entries import CardName, MemoryName, entry_context, parse_entry
 from ipfsmem.device.identity import open_row, seal_row
 from ipfsmem.device.tables.cover import Cover
@@ -203,6 +202,8 @@ class SealedCodec:
             self._ahead = None
             return ahead[1]
         stream = deflate_if_smaller(body) if self._compress else None
+        from ipfsmem.bundle.secrets import find_secrets  # its patterns take 5 ms, and only writing looks
+
         return None if stream is None or find_secrets(body.decode("utf-8", "replace")) else stream
 
     def look_ahead(self, body: bytes) -> None:

@@ -8,7 +8,6 @@ renames that each system offers are here too. OSErrors come out as they are; not
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import os
 import stat
@@ -157,6 +156,8 @@ class Directory:
             return None
         if call(self._fd, os.fsencode(name), other._fd, os.fsencode(new), how) == 0:
             return 0
+        import ctypes
+
         error = ctypes.get_errno()
         return None if error in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM) else error
 
@@ -214,6 +215,8 @@ _NEW, _SWAP = (1, 4), (2, 2)
 @lru_cache(maxsize=1)
 def _renamer() -> Callable[[int, bytes, int, bytes, tuple[int, int]], int] | None:
     """The system's rename call with flags, None where it has none."""
+    import ctypes
+
     try:
         library = ctypes.CDLL(None, use_errno=True)
         if hasattr(library, "renameat2"):  # Linux

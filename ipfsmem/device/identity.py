@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
-import uuid
 from collections.abc import Callable
 from functools import cached_property
 from hashlib import sha256
@@ -187,10 +185,12 @@ def _kept_id(home: Path) -> str:
 
 def _keep_new_id(path: Path) -> None:
     """Write a new id, in place of one that was copied from elsewhere."""
+    import tempfile
+
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(f"{uuid.uuid4().hex} {os.fstat(file.fileno()).st_ino}\n")
+            file.write(f"{os.urandom(16).hex()} {os.fstat(file.fileno()).st_ino}\n")
             file.flush()
             flush_to_disk(file.fileno())
         retry_while_held_open(lambda: Path(name).replace(path))

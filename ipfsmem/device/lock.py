@@ -5,7 +5,6 @@ The lock is held for one operation, not for a session, so that a command line an
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import sys
@@ -50,6 +49,8 @@ def file_lock(path: Path, *, wait: float = 10.0) -> Iterator[None]:
     Waits up to `wait` seconds for another process, then raises LockedError. StorageError when the file cannot be opened or
     its file system has no locks.
     """
+
+
     held = False
     while not held:
         with _opened(path) as fd:
@@ -65,6 +66,8 @@ async def file_lock_async(path: Path, *, wait: float = 10.0) -> AsyncIterator[No
 
     For another task of this process it waits to the end, however long that is; a task must not ask for a lock that it holds.
     """
+    import asyncio  # 30 ms that a read or a write of one memory need not pay
+
     held = False
     while not held:
         with _opened(path) as fd:

@@ -6,7 +6,7 @@ What a write replaces, what is published and what a ring means is decided elsewh
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,7 +37,7 @@ def now_ms() -> int:
 class World:
     """What comes from outside: the clock (milliseconds since 1970 UTC) and randomness (n -> n bytes)."""
 
-    def __init__(self, now: Now = now_ms, random: Random = secrets.token_bytes) -> None:
+    def __init__(self, now: Now = now_ms, random: Random = os.urandom) -> None:
         self.now = now
         self.random = random
 

@@ -282,7 +282,7 @@ class MemoryServer:
 
     def text_of(self, uri: str) -> str:
         """What stands at an address, fenced. Raises NotFoundError, KeyNameError."""
-        from ipfsmem.memories.context import MOST_TOKENS
+        from ipfsmem.memories.layouts import MOST_TOKENS
         from ipfsmem.memories.writers import Writers
         from ipfsmem.tools.desk import fenced
 

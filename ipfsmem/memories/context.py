@@ -8,7 +8,6 @@ taken to be three bytes of UTF-8, which is more tokens than usual models count i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 
@@ -17,20 +16,13 @@ from ipfsmem.bundle.index import SECTIONS, index_line, item_of
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.causal.value import Entry
 from ipfsmem.errors import UsageError
+from ipfsmem.memories.layouts import DEFAULT_TOKENS, LAYOUTS, LEAST_TOKENS, MOST_TOKENS, TOKEN_BYTES, Layout
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.overview import head_of
 from ipfsmem.memories.recall import Hit, recall
 from ipfsmem.memories.writers import Writers
 from ipfsmem.wording import count
 
-#: `index`: the index, and with a query the matches before it. `turn`: only the matches.
-Layout = Literal["index", "turn"]
-LAYOUTS: tuple[Layout, ...] = ("index", "turn")
-#: Bytes that are counted as one token.
-TOKEN_BYTES = 3
-DEFAULT_TOKENS = 2_000
-LEAST_TOKENS = 200
-MOST_TOKENS = 200_000
 #: Matches that are looked at, and bytes of one that are shown.
 _HITS = 20
 _LONGEST = 6_000

@@ -7,17 +7,20 @@ A stack only reads. What is written goes to exactly one scope, which whoever wri
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ipfsmem.bundle.timeline import event_line, union_of_scopes
 from ipfsmem.device.events import Timeline
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.context import DEFAULT_TOKENS, ContextBlock, Layout, context
+from ipfsmem.memories.layouts import DEFAULT_TOKENS, Layout
 from ipfsmem.memories.memories import Listed, Memories
 from ipfsmem.memories.readings import Reading
-from ipfsmem.memories.recall import Recall, recall
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.context import ContextBlock
+    from ipfsmem.memories.recall import Recall
 
 list_ = list  # `Stack.list` hides the builtin inside the class
 
@@ -82,12 +85,16 @@ class Stack:
     ) -> Recall:
         """The memories that `read` would show in which a word of the query occurs, best first; see `memories.recall`. Raises
         UsageError."""
+        from ipfsmem.memories.recall import recall
+
         return recall(self._parts, query, limit=limit, type=type, tag=tag, since=since, why=why)
 
     def context(
         self, query: str | None = None, *, max_tokens: int = DEFAULT_TOKENS, layout: Layout = "index"
     ) -> ContextBlock:
         """What a model is given of these scopes, fenced, in at most so many tokens; see `memories.context`. Raises UsageError."""
+        from ipfsmem.memories.context import context
+
         return context(self._parts, query=query, max_tokens=max_tokens, layout=layout)
 
     def timeline(self, days: tuple[str, str] | None = None) -> list_[Noted]:

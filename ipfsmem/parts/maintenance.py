@@ -24,7 +24,7 @@ from ipfsmem.sync.lost_objects import miss
 from ipfsmem.sync.report import Progress, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
 from ipfsmem.vault.doctor import STATE_DAMAGED, Finding, examine
-from ipfsmem.vault.opening import check_protection
+from ipfsmem.vault.owner import check_protection
 from ipfsmem.vault.unlocking import lock_device
 
 

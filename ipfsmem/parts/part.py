@@ -69,7 +69,7 @@ def _refusing(
 
     @functools.cache
     def checks() -> tuple[list[tuple[str, _Check | None]], dict[str, _Check | None], _Check | None]:
-        hints = typing.get_type_hints(method)
+        hints = _hints_of_parameters(method)
         in_order, by_name, rest = [], {}, None
         for parameter in [*inspect.signature(method).parameters.values()][1:]:
             check = _check(hints.get(parameter.name, Any))
@@ -108,6 +108,13 @@ def _refusing(
             return method(self, *given, **named)
 
     return call
+
+
+def _hints_of_parameters(method: Callable[..., Any]) -> dict[str, Any]:
+    """The types of what a method takes. What it returns is not looked at: its type may be imported only where types are checked."""
+    inner = inspect.unwrap(method)
+    given = {name: hint for name, hint in inner.__annotations__.items() if name != "return"}
+    return typing.get_type_hints(types.SimpleNamespace(__annotations__=given), globalns=inner.__globals__)
 
 
 def _wrong(method: Callable[..., Any], name: str, check: _Check, value: object) -> UsageError:

@@ -21,7 +21,8 @@ from ipfsmem.errors import (
 )
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
-from ipfsmem.parts.syncing import Syncing, specs_of
+from ipfsmem.parts.syncing import Syncing
+from ipfsmem.provider.choice import specs_of
 from ipfsmem.provider.contract import Provider, lasting_spec
 from ipfsmem.provider.opening import NotOpened, ProviderPool, Providers
 from ipfsmem.provider.probe import Step, probe

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 
 import msgspec
 
@@ -20,7 +20,8 @@ from ipfsmem.parts.folder_watching import watched_folders
 from ipfsmem.parts.lock_watching import lock_watch, while_unlocked
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
-from ipfsmem.provider.contract import Provider, lasting_spec
+from ipfsmem.provider.choice import ProviderChoice, each_of
+from ipfsmem.provider.contract import Provider
 from ipfsmem.provider.opening import ProviderPool, Providers
 from ipfsmem.published.layout import Layout, PlainLayout, SealedLayout
 from ipfsmem.sync.background import Background, Told
@@ -28,24 +29,9 @@ from ipfsmem.sync.engine import restore, sync
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.schedule import Pace
 from ipfsmem.sync.state_repair import repair_state
-from ipfsmem.vault.opening import OwnerKey, Unlock, check_root, kept_root, owner_key
+from ipfsmem.vault.owner import OwnerKey, Unlock, check_root, kept_root, owner_key
 from ipfsmem.vault.unlocking import lock_device
 from ipfsmem.wallet.root_keys import RootKeys
-
-#: One provider or several: specs such as a folder's path or `pinata`, or open ones.
-ProviderChoice = str | Provider | Sequence[str | Provider] | None
-
-
-def each_of(provider: ProviderChoice) -> list[str | Provider]:
-    """The providers that were chosen, as a list."""
-    if provider is None:
-        return []
-    return [provider] if isinstance(provider, str | Provider) else list(provider)
-
-
-def specs_of(provider: ProviderChoice) -> tuple[str, ...]:
-    """What the configuration remembers of a choice; an open provider cannot be written down."""
-    return tuple(dict.fromkeys(lasting_spec(one) for one in each_of(provider) if isinstance(one, str)))
 
 
 class Syncing(MemoryPart):

@@ -9,24 +9,24 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.errors import ChangedError, NotFoundError, StorageError, UsageError
-from ipfsmem.exchange.taken_before import TakenBefore
-from ipfsmem.memories.candidates import Candidate, candidates, promote_all
-from ipfsmem.memories.context import DEFAULT_TOKENS, ContextBlock, Layout
+from ipfsmem.memories.layouts import DEFAULT_TOKENS, Layout
 from ipfsmem.memories.memories import LONG, Listed, Memories, NotHereError
-from ipfsmem.memories.purge import erase
 from ipfsmem.memories.readings import Reading, Seen, Unsettled, place_of
-from ipfsmem.memories.recall import Recall
 from ipfsmem.memories.stacks import Stack
-from ipfsmem.memories.undo import Undone, undo
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.timeline import MemoryTimeline
-from ipfsmem.published.versions import read_past
-from ipfsmem.sync.lost_objects import miss
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.candidates import Candidate
+    from ipfsmem.memories.context import ContextBlock
+    from ipfsmem.memories.recall import Recall
+    from ipfsmem.memories.undo import Undone
 
 list_ = list  # `MemoryTexts.list` hides the builtin inside the class
 
@@ -190,6 +190,8 @@ class MemoryTexts(MemoryPart):
         `root`: as a published root shows it that is kept here (its CID, or the beginning); NotFoundError when it does not.
         """
         if root is not None:
+            from ipfsmem.published.versions import read_past
+
             return read_past(self.memories, key, root)
         self._open.take(key, self.scope)
         with self._asks_for_what_is_not_here():
@@ -207,6 +209,8 @@ class MemoryTexts(MemoryPart):
         try:
             yield
         except NotHereError:
+            from ipfsmem.sync.lost_objects import miss
+
             with contextlib.suppress(StorageError), self._replica.transaction():
                 miss(self._replica.db)
             raise
@@ -280,6 +284,8 @@ class MemoryTexts(MemoryPart):
         about = {**where, "key": key, **({"reason": reason} if reason else {})}
         MemoryTimeline(self._open, self.scope).record("forgot", about, "" if where else self.scope)
         if self._open.mode.only_here:
+            from ipfsmem.memories.purge import erase
+
             erase(self._replica, self.memories, key)
         return True
 
@@ -317,6 +323,9 @@ class MemoryTexts(MemoryPart):
         """The texts of others that `promote` could make this person's word; with `source`, the name of a program, those that an
         import of it brought on this device."""
         self._open.look()
+        from ipfsmem.exchange.taken_before import TakenBefore
+        from ipfsmem.memories.candidates import candidates
+
         return candidates(
             self.memories, None if source is None else TakenBefore(self._replica).of_program(source)
         )
@@ -327,6 +336,9 @@ class MemoryTexts(MemoryPart):
         NotFoundError when there is none.
         """
         self._open.scan()
+        from ipfsmem.exchange.taken_before import TakenBefore
+        from ipfsmem.memories.candidates import promote_all
+
         promoted = promote_all(self.memories, TakenBefore(self._replica).of_program(source))
         if not promoted:
             raise NotFoundError(
@@ -342,6 +354,8 @@ class MemoryTexts(MemoryPart):
 
         Raises NotFoundError when there is none, ChangedError when the memory was changed since.
         """
+        from ipfsmem.memories.undo import undo
+
         done = undo(self.memories)
         self._open.show(done.key, done.scope)
         return done

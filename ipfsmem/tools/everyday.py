@@ -16,7 +16,7 @@ from ipfsmem.bundle.fence import NOTICE, Quoted, tagged
 from ipfsmem.bundle.memory_file import TYPES, MemoryFile, render_memory
 from ipfsmem.bundle.session_parts import SESSION
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
-from ipfsmem.memories.context import DEFAULT_TOKENS, LEAST_TOKENS, TOKEN_BYTES
+from ipfsmem.memories.layouts import DEFAULT_TOKENS, LEAST_TOKENS, TOKEN_BYTES
 from ipfsmem.memories.memories import Listed
 from ipfsmem.memories.readings import Reading, Unsettled
 from ipfsmem.memories.recall import PLAIN

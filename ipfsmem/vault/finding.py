@@ -34,6 +34,7 @@ from ipfsmem.sync.anchor_pins import MAX_HOPS, PINS_AT_ONCE, learn_records
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.names import Names, pin_name, target
 from ipfsmem.sync.report import Notices
+from ipfsmem.vault.owner import revoked_owner_error
 from ipfsmem.wallet.root_keys import RootKeys
 
 
@@ -303,16 +304,6 @@ def _main_anchor(root: RootKeys, keyring: Keyring) -> bytes | None:
         raise WrongWalletError("the memory that this wallet leads to does not know it as its owner")
     first = view.members.get(member_id(keyring.roots[0]))
     return first.anchor if first is not None else None
-
-
-def revoked_owner_error(root: RootKeys) -> WrongWalletError:
-    """The refusal of a key that was an owner's once."""
-    if root.kind == "recovery":
-        return WrongWalletError(
-            "these recovery words were revoked: they do not open this memory any more",
-            hint="Use the words that were made after them, or the wallet.",
-        )
-    return WrongWalletError("this wallet was revoked: it does not open this memory any more")
 
 
 def _pinned(keyring: Keyring, anchor: bytes) -> VaultConfig:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from pathlib import Path
 
 import msgspec
@@ -41,6 +40,8 @@ class Home(msgspec.Struct, frozen=True, kw_only=True):
 
     def device_label(self, known: configuration.Settings) -> str:
         """What other devices are to call this one."""
+        import platform
+
         return self.label or known.label or (platform.node() or "device")[:64]
 
 

@@ -22,8 +22,9 @@ from ipfsmem.ring.keyring import Ring
 from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names
 from ipfsmem.sync.report import Notice, Notices, SyncReport
-from ipfsmem.vault.finding import find_vault, revoked_owner_error
-from ipfsmem.vault.opening import scratch_replica
+from ipfsmem.vault.creating import scratch_replica
+from ipfsmem.vault.finding import find_vault
+from ipfsmem.vault.owner import revoked_owner_error
 from ipfsmem.wallet.root_keys import RootKeys
 
 #: How the label of later words begins; it goes on with a date. What they are says the field `kind`.

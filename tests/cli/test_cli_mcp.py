@@ -209,7 +209,7 @@ def test_a_client_that_goes_away_and_a_signal_end_it_in_silence(home: Path) -> N
 
 def test_a_locked_memory_starts_and_says_what_to_do(tmp_path: Path) -> None:
     need_extra("mcp", "mcp_types")
-    from ipfsmem.vault.opening import Unlock
+    from ipfsmem.vault.owner import Unlock
     from ipfsmem.wallet.signers import RawKeySigner
 
     wallet = Unlock(RawKeySigner(bytes(31) + b"\x0b"))

@@ -27,7 +27,7 @@ from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Provider, open_provider
 from ipfsmem.vault.home import Home
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support.cli_lab import Cli
 

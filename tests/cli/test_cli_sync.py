@@ -76,7 +76,7 @@ def test_a_wrong_wallet_is_refused(sealed: Cli) -> None:
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks at open files")
 def test_a_memory_that_could_not_be_unlocked_is_closed(sealed: Cli) -> None:
     from ipfsmem.errors import WrongWalletError
-    from ipfsmem.vault.opening import Unlock
+    from ipfsmem.vault.owner import Unlock
     from ipfsmem.wallet.signers import RawKeySigner
 
     with pytest.raises(WrongWalletError) as kept:

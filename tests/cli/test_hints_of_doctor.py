@@ -17,7 +17,7 @@ from ipfsmem.device.state import Frame
 from ipfsmem.errors import NotPublishedError
 from ipfsmem.memory import Memory
 from ipfsmem.ring import operations
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support.cli_lab import KEY, Cli, pipe
 from tests.support.hints import hinted

@@ -18,7 +18,7 @@ from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.http import blocks as serving
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Mending, Provider
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.threaded import serve
 

@@ -17,7 +17,7 @@ from ipfsmem_providers.http.policy import ONCE
 from ipfsmem.errors import ProviderError, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.testing import MockClock
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.interop import trees
 from tests.interop.counterparts import after, meanwhile

@@ -13,7 +13,7 @@ from ipfsmem_providers.bucket import BucketProvider
 from ipfsmem.errors import ProviderRefused
 from ipfsmem.memory import Memory
 from ipfsmem.testing import MockClock
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.interop.cloud_lab import Cloud, azure, google
 from tests.unit.provider import test_contract as contract

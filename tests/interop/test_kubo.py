@@ -22,7 +22,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Block, Provider
 from ipfsmem.provider.probe import probe
 from ipfsmem.testing import MockClock, SimCloud, SimProvider
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.interop.kubo_lab import OWN_NODE, Node, Process, running
 from tests.servers.threaded import serve

@@ -35,7 +35,7 @@ from ipfsmem.http import psa
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Block, Pin, Provider, Settling, lister, raw_reader, unsupported
 from ipfsmem.provider.probe import ALTOGETHER, Step, probe
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.interop.cloud_lab import azure, google
 from tests.interop.kubo_lab import QUICK, Node

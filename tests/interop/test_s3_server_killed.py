@@ -14,7 +14,7 @@ from ipfsmem_providers.http.policy import ONCE
 
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.interop import trees
 from tests.interop.counterparts import after

@@ -28,7 +28,7 @@ from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Block, Pin
 from ipfsmem.testing import MockClock
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.interop import w3up_lab
 from tests.interop.w3up_lab import Server, Space

@@ -26,7 +26,7 @@ from ipfsmem.memories.scopes import Scopes
 from ipfsmem.memory import Memory
 from ipfsmem.published import plain_hamt, plain_layout
 from ipfsmem.published.layout import PlainLayout
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support.effort import cases
 

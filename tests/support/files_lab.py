@@ -12,7 +12,7 @@ from ipfsmem.mode import ModeName
 from ipfsmem.ring.operations import enrol, enrollee_of
 from ipfsmem.testing import SeededRandom
 from ipfsmem.vault.home import Home
-from ipfsmem.vault.opening import kept_root
+from ipfsmem.vault.owner import kept_root
 
 START_MS = 1_776_000_000_000
 

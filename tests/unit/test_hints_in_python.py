@@ -14,7 +14,7 @@ import pytest
 
 from ipfsmem.files.pack import pack
 from ipfsmem.memory import Memory
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.root_keys import RootKeys
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support.hints import Refused

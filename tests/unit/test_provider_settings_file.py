@@ -89,7 +89,9 @@ def test_every_way_of_opening_passes_them_on(
     asyncio.run(memory.providers.test("pinata"))
     assert [one.spec for one in memory.providers.list()] == ["pinata", "/stick"]
     memory.close()
-    Memory.load("x", home=tmp_path).close()
+    with Memory.load("x", home=tmp_path) as again:
+        assert len(given) == 4  # what only reads and writes here opens none
+        assert [one.spec for one in again.providers.list()] == ["pinata", "/stick"]
     directory = ("/stick", {"create": True})  # written down, and opened, as the folder that it is
-    # What is open is used again; a trial, and another load, open their own.
+    # What is open is used again; a trial, and a memory that is loaded anew, open their own.
     assert given == [pinata, directory, pinata, pinata, directory]

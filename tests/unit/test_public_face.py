@@ -14,6 +14,7 @@ import pytest
 import ipfsmem
 import ipfsmem.errors
 import ipfsmem.results
+from ipfsmem.parts.part import MemoryPart
 
 
 def test_the_public_names_are_these_and_exist() -> None:
@@ -52,7 +53,11 @@ def test_a_text_and_its_hash_go_by_their_own_words(tmp_path: Path) -> None:
 def test_what_the_readme_says_of_the_parts_is_so(tmp_path: Path) -> None:
     told = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
     with ipfsmem.Memory.create("alex", "local", home=tmp_path) as memory:
-        parts = [name for name in vars(memory) if not name.startswith("_")]
+        parts = [
+            name
+            for name in dir(memory)
+            if not name.startswith("_") and isinstance(getattr(memory, name, None), MemoryPart)
+        ]
         assert len(parts) == 10
         for name in parts:
             assert f"`memory.{name}`" in told

@@ -7,16 +7,17 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import ipfsmem
-from ipfsmem import memory as memory_module
 from ipfsmem import results
 from ipfsmem.errors import ClosedError, IpfsmemError, UsageError
 from ipfsmem.memory import Memory
+from ipfsmem.parts import making
 from ipfsmem.parts.part import MemoryPart
 
 #: What no parameter takes.
@@ -47,6 +48,8 @@ def methods() -> Iterator[str]:
     for name in public(Memory):
         if name not in ALWAYS:
             yield name
+    for part in PARTS:
+        import_module(f"ipfsmem.parts.{part}")  # a memory imports them when they are asked for
     kinds = {kind.__name__.removeprefix("Memory").lower(): kind for kind in MemoryPart.__subclasses__()}
     for part in PARTS:
         yield from (f"{part}.{name}" for name in public(kinds[part]))
@@ -105,7 +108,12 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Memory:
 
 
 def test_these_are_all_parts(memory: Memory) -> None:
-    assert sorted(PARTS) == sorted(name for name in vars(memory) if not name.startswith("_"))
+    found = [
+        name
+        for name in dir(memory)
+        if not name.startswith("_") and isinstance(getattr(memory, name), MemoryPart)
+    ]
+    assert sorted(PARTS) == sorted(found)
     assert len(METHODS) > 60
 
 
@@ -288,7 +296,7 @@ def test_who_is_cancelled_leaves_nothing_behind(
         with Memory.create("alex", "encrypted-ipfs", home=tmp_path / "other", **where) as memory:
             asyncio.run(memory.sync())
     name = "begin_replica" if brought else "create_replica"
-    real, begun, go_on = getattr(memory_module, name), threading.Event(), threading.Event()
+    real, begun, go_on = getattr(making, name), threading.Event(), threading.Event()
 
     def held(folder: Path | None, *args: Any, **named: Any) -> Any:
         begun.set()
@@ -307,7 +315,7 @@ def test_who_is_cancelled_leaves_nothing_behind(
             await task
 
     with monkeypatch.context() as patch:
-        patch.setattr(memory_module, name, held)
+        patch.setattr(making, name, held)
         asyncio.run(work())
     assert not (tmp_path / "home" / "alex").exists()
     with Memory.load("alex", "encrypted-ipfs", home=tmp_path / "home", create=True, **where) as memory:

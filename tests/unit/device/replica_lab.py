@@ -8,7 +8,8 @@ from ipfsmem.config import NamespaceConfig, VaultConfig
 from ipfsmem.device.replica import Replica, World
 from ipfsmem.mode import Mode
 from ipfsmem.testing.clock import MockClock, SeededRandom
-from ipfsmem.vault.opening import create_replica, open_replica
+from ipfsmem.vault.creating import create_replica
+from ipfsmem.vault.opening import open_replica
 from ipfsmem.wallet.root_keys import RootKeys
 
 ROOT = RootKeys.from_random(b"\x07" * 64, "default", 1)

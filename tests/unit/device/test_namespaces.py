@@ -11,7 +11,7 @@ from ipfsmem.config import VaultConfig
 from ipfsmem.device.namespaces import namespaces, vault_label
 from ipfsmem.errors import ConfigError, NoVaultError, UsageError
 from ipfsmem.memory import Memory
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
 from ipfsmem.wallet.signers import RawKeySigner

@@ -31,7 +31,7 @@ from ipfsmem.errors import (
 from ipfsmem.memory import Memory
 from ipfsmem.testing.clock import SeededRandom
 from ipfsmem.vault.home import Home
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.unit.device.replica_lab import ROOT, make, reopen
 

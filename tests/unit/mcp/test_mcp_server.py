@@ -15,7 +15,7 @@ from ipfsmem.mcp.addresses import address, parts
 from ipfsmem.mcp.holding import Holder
 from ipfsmem.memory import Memory
 from ipfsmem.tools import EVERYDAY, GUIDANCE, PEERS
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support.extras import need_extra
 from tests.support.hints import Refused, hinted

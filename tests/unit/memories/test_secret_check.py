@@ -13,7 +13,6 @@ import pytest
 from ipfsmem.bundle import secrets
 from ipfsmem.bundle.secrets import SecretFinding
 from ipfsmem.causal.entries import memory_entry
-from ipfsmem.device import codec
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import LockedError, PublicError, SecretsError
@@ -22,7 +21,7 @@ from ipfsmem.memories.memories import Before
 from ipfsmem.memories.readings import Seen
 from ipfsmem.memory import Memory
 from ipfsmem.testing import SimCloud, SimProvider
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
@@ -300,7 +299,7 @@ def test_s10_a_long_text_is_looked_at_before_the_lock(
     with Memory.create("m", "encrypted-ipfs", provider=SimProvider(), passphrase=False, home=home) as memory:
         memory.write("k", text)
         free: list[bool] = []
-        real = codec.find_secrets
+        real = secrets.find_secrets
 
         def scan(looked: str) -> list[SecretFinding]:
             with contextlib.ExitStack() as held:
@@ -311,7 +310,7 @@ def test_s10_a_long_text_is_looked_at_before_the_lock(
                     free.append(False)
             return real(looked)
 
-        monkeypatch.setattr(codec, "find_secrets", scan)
+        monkeypatch.setattr(secrets, "find_secrets", scan)
         if how == "new":
             memory.write("other", text)
         elif how == "whole":

@@ -18,7 +18,7 @@ from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Provider
 from ipfsmem.testing import SimCloud, SimProvider
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support.hints import Refused
 

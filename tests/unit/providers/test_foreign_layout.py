@@ -23,7 +23,7 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import CHUNK
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Block
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.pinata import Pinata
 from tests.support.content_lab import encode_node, pb_cid

@@ -25,7 +25,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Block, Pin, Provider, open_provider
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import MockClock
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.kubo import FakeKubo
 from tests.servers.rude import rude

@@ -14,7 +14,7 @@ from ipfsmem.errors import ConfigError, ProviderUnavailable
 from ipfsmem.http import blocks as serving
 from ipfsmem.http.running import running
 from ipfsmem.memory import Memory
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.clockwork import Clockwork
 from tests.servers.faults import Faults

@@ -26,7 +26,7 @@ from ipfsmem.http import psa
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Pin, Provider, open_provider
 from ipfsmem.testing import MockClock, SimCloud, SimProvider
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.clockwork import Clockwork
 from tests.servers.faults import Faults

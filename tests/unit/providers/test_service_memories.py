@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ipfsmem.memory import Memory
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support import effort
 from tests.unit.providers.services_lab import KINDS, Account, account

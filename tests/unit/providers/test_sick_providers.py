@@ -27,7 +27,7 @@ from ipfsmem.provider.contract import Block, Provider
 from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import Signer25519
 from ipfsmem.sync.report import SyncReport
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.faults import Faults
 from tests.unit.providers.sick_lab import BOUND, PAIRS, bench, late

@@ -19,7 +19,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import open_provider
 from ipfsmem.testing import SeededRandom
 from ipfsmem.vault.home import Home
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 
 WALLET = Unlock(RawKeySigner(b"\x01" * 32))

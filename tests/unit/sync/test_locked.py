@@ -9,7 +9,7 @@ from pathlib import Path
 from ipfsmem.memory import Memory
 from ipfsmem.ring import operations
 from ipfsmem.testing import SimProvider
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support.device_lab import load
 

@@ -16,7 +16,7 @@ from ipfsmem.provider.contract import Capabilities
 from ipfsmem.provider.probe import ALTOGETHER, probe
 from ipfsmem.testing import SeededRandom, SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support.device_lab import load
 from tests.support.hints import Refused, hinted

@@ -16,7 +16,7 @@ from ipfsmem.provider.contract import Capabilities, Provider
 from ipfsmem.provider.opening import NotOpened, Providers
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.root_keys import RootKeys
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support.device_lab import ROOT, Lab, all_texts, kinds, load

@@ -22,7 +22,7 @@ from ipfsmem.sync.names import pin_name
 from ipfsmem.sync.publish import MAX_PREV, _newest
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support.device_lab import load
 

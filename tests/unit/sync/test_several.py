@@ -14,7 +14,7 @@ from ipfsmem.errors import IpfsmemError, ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import Capabilities, Provider
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
-from ipfsmem.vault.opening import Unlock
+from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support.device_lab import load
 

@@ -1,0 +1,60 @@
+"""A command that a hook or an agent calls again and again loads only what it needs: on a slow machine modules are most of its time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.memory import Memory
+
+#: Prints what was loaded when a command has ended.
+LOADED = """
+import json, sys
+from ipfsmem.cli import main
+code = main(sys.argv[1:])
+print(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)
+"""
+#: What takes long to load, and what only meets a provider.
+HEAVY = {
+    "asyncio",
+    "aiohttp",
+    "eth_account",
+    "importlib.metadata",
+    "multiformats",
+    "concurrent.futures",
+    "tomllib",
+}
+ELSEWHERE = (
+    "agents",
+    "exchange",
+    "mcp",
+    "tools",
+    "adapters",
+    "http",
+    "published",
+    "parts.making",
+    "parts.syncing",
+    "sync.engine",
+    "provider.opening",
+    "results",
+)
+
+
+@pytest.mark.parametrize("call", [("read", "tone"), ("write", "tone", "--body", "short")], ids=" ".join)
+def test_a_read_and_a_write_load_nothing_that_meets_a_provider(tmp_path: Path, call: tuple[str, ...]) -> None:
+    (tmp_path / "stick").mkdir()
+    where = {"provider": str(tmp_path / "stick"), "passphrase": False, "home": tmp_path / "home"}
+    with Memory.create("default", "encrypted-ipfs", **where) as memory:
+        memory.write("tone", "direct")
+    command = [sys.executable, "-c", LOADED, "--home", str(tmp_path / "home"), *call]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    code, loaded = json.loads(done.stderr.splitlines()[-1])
+    assert code in (0, None), done.stderr
+    assert sorted(HEAVY & set(loaded)) == []
+    ours = [name for name in loaded if name.startswith("ipfsmem.")]
+    assert [name for name in ours if name.removeprefix("ipfsmem.").startswith(ELSEWHERE)] == []
+    assert 100 < len(ours) < 150, "more than it was: look what it is needed for"
