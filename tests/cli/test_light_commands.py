@@ -26,7 +26,6 @@ HEAVY = {
     "importlib.metadata",
     "multiformats",
     "concurrent.futures",
-    "tomllib",
 }
 ELSEWHERE = (
     "agents",

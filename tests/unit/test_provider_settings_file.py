@@ -90,7 +90,7 @@ def test_every_way_of_opening_passes_them_on(
     assert [one.spec for one in memory.providers.list()] == ["pinata", "/stick"]
     memory.close()
     with Memory.load("x", home=tmp_path) as again:
-        assert len(given) == 4  # what only reads and writes here opens none
+        assert len(given) == 3  # what only reads and writes here opens none
         assert [one.spec for one in again.providers.list()] == ["pinata", "/stick"]
     directory = ("/stick", {"create": True})  # written down, and opened, as the folder that it is
     # What is open is used again; a trial, and a memory that is loaded anew, open their own.
