@@ -49,15 +49,19 @@ def has_kernel_keyring() -> bool:
 
 def put(name: str, secret: bytes, seconds: int) -> None:
     """Keep a secret for this user under a name, in place of one before; it goes by itself after so many seconds. Raises OSError."""
-    key = _call(0, b"user", name.encode(), secret, len(secret), _USER_KEYRING)
     try:
-        _keyctl(_SET_TIMEOUT, key, seconds)
-        _keyctl(_SETPERM, key, _PERMISSIONS)
+        key = _call(0, b"user", name.encode(), secret, len(secret), _USER_KEYRING)
+        try:
+            _keyctl(_SET_TIMEOUT, key, seconds)
+            _keyctl(_SETPERM, key, _PERMISSIONS)
+        except OSError:
+            _keyctl(_UNLINK, key, _USER_KEYRING)
+            raise
     except OSError as error:
-        if error.errno in _GONE:
-            return  # somebody took it away in between
-        _keyctl(_UNLINK, key, _USER_KEYRING)
-        raise
+        if error.errno not in _GONE:
+            raise
+        # Another process took it away in between. A key that is in no keyring any more may also not be changed: that is
+        # seen as a refusal, and then there is nothing to unlink.
 
 
 def read(name: str) -> bytes | None:

@@ -50,7 +50,6 @@ def file_lock(path: Path, *, wait: float = 10.0) -> Iterator[None]:
     its file system has no locks.
     """
 
-
     held = False
     while not held:
         with _opened(path) as fd:
