@@ -6,7 +6,6 @@ how it went only in the memory's notes (`device/agent_notes.py`).
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import subprocess
@@ -106,6 +105,8 @@ def _said_in(given: bytes, name: str) -> str:
 
 
 def _once(namespace: str, home: Path, place: Path, folder: str, passphrase: str | None) -> None:
+    import asyncio  # not for the hook, which only starts this in a process of its own
+
     note_background(place, tried=now_ms())
     error: Exception | None = None
     try:

@@ -32,11 +32,11 @@ def command(context: CommandContext, query: str | None, max_tokens: int, layout:
     Everything in it is quoted with who wrote it, after one sentence that says that it is memory and not instruction. Texts of
     others stand in it once they are promoted. With --scope: that scope, then what is everybody's.
     """
-    from ipfsmem.results import ContextText
-
     with context.memory() as memory:
         block = memory.context(query, max_tokens=max_tokens, layout="turn" if layout == "turn" else "index")
     if context.json:
+        from ipfsmem.results import ContextText
+
         context.emit(ContextText.of(block))
         return
     click.echo(clean_lines(block.text) if is_terminal() else block.text, nl=False)
