@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import tempfile
 import uuid
 from pathlib import Path
 
@@ -105,7 +106,7 @@ def test_u3_a_home_that_keeps_nothing_goes_by_its_inode(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(identity.tempfile, "mkstemp", full)
+    monkeypatch.setattr(tempfile, "mkstemp", full)
     assert identity.place(file) == identity.place(file)
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 

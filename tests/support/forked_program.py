@@ -16,6 +16,8 @@ import sys
 from pathlib import Path
 
 _STREAMS = (0, 1, 2)
+#: Rooms whose packages may be missing, and which no command of the scripts needs.
+_EXTRAS = ("ipfsmem.adapters", "ipfsmem.mcp")
 
 
 def call(path: str, arguments: list[str]) -> int:
@@ -37,20 +39,16 @@ def call(path: str, arguments: list[str]) -> int:
 
 def serve(path: str) -> None:
     """Fork for each call, until it is ended."""
+    import pkgutil
     from importlib import import_module
 
-    from ipfsmem.cli.app import SHORT
+    import ipfsmem
 
-    for name in SHORT:
-        import_module(f"ipfsmem.cli.{name}_cmd")
-    for name in (
-        "ipfsmem.memory",
-        "ipfsmem.vault.opening",
-        "ipfsmem_providers.directory",
-        "eth_account",
-        "rich.table",
-    ):
+    for name in ("eth_account", "rich.table", "ipfsmem_providers.directory"):
         import_module(name)
+    for found in pkgutil.walk_packages(ipfsmem.__path__, "ipfsmem."):
+        if not found.name.startswith(_EXTRAS) and not found.name.endswith("__main__"):
+            import_module(found.name)
     sys.path.insert(0, str(Path(__file__).parents[2]))
     from tests.support import passphrase_cost
 
