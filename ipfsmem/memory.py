@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ipfsmem.parts.vaults import MemoryVaults
     from ipfsmem.parts.versions import MemoryVersions
     from ipfsmem.results import Opened, Status
-    from ipfsmem.sync.background import Told
+    from ipfsmem.sync.background import OnAttempt
     from ipfsmem.sync.report import Progress, SyncReport
 
 T = TypeVar("T")
@@ -305,11 +305,11 @@ class Memory:
         every: float | None = 300.0,
         public_ok: bool = False,
         allow: Iterable[str] = (),
-        told: Told | None = None,
+        on_attempt: OnAttempt | None = None,
     ) -> AsyncIterator[Self]:
         """Keep in sync while the block runs; see `Syncing.autosync`."""
         work = self._syncing.autosync(
-            idle=idle, most=most, every=every, public_ok=public_ok, allow=allow, told=told
+            idle=idle, most=most, every=every, public_ok=public_ok, allow=allow, on_attempt=on_attempt
         )
         async with work:
             yield self

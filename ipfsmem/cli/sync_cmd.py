@@ -174,7 +174,7 @@ async def _keep_in_sync(
             handled.append(number)
     try:
         async with memory.autosync(
-            idle=min(IDLE, every), every=every, public_ok=public_ok, allow=allow, told=print_attempt
+            idle=min(IDLE, every), every=every, public_ok=public_ok, allow=allow, on_attempt=print_attempt
         ):
             await ended.wait()
     finally:

@@ -63,7 +63,7 @@ async def _keep_in_sync(served: MemoryServer, stopped: asyncio.Event) -> None:
             print(f"ipfsmem mcp: {words}", file=sys.stderr)
         said = words
 
-    def told(attempt: Attempt) -> None:
+    def on_attempt(attempt: Attempt) -> None:
         say("" if attempt.error is None else f"not in sync: {attempt.error}")
 
     while not stopped.is_set():
@@ -71,7 +71,7 @@ async def _keep_in_sync(served: MemoryServer, stopped: asyncio.Event) -> None:
         try:
             memory = await served.in_thread(served.holder.memory_if_unlocked)
             if memory is not None:
-                async with memory.lock_watch() as locked, memory.autosync(told=told):
+                async with memory.lock_watch() as locked, memory.autosync(on_attempt=on_attempt):
                     await _first_of(stopped, locked)
         except PassphraseError as error:  # it was locked meanwhile, and may be unlocked again
             say(f"not in sync: {error.diagnostics()}")

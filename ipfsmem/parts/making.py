@@ -289,7 +289,7 @@ def _remove_begun(replica: Replica) -> None:
 
 def _named(unlock: Unlock, folder: Path) -> Unlock:
     """A wallet with the label of the vault that the namespace in `folder` is to hold."""
-    return unlock.named(vault_label(folder.parent, folder.name, unlock.vault))
+    return unlock.for_vault_called(vault_label(folder.parent, folder.name, unlock.vault))
 
 
 def _new_root(

@@ -28,7 +28,13 @@ from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.removals import Removal, called, removal_key, removals, whose_word
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.revoke_notices import words_of_label, words_of_revoke, words_of_what_stands
-from ipfsmem.vault.recovery import NewWords, enrol_words, may_make_words, why_words_may_fail, words_of
+from ipfsmem.vault.recovery import (
+    NewWords,
+    enrol_words,
+    refuse_who_cannot_enrol,
+    why_words_may_fail,
+    words_of,
+)
 from ipfsmem.vault.sheet import RecoverySheet, make_sheet
 from ipfsmem.wallet.recovery_words import to_words
 from ipfsmem.wallet.root_keys import RootKeys
@@ -199,9 +205,9 @@ class MemoryMembers(MemoryPart):
         whatever `sync` raises, MembershipError when what is unlocked is no root, WrongWalletError.
         """
         root = self._syncing.require_root()
-        may_make_words(self._replica.ring, root)
+        refuse_who_cannot_enrol(self._replica.ring, root)
         before = await self._syncing.sync(progress=progress)
-        may_make_words(self._replica.ring, root)
+        refuse_who_cannot_enrol(self._replica.ring, root)
         older = words_of(self._replica.ring)
         secret = self._replica.world.random(32)
         words = RootKeys.from_recovery(secret)

@@ -24,7 +24,7 @@ from ipfsmem.provider.choice import ProviderChoice, each_of
 from ipfsmem.provider.contract import Provider
 from ipfsmem.provider.opening import ProviderPool, Providers
 from ipfsmem.published.layout import Layout, PlainLayout, SealedLayout
-from ipfsmem.sync.background import Background, Told
+from ipfsmem.sync.background import Background, OnAttempt
 from ipfsmem.sync.engine import restore, sync
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.schedule import Pace
@@ -74,7 +74,7 @@ class Syncing(MemoryPart):
         key = None if unlock is None else owner_key(unlock)
         if isinstance(key, Unlock):
             address = "0x" + key.signer.address.hex()
-            root: RootKeys | None = key.known(self._replica.config.vault).root(twice=False)
+            root: RootKeys | None = key.for_vault_of(self._replica.config.vault).root(twice=False)
         else:
             root = key or kept_root(self._replica)
         if root is None:
@@ -240,7 +240,7 @@ class Syncing(MemoryPart):
         every: float | None = 300.0,
         public_ok: bool = False,
         allow: Iterable[str] = (),
-        told: Told | None = None,
+        on_attempt: OnAttempt | None = None,
     ) -> AsyncIterator[None]:
         """Keep in sync while the block runs, in the background of this event loop; times in seconds.
 
@@ -250,14 +250,14 @@ class Syncing(MemoryPart):
 
         While nobody answers it tries again after `idle`, then twice that, up to `most`. Any other failure needs a
         person: it is tried again with the next write or after `every`, and raised by `flush` and at the end of the block
-        unless a sync has worked by then. `told` is called after every attempt, with its report or its failure; without
-        it such failures are logged as warnings. What `told` raises ends the syncing and is raised at the block's end.
+        unless a sync has worked by then. `on_attempt` is called after every attempt, with its report or its failure; without
+        it such failures are logged as warnings. What `on_attempt` raises ends the syncing and is raised at the block's end.
 
         What is edited in a working copy is taken in at once with the extra `watch`, else within five seconds, and a sync begins then
         without waiting for `idle`, after as long a rest as the last ones took. What a sync brings stands there within a second.
 
         With keys that were unlocked, the end of that ends the syncing too: a sync that is under way is cut off, the keys are
-        dropped within a second, `told` hears of it, and PassphraseError is raised at the block's end.
+        dropped within a second, `on_attempt` hears of it, and PassphraseError is raised at the block's end.
 
         Raises UsageError, ConfigError, PublicError at once where no sync could work.
         """
@@ -268,7 +268,7 @@ class Syncing(MemoryPart):
         if self._open.mode.on_disk:
             self.published_at()
             self.agree(public_ok)
-        background = Background(lambda: self.sync(allow=allow), pace, told)
+        background = Background(lambda: self.sync(allow=allow), pace, on_attempt)
         self.background = background
         background.begin()
         try:

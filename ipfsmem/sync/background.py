@@ -35,7 +35,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 #: Called after each attempt.
-Told = Callable[[Attempt], None]
+OnAttempt = Callable[[Attempt], None]
 
 
 class Background:
@@ -45,12 +45,12 @@ class Background:
         self,
         sync: Callable[[], Awaitable[SyncReport]],
         pace: Pace,
-        told: Told | None,
+        on_attempt: OnAttempt | None,
     ) -> None:
-        """Without `told`, failures that need a person are logged as warnings."""
+        """Without `on_attempt`, failures that need a person are logged as warnings."""
         self._sync = sync
         self._pace = pace
-        self._told = told
+        self._on_attempt = on_attempt
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
         self._busy = self._stopping = False
@@ -94,7 +94,7 @@ class Background:
             self._tell(None, self.failure)
 
     async def stop(self, *, finish: bool) -> None:
-        """End the task; `finish`: a sync that runs just now may end first. Raises what `told` raised."""
+        """End the task; `finish`: a sync that runs just now may end first. Raises what `on_attempt` raised."""
         task = self._task
         if task is None:
             return
@@ -154,7 +154,7 @@ class Background:
     def _tell(self, report: SyncReport | None, failure: Exception | None) -> None:
         due = None if self._stopping else self._pace.due()
         again_in = None if due is None else max(0.0, due - self._loop.time())
-        if self._told is not None:
-            self._told(Attempt(report, failure, again_in))
+        if self._on_attempt is not None:
+            self._on_attempt(Attempt(report, failure, again_in))
         elif failure is not None and not may_pass(failure):
             _log.warning("a sync in the background failed: %s: %s", type(failure).__name__, failure)

@@ -53,7 +53,7 @@ async def find_vault(
 async def vault_of_root(
     root: RootKeys, newest: CID, providers: Sequence[Provider], replica: Replica, *, sealed: bool
 ) -> VaultConfig:
-    """The same by a root that a person wrote down, where no name or list leads there.
+    """What to pin of the vault to which `newest` belongs: a version that a person wrote down, where no name or list leads to one.
 
     Whoever gives it says which vault it is: a ring that has a key in it proves nothing by itself. Raises NotFoundError,
     ProviderError, FormatError when there is no such root, OtherKindError, WrongWalletError when its ring does not have

@@ -37,12 +37,13 @@ class Unlock(msgspec.Struct, frozen=True):
     key_number: int | None = None
     passphrase: str | None = None
 
-    def named(self, label: str) -> Unlock:
-        """With the label and number of a vault that is made or brought back."""
+    def for_vault_called(self, label: str) -> Unlock:
+        """The same for a vault that is made or brought back under this label; what was said of label and number stays."""
         return msgspec.structs.replace(self, vault=self.vault or label, key_number=self.key_number or 1)
 
-    def known(self, vault: VaultConfig | None) -> Unlock:
-        """With the label and number of the vault that a memory on this device holds, as far as it knows them."""
+    def for_vault_of(self, vault: VaultConfig | None) -> Unlock:
+        """The same for the vault that a memory on this device holds, by the label and number that it knows of it; what was said
+        of them stays."""
         if vault is None or not vault.name:
             return self
         same = self.vault in (None, vault.name)

@@ -76,7 +76,7 @@ def words_of(ring: Ring | None) -> list[Words]:
     return [Words(p.id, p.label, p.id in view.rights.root_ids) for p in people]
 
 
-def may_make_words(ring: Ring | None, root: RootKeys) -> None:
+def refuse_who_cannot_enrol(ring: Ring | None, root: RootKeys) -> None:
     """Refuse keys that cannot enrol an admin, before anything is made. Raises MembershipError, WrongWalletError."""
     if ring is None or root.admin_public in ring.view.roots:
         return

@@ -35,7 +35,7 @@ class Kept:
 
     def run(self, work: Callable[[], Any]) -> None:
         async def main() -> None:
-            async with self.memory.autosync(idle=60, every=None, told=self.attempts.append):
+            async with self.memory.autosync(idle=60, every=None, on_attempt=self.attempts.append):
                 await asyncio.sleep(0.3)  # the eye opens in a thread
                 await work()
 

@@ -86,7 +86,7 @@ def test_a_write_is_published_by_itself(lab: Lab) -> None:
     heard = Heard()
 
     async def work() -> None:
-        async with a.autosync(idle=0.001, most=0.01, every=None, told=heard):
+        async with a.autosync(idle=0.001, most=0.01, every=None, on_attempt=heard):
             a.write("tone", "direct")
             assert a.status().unpublished
             await until(lambda: heard.worked() and not a.status().unpublished)
@@ -124,7 +124,7 @@ def test_an_outage_loses_nothing_and_is_waited_out(lab: Lab) -> None:
     heard = Heard()
 
     async def work() -> None:
-        async with a.autosync(**FAST, told=heard):  # type: ignore[arg-type]
+        async with a.autosync(**FAST, on_attempt=heard):  # type: ignore[arg-type]
             await until(heard.worked)
             lab.provider("a").faults.offline = True
             a.write("tone", "written in the dark")
@@ -146,7 +146,7 @@ def test_an_outage_is_waited_out_also_when_only_writes_count(lab: Lab) -> None:
     heard = Heard()
 
     async def work() -> None:
-        async with a.autosync(idle=0.001, most=0.01, every=None, told=heard):
+        async with a.autosync(idle=0.001, most=0.01, every=None, on_attempt=heard):
             lab.provider("a").faults.offline = True
             a.write("tone", "x")
             await until(heard.errors)
@@ -161,7 +161,7 @@ def test_a_flush_that_fails_is_tried_again_by_itself(lab: Lab) -> None:
     heard = Heard()
 
     async def work() -> None:
-        async with a.autosync(**NEVER, told=heard):  # type: ignore[arg-type]
+        async with a.autosync(**NEVER, on_attempt=heard):  # type: ignore[arg-type]
             a.write("tone", "x")
             lab.provider("a").faults.offline = True
             # The first wait after a failure is `idle`, an hour here.
@@ -197,7 +197,7 @@ def test_still_down_at_the_end_is_no_failure_when_nothing_waits(lab: Lab) -> Non
     heard = Heard()
 
     async def work() -> None:
-        async with a.autosync(**FAST, told=heard):  # type: ignore[arg-type]
+        async with a.autosync(**FAST, on_attempt=heard):  # type: ignore[arg-type]
             await until(heard.worked)
             lab.provider("a").faults.offline = True
             await until(heard.errors)
@@ -210,7 +210,7 @@ def test_a_refusal_is_told_and_raised_by_flush_and_at_the_end(lab: Lab) -> None:
     heard = Heard()
 
     async def work() -> None:
-        async with a.autosync(**FAST, told=heard):  # type: ignore[arg-type]
+        async with a.autosync(**FAST, on_attempt=heard):  # type: ignore[arg-type]
             await until(heard.worked)
             lab.provider("a").faults.refuse = True
             await until(lambda: len(heard.errors()) >= 2)  # the task lives on
@@ -228,7 +228,7 @@ def test_a_refusal_that_is_over_is_not_raised(lab: Lab) -> None:
     heard = Heard()
 
     async def work() -> None:
-        async with a.autosync(**FAST, told=heard):  # type: ignore[arg-type]
+        async with a.autosync(**FAST, on_attempt=heard):  # type: ignore[arg-type]
             lab.provider("a").faults.refuse = True
             await until(heard.errors)
             lab.provider("a").faults.refuse = False
@@ -268,7 +268,7 @@ def test_any_other_failure_does_not_end_it_silently(lab: Lab) -> None:
         raise RuntimeError("a bug")
 
     async def work() -> None:
-        async with a.autosync(**FAST, told=heard):  # type: ignore[arg-type]
+        async with a.autosync(**FAST, on_attempt=heard):  # type: ignore[arg-type]
             provider.get_name = broken  # type: ignore[method-assign]
             await until(lambda: len(heard.errors()) >= 2)
             with pytest.raises(RuntimeError):
@@ -294,7 +294,7 @@ def test_what_told_raises_is_raised_at_the_end_and_the_rest_is_published(lab: La
         raise Mine
 
     async def work() -> None:
-        async with a.autosync(**FAST, told=told):  # type: ignore[arg-type]
+        async with a.autosync(**FAST, on_attempt=told):  # type: ignore[arg-type]
             await until(lambda: attempts)
             a.write("tone", "x")
 
@@ -463,7 +463,7 @@ def test_a_secret_is_told_and_raised_until_it_is_gone(tmp_path: Path) -> None:
     heard, secret = Heard(), "AKIA" + "ABCDEFGHIJKLMNOP"
 
     async def work(allow: tuple[str, ...] = ()) -> None:
-        async with memory.autosync(idle=0.001, most=0.01, every=0.05, allow=allow, told=heard):
+        async with memory.autosync(idle=0.001, most=0.01, every=0.05, allow=allow, on_attempt=heard):
             memory.write("wallet", secret)
             await until(lambda: heard.errors() or heard.worked() > 1)
             with pytest.raises(SecretsError) if not allow else contextlib.nullcontext():
