@@ -5,15 +5,12 @@ Nothing here knows memories or writes a disk.
 
 from __future__ import annotations
 
-import functools
-import re
-import unicodedata
-
 import msgspec
 
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.readings import readable_file
+from ipfsmem.recall.terms import split, unspaced
 
 #: Characters of a query, and how many of its words count.
 MAX_QUERY = 4_000
@@ -22,22 +19,6 @@ MAX_WORDS = 64
 _REMEMBERED = 64 * 1024 * 1024
 #: From so many letters on a query word is also found as the beginning of a longer one.
 _PREFIX = 4
-
-#: Scripts that put no space between words: Thai to Khmer, kana, ideographs.
-_RUNS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_ascii_word = re.compile(r"[^\W_]+")
-
-
-@functools.cache
-def _word() -> re.Pattern[str]:
-    """A run of such a script, or a word of another. Made when it is first needed, which takes longer than most commands do."""
-    return re.compile(rf"[{_RUNS}]+|[^\W_{_RUNS}]+")
-
-
-@functools.cache
-def _unspaced() -> re.Pattern[str]:
-    """A run of such a script."""
-    return re.compile(f"[{_RUNS}]+")
 
 
 class Words(msgspec.Struct, frozen=True, gc=False):
@@ -72,21 +53,13 @@ class WordCache:
         return made
 
 
-def fold(text: str) -> str:
-    """A text without case and accents."""
-    if text.isascii():
-        return text.lower()
-    apart = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(c for c in apart if not unicodedata.combining(c)).casefold()
-
-
 def query_words(query: str) -> tuple[str, ...]:
     """The different words of a query in order; of scripts without spaces every two letters. Raises UsageError without one."""
     if len(query) > MAX_QUERY:
         raise UsageError(f"a query has at most {MAX_QUERY:,} characters")
     words: dict[str, None] = {}
-    for word in _words(query):
-        pairs = range(max(1, len(word) - 1)) if _unspaced().fullmatch(word) else ()
+    for word in split(query):
+        pairs = range(max(1, len(word) - 1)) if unspaced().fullmatch(word) else ()
         words.update(dict.fromkeys((word[n : n + 2] for n in pairs) if pairs else (word,)))
     if not words:
         raise UsageError("there is no word in the query, so nothing can be looked for")
@@ -95,16 +68,11 @@ def query_words(query: str) -> tuple[str, ...]:
 
 def needle(word: str) -> str:
     """What occurs in `spaced` text where a query word does."""
-    if _unspaced().fullmatch(word):
+    if unspaced().fullmatch(word):
         return word
     return f" {word}" if len(word) >= _PREFIX else f" {word} "
 
 
 def spaced(text: str) -> str:
     """The words of a text with one space around each."""
-    return f" {' '.join(_words(text))} "
-
-
-def _words(text: str) -> list[str]:
-    folded = fold(text)
-    return (_ascii_word if folded.isascii() else _word()).findall(folded)
+    return f" {' '.join(split(text))} "

@@ -17,7 +17,16 @@ PROVIDERS = Path(__file__).parents[2] / "providers" / "ipfsmem_providers"
 FLOORS = (
     ("errors",),
     ("mode",),
-    ("canonical", "config", "file_durability", "invisible_characters", "loopback", "wording", "wordlist"),
+    (
+        "canonical",
+        "config",
+        "file_durability",
+        "invisible_characters",
+        "loopback",
+        "recall",
+        "wording",
+        "wordlist",
+    ),
     ("bundle", "content", "seal"),
     ("wallet",),
     ("ring",),
@@ -38,7 +47,7 @@ FLOORS = (
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 #: Values and functions of values: no disk, no clock, no chance, no network.
-PURE = ("bundle", "content", "seal", "wallet", "ring", "causal")
+PURE = ("bundle", "content", "seal", "wallet", "ring", "causal", "recall")
 HEAVY = {"eth_account", "eth_keys", "aiohttp", "keyring", "multiformats", "watchfiles"}
 HEAVY |= {"mcp", "pydantic", "anthropic", "langgraph", "llama_index", "agents", "pydantic_ai"}
 

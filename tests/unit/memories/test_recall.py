@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from ipfsmem.bundle.fence import unquote
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.context import TOKEN_BYTES
-from ipfsmem.memories.words import fold, needle, query_words, spaced
+from ipfsmem.memories.words import needle, query_words, spaced
 from ipfsmem.memory import Memory
+from ipfsmem.recall.terms import fold
 from tests.support.device_lab import Lab
 
 

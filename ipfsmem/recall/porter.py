@@ -1,0 +1,107 @@
+"""The stem of an English word: the algorithm of M. F. Porter (1980) with its later changes, as SQLite FTS5 has it."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+_SECOND = {
+    "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "logi": "log", "bli": "ble", "alli": "al",
+    "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize", "ation": "ate", "ator": "ate", "alism": "al", "iveness": "ive",
+    "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble",
+}  # fmt: skip
+_THIRD = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
+_FOURTH = dict.fromkeys(
+    [
+        "al",
+        "ance",
+        "ence",
+        "er",
+        "ic",
+        "able",
+        "ible",
+        "ant",
+        "ement",
+        "ment",
+        "ent",
+        "ion",
+        "ou",
+        "ism",
+        "ate",
+        "iti",
+        "ous",
+        "ive",
+        "ize",
+    ],
+    "",
+)
+_shortest_last = re.compile(r"v(?=c)")
+
+
+def _shape(word: str) -> str:
+    """The word with v for each vowel and c for each consonant; y is a vowel after a consonant."""
+    shape = ""
+    for letter in word:
+        vowel = letter in "aeiou" or (letter == "y" and shape.endswith("c"))
+        shape += "v" if vowel else "c"
+    return shape
+
+
+def _measure(word: str) -> int:
+    """How often consonants follow vowels."""
+    return len(_shortest_last.findall(_shape(word)))
+
+
+def _short(word: str) -> bool:
+    """Whether it ends with consonant, vowel, consonant, the last none of w, x, y."""
+    return _shape(word).endswith("cvc") and word[-1] not in "wxy"
+
+
+def _replaced(word: str, endings: dict[str, str], least: int) -> str:
+    """The word with the longest ending that it has replaced, where what stays before it has at least this measure."""
+    for length in range(7, 1, -1):
+        ending = word[-length:]
+        if len(word) > length and ending in endings:
+            head = word[:-length]
+            if _measure(head) < least or (ending == "ion" and head[-1] not in "st"):
+                return word
+            return head + endings[ending]
+    return word
+
+
+@functools.lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """The stem of a word of small letters; a word of one or two letters is its own."""
+    if len(word) < 3:
+        return word
+    if word.endswith(("sses", "ies")):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    cut = ""
+    if word.endswith("eed"):
+        word = word[:-1] if _measure(word[:-3]) else word
+    elif word.endswith("ed") and "v" in _shape(word[:-2]):
+        cut = word[:-2]
+    elif word.endswith("ing") and "v" in _shape(word[:-3]):
+        cut = word[:-3]
+    if cut:
+        word = cut
+        if word.endswith(("at", "bl", "iz")):
+            word += "e"
+        elif word[-1:] == word[-2:-1] and word[-1] not in "lsz" and _shape(word)[-1] == "c":
+            word = word[:-1]
+        elif _measure(word) == 1 and _short(word):
+            word += "e"
+    if word.endswith("y") and "v" in _shape(word[:-1]):
+        word = word[:-1] + "i"
+    word = _replaced(word, _SECOND, 1)
+    word = _replaced(word, _THIRD, 1)
+    word = _replaced(word, _FOURTH, 2)
+    if word.endswith("e"):
+        head = word[:-1]
+        if _measure(head) > 1 or (_measure(head) == 1 and not _short(head)):
+            word = head
+    if word.endswith("ll") and _measure(word[:-1]) > 1:
+        word = word[:-1]
+    return word

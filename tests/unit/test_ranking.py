@@ -1,0 +1,193 @@
+"""Entries ranked for a question: terms and BM25 against SQLite FTS5, and what any ranking must keep."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import date
+from math import isclose, log
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.recall.dates import days_named
+from ipfsmem.recall.porter import stem
+from ipfsmem.recall.postings import Postings
+from ipfsmem.recall.ranking import WEIGHTS, Document, Index, rank, recency, salience
+from ipfsmem.recall.terms import terms
+from ipfsmem.wordlist import word_list
+
+WORDS = word_list()
+TODAY = date(2026, 11, 23)
+ENDINGS = (
+    "",
+    "s",
+    "es",
+    "ed",
+    "ing",
+    "ly",
+    "ness",
+    "ational",
+    "ization",
+    "iveness",
+    "ement",
+    "ion",
+    "ally",
+    "able",
+    "y",
+    "ies",
+)
+OPERATORS = '"', "NEAR(a b)", "a AND", "*", "col:x", "-", "^a", "(", "' OR 1=1 --"
+
+
+def fts5(rows: list[str]) -> sqlite3.Connection:
+    base = sqlite3.connect(":memory:")
+    base.execute("CREATE VIRTUAL TABLE t USING fts5(x, tokenize='porter unicode61 remove_diacritics 2')")
+    base.executemany("INSERT INTO t(rowid, x) VALUES (?, ?)", enumerate(rows, 1))
+    return base
+
+
+def test_stems_are_those_of_fts5() -> None:
+    words = [word + ending for word in WORDS for ending in ENDINGS]
+    base = fts5(words)
+    base.execute("CREATE VIRTUAL TABLE v USING fts5vocab(t, 'instance')")
+    theirs = {words[doc - 1]: term for term, doc in base.execute("SELECT term, doc FROM v")}
+    assert len(theirs) > 30_000
+    assert {w: (stem(w), theirs[w]) for w in theirs if stem(w) != theirs[w]} == {}
+
+
+def test_bm25_is_that_of_fts5_and_of_the_formula() -> None:
+    rows = [" ".join(WORDS[(n * n + k * k * 7) % 60] for k in range(5 + n % 11)) for n in range(200)]
+    postings = Postings()
+    for number, row in enumerate(rows, 1):
+        postings.add(number, [stem(word) for word in row.split()])
+    base, compared = fts5(rows), 0
+    for word in WORDS[:60]:
+        ours = postings.scores([stem(word)])
+        theirs = dict(base.execute("SELECT rowid, -bm25(t) FROM t WHERE t MATCH ?", (f'"{word}"',)))
+        assert ours.keys() == theirs.keys()
+        for number, score in ours.items():
+            length = len(rows[number - 1].split())
+            times = [stem(one) for one in rows[number - 1].split()].count(stem(word))
+            average = sum(len(row.split()) for row in rows) / len(rows)
+            worth = max(1e-6, log((len(rows) - len(ours) + 0.5) / (len(ours) + 0.5)))
+            plain = worth * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length / average))
+            assert isclose(score, theirs[number], rel_tol=1e-9) and isclose(score, plain, rel_tol=1e-9)
+            compared += 1
+    assert compared > 300
+
+
+def test_terms_of_other_scripts() -> None:
+    assert terms("The Crème brûlées") == ["creme", "brule"]
+    assert terms("東京都 の") == ["東京", "京都", "の"]
+    assert terms("Привет, שלום") == ["привет", "שלום"]
+    assert terms("🙂 — …") == []
+
+
+@pytest.mark.parametrize(
+    ("question", "inside", "outside"),
+    [
+        ("what happened in May?", date(2025, 5, 9), date(2025, 6, 1)),
+        ("in May 2024", date(2024, 5, 9), date(2025, 5, 9)),
+        ("on 3 May", date(2024, 5, 3), date(2024, 5, 4)),
+        ("on March 3rd, 2026", date(2026, 3, 3), date(2025, 3, 3)),
+        ("in 2025", date(2025, 1, 1), date(2026, 1, 1)),
+        ("2026-11-22", date(2026, 11, 22), date(2026, 11, 23)),
+        ("since 2026-11", date(2026, 11, 1), date(2026, 10, 31)),
+        ("last week", date(2026, 11, 16), date(2026, 11, 23)),
+        ("this week", date(2026, 11, 23), date(2026, 11, 22)),
+        ("last month", date(2026, 10, 31), date(2026, 11, 1)),
+        ("last year", date(2025, 2, 2), date(2026, 2, 2)),
+        ("yesterday", date(2026, 11, 22), date(2026, 11, 23)),
+        ("5 days ago", date(2026, 11, 18), date(2026, 11, 19)),
+        ("2 weeks ago", date(2026, 11, 12), date(2026, 11, 14)),
+    ],
+)
+def test_days_named(question: str, inside: date, outside: date) -> None:
+    named = days_named(question, TODAY)
+    assert any(inside in days for days in named) and not any(outside in days for days in named)
+
+
+def test_may_and_march_are_also_other_words() -> None:
+    assert days_named("who may march here with 12 men", TODAY) == []
+
+
+def test_a_day_that_no_calendar_has_matches_nothing() -> None:
+    assert not any(TODAY in days for days in days_named("on 99 May 0000, 2026-99-99", TODAY))
+
+
+text = st.text("abc é東京?\n'\"*:-1", max_size=30) | st.sampled_from(
+    ["the cat sat", "two dogs run in May", "Where is it?", *OPERATORS]
+)
+documents = st.lists(
+    st.builds(
+        Document,
+        id=st.sampled_from("abcdefgh"),
+        text=text,
+        header=text,
+        group=st.sampled_from(["", "x", "y"]),
+        at=st.none() | st.dates(),
+        memory=st.booleans(),
+    ),
+    max_size=12,
+    unique_by=lambda one: one.id,
+)
+meanings = st.none() | st.dictionaries(st.sampled_from("abcdefghz"), st.floats(-1, 1))
+
+
+@settings(max_examples=200, deadline=None)
+@given(documents, st.text(max_size=30) | text, meanings, st.lists(st.sampled_from("abcdefgh")))
+def test_parts_add_up_the_order_is_total_and_a_patch_is_an_index_made_anew(
+    all_of_them: list[Document], question: str, meaning: dict[str, float] | None, removed: list[str]
+) -> None:
+    index = Index(all_of_them)
+    for id in removed:
+        index.remove(id)
+    anew = Index(one for one in all_of_them if one.id not in removed)
+    hits = rank(index, question, today=TODAY, limit=99, meaning=meaning)
+    assert hits == rank(anew, question, today=TODAY, limit=99, meaning=meaning)
+    assert [hit[:2] for hit in hits] == [hit[:2] for hit in sorted(hits, key=lambda h: (-h.score, h.id))]
+    assert rank(index, question, today=TODAY, limit=2, meaning=meaning) == hits[:2]
+    assert len({hit.id for hit in hits}) == len(hits)
+    for hit in hits:
+        assert hit.score == sum(hit.parts.values())
+        for part, value in hit.parts.items():
+            assert 0 <= value / WEIGHTS[part] <= 1 + 1e-9
+
+
+def test_an_answer_is_found_by_the_question_before_it() -> None:
+    talk = [
+        "Good morning! How was it?",
+        "Which colour has the bicycle?",
+        "It is green, I painted it again.",
+        "Nice.",
+        "And the weather was good.",
+    ]
+    index = Index(Document(str(n), one, group="d1") for n, one in enumerate(talk))
+    assert rank(index, "colour of the bicycle", today=TODAY)[0].id == "2"
+
+
+def test_memory_files_go_by_words_then_by_worth_and_age() -> None:
+    old = Document("old", "Deploys go out on Friday", at=date(2026, 1, 1), memory=True)
+    new = old._replace(id="new", at=TODAY)
+    kept = old._replace(id="important", salience=salience("user", 0, important=True))
+    named = old._replace(id="named", header="deploys")
+    found = [hit.id for hit in rank(Index([old, new, kept, named]), "deploys", today=TODAY)]
+    assert found[0] == "named" and found[-1] == "old" and len(found) == 4
+    assert rank(Index([old]), "nothing of it", today=TODAY) == []
+    assert recency(0) == 1 and recency(7) == 0.5 and recency(-3) == 1
+    assert salience("feedback", 9) == 1 and isclose(salience("project", 1), 0.65)
+
+
+def test_of_very_many_entries_the_best_are_still_found() -> None:
+    many = [Document(f"{n:05}", f"common word {n % 97}", memory=True) for n in range(5_200)]
+    index = Index([*many, Document("z", "common needle", memory=True)])
+    assert rank(index, "needle common", today=TODAY)[0].id == "z"
+
+
+@pytest.mark.parametrize(
+    "question", ["", " ", "🙂", "the", *OPERATORS, "x" * 300_000, "東" * 5_000, "\x00\ud800"]
+)
+def test_any_question_has_an_answer(question: str) -> None:
+    index = Index([Document("a", "some text", group="g"), Document("b", "東京 שלום", memory=True)])
+    assert all(hit.id in "ab" for hit in rank(index, question, today=TODAY))
