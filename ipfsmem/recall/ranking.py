@@ -6,7 +6,7 @@ An entry is a memory file, alone in its group, or one of a conversation or a day
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from math import log1p
 from typing import NamedTuple, TypeVar
@@ -110,6 +110,8 @@ class Index:
         self.group_lengths: dict[str, int] = {}
         self._numbers: dict[str, int] = {}
         self._group: dict[int, str] = {}
+        #: The different terms of each header.
+        self.header_terms: dict[int, frozenset[str]] = {}
         self._next = 0
         for document in documents:
             self.add(document)
@@ -128,6 +130,8 @@ class Index:
         grouped = document.group and not document.memory
         group = f"of {document.group}" if grouped else f"alone {document.id}"
         self._group[number] = group
+        if document.header:
+            self.header_terms[number] = frozenset(terms(document.header))
         self.groups.setdefault(group, []).append(number)
         self.group_lengths[group] = self.group_lengths.get(group, 0) + len(found)
 
@@ -137,6 +141,7 @@ class Index:
         if number is None:
             return
         group = self._group.pop(number)
+        self.header_terms.pop(number, None)
         self.groups[group].remove(number)
         self.group_lengths[group] -= self.postings.lengths[number]
         if not self.groups[group]:
@@ -171,9 +176,11 @@ def rank(
     similar = _between(similar)
     groups = _scaled(_group_scores(index, wanted))
     named = days_named(question, today)
-    dated = {
-        n for n, one in index.documents.items() if named and one.at and any(one.at in days for days in named)
-    }
+    dated = (
+        {n for n, one in index.documents.items() if one.at and any(one.at in days for days in named)}
+        if named
+        else set()
+    )
     weight = WEIGHTS["words"] + (WEIGHTS["meaning"] if similar else 0.0)
 
     def own(number: int) -> float:
@@ -189,7 +196,6 @@ def rank(
     best = {group: max(map(own, index.groups[group])) for group in {index.group_of(n) for n in looked}}
     has = {term: index.postings.having(term) for term in wanted}
     worths = {term: index.postings.worth(term) for term in wanted}
-    of_header = {n: set(terms(index.documents[n].header)) for n in looked if index.documents[n].header}
     asks_when, asks_number = _asks_when.search(question), _asks_number.search(question)
     places = {n: at for group in best for at, n in enumerate(index.groups[group])}
     hits = []
@@ -208,7 +214,7 @@ def rank(
         if similar:
             parts["meaning"] = similar.get(n, 0.0)
         if document.memory:
-            parts["header"] = _share(worths, of_header.get(n, set()))
+            parts["header"] = _share(worths, index.header_terms.get(n, frozenset()))
             parts["salience"] = min(1.0, max(0.0, document.salience))
             parts["recency"] = recency((today - document.at).days) if document.at else 0.0
         elif _grouped(index, n):
@@ -266,7 +272,7 @@ def _looked_at(
     return sorted(found)
 
 
-def _share(worths: Mapping[str, float], there: set[str]) -> float:
+def _share(worths: Mapping[str, float], there: Collection[str]) -> float:
     """Which share of the question's terms is there, by what each is worth."""
     total = sum(worths.values())
     return sum(worth for term, worth in worths.items() if term in there) / total if total else 0.0
