@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from ipfsmem.agents.hook_programs import (
     EVENTS,
@@ -27,6 +27,9 @@ from ipfsmem.agents.hook_programs import (
 from ipfsmem.config import namespace_folder
 from ipfsmem.device.agent_notes import background_notes, hook_notes, note_hook, syncing_notes
 from ipfsmem.errors import IpfsmemError, PassphraseError
+
+if TYPE_CHECKING:
+    from ipfsmem.agents.session_text import SessionText
 
 #: Seconds after which a hook ends, whatever it does, by event. Programs wait for 1.5 seconds at the end of a session, and longer elsewhere.
 BOUNDS: Final = {"session-start": 3.0, "prompt": 2.0}
@@ -89,20 +92,25 @@ class Hook:
     def _begin(self, said: Said, folder: str) -> bytes:
         at, context, lines = self._now(), "", list[str]()
         try:
-            context, lines = self._look(folder)
+            found = self._look(folder)
         except PassphraseError:
             # It was given nothing, so the first prompt after the unlock gives what is here, whatever came since.
             note_hook(self._place, session=said.session, at=-1, locked=at)
             lines = [f"its keys are locked, so nothing of it is here: ipfsmem unlock{self._named}"]
         else:
-            note_hook(self._place, session=said.session, at=at, locked=0, failed=0, failure="")
+            note_hook(
+                self._place, session=said.session, at=at, given=found.mark, locked=0, failed=0, failure=""
+            )
+            context, lines = found.text, [*found.lines]
         lines += self._not_synced(at)
         line = f"ipfsmem, memory {self._namespace}: {'; '.join(lines)}" if lines else ""
         return answer(self._program, self._event, context=context, line=line)
 
     def _after_a_pull(self, said: Said, folder: str) -> bytes:
-        """What a pull brought since this session was given anything. Opens nothing where it brought nothing."""
-        at, given = self._now(), hook_notes(self._place).sessions.get(said.session)
+        """What is here after a pull that brought something since this session was given anything, when it is another text than
+        the session was given. Opens nothing where no pull brought anything."""
+        at, notes = self._now(), hook_notes(self._place)
+        given = notes.sessions.get(said.session)
         if not said.session or not takes_context(self._program, self._event):
             return b""
         if given is None:
@@ -110,18 +118,18 @@ class Hook:
             return b""
         if max(background_notes(self._place).brought, syncing_notes(self._place).brought) <= given:
             return b""
-        context, _ = self._look(folder)
-        note_hook(self._place, session=said.session, at=at)
-        return answer(self._program, self._event, context=context)
+        found = self._look(folder)
+        note_hook(self._place, session=said.session, at=at, given=found.mark)
+        if found.mark == notes.given.get(said.session):
+            return b""
+        return answer(self._program, self._event, context=found.text)
 
-    def _look(self, folder: str) -> tuple[str, list[str]]:
-        """The text for the model, and what a person should know of the folders. Raises PassphraseError while the keys are locked."""
+    def _look(self, folder: str) -> SessionText:
+        """What is here for the model and for the person. Raises PassphraseError while the keys are locked."""
+        from ipfsmem.agents.session_text import SessionText, session_text  # and with it the memory
+
         if not (takes_context(self._program, self._event) or shows_lines(self._program)):
-            return "", []
-        from ipfsmem.agents.session_text import (
-            session_text,
-        )  # the memory is imported only where one is opened
-
+            return SessionText()
         return session_text(self._namespace, self._home, folder, self._program, MOST_TOKENS, self._passphrase)
 
     def _not_synced(self, at: int) -> list[str]:

@@ -7,7 +7,9 @@ keeps and that was adopted, is not given a second time.
 from __future__ import annotations
 
 import contextlib
+from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
 from ipfsmem.agents.projects import find_connected
 from ipfsmem.device.project_folders import ProjectFolder
@@ -15,10 +17,19 @@ from ipfsmem.errors import UsageError
 from ipfsmem.memory import Memory
 
 
+class SessionText(NamedTuple):
+    """The text for the model, empty when there is nothing to give; what a person should know about the folders of the project; and
+    a hash of the text under a key of this device, by which the same text is known again."""
+
+    text: str = ""
+    lines: tuple[str, ...] = ()
+    mark: str = ""
+
+
 def session_text(
     namespace: str, home: Path, folder: str, program: str, max_tokens: int, passphrase: str | None = None
-) -> tuple[str, list[str]]:
-    """The text for the model, empty when there is nothing to give; and what a person should know about the folders of the project.
+) -> SessionText:
+    """What an agent is given in a folder.
 
     Raises PassphraseError while the keys of the memory are locked, NotFoundError, StorageError.
     """
@@ -34,8 +45,12 @@ def session_text(
                 and row.adopted.get(program) in attached
             )
         scope = "" if row is None or adopted else memory.scopes.target(row.scope)
-        lines = _paused(memory, row)
-        return memory.scope(scope).context(max_tokens=max_tokens).text, lines
+        lines = tuple(_paused(memory, row))
+        text = memory.scope(scope).context(max_tokens=max_tokens).text
+        mark = blake2b(
+            text.encode(), digest_size=16, key=memory.replica.device.row_key, person=b"session text"
+        )
+        return SessionText(text, lines, mark.hexdigest())
 
 
 def _paused(memory: Memory, row: ProjectFolder | None) -> list[str]:

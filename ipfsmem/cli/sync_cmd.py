@@ -195,7 +195,7 @@ class _AttemptPrinter:
         self.exit_code = 0
 
     def print_attempt(self, attempt: Attempt) -> None:
-        note_syncing(self._folder, attempt.error, brought=_brought(attempt))
+        note_syncing(self._folder, attempt.error, brought=attempt.brought)
         if attempt.report is not None:
             self.exit_code = attempt.report.exit_code
         if self._json:
@@ -243,10 +243,6 @@ class _AttemptPrinter:
             again_in=attempt.again_in,
         )
         return encode(made).decode()
-
-
-def _brought(attempt: Attempt) -> bool:
-    return attempt.report is not None and bool(attempt.report.entries_changed)
 
 
 def _did_something(report: SyncReport) -> bool:

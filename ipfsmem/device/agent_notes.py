@@ -2,7 +2,7 @@
 
 Small files in the folder of a memory, which can be written while its keys are locked: so they hold moments and the names of
 errors, and no word, path or address. `hooks.json` is written by hooks, `background.json` by the sync beside them, `syncing.json` by
-`sync --every`, as the service runs it. They are lost without harm, and what is damaged is as if it were not there.
+`sync --every`, as the service runs it. Of what a session was given there is a keyed hash. They are lost without harm, and what is damaged is as if it were not there.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class HookNotes(msgspec.Struct, frozen=True, omit_defaults=True):
     failure: str = ""
     #: When each session was last given what is here, by the hash of its id; -1 for one that began while the keys were locked.
     sessions: dict[str, int] = {}
+    #: A keyed hash of the text that each of these sessions was given last.
+    given: dict[str, str] = {}
 
 
 class BackgroundNotes(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,17 +72,25 @@ def syncing_notes(folder: Path) -> BackgroundNotes:
     return _read(folder / _SYNCING, BackgroundNotes())
 
 
-def note_hook(folder: Path, *, session: str = "", at: int = 0, **changes: int | str) -> None:
-    """Note something of a hook. `session`: the hash of one that was given what is here, `at` when. Failing to note it fails nothing."""
+def note_hook(folder: Path, *, session: str = "", at: int = 0, given: str = "", **changes: int | str) -> None:
+    """Note something of a hook. `session`: the hash of one that was given what is here, `at` when, `given`: a keyed hash of that.
+    Failing to note it fails nothing."""
     with contextlib.suppress(IpfsmemError), file_lock(folder / "hooks.lock", wait=0.1):
         before = hook_notes(folder)
-        sessions = before.sessions
+        sessions, texts = before.sessions, before.given
         if session:
             newest = sorted(
                 ((one, when) for one, when in sessions.items() if one != session), key=lambda one: one[1]
             )
             sessions = dict([*newest, (session, at)][-MAX_SESSIONS:])
-        _write(folder / _HOOKS, before, msgspec.structs.replace(before, sessions=sessions, **changes))
+            texts = {
+                one: text for one, text in (texts | {session: given}).items() if text and one in sessions
+            }
+        _write(
+            folder / _HOOKS,
+            before,
+            msgspec.structs.replace(before, sessions=sessions, given=texts, **changes),
+        )
 
 
 def note_background(folder: Path, **changes: int | str) -> None:

@@ -10,8 +10,10 @@ import contextlib
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Final
 
+from ipfsmem.device.agent_notes import note_syncing
 from ipfsmem.errors import IpfsmemError, PassphraseError
 from ipfsmem.mcp.server import MemoryServer
 from ipfsmem.mcp.watching import watch
@@ -56,6 +58,7 @@ async def run(served: MemoryServer, transport: Callable[[], Awaitable[None]], *,
 async def _keep_in_sync(served: MemoryServer, stopped: asyncio.Event) -> None:
     """Keep the memory in sync whenever it is unlocked, until it is told to stop."""
     said = ""
+    place: Path | None = None
 
     def say(words: str) -> None:
         nonlocal said
@@ -64,6 +67,10 @@ async def _keep_in_sync(served: MemoryServer, stopped: asyncio.Event) -> None:
         said = words
 
     def on_attempt(attempt: Attempt) -> None:
+        if place is not None:
+            note_syncing(
+                place, attempt.error, brought=attempt.brought
+            )  # hooks give at the next prompt what it brought
         say("" if attempt.error is None else f"not in sync: {attempt.error}")
 
     while not stopped.is_set():
@@ -71,6 +78,7 @@ async def _keep_in_sync(served: MemoryServer, stopped: asyncio.Event) -> None:
         try:
             memory = await served.in_thread(served.holder.memory_if_unlocked)
             if memory is not None:
+                place = memory.replica.folder
                 async with memory.lock_watch() as locked, memory.autosync(on_attempt=on_attempt):
                     await _first_of(stopped, locked)
         except PassphraseError as error:  # it was locked meanwhile, and may be unlocked again

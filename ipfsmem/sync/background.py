@@ -33,6 +33,11 @@ class Attempt(msgspec.Struct, frozen=True):
         """Whether waiting may help against the failure."""
         return self.error is not None and may_pass(self.error)
 
+    @property
+    def brought(self) -> bool:
+        """Whether it brought something that was not here."""
+        return self.report is not None and bool(self.report.entries_changed)
+
 
 #: Called after each attempt.
 OnAttempt = Callable[[Attempt], None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -19,7 +20,9 @@ from typing import Any
 
 import pytest
 
+from ipfsmem.device.agent_notes import syncing_notes
 from ipfsmem.memory import Memory
+from ipfsmem.wallet.signers import RawKeySigner
 from tests.support import effort
 from tests.support.cli_lab import Cli, pipe
 from tests.support.extras import need_extra
@@ -246,6 +249,26 @@ def test_it_keeps_the_memory_in_sync_and_publishes_what_waits_when_its_client_go
     with Memory.load(home=tmp_path / "ipfsmem") as memory:
         status = memory.status()
         assert status.memories == 1 and not status.unpublished and status.root
+
+
+def test_what_it_brought_is_noted_for_the_hooks(tmp_path: Path) -> None:
+    need_extra("mcp", "mcp_types")
+    (stick := tmp_path / "stick").mkdir()
+    made: dict[str, Any] = {"passphrase": False, "provider": str(stick), "unlock": RawKeySigner(b"\x21" * 32)}
+    with Memory.create("default", "encrypted-ipfs", home=tmp_path / "ipfsmem", **made) as memory:
+        asyncio.run(memory.sync())
+    with Memory.load("default", "encrypted-ipfs", home=tmp_path / "phone", **made) as phone:
+        phone.write("tone", "direct")
+        asyncio.run(phone.sync())
+    place = tmp_path / "ipfsmem" / "default"
+    with started(tmp_path, "--sync") as server:
+        say(server, HELLO, READY)
+        for _ in range(600):
+            if syncing_notes(place).brought:
+                break
+            time.sleep(0.05)
+        _, err = ended(server)
+    assert err == "" and syncing_notes(place).brought
 
 
 def test_a_tool_that_is_none_ends_it_at_once(home: Path) -> None:

@@ -153,6 +153,28 @@ def test_what_a_pull_brought_counts_from_the_next_prompt_and_once(
     assert len(hook.started) == 1  # a prompt starts none
 
 
+def test_what_a_session_was_given_already_is_not_given_again(hook: Hooks, tmp_path: Path) -> None:
+    """What a sync brought may be an event, or a memory of another project: then a prompt is given nothing."""
+    root = repository(tmp_path / "api")
+    scope = connect(hook, root)
+    begun = hook.context("session-start", root)
+    with hook.open() as memory:
+        memory.note("came", what="from the phone")
+        memory.scope("elsewhere").write("news", "x")
+    note_background(hook.place, brought=hook.ms + 500)
+    assert hook("prompt", root) is None
+    with hook.open() as memory:
+        memory.scope(scope).write("news", "x", description="came from the phone")
+    note_background(hook.place, brought=hook.ms + 1_000)
+    assert "came from the phone" in hook.context("prompt", root)
+    note_background(hook.place, brought=hook.ms + 2_000)
+    assert hook("prompt", root) is None
+    with hook.open() as memory:
+        memory.scope(scope).forget("news")
+    assert hook.context("session-start", root) == begun  # compacted, or begun anew: all of it again
+    assert "phone" not in (hook.place / "hooks.json").read_text()
+
+
 @pytest.mark.parametrize("event", ["stop", "session-end", "pre-compact"])
 def test_after_a_turn_a_sync_is_started_and_nothing_printed(hook: Hooks, tmp_path: Path, event: str) -> None:
     assert hook(event, tmp_path) is None
