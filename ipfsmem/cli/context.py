@@ -103,9 +103,14 @@ class CommandContext:
 
     @contextlib.contextmanager
     def memory(
-        self, *, provider: tuple[str, ...] = (), unlock: Unlock | RootKeys | None = None
+        self,
+        *,
+        provider: tuple[str, ...] = (),
+        unlock: Unlock | RootKeys | None = None,
+        passphrase_itself: bool = False,
     ) -> Iterator[Memory]:
-        """The memory on this device, open. Raises NotFoundError when there is none."""
+        """The memory on this device, open. `passphrase_itself`: keys that are unlocked are not enough. Raises NotFoundError when
+        there is none."""
         from ipfsmem.memory import Memory
 
         memory = Memory.load(
@@ -113,7 +118,7 @@ class CommandContext:
             home=self.home,
             provider=provider or None,
             unlock=unlock,
-            passphrase=self.passphrase(),
+            passphrase=self.passphrase(itself=passphrase_itself),
         )
         try:
             if self._scope_must_exist:

@@ -258,7 +258,7 @@ def as_owner(context: CommandContext, given: dict[str, Any]) -> Iterator[Memory]
 
     `given` also has `provider`. Raises UsageError when nobody was named and nothing is kept.
     """
-    from ipfsmem.vault.owner import kept_root
+    from ipfsmem.vault.owner import keeps_root
 
     named = given["wallet"].named or given["words"] or given["words_fd"] is not None
     root = None
@@ -266,11 +266,15 @@ def as_owner(context: CommandContext, given: dict[str, Any]) -> Iterator[Memory]
         root = owner(
             given["wallet"], given["words"], given["words_fd"], context.passphrase_from_fd_or_environment()
         )
-    with context.memory(provider=given["provider"], unlock=root) as memory:
+    kept = False
+    if root is None:
+        with context.memory() as memory:
+            kept = keeps_root(memory.replica)
+    with context.memory(provider=given["provider"], unlock=root, passphrase_itself=kept) as memory:
         if memory.replica.config.vault is None:
             raise UsageError(f"a memory in mode {memory.mode} has no vault, so it has no members and no keys")
         if root is None:
-            if kept_root(memory.replica) is None:
+            if not kept:
                 raise UsageError(_NOBODY, hint=_WHO)
             memory.unlock()
         yield memory

@@ -33,11 +33,16 @@ Random = Callable[[int], bytes]
 
 
 class Device(msgspec.Struct, frozen=True, dict=True):
-    """The secrets of one device: Ed25519 seed, X25519 secret, key of local rows; 32 bytes each."""
+    """The secrets of one device: Ed25519 seed, X25519 secret, key of local rows; 32 bytes each.
+
+    `root_key` is a fourth one on the device that made a vault without a wallet: its root is kept under it. Empty on every other
+    device, and wherever the keys came without the passphrase: `unlock` never hands it out.
+    """
 
     sign_seed: bytes
     box_secret: bytes
     row_key: bytes
+    root_key: bytes = b""
 
     def __repr__(self) -> str:
         return f"Device(id={self.id!r})"
@@ -64,15 +69,15 @@ class Device(msgspec.Struct, frozen=True, dict=True):
 
     def with_keys(self, keys: bytes) -> Device:
         """The same device with other keys: a signing seed (32 bytes) and, when more bytes follow it, a box secret."""
-        return Device(keys[:32], keys[32:] or self.box_secret, self.row_key)
+        return Device(keys[:32], keys[32:] or self.box_secret, self.row_key, self.root_key)
 
     def with_box(self, random: Random) -> Device:
         """The same device under the same id with a new box key, as the old one is used in another chain of the ring."""
-        return Device(self.sign_seed, random(32), self.row_key)
+        return Device(self.sign_seed, random(32), self.row_key, self.root_key)
 
     def successor(self, random: Random) -> Device:
         """The same device under a new id: another signing key, the same box and row keys."""
-        return Device(random(32), self.box_secret, self.row_key)
+        return Device(random(32), self.box_secret, self.row_key, self.root_key)
 
     def without_secrets(self) -> Device:
         """The id and the public keys alone, for what still says whose memory it was. It can neither sign nor open."""
@@ -81,14 +86,14 @@ class Device(msgspec.Struct, frozen=True, dict=True):
         return bare
 
 
-def new_device(random: Random) -> Device:
-    """Fresh secrets."""
-    return Device(random(32), random(32), random(32))
+def new_device(random: Random, *, keeps_root: bool = False) -> Device:
+    """Fresh secrets; `keeps_root`: with a key for the root of a vault without a wallet."""
+    return Device(random(32), random(32), random(32), random(32) if keeps_root else b"")
 
 
 def save_device(folder: Path, device: Device, passphrase: str | None, random: Random) -> None:
     """Write the key file (mode 0600)."""
-    secret = device.sign_seed + device.box_secret + device.row_key
+    secret = device.sign_seed + device.box_secret + device.row_key + device.root_key
     write_atomic(folder / KEY_FILE, protect(secret, passphrase, salt=random(16), nonce=random(24)))
 
 
@@ -115,9 +120,9 @@ def load_device(folder: Path, passphrase: str | None) -> Device:
         secret = unprotect(data, passphrase)
     except FormatError as error:
         raise type(error)(f"{path}: {error}") from None
-    if len(secret) != 96:
-        raise FormatError(f"{path} holds {len(secret)} bytes of secrets, 96 expected")
-    return Device(secret[:32], secret[32:64], secret[64:])
+    if len(secret) not in (96, 128):
+        raise FormatError(f"{path} holds {len(secret)} bytes of secrets, 96 or 128 expected")
+    return Device(secret[:32], secret[32:64], secret[64:96], secret[96:])
 
 
 def change_passphrase(folder: Path, old: str | None, new: str | None, random: Random) -> None:

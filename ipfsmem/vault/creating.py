@@ -39,24 +39,31 @@ def create_replica(
     The configuration is written last: a crash before leaves nothing that would be taken for a memory.
     """
     with folder_claimed(folder):
-        replica = begin_replica(folder, config, world, passphrase=passphrase)
+        keeps_root = root_secret is not None
+        replica = begin_replica(folder, config, world, passphrase=passphrase, keeps_root=keeps_root)
         with replica.transaction():
             if root is not None:
                 _make_vault(replica, root, recovery)
             if root_secret is not None:
-                # A vault without a wallet: the device keeps its root as it keeps its own keys (format section 2.3).
-                row = seal_row(replica.device.row_key, root_secret, world.random(24))
+                # A vault without a wallet: the device keeps its root as it keeps its own keys (format section 2.3), under one
+                # that `unlock` never holds.
+                row = seal_row(replica.device.root_key, root_secret, world.random(24))
                 replica.db.set_meta(meta.KEPT_ROOT, row)
         mark_as_memory(replica)
     return replica
 
 
 def begin_replica(
-    folder: Path | None, config: NamespaceConfig, world: World, *, passphrase: str | None
+    folder: Path | None,
+    config: NamespaceConfig,
+    world: World,
+    *,
+    passphrase: str | None,
+    keeps_root: bool = False,
 ) -> Replica:
     """The device and the database of a memory: inside `folder_claimed`, to be followed by `mark_as_memory` once there is
-    something to keep."""
-    device = new_device(world.random)
+    something to keep. `keeps_root`: the vault is to have no wallet, and this device keeps its root."""
+    device = new_device(world.random, keeps_root=keeps_root)
     if folder is not None:
         save_device(folder, device, passphrase, world.random)
         remove_unfinished_database(folder)

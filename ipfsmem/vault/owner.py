@@ -12,7 +12,7 @@ from ipfsmem.device.identity import open_row
 from ipfsmem.device.namespaces import FIRST
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
-from ipfsmem.errors import UsageError, WrongWalletError
+from ipfsmem.errors import PassphraseError, UsageError, WrongWalletError
 from ipfsmem.mode import Mode
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.ring.statements import member_id
@@ -111,12 +111,25 @@ def _check_signer(given: object) -> None:
         )
 
 
+def keeps_root(replica: Replica) -> bool:
+    """Whether this device made its vault without a wallet, and so keeps the root of it."""
+    return replica.config.vault is not None and replica.db.get_meta(meta.KEPT_ROOT) is not None
+
+
 def kept_root(replica: Replica) -> RootKeys | None:
-    """The root of a vault without a wallet, on the device that made it; None on every other."""
+    """The root of a vault without a wallet, on the device that made it; None on every other. Raises PassphraseError where the
+    keys came without the passphrase."""
     stored, vault = replica.db.get_meta(meta.KEPT_ROOT), replica.config.vault
     if stored is None or vault is None:
         return None
-    return RootKeys.from_random(open_row(replica.device.row_key, stored), vault.name, vault.key_number)
+    if replica.lock_watch is not None:
+        raise PassphraseError(
+            "the first key of this memory opens only with the passphrase of this device, which unlock does not keep",
+            hint="Give the passphrase itself: at the prompt, in IPFSMEM_PASSPHRASE or with --passphrase-fd (in Python: load(passphrase=)).",
+        )
+    # A memory that was made before there was such a key keeps its root under the row key.
+    key = replica.device.root_key or replica.device.row_key
+    return RootKeys.from_random(open_row(key, stored), vault.name, vault.key_number)
 
 
 def check_root(

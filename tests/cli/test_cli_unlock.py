@@ -34,6 +34,14 @@ def run(cli: Cli, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     return program(*arguments, env={**os.environ, "IPFSMEM_HOME": str(cli.home)}, stdin=subprocess.DEVNULL)
 
 
+def test_what_only_an_owner_does_takes_the_passphrase_itself(guarded: Cli) -> None:
+    unlock(guarded)
+    done = run(guarded, "keys", "rotate")
+    assert done.returncode == 22 and b"passphrase" in done.stderr
+    guarded.ok("keys", "rotate", "--passphrase-fd", str(pipe(PASSPHRASE)))
+    assert run(guarded, "list").returncode == 0
+
+
 def test_other_processes_need_no_passphrase_until_it_is_locked(guarded: Cli) -> None:
     assert run(guarded, "write", "tone", "--body", "Short.").returncode == 22
     unlock(guarded, "--for", "5m")

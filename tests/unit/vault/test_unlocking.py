@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
+import msgspec
 import pytest
 
 from ipfsmem.device import kernel_keyring, since_boot, unlocked
-from ipfsmem.device.identity import KEY_FILE, load_device
+from ipfsmem.device.identity import KEY_FILE, load_device, open_row, save_device, seal_row
 from ipfsmem.device.replica import World
-from ipfsmem.errors import IncompleteError, NotFoundError, PassphraseError, UsageError
+from ipfsmem.device.tables import meta
+from ipfsmem.errors import IncompleteError, NotFoundError, OpenError, PassphraseError, UsageError
 from ipfsmem.files import working_copy
 from ipfsmem.memory import Memory
 from ipfsmem.vault.home import Home
@@ -47,6 +49,42 @@ def folder(tmp_path: Path, runtime: Path) -> Iterator[Path]:
 
 def opened(folder: Path) -> Memory:
     return Memory.load("default", home=folder.parent)
+
+
+def test_what_is_held_opens_no_root(folder: Path) -> None:
+    """A memory without a wallet keeps its root on this device, under a key that is never held."""
+    unlock_device(folder, PASSPHRASE, 600)
+    with opened(folder) as memory:
+        device, kept = memory.replica.device, memory.replica.db.get_meta(meta.KEPT_ROOT)
+        assert kept is not None and device.root_key == b""
+        for key in (device.sign_seed, device.box_secret, device.row_key):
+            with pytest.raises(OpenError):
+                open_row(key, kept)
+        with Refused(
+            "Give the passphrase itself: at the prompt, in IPFSMEM_PASSPHRASE or with --passphrase-fd (in Python: load(passphrase=))."
+        ):
+            memory.unlock()
+        assert not memory.unlocked
+    with Memory.load("default", home=folder.parent, passphrase=PASSPHRASE) as memory:
+        memory.unlock()
+        assert memory.unlocked
+
+
+def test_a_root_kept_by_an_older_version_opens(tmp_path: Path) -> None:
+    """A key file of three keys: the root lies under the row key."""
+    with Memory.create("default", "encrypted-ipfs", passphrase=False, home=tmp_path) as memory:
+        memory.unlock()
+        replica, root = memory.replica, memory._syncing.root
+        kept = replica.db.get_meta(meta.KEPT_ROOT)
+        assert kept is not None
+        older = seal_row(replica.device.row_key, open_row(replica.device.root_key, kept), bytes(24))
+        with replica.transaction():
+            replica.db.set_meta(meta.KEPT_ROOT, older)
+        device = msgspec.structs.replace(replica.device, root_key=b"")
+    save_device(tmp_path / "default", device, None, os.urandom)
+    with Memory.load("default", home=tmp_path) as memory:
+        memory.unlock()
+        assert memory._syncing.root == root
 
 
 def test_without_the_passphrase_until_it_is_locked(folder: Path) -> None:
