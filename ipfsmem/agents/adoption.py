@@ -91,7 +91,7 @@ def plan_project(
 
 
 def _known_ids(memory: Memory, scope: str, row: ProjectFolder) -> set[ProjectId]:
-    """By what a project is known: to all devices of a sealed memory, else to this one."""
+    """The ids of a project: of a sealed memory those that all devices know, else those that this one knows."""
     if not memory.mode.sealed:
         return set(row.ids)
     one = memory.scopes.get(scope)
@@ -99,9 +99,9 @@ def _known_ids(memory: Memory, scope: str, row: ProjectFolder) -> set[ProjectId]
 
 
 def plan_all(memory: Memory, claude: ClaudeHome) -> tuple[list[Plan], list[NotPlanned]]:
-    """The same for every project that Claude Code knows on this device and that has memories there or in this vault; and those that are
-    left out, with what speaks against them: also all whose memories lie in one folder, and those whose own settings choose it. Two folders
-    of one repository are one project."""
+    """What connecting would do for every project that Claude Code knows on this device and that has memories there or in this vault;
+    and the projects that are left out, each with why. Projects that share one memory folder are left out, and so are those whose own
+    settings choose theirs. Two folders of one repository are one project."""
     plans: dict[Path, Plan] = {}
     left: dict[Path, NotPlanned] = {}
     for folder in known_projects(claude):

@@ -36,8 +36,10 @@ _LOCK, _AGAIN = "background.lock", "background.again"
 
 
 def start(namespace: str, home: Path, folder: str, passphrase: str | None = None) -> None:
-    """Start it, and return at once. `folder`: in which the agent works; it stands in no command line, which every user of a machine
-    can see, and neither does the passphrase. Raises OSError."""
+    """Start a sync in a process of its own, and return at once.
+
+    `folder`: in which the agent works. Neither it nor the passphrase stands in a command line, which every user of a machine can
+    see. Raises OSError."""
     words = [
         sys.executable,
         "-P",  # nothing that lies in the folder of the memories takes the place of our modules
@@ -123,7 +125,7 @@ def _once(namespace: str, home: Path, place: Path, folder: str, passphrase: str 
 
 
 async def _sync(namespace: str, home: Path, folder: str, passphrase: str | None) -> bool:
-    """Whether it brought anything. A memory that is published nowhere has only its folders looked at."""
+    """Sync once; whether that brought anything. Of a memory that is published nowhere only the folders are looked at."""
     async with await Memory.aload(namespace, home=home, passphrase=passphrase) as memory:
         _look_at_project(memory, folder)
         if not memory.mode.published or not memory.replica.config.providers:

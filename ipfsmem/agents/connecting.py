@@ -325,8 +325,11 @@ def _undone(
     wanted: tuple[Wanted, ...],
     replace: bool,
 ) -> tuple[bytes | None, list[bytes]]:
-    """What a file is without what was written to it, in one of these ways: the bytes of before where it is as we left it. And
-    what is to be kept, as others wrote something in it that is not in the file then."""
+    """A file without what one of `written` added to it, None when it goes, and the contents that are to be kept.
+
+    A file that is as we left it gets back the bytes that it had before. Kept is what others wrote and the result lacks.
+    Raises ChangedError for an entry of ours that was edited, unless `replace`.
+    """
     data = found.data
     digest = None if data is None else sha256(data).hexdigest()
     for file in written:

@@ -116,17 +116,17 @@ def find_connected(memory: Memory, folder: str | Path) -> tuple[Project, Project
 
 
 def row_of(memory: Memory, project: Project) -> ProjectFolder | None:
-    """As what this very folder was connected; not what it lies in."""
+    """The row of this very folder, None when it was not connected; not that of a folder around it."""
     rows = connected_folders(memory.replica)
     here = next((row for row in rows if Path(row.path) == project.folder), None)
     if here is not None:
-        return here if _is_it(here, project) else None
+        return here if _is_still_there(here, project) else None
     return next((row for row in rows if not project.part and _moved_here(row, project)), None)
 
 
-def _is_it(row: ProjectFolder, project: Project) -> bool:
-    """Whether what lies at the path of a row is what was connected: the same folder, or one that is known by the same name, as
-    after a new clone in its place."""
+def _is_still_there(row: ProjectFolder, project: Project) -> bool:
+    """Whether `project`, which lies at the path of a row, is the one that was connected: the same folder, or another that shares an
+    id with it, as after a new clone in its place, or neither has one."""
     same = bool(set(row.ids) & set(project.ids)) or not (row.ids or project.ids)
     return _is_same_folder(row, project) or same
 
@@ -138,7 +138,9 @@ def is_replaced(row: ProjectFolder) -> bool:
         if path.is_dir():
             found = project_at(path, part=True)
             inode, born = path.stat().st_ino, birth_time(path)
-            return not _is_it(row, msgspec.structs.replace(found, folder=path, inode=inode, born=born))
+            return not _is_still_there(
+                row, msgspec.structs.replace(found, folder=path, inode=inode, born=born)
+            )
     return False
 
 
@@ -159,7 +161,7 @@ def _as_connected(
     with contextlib.suppress(OSError):
         inode = project.folder.stat().st_ino
         found = msgspec.structs.replace(project, inode=inode, born=birth_time(project.folder))
-        if _is_it(row, found):
+        if _is_still_there(row, found):
             return found
     return None
 

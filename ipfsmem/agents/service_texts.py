@@ -36,7 +36,7 @@ class Service(msgspec.Struct, frozen=True):
     words: tuple[str, ...]
 
     def at_any_time(self) -> Service:
-        """The same, with no certain time between two syncs."""
+        """This service, whatever time it has between two syncs: for comparing."""
         before = ("", *self.words)
         words = tuple(
             ANY_TIME if last == "--every" else word for last, word in zip(before, self.words, strict=False)

@@ -1,4 +1,5 @@
-"""Two events that the format gives a meaning: a memory went to another provider, and a further vault was made (1.4).
+"""Two events that the format gives a meaning: a memory went to another provider, and a further vault was made
+(format section 1.4).
 
 They are events like any other, so they are sealed, signed with their segment, and joined without a conflict. What they
 say is for a person: nothing here, and nothing that reads it, opens a provider or a vault by itself.
@@ -56,30 +57,30 @@ def check_kind(kind: str) -> None:
 
 
 def moved_data(left: tuple[str, ...], to: str) -> dict[str, Any]:
-    """What a forwarding record says, for a new event of type MOVED."""
+    """The data of a new event of type MOVED."""
     return {"from": list(left[:MAX_LEFT]), "to": to}
 
 
 def vault_data(vault: FurtherVault) -> dict[str, Any]:
-    """What names a further vault, for a new event of type VAULT."""
+    """The data of a new event of type VAULT."""
     return {"address": vault.address, "key_number": vault.key_number, "name": vault.name}
 
 
 def read_move(event: Mapping[str, Any]) -> Move | None:
     """The forwarding record that an event is; None when it is none, or not one that counts: it must stand under an own id,
     which an event has only in its writer's segment."""
-    own = _own(event, MOVED, {"from", "to"})
-    if own is None:
+    by = _own_writer(event, MOVED, {"from", "to"})
+    if by is None:
         return None
     left, to = event["from"], event["to"]
     if not isinstance(left, list) or len(left) > MAX_LEFT or not all(_is_spec(one) for one in (*left, to)):
         return None
-    return Move(event["id"], own, normal_ts(event["ts"]), tuple(left), to)
+    return Move(event["id"], by, normal_ts(event["ts"]), tuple(left), to)
 
 
 def read_vault(event: Mapping[str, Any]) -> FurtherVault | None:
     """The further vault that an event names, None when it names none."""
-    if _own(event, VAULT, {"address", "key_number", "name"}) is None:
+    if _own_writer(event, VAULT, {"address", "key_number", "name"}) is None:
         return None
     name, number, address = event["name"], event["key_number"], event["address"]
     if (
@@ -100,7 +101,7 @@ def newer_move(one: Move | None, other: Move | None) -> Move | None:
     return max(found, key=lambda move: (move.at, move.id), default=None)
 
 
-def _own(event: Mapping[str, Any], kind: str, names: set[str]) -> str | None:
+def _own_writer(event: Mapping[str, Any], kind: str, names: set[str]) -> str | None:
     """The device under whose own id an event of this type stands, when it has these names and no others."""
     if event.get("type") != kind or event.keys() != {"ts", "type", "id"} | names:
         return None

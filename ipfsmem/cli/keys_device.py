@@ -31,9 +31,9 @@ def passphrase_command(
 ) -> None:
     """Change the passphrase of this device's keys. The old one comes as for every command; the new one is typed twice.
 
-    It has at least 8 characters that count: what only repeats or counts on (aaa, 123) counts once. Other devices have their
-    own. A copy of the key file that somebody kept still opens with the old one: then revoke this device and make it anew.
-    What `ipfsmem unlock` holds is locked.
+    A passphrase has at least 8 characters that count: those that only repeat or go on (aaa, 123) count once. Other devices have
+    their own. A copy of the key file that somebody kept still opens with the old one: then revoke this device and make it anew.
+    Keys that `ipfsmem unlock` holds are locked.
     """
     old = context.passphrase(itself=True)
     with context.memory() as memory:

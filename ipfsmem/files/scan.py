@@ -78,7 +78,13 @@ class Scan:
         self._now = replica.world.now()
         #: What was set aside of files that were replaced.
         self.set_aside = SetAside(
-            folder, self._renders, copy, problems, self._now, take=self._late, is_known=self._is_known
+            folder,
+            self._renders,
+            copy,
+            problems,
+            self._now,
+            take=self._take_late_edit,
+            is_known=self._is_known,
         )
 
     # -- one file ----------------------------------------------------------------------------------------------
@@ -342,7 +348,7 @@ class Scan:
         known = msgspec.json.decode(stored, type=list[tuple[int, int]]) if stored else []
         return [(at, count) for at, count in known if abs(self._now - at) < DAY]
 
-    # -- what came late -------------------------------------------------------------------------------------
+    # -- edits at the moment of a replacement ---------------------------------------------------------------
 
     def _is_known(self, file: str, body: bytes) -> bool:
         """Whether bytes that stood in a file (their SHA-256) are in the state, or stood there before."""
@@ -354,9 +360,10 @@ class Scan:
         entry = self._change.entry(self._memories.name(key))
         return any(value.body == body.hex() for value in entry.values())
 
-    def _late(self, file: str, base: bytes | None, data: bytes) -> bytes | None:
-        """Take in what came into a file after we had read it and before, or after, we replaced it; `base` is the text that it
-        stood for (SHA-256). Answers which text it stands for now. Raises IpfsmemError: then it must not be thrown away.
+    def _take_late_edit(self, file: str, base: bytes | None, data: bytes) -> bytes | None:
+        """Take in what somebody wrote into a file while we replaced it: after we had read it, so that the look did not see it. `base`:
+        the text that the file showed before (SHA-256). Returns the one that it shows now. Raises IpfsmemError:
+        then what was written must not be thrown away.
         """
         if file.startswith(TIMELINE + "/"):
             self._timeline.take(data, file, False)

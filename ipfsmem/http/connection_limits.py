@@ -35,7 +35,7 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     drip: int = 1024
 
     def within_system_limits(self) -> ConnectionLimits:
-        """The same within what the system allows this program."""
+        """These limits, lowered where the system allows this program less."""
         try:
             import resource
         except ImportError:  # Windows

@@ -41,14 +41,14 @@ class Holder:
             self.close()
 
     def memory_if_unlocked(self) -> Memory | None:
-        """The same; None while it is locked."""
+        """The memory, open; None while it is locked."""
         try:
             return self.memory()
         except PassphraseError:
             return None
 
     def mark(self) -> Mark | None:
-        """Another value whenever something may have changed, in this process or another; None while it is locked."""
+        """A value that differs from the last one whenever something may have changed, in this process or another; None while locked."""
         memory = self.memory_if_unlocked()
         if memory is None:
             return None

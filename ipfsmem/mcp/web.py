@@ -78,8 +78,8 @@ async def serve_http(served: MemoryServer, listening: socket.socket, token: str)
 
 
 def _bounded_protocol() -> Any:
-    """The server's protocol, of whose connections those that ask nothing make room for new ones: anybody on this machine can open
-    connections, also who has no token, and would else keep out who has one."""
+    """The server's protocol with a bound on connections: a new one closes one that asks nothing. Anybody on this machine can open
+    connections without a token, and could else keep out those who have one."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class Bounded(H11Protocol):
@@ -88,18 +88,18 @@ def _bounded_protocol() -> Any:
         first_head: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
-            """Take it in, and let the one go that has stood still longest, first of those that never asked."""
+            """Accept a connection; where there are too many, close the one that was idle longest, first of those that never asked."""
             self.since = self.loop.time()
-            still = [one for one in self.connections if isinstance(one, Bounded) and one.stands_still()]
-            if still and len(self.connections) >= MAX_CONNECTIONS:
-                gone = min(still, key=lambda one: (one.cycle is not None, one.since))
+            idle = [one for one in self.connections if isinstance(one, Bounded) and one.is_idle()]
+            if idle and len(self.connections) >= MAX_CONNECTIONS:
+                gone = min(idle, key=lambda one: (one.cycle is not None, one.since))
                 self.connections.discard(gone)
                 gone.transport.abort()
             super().connection_made(transport)
             self.first_head = self.loop.call_later(FIRST_HEAD, self._end_without_head)
 
-        def stands_still(self) -> bool:
-            """Whether no request of it is being answered."""
+        def is_idle(self) -> bool:
+            """Whether no request of this connection is being answered."""
             return self.cycle is None or self.cycle.response_complete
 
         def _end_without_head(self) -> None:
@@ -107,12 +107,12 @@ def _bounded_protocol() -> Any:
                 self.transport.abort()
 
         def on_response_complete(self) -> None:
-            """Note when it was answered."""
+            """Note when the answer ended: from then on the connection is idle."""
             self.since = self.loop.time()
             super().on_response_complete()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            """Forget it."""
+            """Stop waiting for the first request."""
             if self.first_head is not None:
                 self.first_head.cancel()
             super().connection_lost(exc)

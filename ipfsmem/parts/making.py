@@ -32,7 +32,7 @@ from ipfsmem.vault.finding import find_vault, vault_of_root
 from ipfsmem.vault.home import Home, HomeChoice
 from ipfsmem.vault.others_bundles import read_others_bundle
 from ipfsmem.vault.owner import DevicePassphrase, OwnerKey, Unlock, check_protection, owner_key
-from ipfsmem.vault.vaults import list_in_first
+from ipfsmem.vault.vaults import list_in_default_vault
 from ipfsmem.wallet.passphrases import require_strong
 from ipfsmem.wallet.recovery_words import to_words
 from ipfsmem.wallet.root_keys import RootKeys
@@ -121,7 +121,9 @@ def create(
         remove_unfinished_memory(folder)
         raise
     if vault is not None:
-        made.origin.unlisted = list_in_first(folder.parent, namespace, vault, passphrase or None, world)
+        made.origin.unlisted = list_in_default_vault(
+            folder.parent, namespace, vault, passphrase or None, world
+        )
     return made
 
 
@@ -207,7 +209,7 @@ async def recover(
             made.close()
             remove_unfinished_memory(folder)
             raise
-    made.origin.unlisted = list_in_first(folder.parent, namespace, vault, passphrase or None, world)
+    made.origin.unlisted = list_in_default_vault(folder.parent, namespace, vault, passphrase or None, world)
     return made
 
 

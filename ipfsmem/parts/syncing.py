@@ -29,7 +29,7 @@ from ipfsmem.sync.engine import restore, sync
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.schedule import Pace
 from ipfsmem.sync.state_repair import repair_state
-from ipfsmem.vault.owner import OwnerKey, Unlock, check_root, kept_root, owner_key
+from ipfsmem.vault.owner import OwnerKey, Unlock, check_root, owner_key, stored_root
 from ipfsmem.vault.unlocking import lock_device
 from ipfsmem.wallet.root_keys import RootKeys
 
@@ -76,7 +76,7 @@ class Syncing(MemoryPart):
             address = "0x" + key.signer.address.hex()
             root: RootKeys | None = key.for_vault_of(self._replica.config.vault).root(twice=False)
         else:
-            root = key or kept_root(self._replica)
+            root = key or stored_root(self._replica)
         if root is None:
             raise MembershipError(
                 "this device does not keep the first key of this memory",

@@ -27,7 +27,10 @@ from ipfsmem.published.root_verification import open_root
 
 
 class LogEntry(msgspec.Struct, frozen=True):
-    """One published state that this device made, joined or took over, newest first."""
+    """One published state that this device made, joined or took over.
+
+    `c`: the number of the commit at its device. `commit`: the commit's SHA-256. `own`: whether this device made it.
+    """
 
     root: str
     device: str
@@ -38,7 +41,7 @@ class LogEntry(msgspec.Struct, frozen=True):
 
 
 def published_log(replica: Replica) -> list[LogEntry]:
-    """Every root this device knows; `at_ms` is when it was first seen here (milliseconds since 1970 UTC)."""
+    """Every root this device knows, newest first; `at_ms` is when it was first seen here (milliseconds since 1970 UTC)."""
     return [
         LogEntry(row.root, row.device, row.number, row.seen, row.digest, row.device == replica.device.id)
         for row in heads.newest_first(replica.db.connection)
@@ -119,6 +122,7 @@ def entry_changes(before: StateTree, after: StateTree) -> list[EntryChange]:
     )
 
 
+#: What became of a memory from one state to another.
 ChangeKind = Literal["added", "changed", "removed"]
 
 

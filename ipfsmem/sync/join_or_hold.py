@@ -143,7 +143,7 @@ def _adopt_fork(
     work: JoinWork, changes: list[EntryDifference], head: Head, devices: set[str]
 ) -> AdoptionResult | None:
     """Make a head joinable that another copy of `devices` made; None where that has to wait for texts."""
-    # A device that is out is not waited for: it may have signed texts that never were.
+    # A revoked device is not waited for: it may have signed hashes of texts that nobody has.
     replica = work.run.replica
     waited_for = {device for device in devices if work.unsure_of_bodies and not is_out(replica, device)}
     if waited_for and lacks_what_moves(replica, changes, waited_for):
@@ -163,7 +163,7 @@ def _adopt_fork(
 
 
 def drop_head(work: JoinWork, head: Head, error: IpfsmemError) -> None:
-    """Leave out a head of which nothing may be believed, or a part cannot be read (format section 7.1)."""
+    """Leave out a head that may not be believed, or of which a part cannot be read (format section 7.1)."""
     work.heads.pop(head.root, None)
     what = f"what {work.called([head.commit.commit.dev])} published was not taken in: {reason(error)}"
     detail = (

@@ -38,12 +38,12 @@ class Unlock(msgspec.Struct, frozen=True):
     passphrase: str | None = None
 
     def for_vault_called(self, label: str) -> Unlock:
-        """The same for a vault that is made or brought back under this label; what was said of label and number stays."""
+        """This wallet with that label and key number 1, for a vault that is made or brought back. What was given of the two stays."""
         return msgspec.structs.replace(self, vault=self.vault or label, key_number=self.key_number or 1)
 
     def for_vault_of(self, vault: VaultConfig | None) -> Unlock:
-        """The same for the vault that a memory on this device holds, by the label and number that it knows of it; what was said
-        of them stays."""
+        """This wallet with the label and key number of the vault that a memory on this device holds. A label or number that was
+        given stays."""
         if vault is None or not vault.name:
             return self
         same = self.vault in (None, vault.name)
@@ -116,9 +116,11 @@ def keeps_root(replica: Replica) -> bool:
     return replica.config.vault is not None and replica.db.get_meta(meta.KEPT_ROOT) is not None
 
 
-def kept_root(replica: Replica) -> RootKeys | None:
-    """The root of a vault without a wallet, on the device that made it; None on every other. Raises PassphraseError where the
-    keys came without the passphrase."""
+def stored_root(replica: Replica) -> RootKeys | None:
+    """The root keys that this device stores: those of a vault without a wallet, on the device that made it. None on every other.
+
+    Raises PassphraseError where the keys came without the passphrase.
+    """
     stored, vault = replica.db.get_meta(meta.KEPT_ROOT), replica.config.vault
     if stored is None or vault is None:
         return None
@@ -148,7 +150,7 @@ def check_root(
 
 
 def revoked_owner_error(root: RootKeys) -> WrongWalletError:
-    """The refusal of a key that was an owner's once."""
+    """The error for a key whose owner was revoked."""
     if root.kind == "recovery":
         return WrongWalletError(
             "these recovery words were revoked: they do not open this memory any more",

@@ -24,36 +24,40 @@ def further_vaults(replica: Replica) -> list[FurtherVault]:
 
 
 def keep_name(replica: Replica, vault: FurtherVault) -> bool:
-    """Note the name of a further vault unless it is noted already; whether it was not."""
+    """Note the name of a further vault. Returns False, and notes nothing, when it is noted already."""
     if vault in further_vaults(replica):
         return False
     Timeline(replica).note(VAULT, vault_data(vault))
     return True
 
 
-def list_in_first(
+def list_in_default_vault(
     home: Path, namespace: str, vault: VaultConfig, passphrase: str | None, world: World
 ) -> str:
-    """Note a vault that `namespace` holds now in the vault `default` of the same wallet, when that one is on this device
-    and sealed. Why it could not be noted; empty when it is, or when there is nothing to note."""
-    first = next((name for name, config in namespaces(home).items() if _is_first(config, vault)), None)
-    if vault.address is None or vault.name in ("", FIRST) or first is None or first == namespace:
+    """Note the vault of `namespace` in the vault `default` of the same wallet, when that one is on this device and sealed.
+
+    Returns why it could not be noted; empty when it was, or when there is nothing to note.
+    """
+    default = next(
+        (name for name, config in namespaces(home).items() if _is_default_vault(config, vault)), None
+    )
+    if vault.address is None or vault.name in ("", FIRST) or default is None or default == namespace:
         return ""
     further = FurtherVault(vault.name, vault.key_number, vault.address)
-    how = f"ipfsmem keys vaults --add {vault.name} --key-number {vault.key_number} -n {first}"
+    how = f"ipfsmem keys vaults --add {vault.name} --key-number {vault.key_number} -n {default}"
     try:
-        replica = open_replica(home / first, passphrase, world)
+        replica = open_replica(home / default, passphrase, world)
     except IpfsmemError as error:
-        return f"{first} does not list this vault yet, as it could not be opened ({error}). To list it there: {how}"
+        return f"{default} does not list this vault yet, as it could not be opened ({error}). To list it there: {how}"
     try:
         keep_name(replica, further)
     except IpfsmemError as error:
-        return f"{first} does not list this vault yet ({error}). To list it there: {how}"
+        return f"{default} does not list this vault yet ({error}). To list it there: {how}"
     finally:
         replica.close()
     return ""
 
 
-def _is_first(config: NamespaceConfig, vault: VaultConfig) -> bool:
+def _is_default_vault(config: NamespaceConfig, vault: VaultConfig) -> bool:
     other = config.vault
     return config.mode.sealed and other is not None and (other.name, other.address) == (FIRST, vault.address)

@@ -12,7 +12,7 @@ from ipfsmem.mode import ModeName
 from ipfsmem.ring.operations import enrol, enrollee_of
 from ipfsmem.testing import SeededRandom
 from ipfsmem.vault.home import Home
-from ipfsmem.vault.owner import kept_root
+from ipfsmem.vault.owner import stored_root
 
 START_MS = 1_776_000_000_000
 
@@ -119,7 +119,7 @@ class Lab:
         if self._other is None:
             self._other = new_device(self.world.random)
             replica = self.memory.replica
-            root = kept_root(replica)
+            root = stored_root(replica)
             if root is not None and replica.ring is not None:
                 public = enrollee_of(self._other.signer, self._other.box_public, "phone", replica.ring.vault)
                 since = replica.store.frame.hlc

@@ -22,7 +22,7 @@ from ipfsmem.provider.contract import Block
 CAR_TYPE: Final = "application/vnd.ipld.car"
 _PIECE: Final = 256 * 1024
 #: Small pieces of a form are joined into pieces of at least this many bytes.
-_TOGETHER: Final = 64 * 1024
+_LEAST_PIECE: Final = 64 * 1024
 _IN_MEMORY: Final = 8 * 1024 * 1024
 
 
@@ -142,7 +142,7 @@ class Multipart:
 
     @property
     def content_type(self) -> str:
-        """With the boundary."""
+        """The media type with the boundary, for the Content-Type header."""
         return f"multipart/form-data; boundary={self._boundary}"
 
     @property
@@ -178,10 +178,10 @@ class Multipart:
                 async for piece in part.pieces():
                     held.append(piece)
                     size += len(piece)
-                    if size >= _TOGETHER:
+                    if size >= _LEAST_PIECE:
                         yield b"".join(held)
                         held, size = [], 0
-            if size >= _TOGETHER:
+            if size >= _LEAST_PIECE:
                 yield b"".join(held)
                 held, size = [], 0
         if held:
@@ -196,5 +196,5 @@ class Multipart:
 
 
 def _quoted(text: str) -> str:
-    """Inside a quoted header value as browsers write it: only what would end it is escaped; UTF-8 stays."""
+    """Text for inside a quoted header value, as browsers write it: only what would end it is escaped; UTF-8 stays."""
     return text.replace("\r", "%0D").replace("\n", "%0A").replace('"', "%22")

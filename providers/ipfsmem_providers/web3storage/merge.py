@@ -44,17 +44,19 @@ async def plan_merge(contents: Contents, known: Mapping[CID, Upload], most: int)
     if len(ours) <= most:
         return None
     contents.set_uploads(known.values())
-    # Two too many: a publish was cut off before it removed the indexes that it had replaced.
-    past = [item for item in known.values() if item.kind is IndexKind.MERGED and len(ours) > most + 1]
-    await contents.read_indexes(past)
-    done = {shard for item in past for shard in contents.shards_of_index(item)}
-    left = sorted((item for item in ours if item.small not in done), key=lambda item: item.small)
-    replaced = [item for item in ours if item.small in done]
+    # A merge begins with one more than `most`. Still more: the last merge was cut off before it removed the indexes it replaced.
+    merged = [item for item in known.values() if item.kind is IndexKind.MERGED and len(ours) > most + 1]
+    await contents.read_indexes(merged)
+    already_merged = {shard for item in merged for shard in contents.shards_of_index(item)}
+    remaining = sorted(
+        (item for item in ours if item.small not in already_merged), key=lambda item: item.small
+    )
+    replaced = [item for item in ours if item.small in already_merged]
     small: dict[bytes, bytes] = {}
     slices: dict[bytes, Slices] = {}
-    if len(left) > most:
-        await contents.load_small(item.small for item in left)
-        for item in left:
+    if len(remaining) > most:
+        await contents.load_small(item.small for item in remaining)
+        for item in remaining:
             data = contents.small_shard(item.small)
             if data is not None:
                 small[item.small] = data

@@ -594,7 +594,7 @@ def test_what_stood_in_a_file_before_a_late_change_is_stored_also_when_an_old_te
         row = renders.get("log.md")
         assert row is not None
         renders.put(replace(row, shows=Shows.OLD_TEXT, dots=()))
-        lab.copy._scanner(Writing(replica))._late("log.md", row.text, late)
+        lab.copy._scanner(Writing(replica))._take_late_edit("log.md", row.text, late)
         row = renders.get("log.md")
     assert row is not None and row.before is not None and row.before.texts[0] == sha256(late).digest()
 
