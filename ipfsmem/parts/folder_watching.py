@@ -33,8 +33,10 @@ async def watched_folders(opened: OpenMemory, edited: Callable[[], None]) -> Asy
         while not opened.closed:
             with contextlib.suppress(IpfsmemError):
                 eye.look_at(opened.folder_paths())
+            # Not `wait_for`: Python 3.11's forgets that it was cancelled when an edit is told in the same moment.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(told.wait(), POLL_AT_WORK if opened.at_work else rest)
+                async with asyncio.timeout(POLL_AT_WORK if opened.at_work else rest):
+                    await told.wait()
             if opened.closed or not opened.still_unlocked():
                 told.clear()  # to wait for what is set gives nobody else a turn
                 await asyncio.sleep(_LEAST_REST)

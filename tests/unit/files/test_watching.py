@@ -177,6 +177,47 @@ def test_an_edit_while_the_keys_are_locked_gives_others_their_turn(
     assert 1 <= len(looks) <= 5
 
 
+def test_an_edit_in_the_moment_in_which_it_ends_keeps_nobody_waiting(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever turn of the loop lies between the two, nothing is looked at any more."""
+    opened, eyes, late = kept.memory._open, list[watching.FolderEye](), list[int]()
+
+    class Told(watching.FolderEye):
+        """An eye that sees something when the test says so."""
+
+        def __init__(self, seen: Callable[[], None]) -> None:
+            super().__init__(seen)
+            eyes.append(self)
+
+        def look_at(self, folders: Iterable[Path]) -> None:
+            pass
+
+    monkeypatch.setattr(folder_watching, "FolderEye", Told)
+
+    async def main(turns: int) -> None:
+        left = False
+
+        def unlocked() -> bool:
+            if left:
+                late.append(turns)
+                raise SystemError("it looked although it had been told to end")  # else it would never end
+            return True
+
+        monkeypatch.setattr(opened, "still_unlocked", unlocked)
+        async with folder_watching.watched_folders(opened, lambda: None):
+            await asyncio.sleep(0.05)
+            eyes[-1]._seen()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            left = True
+
+    for turns in range(6):
+        asyncio.run(main(turns))
+    kept.memory.close()
+    assert late == []
+
+
 def test_only_what_users_write_is_seen() -> None:
     for name, seen in (
         ("tone.md", True),
