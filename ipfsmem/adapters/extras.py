@@ -1,4 +1,4 @@
-"""A package that an adapter needs and that is not installed, in words."""
+"""The error for a package that an adapter needs and that is not installed."""
 
 from __future__ import annotations
 

@@ -39,7 +39,8 @@ def start(namespace: str, home: Path, folder: str, passphrase: str | None = None
     """Start a sync in a process of its own, and return at once.
 
     `folder`: in which the agent works. Neither it nor the passphrase stands in a command line, which every user of a machine can
-    see. Raises OSError."""
+    see. Raises OSError.
+    """
     words = [
         sys.executable,
         "-P",  # nothing that lies in the folder of the memories takes the place of our modules

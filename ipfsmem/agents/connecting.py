@@ -156,7 +156,7 @@ def plan_connect(
                 base, gone = _undone(home, program, found, earlier, wanted, replace)
                 kept += [(found.path, each) for each in gone]
                 if found.data is not None:
-                    wanted = edits.with_the_program_s(found.data, wanted)
+                    wanted = edits.with_additions_of_program(found.data, wanted)
             cleared = _cleared(base, file, program, replace or any(one.others_gave_way for one in earlier))
             data, done = edits.apply(cleared, wanted, program.name, file.seed)
             others_gave_way = cleared != base

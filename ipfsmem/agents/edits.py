@@ -150,7 +150,7 @@ def wanted_again(done: Sequence[Done]) -> tuple[Wanted, ...]:
     return tuple(found)
 
 
-def with_the_program_s(data: bytes, wanted: Sequence[Wanted]) -> tuple[Wanted, ...]:
+def with_additions_of_program(data: bytes, wanted: Sequence[Wanted]) -> tuple[Wanted, ...]:
     """What is wanted, with what the program itself has written into our tables since. Raises FormatError."""
     _, text = _text(data)
     found: list[Wanted] = []

@@ -229,7 +229,7 @@ def _unit(text: str, root: Node) -> str:
 
 
 def _spread(text: str, root: Node, node: Node) -> bool:
-    """Whether what stands in a container stands on lines of its own."""
+    """Whether the parts of a container stand on lines of their own."""
     if not node.parts:
         return node is root or "\n" in text[root.start : root.end] or "\n" in text[node.start : node.end]
     begin = node.start + 1

@@ -123,7 +123,8 @@ def write_blob(
 def name_copies(texts: Iterable[tuple[str, bytes]]) -> dict[str, bytes]:
     """The names under which texts leave a memory that are not what is shown: those of conflict copies (format section 1.1).
 
-    Of two texts that would have one name, which takes somebody's effort, the second has that of more of its hash in front.
+    Where two texts would have one name, which only somebody who seeks such texts brings about, the second is named by more digits
+    of its hash.
     """
     named: dict[str, bytes] = {}
     for key, body in texts:

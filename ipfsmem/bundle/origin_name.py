@@ -10,7 +10,7 @@ from ipfsmem.errors import FormatError
 
 
 def with_origin(data: bytes, origin: str | None) -> bytes:
-    """The text of a file: its bytes, and where the name is a foreign one that in a line of the header (format section 1.1)."""
+    """The text that a file stands for: its bytes, with a foreign file name in a line of the header (format section 1.1)."""
     if origin is None:
         return data
     file = parse_memory(data)
@@ -33,7 +33,7 @@ def with_origin(data: bytes, origin: str | None) -> bytes:
 
 
 def without_origin(text: bytes, origin: str) -> bytes:
-    """What a file with a foreign name shows of a text: all but the line that `with_origin` put in; the file has that name."""
+    """The bytes of the file for a text: all but the line that `with_origin` put in, which the name of the file says already."""
     line = header.write_header({"origin_name": origin}).encode()
     if text.startswith(b"---\n" + line + b"---\n\n"):
         bare = text[len(b"---\n" + line + b"---\n\n") :]

@@ -107,7 +107,8 @@ _DROPPED = bytes(byte for byte in range(256) if byte not in _TELLING)
 
 
 def _telling(text: bytes) -> bytes:
-    """What stays of a text, a tenth or so. What stands in the text stands in this too, without what was dropped."""
+    """The telling characters of a text in their order, a tenth of it or so. A hint that stands in the text stands in this too, when it
+    is cut down in the same way."""
     return text.translate(None, _DROPPED)
 
 
@@ -190,7 +191,7 @@ def _add(spans: list[_Span], found: list[_Span]) -> None:
 
 
 def _has_twelve_list_words(raw: bytes) -> bool:
-    """Whether twelve words that follow each other are of the list, whatever stands between them: a quick no for prose."""
+    """Whether twelve words in a row are of the list, whatever stands between them: a quick test that prose fails."""
     known = _known_words()
     text = raw.translate(_AS_WORDS)
     if known.isdisjoint(_SAMPLED_WORD.findall(text)):

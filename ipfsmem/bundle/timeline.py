@@ -109,7 +109,7 @@ def split_own_id(id: str) -> tuple[str, int] | None:
 
 
 def conversation_of(event: Event) -> tuple[str, str, str] | None:
-    """Which conversation of another program an event of an import tells of; None when it is none, or has no id."""
+    """(program, id, agent) of the conversation that an imported event tells of; None when it tells of none, or of one without an id."""
     ident = event.get("conversation") or event.get("session")
     if event.get("type") != "conversation" or not isinstance(ident, str):
         return None
@@ -203,7 +203,7 @@ def segment_events(text: bytes) -> list[Event]:
 
 
 def is_too_long(line: bytes) -> bool:
-    """Whether the event of a line has a line that is too long, under its id or a foreign one."""
+    """Whether the event of a line, once written in its one form, is too long, under its own id or a foreign one."""
     return len(line) >= _SURELY_FITS and not _fits(parse_line(line))
 
 

@@ -44,13 +44,13 @@ _B32_DIGITS = bytes(
 
 @functools.lru_cache(maxsize=1 << 14)
 def _base32(data: bytes) -> str:
-    """The same CIDs are written again and again: lists of roots, rows, messages."""
+    """Lower-case base32, remembered: the same CIDs are written again and again in lists of roots, rows and messages."""
     return "b" + base64.b32encode(data).decode("ascii").rstrip("=").lower()
 
 
 @functools.lru_cache(maxsize=1 << 12)
 def _base36(data: bytes) -> str:
-    """The names of a vault's devices are written many times in each sync."""
+    """Lower-case base36, remembered: the names of a vault's devices are written many times in each sync."""
     return "k" + _digits(data, _B36)
 
 
@@ -192,7 +192,7 @@ def parse_cid(text: str) -> CID:
 
 
 def is_cid(text: object) -> bool:
-    """Whether that is the text of a CID: what a damaged row gives may be anything."""
+    """Whether this is the text of a CID; of any type, for what a damaged row gives may be anything."""
     try:
         return isinstance(text, str) and bool(parse_cid(text))
     except (FormatError, LimitError):

@@ -29,7 +29,7 @@ def drive(fetch: Fetch[T], get_many: Callable[[list[CID]], Mapping[CID, bytes]])
 
 
 async def drive_async(fetch: Fetch[T], get_many: Callable[[list[CID]], Awaitable[Mapping[CID, bytes]]]) -> T:
-    """The same against a coroutine function."""
+    """Run a reading generator against a coroutine function that gives the blocks it has of those asked for."""
     try:
         wanted = next(fetch)
         while True:

@@ -121,8 +121,8 @@ class Reader:
         return self._decoded(blocks)
 
     def _decoded(self, blocks: Mapping[CID, bytes]) -> _Nodes:
-        """Nodes that are looked at together. Their links are counted before any becomes an object: names and chunks
-        both have a limit, so more of them cannot be of use."""
+        """The decoded nodes in blocks that are looked at together. Their links are counted before any becomes an object: names and
+        chunks both have a limit, so a reading that meets more of them cannot succeed."""
         most = self.limits.entries + self.limits.blocks
         nodes: _Nodes = {}
         links = 0

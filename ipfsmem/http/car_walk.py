@@ -167,7 +167,7 @@ def _decoded(data: bytes) -> tuple[Node, UnixFS | None]:
 
 
 def _is_sound(cid: CID, data: bytes) -> bool:
-    """What a damaged disk gives is not passed on."""
+    """Whether a block is what its CID says: what a damaged disk gives is not passed on."""
     try:
         verify_block(cid, data)
     except (BlockError, LimitError):

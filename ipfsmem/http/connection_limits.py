@@ -156,7 +156,7 @@ class _Connection(asyncio.Protocol):
         self.served = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Join the others, or be closed at once where there is no room."""
+        """Count this connection, or close it at once where there is no room."""
         if not isinstance(transport, asyncio.Transport) or not self._connections.add(self, transport):
             if isinstance(transport, asyncio.Transport):
                 transport.abort()
@@ -165,7 +165,7 @@ class _Connection(asyncio.Protocol):
         self._inner.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Leave the others."""
+        """Stop counting this connection."""
         if self._transport is not None:
             self._connections.remove(self._transport)
             self._inner.connection_lost(exc)

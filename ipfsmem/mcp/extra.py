@@ -1,4 +1,4 @@
-"""The extra that the server needs."""
+"""Whether the extra `mcp`, which the server needs, is installed."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class Wire:
             view = view[self._write(view) :]
 
     async def flush(self) -> None:
-        """Nothing is held back."""
+        """Does nothing: every message is written at once."""
 
 
 def _too_long(parts: list[bytes]) -> str:
@@ -182,7 +182,7 @@ class _Helper:
         threading.Thread(target=self._run, name=f"mcp {what}", daemon=True).start()
 
     async def do(self, work: Callable[[], Any]) -> Any:
-        """What it returns or raises."""
+        """Run `work` in the thread; gives what it returns, raises what it raises."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Any] = loop.create_future()
         self._work.put((loop, done, work))

@@ -100,7 +100,7 @@ class Memories:
         return memory_entry(key, self.scope)
 
     def checked_name(self, key: str) -> str:
-        """The same for a key that somebody gave. Raises KeyNameError."""
+        """The name of a memory's entry, for a key that somebody gave. Raises KeyNameError."""
         return self.name(check_key(key))
 
     # -- reading -----------------------------------------------------------------------------------------------
