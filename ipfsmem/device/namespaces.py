@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from ipfsmem.config import NamespaceConfig, VaultConfig, is_namespace
+from ipfsmem.config import CONFIG_FILE, NamespaceConfig, VaultConfig, is_namespace
 from ipfsmem.device.atomic_files import storage_errors
 from ipfsmem.device.replica import read_config
 from ipfsmem.errors import ConfigError, IpfsmemError, UsageError
@@ -67,3 +67,13 @@ def refuse_shared(home: Path, namespace: str, vault: VaultConfig) -> None:
             f"(in Python: Unlock(vault=NAME)). "
             f"If {name} is a damaged copy, move its folder out of {home} first.",
         )
+
+
+def memories_in(folder: Path) -> str:
+    """Which memories of this program a folder holds, in words: a memory itself, or a home full of them; "" for none.
+
+    Only the folder and those right in it are looked at. Raises OSError.
+    """
+    if (folder / CONFIG_FILE).exists() or (folder / "state.db").exists():
+        return "a memory itself"
+    return "the memories of this device" if next(folder.glob(f"*/{CONFIG_FILE}"), None) is not None else ""

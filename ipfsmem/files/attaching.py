@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from ipfsmem.config import CONFIG_FILE
 from ipfsmem.device.atomic_files import storage_errors
+from ipfsmem.device.namespaces import memories_in
 from ipfsmem.device.tables.working_copies import Copy
 from ipfsmem.errors import UsageError
 from ipfsmem.files.folder import PlainFolder
@@ -92,10 +92,8 @@ def _is_usable(path: Path) -> bool:
         ) from None
     if not path.is_dir():
         raise UsageError(f"{path} is not a folder")
-    if (path / CONFIG_FILE).exists() or (path / "state.db").exists():
-        raise UsageError(f"{path} holds a memory itself; its plain files belong into another folder")
-    if next(path.glob(f"*/{CONFIG_FILE}"), None) is not None:
-        raise UsageError(f"{path} holds the memories of this device; plain files belong into another folder")
+    if held := memories_in(path):
+        raise UsageError(f"{path} holds {held}; plain files belong into another folder")
     if any(_is_published_to(packs.parent) for packs in path.glob("*/packs")):
         raise UsageError(
             f"{path} holds a folder that a memory is published to; plain files belong into another folder"

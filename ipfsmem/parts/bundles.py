@@ -11,6 +11,8 @@ import msgspec
 from ipfsmem.bundle.blob import read_blob, write_blob
 from ipfsmem.causal.cards import is_forgotten
 from ipfsmem.content.cid import CID
+from ipfsmem.device.atomic_files import storage_errors
+from ipfsmem.device.namespaces import memories_in
 from ipfsmem.device.scopes import known_scopes, live_scopes, own_scopes
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.exchange import okf
@@ -160,6 +162,7 @@ class MemoryBundles(MemoryPart):
         anything is written.
         """
         if isinstance(source, Path):
+            self._refuse_home(source)
             parts = read_path(source)
         else:
             parts = {"": Part(read_blob(source.encode() if isinstance(source, str) else source))}
@@ -173,6 +176,21 @@ class MemoryBundles(MemoryPart):
         self._open.render()
         self._open.changed()
         return result
+
+    def _refuse_home(self, path: Path) -> None:
+        """Raises UsageError for a folder that is, or contains, where this program keeps memories: what lies there is not what a
+        memory says, and may be forgotten in it."""
+        with storage_errors(path, "read"):
+            if path.is_symlink() or not path.is_dir():
+                return
+            held, here = memories_in(path), self._replica.folder
+            if not held and here is not None and path.resolve() in here.resolve().parents:
+                held = f"the memories of this device, in {here.parent}"
+        if held:
+            raise UsageError(
+                f"{path} holds {held}, whose files are not taken in; name the folder of the memory files that are meant, "
+                "or export that memory and import the export"
+            )
 
     def import_from(
         self,
@@ -197,6 +215,7 @@ class MemoryBundles(MemoryPart):
             place, found = "", gather(read(one_file(NO_FILE, source)), program)
         else:
             path = Path(source)
+            self._refuse_home(path)
             place = str(path.absolute())
             with open_place(path) as files:
                 found = gather(read(files), program)

@@ -455,6 +455,7 @@ ROWS: tuple[Row, ...] = (
     Row("import", "a program that is not known, or --dry-run without --from", 2, "import --from nobody PLAIN"),
     Row("import", "nothing of that program is there", 10, "import --from mcp-memory PLAIN"),
     Row("import", "there is nothing", 4, "import BASE/nothing"),
+    Row("import", "a folder in which this program keeps memories, or one around it", 2, "import BASE/around", prepare=lambda p: ((p.base / "around" / "m").mkdir(parents=True), (p.base / "around" / "m" / "state.db").touch(), (p.base / "around" / "m" / "ipfsmem.json").touch())),
     Row("import", "there is no memory in it, and --prune would forget all that is here", 2, "import - --strategy replace --prune < {}", before=HAS),
     Row("import", "not an export", 10, "import - < {}x"),
     Row("import", "a folder, zip or CAR without memories", 10, "import BASE/empty", prepare=lambda p: (p.base / "empty").mkdir()),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.errors import FormatError, IncompleteError
+from ipfsmem.errors import FormatError, IncompleteError, UsageError
 from ipfsmem.memory import Memory
 from tests.support.device_lab import SHORT, TOO_LONG, Lab, all_texts, body, events, texts
 
@@ -252,14 +252,15 @@ def test_a_line_that_is_too_long_is_named_and_the_rest_comes_in(
 
 def test_a_line_that_is_no_event_has_the_day_of_its_file(memory: Memory, tmp_path: Path) -> None:
     """Format 1.4: of equal lines in the files of two days each is an event, and none of 1970."""
-    base = tmp_path / "timeline"
-    base.mkdir()
+    place = tmp_path / "theirs"
+    base = place / "timeline"
+    base.mkdir(parents=True)
     for name in ("2026-01-01", "2026-01-02", "2026-01-40"):
         (base / f"{name}.jsonl").write_text("no event\nno event\n")
-    memory.bundles.import_(tmp_path)
+    memory.bundles.import_(place)
     said = [(event["ts"][:10], event["raw"]) for event in memory.timeline.read()]
     assert said == [(day, "no event") for day in ("1970-01-01", "2026-01-01", "2026-01-02")]
-    assert memory.bundles.import_(tmp_path).events == 0
+    assert memory.bundles.import_(place).events == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fwalk") or not hasattr(os, "geteuid"), reason="no such folders here")
@@ -302,3 +303,25 @@ def test_a_link_in_place_of_what_is_beside_a_base_is_named(memory: Memory, tmp_p
     done = memory.bundles.import_(tmp_path / "b")
     assert done.added == 1
     assert done.problems == ("scope.json was not read: cannot read scope.json: it is a symbolic link",)
+
+
+@pytest.mark.parametrize("above", ["m/m", "m", "."])
+@pytest.mark.parametrize("program", [None, "claude-code"])
+def test_the_home_is_no_folder_to_import(
+    memory: Memory, tmp_path: Path, above: str, program: str | None
+) -> None:
+    memory.write("tone", "Short sentences.")
+    (tmp_path / "m" / "m" / "left.md").write_text("Left behind by somebody.\n")
+    place = tmp_path / above
+    with pytest.raises(UsageError, match=r"holds (a memory itself|the memories of this device)"):
+        memory.bundles.import_from(program, place) if program else memory.bundles.import_(place)
+    assert texts(memory) == {"tone": {"Short sentences."}}
+
+
+def test_the_home_of_other_memories_is_no_folder_to_import(memory: Memory, tmp_path: Path) -> None:
+    with Memory.create("theirs", "local", home=tmp_path / "other") as other:
+        other.write("music", "Cello.")
+    for place in (tmp_path / "other", tmp_path / "other" / "theirs"):
+        with pytest.raises(UsageError, match="holds"):
+            memory.bundles.import_(place)
+    assert memory.bundles.import_(tmp_path / "other" / "theirs" / "memory").added == 1
