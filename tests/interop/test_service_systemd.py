@@ -13,6 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from ipfsmem.device.agent_notes import syncing_notes
 from ipfsmem.memory import Memory
 from tests.interop.counterparts import missing
@@ -25,7 +27,7 @@ mount -t tmpfs none /run/systemd && mkdir -p /run/systemd/system || exit 77
 {systemd} --user >"$BASE/systemd.log" 2>&1 &
 manager=$!
 trap 'kill $manager; wait $manager' EXIT
-for i in $(seq 100); do systemctl --user is-system-running >/dev/null 2>&1 && break; sleep 0.1; done
+for i in $(seq 300); do systemctl --user is-system-running >/dev/null 2>&1 && break; sleep 0.1; done
 systemctl --user is-system-running || exit 77
 set -e
 {ipfsmem} service install --every 1s
@@ -39,14 +41,17 @@ echo ended
 """
 
 
-def test_systemd_starts_it_and_nothing_is_left(tmp_path: Path) -> None:
+def test_systemd_starts_it_and_nothing_is_left(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     if _SYSTEMD is None or shutil.which("unshare") is None or sys.platform != "linux" or os.geteuid() != 0:
         missing("a user manager of systemd needs Linux, root and unshare here")
     base = tmp_path / 'a 100% "home" ä'
-    runtime, home, settings = base / "run", base / "memories", base / "settings"
+    home, settings = base / "memories", base / "settings"
+    runtime = tmp_path_factory.mktemp("run")  # short: the path of a socket has at most 107 bytes
+    runtime.chmod(0o700)
     (base / "stick").mkdir(parents=True)
-    for folder in (runtime, settings):
-        folder.mkdir(parents=True, mode=0o700)
+    settings.mkdir(parents=True, mode=0o700)
     with Memory.create(
         "default", "encrypted-ipfs", provider=str(base / "stick"), passphrase=False, home=home
     ) as memory:
