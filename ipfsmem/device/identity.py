@@ -86,9 +86,9 @@ class Device(msgspec.Struct, frozen=True, dict=True):
         return bare
 
 
-def new_device(random: Random, *, keeps_root: bool = False) -> Device:
-    """Fresh secrets; `keeps_root`: with a key for the root of a vault without a wallet."""
-    return Device(random(32), random(32), random(32), random(32) if keeps_root else b"")
+def new_device(random: Random, *, root_key: bytes = b"") -> Device:
+    """Fresh secrets; `root_key`: that for the root of a vault without a wallet."""
+    return Device(random(32), random(32), random(32), root_key)
 
 
 def save_device(folder: Path, device: Device, passphrase: str | None, random: Random) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 
 from ipfsmem.causal.clock import hlc
@@ -39,8 +40,9 @@ def create_replica(
     The configuration is written last: a crash before leaves nothing that would be taken for a memory.
     """
     with folder_claimed(folder):
-        keeps_root = root_secret is not None
-        replica = begin_replica(folder, config, world, passphrase=passphrase, keeps_root=keeps_root)
+        # Of what is kept under it, which nobody has without it: so nothing else is drawn at random than before there was such a key.
+        root_key = b"" if root_secret is None else sha256(b"ipfsmem/root key\0" + root_secret).digest()
+        replica = begin_replica(folder, config, world, passphrase=passphrase, root_key=root_key)
         with replica.transaction():
             if root is not None:
                 _make_vault(replica, root, recovery)
@@ -59,11 +61,11 @@ def begin_replica(
     world: World,
     *,
     passphrase: str | None,
-    keeps_root: bool = False,
+    root_key: bytes = b"",
 ) -> Replica:
     """The device and the database of a memory: inside `folder_claimed`, to be followed by `mark_as_memory` once there is
-    something to keep. `keeps_root`: the vault is to have no wallet, and this device keeps its root."""
-    device = new_device(world.random, keeps_root=keeps_root)
+    something to keep. `root_key`: the vault is to have no wallet, and this device keeps its root under this key."""
+    device = new_device(world.random, root_key=root_key)
     if folder is not None:
         save_device(folder, device, passphrase, world.random)
         remove_unfinished_database(folder)
