@@ -62,6 +62,8 @@ class Hook:
         self._now = now
         self._start_sync = start_sync
         self._passphrase = passphrase
+        #: What is to be noted once the answer is printed.
+        self._once_printed: Callable[[], None] = lambda: None
         self._place = namespace_folder(home, namespace)
 
     def run(self, given: bytes, environment: Mapping[str, str]) -> bytes:
@@ -82,6 +84,10 @@ class Hook:
                 self._start(folder)
         return printed
 
+    def note_printed(self) -> None:
+        """Note what the session was given. Called when the program has the answer: one that it never got is given again."""
+        self._once_printed()
+
     def _start(self, folder: str) -> None:
         """Start the sync beside the agent. Where that fails, what is here is given all the same."""
         try:
@@ -91,16 +97,16 @@ class Hook:
 
     def _begin(self, said: Said, folder: str) -> bytes:
         at, context, lines = self._now(), "", list[str]()
+        # It was given nothing so far: whatever ends this hook now, the next prompt gives what is here.
+        note_hook(self._place, session=said.session, at=-1)
         try:
             found = self._look(folder)
         except PassphraseError:
-            # It was given nothing, so the first prompt after the unlock gives what is here, whatever came since.
-            note_hook(self._place, session=said.session, at=-1, locked=at)
+            note_hook(self._place, locked=at)
             lines = [f"its keys are locked, so nothing of it is here: ipfsmem unlock{self._named}"]
         else:
-            note_hook(
-                self._place, session=said.session, at=at, given=found.mark, locked=0, failed=0, failure=""
-            )
+            note_hook(self._place, locked=0, failed=0, failure="")
+            self._once_printed = lambda: note_hook(self._place, session=said.session, at=at, given=found.mark)
             context, lines = found.text, [*found.lines]
         lines += self._not_synced(at)
         line = f"ipfsmem, memory {self._namespace}: {'; '.join(lines)}" if lines else ""
@@ -119,7 +125,7 @@ class Hook:
         if max(background_notes(self._place).brought, syncing_notes(self._place).brought) <= given:
             return b""
         found = self._look(folder)
-        note_hook(self._place, session=said.session, at=at, given=found.mark)
+        self._once_printed = lambda: note_hook(self._place, session=said.session, at=at, given=found.mark)
         if found.mark == notes.given.get(said.session):
             return b""
         return answer(self._program, self._event, context=found.text)
@@ -185,9 +191,11 @@ def run_hook(
             return f"there is no event {event}; there are {', '.join(EVENTS)}"
         hook = Hook(event, program, namespace, home, now=now, start_sync=start_sync, passphrase=passphrase)
         printed = hook.run(_read(stdin), os.environ if environment is None else environment)
-        if printed and printing.acquire(blocking=False):
-            stdout.write(printed)
-            stdout.flush()
+        if printing.acquire(blocking=False):  # else its time is over, and nothing was printed
+            if printed:
+                stdout.write(printed)
+                stdout.flush()
+            hook.note_printed()
     except IpfsmemError as error:
         failed(error.kind)
         return str(error)

@@ -28,6 +28,7 @@ from ipfsmem.memory import Memory
 from tests.support.agents_lab import Claude, repository
 
 HOUR = 3_600_000
+bytes_io = io.BytesIO
 
 
 class Hooks:
@@ -173,6 +174,40 @@ def test_what_a_session_was_given_already_is_not_given_again(hook: Hooks, tmp_pa
         memory.scope(scope).forget("news")
     assert hook.context("session-start", root) == begun  # compacted, or begun anew: all of it again
     assert "phone" not in (hook.place / "hooks.json").read_text()
+
+
+@pytest.mark.parametrize("event", ["session-start", "prompt"])
+@pytest.mark.parametrize("too_late", [False, True])
+def test_an_answer_that_the_program_never_got_is_given_again(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: str, too_late: bool
+) -> None:
+    """Its pipe is gone, or the hook's time is over before it prints."""
+
+    class Gone(io.BytesIO):
+        def write(self, _: Any) -> int:
+            raise BrokenPipeError(32, "Broken pipe")
+
+    def slow(self: hooks.Hook, folder: str) -> Any:
+        found = look(self, folder)
+        time.sleep(0.5)
+        return found
+
+    look = hooks.Hook._look
+    if event == "prompt":
+        hook("session-start", tmp_path)
+        with hook.open() as memory:
+            memory.write("news", "x", description="came from the phone")
+        note_background(hook.place, brought=hook.ms + 500)
+    with monkeypatch.context() as patch:
+        if too_late:
+            patch.setattr(hooks, "BOUNDS", {})
+            patch.setattr(hooks, "_BOUND", 0.05)
+            patch.setattr(hooks.Hook, "_look", slow)
+        else:
+            patch.setattr(io, "BytesIO", lambda *given: Gone() if not given else bytes_io(*given))
+        assert hook(event, tmp_path) is None
+    assert ("came from the phone" if event == "prompt" else "who Alex is") in hook.context("prompt", tmp_path)
+    assert hook("prompt", tmp_path) is None
 
 
 @pytest.mark.parametrize("event", ["stop", "session-end", "pre-compact"])
