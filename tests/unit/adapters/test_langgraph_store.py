@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.adapters import langgraph
 from ipfsmem.adapters.langgraph import store
 from ipfsmem.adapters.store_items import item_of, memory_key, render_item, value_of
 from ipfsmem.bundle.keys import is_key
@@ -275,7 +274,7 @@ def _instant() -> Any:
 
 def test_without_the_package_the_extra_is_named(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "langgraph.store.base", None)
-    monkeypatch.setattr(langgraph, "_store_class", langgraph._store_class.__wrapped__)
+    monkeypatch.delitem(sys.modules, "ipfsmem.adapters.langgraph_store", raising=False)
     with pytest.raises(UsageError, match="needs the extra langgraph"):
         store(memory)
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.adapters import llama_index
 from ipfsmem.adapters.llama_index import memory_block
 from ipfsmem.errors import ClosedError, UsageError
 from ipfsmem.memory import Memory
@@ -128,6 +127,6 @@ def test_a_closed_memory_and_a_missing_package_say_so(
     with pytest.raises(ClosedError):
         asyncio.run(block.aget([]))
     monkeypatch.setitem(sys.modules, "llama_index.core.memory.memory", None)
-    monkeypatch.setattr(llama_index, "_block_class", llama_index._block_class.__wrapped__)
+    monkeypatch.delitem(sys.modules, "ipfsmem.adapters.llama_index_block", raising=False)
     with pytest.raises(UsageError, match="needs the extra llama-index"):
         memory_block(memory)

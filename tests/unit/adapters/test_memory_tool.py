@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipfsmem.adapters import anthropic, memory_directory
+from ipfsmem.adapters import memory_directory
 from ipfsmem.adapters.anthropic import MemoryDirectory, async_memory_tool, memory_tool
 from ipfsmem.adapters.memory_directory import CommandError
 from ipfsmem.adapters.memory_paths import PathError, name_below, path_of, relative, shown, stored
@@ -603,7 +603,7 @@ def test_a_long_list_is_cut_and_says_so(memory: Memory, monkeypatch: pytest.Monk
 
 def test_without_the_package_the_extra_is_named(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "anthropic.tools", None)
-    monkeypatch.setattr(anthropic, "_tools", anthropic._tools.__wrapped__)
+    monkeypatch.delitem(sys.modules, "ipfsmem.adapters.anthropic_tool", raising=False)
     with pytest.raises(UsageError, match="needs the extra anthropic") as caught:
         memory_tool(memory)
     assert caught.value.hint == "Install it with: pip install 'ipfsmem[anthropic]'"

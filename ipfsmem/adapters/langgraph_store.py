@@ -1,0 +1,156 @@
+"""The class behind `langgraph.store`: what the package `langgraph` asks of a store, answered from the memories of one scope.
+
+It is a class of that package, so this is the one module that imports it at once; it is imported when a store is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+)
+
+from ipfsmem.adapters.store_items import (
+    StoredItem,
+    fits,
+    item_of,
+    matches,
+    memory_key,
+    render_item,
+    share_found,
+    value_of,
+    words,
+)
+from ipfsmem.errors import UsageError
+from ipfsmem.memories.readings import Reading
+from ipfsmem.memory import Memory
+
+
+class MemoryStore(BaseStore):
+    """Items are the memories of one scope that have the header line of an item."""
+
+    supports_ttl = False
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Everything is read as it was before; then each item is written as its last `PutOp` says."""
+        given = list(ops)
+        puts: dict[str, PutOp] = {}
+        for op in given:
+            if isinstance(op, PutOp):
+                _refuse_time_to_live(op)
+                puts[memory_key(op.namespace, op.key)] = op
+        results = [self._answer(op) for op in given]
+        for where, op in puts.items():
+            self._put(where, op)
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """The same in a thread."""
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def _answer(self, op: Op) -> Result:
+        if isinstance(op, GetOp):
+            return self._get(op)
+        if isinstance(op, SearchOp):
+            return list(self._search(op))
+        if isinstance(op, ListNamespacesOp):
+            return self._namespaces(op)
+        if isinstance(op, PutOp):
+            return None
+        raise ValueError(f"Unknown operation type: {type(op)}")
+
+    def _own(self, where: str) -> tuple[Reading, StoredItem, dict[str, Any]] | None:
+        """The item that a memory is, with its value; None for what is none, or others' word that nobody promoted."""
+        found = self._memory.read(where)
+        item = item_of(where, found.file) if found is not None and found.own else None
+        value = value_of(found.data) if found is not None and item is not None else None
+        return None if found is None or item is None or value is None else (found, item, value)
+
+    def _get(self, op: GetOp) -> Item | None:
+        found = self._own(memory_key(op.namespace, op.key))
+        if found is None:
+            return None
+        _, item, value = found
+        return Item(
+            value=value,
+            key=item.key,
+            namespace=item.namespace,
+            created_at=item.created,
+            updated_at=item.updated,
+        )
+
+    def _put(self, where: str, op: PutOp) -> None:
+        before = self._memory.read(where)
+        if op.value is None:
+            if before is not None and before.own:
+                self._memory.forget(where, seen=before)
+            return
+        now = datetime.now(UTC)
+        known = item_of(where, before.file) if before is not None and before.own else None
+        self._memory.write_text(
+            where,
+            render_item(op.namespace, op.key, op.value, known.created if known else now, now),
+            seen=before if known else None,
+        )
+
+    def _items(self) -> list[tuple[str, StoredItem]]:
+        """All items, the one that was changed last first."""
+        listed = ((one.key, item_of(one.key, one.file)) for one in self._memory.list() if one.own)
+        found = [(where, item) for where, item in listed if item is not None]
+        found.sort(key=lambda one: one[0])
+        return sorted(found, key=lambda one: one[1].updated, reverse=True)
+
+    def _search(self, op: SearchOp) -> list[SearchItem]:
+        prefix = tuple(op.namespace_prefix)
+        wanted = words(op.query)
+        inside = [where for where, item in self._items() if item.namespace[: len(prefix)] == prefix]
+        if not op.filter and not wanted:
+            inside = inside[op.offset : op.offset + op.limit]
+        found = []
+        for where in inside:
+            one = self._own(where)
+            if one is None:
+                continue
+            _, item, value = one
+            if all(fits(value.get(name), want) for name, want in (op.filter or {}).items()):
+                score = share_found(wanted, value)
+                found.append(
+                    SearchItem(item.namespace, item.key, value, item.created, item.updated, score or None)
+                )
+        if not op.filter and not wanted:
+            return found
+        found.sort(key=lambda one: one.score or 0.0, reverse=True)
+        return found[op.offset : op.offset + op.limit]
+
+    def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+        conditions = op.match_conditions or ()
+        found = {item.namespace for _, item in self._items()}
+        fitting = {
+            name for name in found if all(matches(name, one.path, one.match_type) for one in conditions)
+        }
+        if op.max_depth is not None:
+            fitting = {name[: op.max_depth] for name in fitting}
+        return sorted(fitting)[op.offset : op.offset + op.limit]
+
+
+def _refuse_time_to_live(op: PutOp) -> None:
+    if op.ttl is not None:
+        raise UsageError(
+            "this store has no time to live (supports_ttl is False)",
+            hint="Leave `ttl` out, or delete the item when its time is over.",
+        )

@@ -1,0 +1,61 @@
+"""The class behind `llama_index.memory_block`: what the package `llama-index-core` asks of a memory block, answered with the context.
+
+It is a class of that package, so this is the one module that imports it at once; it is imported when a block is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.memory.memory import BaseMemoryBlock
+
+from ipfsmem.memories.layouts import LEAST_TOKENS, TOKEN_BYTES
+from ipfsmem.memory import Memory
+
+#: Characters of what was said last that memories are matched with.
+_QUERY = 2_000
+#: Blocks that may still have to be made smaller.
+_CHATS = 64
+
+
+class IpfsmemBlock(BaseMemoryBlock[str]):
+    """The context of a memory."""
+
+    _memory: Memory = PrivateAttr()
+    _max_tokens: int = PrivateAttr()
+    _session: str | None = PrivateAttr()
+    #: What was asked for the blocks that were given last, by their text: several chats may share this one.
+    _asked: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    def on(self, memory: Memory, max_tokens: int, session: str | None) -> IpfsmemBlock:
+        self._memory, self._max_tokens, self._session = memory, max_tokens, session
+        return self
+
+    async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
+        """The context for what the user said last."""
+        said = [one.content or "" for one in messages or () if one.role == "user"]
+        asked = said[-1][-_QUERY:] if said else ""
+        given = await asyncio.to_thread(self._context, asked, self._max_tokens)
+        self._asked[given] = asked
+        while len(self._asked) > _CHATS:
+            self._asked.pop(next(iter(self._asked)), None)
+        return given
+
+    def _context(self, asked: str, max_tokens: int) -> str:
+        return self._memory.context(asked or None, max_tokens=max_tokens).text
+
+    async def _aput(self, messages: list[ChatMessage]) -> None:
+        """Keep messages in the session, if there is one."""
+        if self._session is not None:
+            items = [one.model_dump(mode="json", exclude_none=True) for one in messages]
+            await asyncio.to_thread(self._memory.sessions.add, self._session, items)
+
+    async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
+        """A smaller context, whole again; None when there is no room for any."""
+        room = -(-len(content.encode()) // TOKEN_BYTES) - tokens_to_truncate
+        if room < LEAST_TOKENS:
+            return None
+        return await asyncio.to_thread(self._context, self._asked.get(content, ""), room) or None
