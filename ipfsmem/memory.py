@@ -231,7 +231,6 @@ class Memory:
         """
         self._syncing.unlock(unlock)
 
-    @_handed_on
     def lock(self) -> None:
         """Let go of the root that `unlock` holds."""
         if self._made.connection.begun is not None:
@@ -258,8 +257,7 @@ class Memory:
         sync raises PublicError. What looks like a secret raises SecretsError unless its place (a memory's key, or
         `timeline/<day>`) is in `allow`; what others published was joined by then. In mode `encrypted-ipfs` it is a notice.
         """
-        told = {} if progress is None else {"progress": progress}
-        return await self._syncing.sync(provider, public_ok=public_ok, allow=allow, **told)
+        return await self._syncing.sync(provider, public_ok=public_ok, allow=allow, progress=progress)
 
     @_handed_on
     async def flush(self) -> SyncReport | None:

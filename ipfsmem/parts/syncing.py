@@ -65,11 +65,7 @@ class Syncing(MemoryPart):
             self.places = Providers((*opened,))
 
     def unlock(self, unlock: OwnerKey | None = None) -> None:
-        """Hold the wallet's or recovery root until `close`: for enrolling, rotating, revoking, moving the anchor.
-
-        None takes the root that this device keeps of a vault without a wallet. Raises WrongWalletError when this memory
-        belongs to another wallet, MembershipError when nothing is kept.
-        """
+        """See `Memory.unlock`."""
         address = None
         key = None if unlock is None else owner_key(unlock)
         if isinstance(key, Unlock):
@@ -86,7 +82,7 @@ class Syncing(MemoryPart):
         self.root = root
 
     def lock(self) -> None:
-        """Let go of the root that `unlock` holds."""
+        """See `Memory.lock`."""
         self.root = None
 
     def require_root(self) -> RootKeys:
@@ -105,14 +101,9 @@ class Syncing(MemoryPart):
         *,
         public_ok: bool = False,
         allow: Iterable[str] = (),
-        progress: Progress = no_progress,
+        progress: Progress | None = None,
     ) -> SyncReport:
-        """Pull what others published, join it, publish what is new. Raises ProviderError; nothing local is lost.
-
-        In mode `ipfs` everything published is public for good. `public_ok` agrees to that, once; without it the first
-        sync raises PublicError. What looks like a secret raises SecretsError unless its place (a memory's key, or
-        `timeline/<day>`) is in `allow`; what others published was joined by then. In mode `encrypted-ipfs` it is a notice.
-        """
+        """See `Memory.sync`."""
         if provider is not None and self._open.mode.on_disk:
             self.use(provider)
         if not self._open.mode.on_disk:
@@ -121,7 +112,9 @@ class Syncing(MemoryPart):
         self.agree(public_ok)
         self._open.at_work += 1
         try:
-            return await while_unlocked(self._open, "sync", self._sync_or_repair(places, allow, progress))
+            return await while_unlocked(
+                self._open, "sync", self._sync_or_repair(places, allow, progress or no_progress)
+            )
         finally:
             self._open.at_work -= 1
 
@@ -298,8 +291,7 @@ class Syncing(MemoryPart):
             await self.flush()
 
     async def flush(self) -> SyncReport | None:
-        """Publish now what is waiting; None when nothing is. In `autosync` also tries again what failed there for good,
-        so that it is raised."""
+        """See `Memory.flush`."""
         self._open.scan()
         background = self.background
         if background is None:

@@ -102,8 +102,12 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
 
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory: pytest.TempPathFactory) -> Memory:
-    with Memory.create("alex", "local", home=tmp_path_factory.mktemp("home")) as memory:
+    """Opened and closed again without any use: no part of it was begun."""
+    home = tmp_path_factory.mktemp("home")
+    with Memory.create("alex", "local", home=home) as memory:
         memory.write("tone", "direct")
+    with Memory.load("alex", home=home) as memory:
+        pass
     return memory
 
 
