@@ -261,21 +261,24 @@ def as_owner(context: CommandContext, given: dict[str, Any]) -> Iterator[Memory]
     from ipfsmem.vault.owner import keeps_root
 
     named = given["wallet"].named or given["words"] or given["words_fd"] is not None
-    root = None
+    who = None
     if named:
-        root = owner(
+        who = owner(
             given["wallet"], given["words"], given["words_fd"], context.passphrase_from_fd_or_environment()
         )
-    kept = False
-    if root is None:
-        with context.memory() as memory:
-            kept = keeps_root(memory.replica)
-    with context.memory(provider=given["provider"], unlock=root, passphrase_itself=kept) as memory:
+    with contextlib.ExitStack() as open_memories:
+        memory = open_memories.enter_context(context.memory(provider=given["provider"], unlock=who))
         if memory.replica.config.vault is None:
             raise UsageError(f"a memory in mode {memory.mode} has no vault, so it has no members and no keys")
-        if root is None:
-            if not kept:
+        if not named:
+            if not keeps_root(memory.replica):
                 raise UsageError(_NOBODY, hint=_WHO)
+            if memory.replica.lock_watch is not None:
+                # What `ipfsmem unlock` holds does not open a root: that takes the passphrase itself.
+                open_memories.close()
+                memory = open_memories.enter_context(
+                    context.memory(provider=given["provider"], passphrase_itself=True)
+                )
             memory.unlock()
         yield memory
 
