@@ -1,16 +1,26 @@
-"""Which entries have a term, and how often: numbers in arrays, and BM25 over them as SQLite FTS5 counts it."""
+"""Which entries have a term, and how often: numbers in flat arrays, and BM25 over them as SQLite FTS5 counts it.
+
+What was opened from an image stays in three flat arrays; what was added since stands in a list for each term, one number for
+each occurrence. A row, made of both when a question first has its term, is kept until something changes.
+"""
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from math import log
+from typing import NamedTuple
+
+from ipfsmem.recall.terms import fold, terms_of, words_of
 
 #: How soon further occurrences stop to count, and how much a long entry is lowered.
 _K1, _B = 1.2, 0.75
 #: What a term is worth that more than half of the entries have.
 _LEAST = 1e-6
+#: Occurrences in rows that are kept for further questions: for each entry so many, and as many again at least.
+_KEPT, _KEPT_LEAST = 8, 500_000
 
 
 def idf(entries: int, having: int) -> float:
@@ -18,55 +28,193 @@ def idf(entries: int, having: int) -> float:
     return max(_LEAST, log((entries - having + 0.5) / (having + 0.5)))
 
 
-def bm25(worth: float, times: int, length: int, average: float) -> float:
-    """The share of one term in the score of an entry of so many terms."""
-    return worth * times * (_K1 + 1) / (times + _K1 * (1 - _B + _B * length / average))
+def lowered(length: int, average: float) -> float:
+    """What stands against the occurrences in an entry of so many terms."""
+    return _K1 * (1 - _B + _B * length / average)
+
+
+def bm25(worth: float, times: int, against: float) -> float:
+    """The share of one term in the score of an entry; `against` as `lowered` gives it."""
+    return worth * times * (_K1 + 1) / (times + against)
+
+
+class Row:
+    """The entries that have one term, by number, how often, and what BM25 gives each of them for it."""
+
+    __slots__ = ("counts", "most", "numbers", "shares", "times", "worth")
+
+    def __init__(self, numbers: array[int], counts: array[int], worth: float, against: array[float]) -> None:
+        self.numbers, self.counts, self.worth = numbers, counts, worth
+        further = _K1 + 1  # as in `bm25`, without a call for each
+        self.shares = array(
+            "d", [worth * c * further / (c + against[n]) for n, c in zip(numbers, counts, strict=True)]
+        )
+        self.most = max(self.shares, default=0.0)
+        #: How often an entry has it, asked by number; 0 or None where it has not.
+        self.times: Callable[[int], int | None]
+        if len(numbers) * 12 < len(against):
+            self.times = dict(zip(numbers, counts, strict=True)).get
+        else:
+            dense = array("I", bytes(4 * len(against)))
+            for number, count in zip(numbers, counts, strict=True):
+                dense[number] = count
+            self.times = dense.__getitem__
+
+
+class Flat(NamedTuple):
+    """All postings one after the other: those of the term at place n stand from `starts[n]` to `starts[n + 1]`."""
+
+    terms: list[str]
+    starts: array[int]
+    numbers: array[int]
+    counts: array[int]
+
+
+class _Several:
+    """Where a word goes that is more than one term, as in scripts without spaces."""
+
+    def __init__(self, rows: list[list[int]], further: list[int]) -> None:
+        self._rows, self._further = rows, further
+
+    def append(self, number: int) -> None:
+        """Puts the number into each of the rows."""
+        for row in self._rows:
+            row.append(number)
+        self._further.extend([number] * (len(self._rows) - 1))
+
+
+class _Places(dict[str, "list[int] | _Several"]):
+    """Where the number of an entry goes for each of its words: found out once for each word that was ever seen."""
+
+    def __init__(self, rows: dict[str, list[int]]) -> None:
+        self._rows = rows
+        #: The words of the entry at hand that say nothing, and the terms that are more than its words.
+        self.nothing: list[int] = []
+        self.further: list[int] = []
+
+    def __missing__(self, word: str) -> list[int] | _Several:
+        found = terms_of(word)
+        place: list[int] | _Several
+        if not found:
+            place = self.nothing
+        elif len(found) == 1:
+            place = self._rows.setdefault(found[0], [])
+        else:
+            place = _Several([self._rows.setdefault(term, []) for term in found], self.further)
+        self[word] = place
+        return place
 
 
 class Postings:
-    """The terms of numbered entries. A number is used once."""
+    """The terms of numbered entries. A number is used once, and is 1 or more."""
 
-    def __init__(self) -> None:
-        self._of: dict[str, tuple[array[int], array[int]]] = {}
-        #: How many terms each entry has.
-        self.lengths: dict[int, int] = {}
-        self.total = 0
+    def __init__(self, flat: Flat | None = None, lengths: array[int] | None = None) -> None:
+        self._flat = flat or Flat([], array("I", [0]), array("I"), array("I"))
+        self._at = dict(zip(self._flat.terms, range(len(self._flat.terms)), strict=True))
+        self._added: dict[str, list[int]] = {}
+        self._places = _Places(self._added)
+        self._gone: set[int] = set()
+        #: How many terms each entry has; 0 at number 0 and for one that was taken out.
+        self.lengths = lengths or array("I", [0])
+        self.total = sum(self.lengths)
+        self.entries = len(self.lengths) - 1
+        self._kept: dict[str, Row] = {}
+        self._room = 0
+        self._against: array[float] | None = None
 
-    def add(self, number: int, terms: Sequence[str]) -> None:
-        """Puts an entry in; its number is greater than those before."""
-        for term, times in Counter(terms).items():
-            numbers, counts = self._of.setdefault(term, (array("I"), array("I")))
-            numbers.append(number)
-            counts.append(times)
-        self.lengths[number] = len(terms)
-        self.total += len(terms)
+    @property
+    def average(self) -> float:
+        """How many terms an entry has on average."""
+        return self.total / self.entries if self.total else 1.0
 
-    def remove(self, number: int, terms: Iterable[str]) -> None:
-        """Takes out an entry, given the terms that it was put in with."""
-        for term in set(terms):
-            numbers, counts = self._of[term]
-            at = numbers.index(number)
-            del numbers[at], counts[at]
-            if not numbers:
-                del self._of[term]
-        self.total -= self.lengths.pop(number)
+    def add(self, text: str) -> list[str]:
+        """Puts an entry in, whose number is one more than that of the one before. Gives its words."""
+        number, places = len(self.lengths), self._places
+        words = words_of(fold(text))
+        for place in map(places.__getitem__, words):
+            place.append(number)
+        length = len(words) - len(places.nothing) + len(places.further)
+        places.nothing.clear()
+        places.further.clear()
+        self.lengths.append(length)
+        self.total += length
+        self.entries += 1
+        self._change()
+        return words
 
-    def having(self, term: str) -> dict[int, int]:
-        """How often a term occurs in each entry that has it."""
-        numbers, counts = self._of.get(term, ((), ()))
-        return dict(zip(numbers, counts, strict=True))
+    def remove(self, number: int) -> None:
+        """Takes out an entry."""
+        self.total -= self.lengths[number]
+        self.lengths[number] = 0
+        self.entries -= 1
+        self._gone.add(number)
+        self._change()
 
-    def worth(self, term: str) -> float:
-        """The idf of a term."""
-        return idf(len(self.lengths), len(self._of.get(term, ((), ()))[0]))
+    def _change(self) -> None:
+        self._against = None
+        self._kept.clear()
+
+    @property
+    def against(self) -> array[float]:
+        """What stands against the occurrences in each entry: its length, as `lowered` gives it."""
+        if self._against is None:
+            average = self.average
+            self._against = array(
+                "d", [_K1 * (1 - _B + _B * length / average) for length in self.lengths]
+            )  # without a call of `lowered` for each
+        return self._against
+
+    def row(self, term: str) -> Row:
+        """Who has a term."""
+        kept = self._kept.get(term)
+        if kept is None:
+            numbers, counts = self._having(term)
+            size = len(numbers)
+            if not self._kept:
+                self._room = _KEPT * self.entries + _KEPT_LEAST
+            self._room -= size
+            if self._room < 0:
+                self._kept.clear()
+                self._room = _KEPT * self.entries + _KEPT_LEAST - size
+            kept = self._kept[term] = Row(numbers, counts, idf(self.entries, size), self.against)
+        return kept
+
+    def _having(self, term: str) -> tuple[array[int], array[int]]:
+        at, added = self._at.get(term), self._added.get(term)
+        numbers, counts = array("I"), array("I")
+        if at is not None:
+            first, end = self._flat.starts[at], self._flat.starts[at + 1]
+            numbers, counts = self._flat.numbers[first:end], self._flat.counts[first:end]
+        if added:
+            times = Counter(added)
+            numbers.extend(times.keys())
+            counts.extend(times.values())
+        if self._gone and not self._gone.isdisjoint(numbers):
+            there = [number not in self._gone for number in numbers]
+            counts = array("I", [count for count, is_there in zip(counts, there, strict=True) if is_there])
+            numbers = array("I", [number for number in numbers if number not in self._gone])
+        return numbers, counts
 
     def scores(self, terms: Iterable[str]) -> dict[int, float]:
         """BM25 of each entry that has one of the different terms."""
         found: dict[int, float] = {}
-        average = self.total / len(self.lengths) if self.lengths else 1.0
         for term in dict.fromkeys(terms):
-            worth = self.worth(term)
-            for number, times in self.having(term).items():
-                share = bm25(worth, times, self.lengths[number], average)
+            row = self.row(term)
+            for number, share in zip(row.numbers, row.shares, strict=True):
                 found[number] = found.get(number, 0.0) + share
+        return found
+
+    def flat(self, numbers: Sequence[int]) -> Flat:
+        """All postings flat, each entry by what stands for it in `numbers`: the place of its number there, from 0 on, is its own."""
+        same = not self._gone
+        found = Flat([], array("I", [0]), array("I"), array("I"))
+        sizes = []
+        for term in sorted(self._at.keys() | self._added.keys()):
+            having, counts = self._having(term)
+            if having:
+                found.terms.append(term)
+                found.numbers.extend(having if same else array("I", map(numbers.__getitem__, having)))
+                found.counts.extend(counts)
+                sizes.append(len(having))
+        found.starts.extend(accumulate(sizes))
         return found

@@ -1,6 +1,7 @@
 """Entries ranked for a question: a sum of parts, each between 0 and its weight, of which one table says all.
 
-An entry is a memory file, alone in its group, or one of a conversation or a day, whose neighbours say what it is about.
+Of few entries all are looked at that anything speaks for, of very many only the best by words or by meaning. What a group can
+come to at most says which need no looking at, so the hits are those of the whole computation.
 """
 
 from __future__ import annotations
@@ -8,14 +9,26 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date
-from math import log1p
-from typing import NamedTuple, TypeVar
+from heapq import heappush, heappushpop, nlargest
+from math import inf
+from typing import NamedTuple
 
 from ipfsmem.recall.dates import days_named
-from ipfsmem.recall.postings import Postings, bm25, idf
+from ipfsmem.recall.index import GROUPED, MEMORY, NUMBER, QUESTION, SIZE, TIME, Document, Index
+from ipfsmem.recall.postings import Row, bm25, lowered
 from ipfsmem.recall.terms import terms
 
-_Key = TypeVar("_Key", int, str)
+__all__ = [
+    "HALF_LIFE_DAYS",
+    "MAX_TERMS",
+    "WEIGHTS",
+    "Document",
+    "Hit",
+    "Index",
+    "rank",
+    "recency",
+    "salience",
+]
 
 #: Each part and its weight. Those of entries of a group were fitted on conversations; the last four are chosen, not fitted.
 WEIGHTS = {
@@ -34,49 +47,15 @@ WEIGHTS = {
     "salience": 0.5,  # of a memory file: what it is worth beside any question
     "recency": 0.5,  # of a memory file: halved each 7 days since its last update or use
 }
-#: These speak of an entry among others, or are habits of chat.
-_OF_GROUPS = ("when", "number", "question", "length")
 HALF_LIFE_DAYS = 7
-#: Characters from which on a longer entry is worth no more.
-_LONGEST = 1_000
 #: Of more entries than these only the best by words, or by meaning, and the best groups are looked at.
 _ALL, _BEST, _BEST_GROUPS = 5_000, 1_000, 40
-#: Entries on either side that are looked at.
-_NEAR = 2
 #: Different terms of a question that count.
 MAX_TERMS = 64
+#: More than sums of the same numbers in another order differ by.
+_ROUNDING = 1e-9
 _asks_when = re.compile(r"\b(?:when|what (?:day|date|month|year|time)|how long ago)\b", re.I)
 _asks_number = re.compile(r"\bhow (?:many|much|old|often|long)\b", re.I)
-_time = re.compile(
-    r"\b(?:\d{1,2}:\d\d|\d{4}-\d\d|(?:19|20)\d\d|today|yesterday|tomorrow|tonight|ago|(?:last|next|this) \w+|"
-    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|june|july|august|september|october|"
-    r"november|december|in may)\b",
-    re.I,
-)
-_number = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|once|twice|dozen|hundred)\b", re.I
-)
-
-
-class Document(NamedTuple):
-    """One entry, and what is known of it."""
-
-    id: str
-    text: str
-    #: Of a memory file: its name, description and tags. They count as its words too.
-    header: str = ""
-    #: The conversation or day that it belongs to; "" is none.
-    group: str = ""
-    #: When it happened, or was last changed or used.
-    at: date | None = None
-    memory: bool = False
-    #: What a memory file is worth, 0 to 1; see `salience`.
-    salience: float = 0.5
-
-    @property
-    def words(self) -> str:
-        """All that it can be found by."""
-        return f"{self.header}\n{self.text}" if self.header else self.text
 
 
 class Hit(NamedTuple):
@@ -100,61 +79,329 @@ def recency(days: float) -> float:
     return float(0.5 ** (max(0.0, days) / HALF_LIFE_DAYS))
 
 
-class Index:
-    """Entries that can be ranked. One that was changed piece by piece answers like one made anew of the same entries."""
+class _Words:
+    """The words of a question, and what they say of each entry: BM25, not yet scaled, and which of the terms it has, a bit each.
 
-    def __init__(self, documents: Iterable[Document] = ()) -> None:
-        self.postings = Postings()
-        self.documents: dict[int, Document] = {}
-        self.groups: dict[str, list[int]] = {}
-        self.group_lengths: dict[str, int] = {}
-        self._numbers: dict[str, int] = {}
-        self._group: dict[int, str] = {}
-        #: The different terms of each header.
-        self.header_terms: dict[int, frozenset[str]] = {}
-        self._next = 0
-        for document in documents:
-            self.add(document)
+    Adding a term's shares costs as much as entries have it, and what all have says too little to bring another entry among the
+    best. So of very many entries such common terms are added only to those that are looked at.
+    """
 
-    def __len__(self) -> int:
-        return len(self.documents)
+    def __init__(self, index: Index, wanted: list[str]) -> None:
+        self.index = index
+        self.rows = [index.words.row(term) for term in wanted]
+        self.groups = [index.group_row(term) for term in wanted] if index.has_groups else []
+        #: By number of the entry.
+        self.scores, self.has = [0.0] * len(index.ids), [0] * len(index.ids)
+        self._total = sum(row.worth for row in self.rows)
+        self._covers: dict[int, float] = {}
+        #: Terms that were not added to all entries, and the entries to which they were.
+        self._common: list[tuple[int, Row]] = []
+        self._settled: set[int] = set()
+        self._seen = self._add()
+        #: Which of the terms the header of an entry has.
+        self.headers: dict[int, int] = {}
+        for bit, term in enumerate(wanted):
+            for number in index.headers.row(term).numbers:
+                self.headers[number] = self.headers.get(number, 0) | 1 << bit
 
-    def add(self, document: Document) -> None:
-        """Puts an entry in, as the last of its group; one of the same id is replaced."""
-        self.remove(document.id)
-        number, self._next = self._next, self._next + 1
-        found = terms(document.words)
-        self.postings.add(number, found)
-        self.documents[number] = document
-        self._numbers[document.id] = number
-        grouped = document.group and not document.memory
-        group = f"of {document.group}" if grouped else f"alone {document.id}"
-        self._group[number] = group
-        if document.header:
-            self.header_terms[number] = frozenset(terms(document.header))
-        self.groups.setdefault(group, []).append(number)
-        self.group_lengths[group] = self.group_lengths.get(group, 0) + len(found)
+    def _add(self) -> Collection[int]:
+        """Adds the terms, the rarest first. Gives the entries that have one of them, without such as are surely not among the best."""
+        scores, has, seen = self.scores, self.has, set[int]()
+        many = len(self.index) > _ALL
+        rest = sum(row.most for row in self.rows)
+        rows = sorted(enumerate(self.rows), key=lambda one: -one[1].most)
+        for at, (bit, row) in enumerate(rows):
+            if many and len(row.numbers) > len(seen) >= _BEST:
+                least = _at_place([scores[number] for number in seen], _BEST) - rest - _ROUNDING
+                if least > 0:
+                    self._common = rows[at:]
+                    near = [number for number in seen if scores[number] >= least]
+                    self.settle(near)
+                    return near
+            one = 1 << bit
+            for number, share in zip(row.numbers, row.shares, strict=True):
+                scores[number] += share
+                has[number] |= one
+            seen.update(row.numbers)
+            rest -= row.most
+        return seen
 
-    def remove(self, id: str) -> None:
-        """Takes an entry out, if it is there."""
-        number = self._numbers.pop(id, None)
-        if number is None:
+    def settle(self, numbers: Iterable[int]) -> None:
+        """Adds the common terms to these entries."""
+        if not self._common:
             return
-        group = self._group.pop(number)
-        self.header_terms.pop(number, None)
-        self.groups[group].remove(number)
-        self.group_lengths[group] -= self.postings.lengths[number]
-        if not self.groups[group]:
-            del self.groups[group], self.group_lengths[group]
-        self.postings.remove(number, terms(self.documents.pop(number).words))
+        new = [number for number in dict.fromkeys(numbers) if number not in self._settled]
+        self._settled.update(new)
+        against = self.index.words.against
+        for bit, row in self._common:
+            for number, times in zip(new, map(row.times, new), strict=True):
+                if times:
+                    self.scores[number] += bm25(row.worth, times, against[number])
+                    self.has[number] |= 1 << bit
 
-    def number(self, id: str) -> int | None:
-        """The number of an entry, None when it is not there."""
-        return self._numbers.get(id)
+    def alone(self, number: int) -> float:
+        """BM25 of an entry alone in its group, among all groups. Its own terms are added."""
+        if not self.groups:
+            return self.scores[number]
+        against = lowered(self.index.words.lengths[number], self.index.group_average()[1])
+        score, has = 0.0, self.has[number]
+        for bit, row in enumerate(self.rows):
+            if has >> bit & 1:
+                score += bm25(self.groups[bit].worth, row.times(number) or 0, against)
+        return score
 
-    def group_of(self, number: int) -> str:
-        """The name of an entry's group; a memory file and one without a group have their own."""
-        return self._group[number]
+    def cover(self, has: int) -> float:
+        """Which share of the terms these are, by what each is worth."""
+        share = self._covers.get(has)
+        if share is None:
+            there = sum(row.worth for bit, row in enumerate(self.rows) if has >> bit & 1)
+            share = self._covers[has] = there / self._total if self._total else 0.0
+        return share
+
+    def best(self) -> list[int]:
+        """The best entries by their words, of equal ones the first by id; of few entries all that have one. In any order."""
+        if len(self.index) <= _ALL or len(self._seen) <= _BEST:
+            return list(self._seen)
+        scores = self.scores
+        least = _at_place([scores[number] for number in self._seen], _BEST)
+        near = [number for number in self._seen if scores[number] >= least]
+        if len(near) == _BEST:
+            return near
+        return sorted(near, key=lambda n: (-scores[n], self.index.ids[n]))[:_BEST]
+
+    def group_scores(self) -> dict[int, float]:
+        """BM25 of each conversation and day that has one of the terms, taken as one text."""
+        found: dict[int, float] = {}
+        for row in self.groups:
+            for group, share in row.shares.items():
+                found[group] = found.get(group, 0.0) + share
+        return found
+
+
+def _at_place(values: list[float], place: int) -> float:
+    """The value that so many are at least as great as; there are as many. A few of them tell about where it is."""
+    few = sorted(values[:: max(1, len(values) // 500)], reverse=True)
+    guess = few[min(len(few) - 1, place * len(few) * 3 // (2 * len(values)) + 2)]
+    great = [value for value in values if value >= guess]
+    if len(great) < place:
+        great = values
+    return sorted(great, reverse=True)[place - 1]
+
+
+class _Asked(NamedTuple):
+    """What a question asks beside its words."""
+
+    today: int
+    dated: set[int]
+    when: bool
+    number: bool
+
+
+class _Near(NamedTuple):
+    """What speaks for an entry by itself, what for those before it, and which terms it and its neighbours have."""
+
+    own: float
+    before: float
+    has: int
+
+
+class _Ranking:
+    """One question to one index: how much speaks for each entry that is looked at."""
+
+    def __init__(self, index: Index, words: _Words, similar: dict[int, float], asked: _Asked) -> None:
+        self.index, self.words, self.similar, self.asked = index, words, similar, asked
+        cut = len(index) > _ALL
+        best = words.best()
+        self._top = max([words.scores[number] for number in best], default=0.0) or 1.0
+        close = _best_by_meaning(similar, index) if cut else list(similar)
+        self._weight = WEIGHTS["words"] + (WEIGHTS["meaning"] if similar else 0.0)
+        self._groups = words.group_scores()
+        self._looked = self._look_at(best, close, cut=cut)
+        self._best = self._best_of_groups(best, close, cut=cut)
+        for number in self._looked.get(0, ()):
+            self._groups[-number] = words.alone(number)
+        self._top_group = max(self._groups.values(), default=0.0) or 1.0
+        sizes = index.columns.sizes
+        lengths = [sizes[number] for group, row in self._looked.items() if group for number in row]
+        low = SIZE[min(lengths, default=0)]
+        apart = SIZE[max(lengths, default=0)] - low
+        #: What so many characters give.
+        self._lengths = [(size - low) / apart if apart else 1.0 for size in SIZE]
+
+    def own(self, number: int) -> float:
+        """What speaks for an entry by itself."""
+        value = WEIGHTS["words"] * (self.words.scores[number] / self._top)
+        if self.similar:
+            value += WEIGHTS["meaning"] * self.similar.get(number, 0.0)
+        return value / self._weight
+
+    def _look_at(self, best: list[int], close: list[int], *, cut: bool) -> dict[int, list[int]]:
+        """The entries that can be hits, by group, those alone as of group 0: all that anything speaks for, of very many only the
+        best."""
+        index = self.index
+        dated = self.asked.dated
+        if cut and len(dated) > _BEST:
+            dated = set(nlargest(_BEST, dated, key=lambda n: (index.columns.days[n], index.ids[n])))
+        found = {*best, *close, *dated}
+        of, before, after = index.columns.groups, index.before, index.after
+        whole: Iterable[int] = self._groups
+        if cut:
+            for number in [number for number in found if of[number]]:
+                one, two = before[number], after[number]
+                found.update((one, before[one], two, after[two]))
+            whole = nlargest(
+                _BEST_GROUPS, self._groups, key=lambda g: (self._groups[g], index.group_names[g])
+            )
+        for group in whole:
+            found.update(index.members(group))
+        found.discard(0)
+        self.words.settle(found)
+        looked: dict[int, list[int]] = {}
+        for number in found:
+            looked.setdefault(of[number], []).append(number)
+        return looked
+
+    def _best_of_groups(self, best: list[int], close: list[int], *, cut: bool) -> dict[int, float]:
+        """The best own score in each group. Where one of the best entries is not less than any other can be, nobody else of its
+        group is looked at."""
+        least, found = 0.0, dict[int, float]()
+        if cut and len(best) >= _BEST:
+            least += WEIGHTS["words"] * min([self.words.scores[number] for number in best]) / self._top
+        if cut and len(close) >= _BEST:
+            least += WEIGHTS["meaning"] * min([self.similar[number] for number in close])
+        of = self.index.columns.groups
+        for number in {*best, *close}:
+            if of[number]:
+                own = self.own(number)
+                if own > found.get(of[number], -1.0):
+                    found[of[number]] = own
+        for group in self._looked:
+            if group and found.get(group, -1.0) < least / self._weight:
+                members = list(self.index.members(group))
+                self.words.settle(members)
+                found[group] = max(map(self.own, members))
+            else:
+                found.setdefault(group, 0.0)
+        return found
+
+    def _at_most(self) -> list[tuple[float, int]]:
+        """What each entry comes to at most, and its number, the most first: all but what its neighbours say is counted."""
+        index, words, asked = self.index, self.words, self.asked
+        scores, similar = words.scores, self.similar
+        sizes, marks = index.columns.sizes, index.columns.marks
+        date = WEIGHTS["date"] * bool(asked.dated)
+        by_words = WEIGHTS["words"] / self._top
+        by_group = WEIGHTS["group"] / self._top_group
+        shared = WEIGHTS["before"] + WEIGHTS["best"]
+        lengths = [WEIGHTS["length"] * length for length in self._lengths]
+        marked = [
+            WEIGHTS["when"] * (asked.when and bool(mark & TIME))
+            + WEIGHTS["number"] * (asked.number and bool(mark & NUMBER))
+            + WEIGHTS["question"] * bool(mark & QUESTION)
+            for mark in range(2 * NUMBER)
+        ]
+        found = []
+        for group, row in self._looked.items():
+            if group:
+                most = shared * self._best[group] + by_group * self._groups.get(group, 0.0)
+                most += WEIGHTS["cover"] + date
+                found += [
+                    (most + by_words * scores[n] + lengths[sizes[n]] + marked[marks[n]], n) for n in row
+                ]
+                continue
+            # The one weight of all that is its own score.
+            of_own = by_words * (1 + shared / self._weight)
+            cover, headers, has, groups = words.cover, words.headers, words.has, self._groups
+            for n in row:
+                most = of_own * scores[n] + by_group * groups[-n] + WEIGHTS["cover"] * cover(has[n]) + date
+                if marks[n] & MEMORY:
+                    most += WEIGHTS["salience"] + WEIGHTS["recency"]
+                    if n in headers:
+                        most += WEIGHTS["header"] * cover(headers[n])
+                found.append((most, n))
+        if similar:
+            alone = WEIGHTS["meaning"] * (1 + shared / self._weight)
+            of = index.columns.groups
+            found = [
+                (most + (WEIGHTS["meaning"] if of[n] else alone) * similar.get(n, 0.0), n)
+                for most, n in found
+            ]
+        found.sort(reverse=True)
+        return found
+
+    def hits(self, limit: int) -> list[Hit]:
+        """The best entries, the best first; of equal ones the first by id."""
+        found: list[Hit] = []
+        scores: list[float] = []
+        of, least = self.index.columns.groups, -inf
+        for most, number in self._at_most() if limit else ():
+            if most < least:
+                break
+            own = self.own(number)
+            near = _Near(own, own, self.words.has[number])
+            if group := of[number]:
+                near = self._near(number, own)
+                most -= WEIGHTS["before"] * (self._best[group] - near.before)
+                if most - WEIGHTS["cover"] * (1 - self.words.cover(near.has)) < least:
+                    continue
+            hit = self._hit(number, near)
+            found.append(hit)
+            if len(scores) < limit:
+                heappush(scores, hit.score)
+            else:
+                heappushpop(scores, hit.score)
+            if len(scores) == limit:
+                least = scores[0] - _ROUNDING
+        return sorted(found, key=lambda hit: (-hit.score, hit.id))[:limit]
+
+    def _near(self, number: int, own: float) -> _Near:
+        """What stands around an entry of a group."""
+        index, words = self.index, self.words
+        before, after = index.before[number], index.after[number]
+        further, last = index.before[before], index.after[after]
+        words.settle((further, before, after, last))
+        has = words.has
+        around = has[number] | has[further] | has[before] | has[after] | has[last]
+        if not before:
+            return _Near(own, own, around)
+        earlier = self.own(before)
+        return _Near(own, (self.own(further) + earlier) / 2 if further else earlier, around)
+
+    def _hit(self, number: int, near: _Near) -> Hit:
+        index, words, asked = self.index, self.words, self.asked
+        group = index.columns.groups[number]
+        parts = {
+            "words": words.scores[number] / self._top,
+            "before": near.before,
+            "best": self._best[group] if group else near.own,
+            "cover": words.cover(near.has),
+            "group": self._groups.get(group or -number, 0.0) / self._top_group,
+            "date": float(number in asked.dated),
+        }
+        if self.similar:
+            parts["meaning"] = self.similar.get(number, 0.0)
+        marks = index.columns.marks[number]
+        if marks & MEMORY:
+            parts["header"] = words.cover(words.headers.get(number, 0))
+            parts["salience"] = min(1.0, max(0.0, index.columns.salience[number]))
+            day = index.columns.days[number]
+            parts["recency"] = recency(asked.today - day) if day else 0.0
+        elif marks & GROUPED:
+            parts["when"] = float(asked.when and bool(marks & TIME))
+            parts["number"] = float(asked.number and bool(marks & NUMBER))
+            parts["question"] = float(bool(marks & QUESTION))
+            parts["length"] = self._lengths[index.columns.sizes[number]]
+        weighed = {part: WEIGHTS[part] * value for part, value in parts.items() if value}
+        return Hit(index.ids[number], sum(weighed.values()), weighed)
+
+
+def _best_by_meaning(similar: Mapping[int, float], index: Index) -> list[int]:
+    """The best entries by their similarity; of equal ones the first by id."""
+    if len(similar) <= _BEST:
+        return list(similar)
+    floor = _at_place(list(similar.values()), _BEST)
+    near = [number for number, value in similar.items() if value >= floor]
+    return sorted(near, key=lambda n: (-similar[n], index.ids[n]))[:_BEST]
 
 
 def rank(
@@ -170,121 +417,23 @@ def rank(
     Only entries come that share a term with it, themselves or by their group, whose day it names, or for which a similarity is
     given in `meaning`, by id.
     """
-    wanted = list(dict.fromkeys(terms(question)))[:MAX_TERMS]
-    words = _scaled(index.postings.scores(wanted))
+    words = _Words(index, list(dict.fromkeys(terms(question)))[:MAX_TERMS])
     similar = {n: value for id, value in (meaning or {}).items() if (n := index.number(id)) is not None}
-    similar = _between(similar)
-    groups = _scaled(_group_scores(index, wanted))
     named = days_named(question, today)
-    dated = (
-        {n for n, one in index.documents.items() if one.at and any(one.at in days for days in named)}
-        if named
-        else set()
+    dated: set[int] = set()
+    if named:
+        for day, numbers in index.by_day().items():
+            if any(date.fromordinal(day) in days for days in named):
+                dated.update(numbers)
+    asked = _Asked(
+        today.toordinal(), dated, bool(_asks_when.search(question)), bool(_asks_number.search(question))
     )
-    weight = WEIGHTS["words"] + (WEIGHTS["meaning"] if similar else 0.0)
-
-    def own(number: int) -> float:
-        value = WEIGHTS["words"] * words.get(number, 0.0)
-        if similar:
-            value += WEIGHTS["meaning"] * similar.get(number, 0.0)
-        return value / weight
-
-    looked = _looked_at(index, words, similar, groups, dated)
-    lengths = _between(
-        {n: log1p(min(len(index.documents[n].text), _LONGEST)) for n in looked if _grouped(index, n)}
-    )
-    best = {group: max(map(own, index.groups[group])) for group in {index.group_of(n) for n in looked}}
-    has = {term: index.postings.having(term) for term in wanted}
-    worths = {term: index.postings.worth(term) for term in wanted}
-    asks_when, asks_number = _asks_when.search(question), _asks_number.search(question)
-    places = {n: at for group in best for at, n in enumerate(index.groups[group])}
-    hits = []
-    for n in looked:
-        document, group = index.documents[n], index.group_of(n)
-        row, at = index.groups[group], places[n]
-        before, near = row[max(0, at - _NEAR) : at], row[max(0, at - _NEAR) : at + _NEAR + 1]
-        parts = {
-            "words": words.get(n, 0.0),
-            "before": sum(map(own, before)) / len(before) if before else own(n),
-            "best": best[group],
-            "cover": _share(worths, {term for term in wanted if any(one in has[term] for one in near)}),
-            "group": groups.get(group, 0.0),
-            "date": float(n in dated),
-        }
-        if similar:
-            parts["meaning"] = similar.get(n, 0.0)
-        if document.memory:
-            parts["header"] = _share(worths, index.header_terms.get(n, frozenset()))
-            parts["salience"] = min(1.0, max(0.0, document.salience))
-            parts["recency"] = recency((today - document.at).days) if document.at else 0.0
-        elif _grouped(index, n):
-            parts["when"] = float(bool(asks_when and _time.search(document.text)))
-            parts["number"] = float(bool(asks_number and _number.search(document.text)))
-            parts["question"] = float(document.text.rstrip().endswith(("?", "？", "؟")))
-            parts["length"] = lengths[n]
-        weighed = {part: WEIGHTS[part] * value for part, value in parts.items() if value}
-        hits.append(Hit(document.id, sum(weighed.values()), weighed))
-    return sorted(hits, key=lambda hit: (-hit.score, hit.id))[: max(0, limit)]
+    return _Ranking(index, words, _between(similar), asked).hits(max(0, limit))
 
 
-def _grouped(index: Index, number: int) -> bool:
-    """Whether an entry is one of a conversation or a day."""
-    document = index.documents[number]
-    return bool(document.group) and not document.memory
-
-
-def _group_scores(index: Index, wanted: Iterable[str]) -> dict[str, float]:
-    """BM25 of each group, taken as one text."""
-    number = len(index.groups)
-    average = sum(index.group_lengths.values()) / number if number else 1.0
-    found: dict[str, float] = {}
-    for term in wanted:
-        times: dict[str, int] = {}
-        for n, count in index.postings.having(term).items():
-            group = index.group_of(n)
-            times[group] = times.get(group, 0) + count
-        for group, count in times.items():
-            share = bm25(idf(number, len(times)), count, index.group_lengths[group], average)
-            found[group] = found.get(group, 0.0) + share
-    return found
-
-
-def _looked_at(
-    index: Index,
-    words: Mapping[int, float],
-    similar: Mapping[int, float],
-    groups: Mapping[str, float],
-    dated: set[int],
-) -> list[int]:
-    """The entries that can be hits: all that anything speaks for, of very many only the best."""
-    if len(index) <= _ALL:
-        found = {*words, *similar, *dated}
-        return sorted(found.union(*(index.groups[group] for group in groups)))
-    found = set(dated)
-    for signal in (words, similar):
-        found.update(sorted(signal, key=lambda n: (-signal[n], index.documents[n].id))[:_BEST])
-    for n in list(found):
-        row = index.groups[index.group_of(n)]
-        at = row.index(n)
-        found.update(row[max(0, at - _NEAR) : at + _NEAR + 1])
-    for group in sorted(groups, key=lambda name: (-groups[name], name))[:_BEST_GROUPS]:
-        found.update(index.groups[group])
-    return sorted(found)
-
-
-def _share(worths: Mapping[str, float], there: Collection[str]) -> float:
-    """Which share of the question's terms is there, by what each is worth."""
-    total = sum(worths.values())
-    return sum(worth for term, worth in worths.items() if term in there) / total if total else 0.0
-
-
-def _scaled(scores: dict[_Key, float]) -> dict[_Key, float]:
-    """Scores against the best of them; an entry without one has 0, so that is the least."""
-    top = max(scores.values(), default=0.0)
-    return {key: score / top for key, score in scores.items()} if top else {}
-
-
-def _between(scores: dict[_Key, float]) -> dict[_Key, float]:
+def _between(scores: dict[int, float]) -> dict[int, float]:
     """Scores between the least, 0, and the greatest, 1; all 1 where they are equal."""
     low, top = min(scores.values(), default=0.0), max(scores.values(), default=0.0)
-    return {key: (score - low) / (top - low) if top > low else 1.0 for key, score in scores.items()}
+    if top <= low:
+        return dict.fromkeys(scores, 1.0)
+    return {key: (score - low) / (top - low) for key, score in scores.items()}

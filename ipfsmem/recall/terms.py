@@ -35,29 +35,41 @@ def unspaced() -> re.Pattern[str]:
     return re.compile(f"[{_RUNS}]+")
 
 
+#: What is neither part of a word nor a space: all accents are among these.
+_mark = re.compile(r"[^\w\s\x00-\x7f]")
+
+
+def _without_accent(found: re.Match[str]) -> str:
+    return "" if unicodedata.combining(found[0]) else found[0]
+
+
 def fold(text: str) -> str:
     """A text without case and accents."""
     if text.isascii():
         return text.lower()
     apart = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(c for c in apart if not unicodedata.combining(c)).casefold()
+    return _mark.sub(_without_accent, apart).casefold()
+
+
+def words_of(folded: str) -> list[str]:
+    """The words of a text that `fold` has folded; a run of a script without spaces is one."""
+    return (_ascii_word if folded.isascii() else _word()).findall(folded)
 
 
 def split(text: str) -> list[str]:
     """The words of a text without case and accents; a run of a script without spaces is one."""
-    folded = fold(text)
-    return (_ascii_word if folded.isascii() else _word()).findall(folded)
+    return words_of(fold(text))
+
+
+def terms_of(word: str) -> list[str]:
+    """The terms that one such word is: none where it says nothing, more than one for a run of a script without spaces."""
+    if word.isascii():
+        return [] if word in STOP_WORDS else [stem(word)]
+    if unspaced().match(word):
+        return [word[n : n + 2] for n in range(max(1, len(word) - 1))]
+    return [word]
 
 
 def terms(text: str) -> list[str]:
     """The terms of a text in their order, as often as they occur."""
-    found: list[str] = []
-    for word in split(text):
-        if word.isascii():
-            if word not in STOP_WORDS:
-                found.append(stem(word))
-        elif unspaced().match(word):
-            found += [word[n : n + 2] for n in range(max(1, len(word) - 1))]
-        else:
-            found.append(word)
-    return found
+    return [term for word in split(text) for term in terms_of(word)]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import sqlite3
-from datetime import date
+import unicodedata
+from datetime import date, timedelta
 from math import isclose, log
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ipfsmem.recall import ranking
 from ipfsmem.recall.dates import days_named
 from ipfsmem.recall.porter import stem
 from ipfsmem.recall.postings import Postings
 from ipfsmem.recall.ranking import WEIGHTS, Document, Index, rank, recency, salience
-from ipfsmem.recall.terms import terms
+from ipfsmem.recall.terms import STOP_WORDS, fold, terms
 from ipfsmem.wordlist import word_list
+from tests.support.plain_ranking import plain_rank, same_hits
 
 WORDS = word_list()
 TODAY = date(2026, 11, 23)
@@ -57,12 +60,13 @@ def test_stems_are_those_of_fts5() -> None:
 
 
 def test_bm25_is_that_of_fts5_and_of_the_formula() -> None:
-    rows = [" ".join(WORDS[(n * n + k * k * 7) % 60] for k in range(5 + n % 11)) for n in range(200)]
+    telling = [word for word in WORDS if word not in STOP_WORDS][:60]
+    rows = [" ".join(telling[(n * n + k * k * 7) % 60] for k in range(5 + n % 11)) for n in range(200)]
     postings = Postings()
-    for number, row in enumerate(rows, 1):
-        postings.add(number, [stem(word) for word in row.split()])
+    for row in rows:
+        postings.add(row)
     base, compared = fts5(rows), 0
-    for word in WORDS[:60]:
+    for word in telling:
         ours = postings.scores([stem(word)])
         theirs = dict(base.execute("SELECT rowid, -bm25(t) FROM t WHERE t MATCH ?", (f'"{word}"',)))
         assert ours.keys() == theirs.keys()
@@ -177,6 +181,86 @@ def test_memory_files_go_by_words_then_by_worth_and_age() -> None:
     assert rank(Index([old]), "nothing of it", today=TODAY) == []
     assert recency(0) == 1 and recency(7) == 0.5 and recency(-3) == 1
     assert salience("feedback", 9) == 1 and isclose(salience("project", 1), 0.65)
+
+
+spoken = st.lists(
+    st.sampled_from(
+        [
+            "alpha",
+            "beta",
+            "gamma",
+            "delta",
+            "the",
+            "plane",
+            "2024",
+            "monday",
+            "running",
+            "runs",
+            "two",
+            "twó",
+            "東京都",
+            "this",
+            "x",
+            "y",
+            "z",
+        ]
+    ),
+    max_size=9,
+).map(" ".join)
+entries = st.lists(
+    st.builds(
+        Document,
+        id=st.integers(0, 99).map(str),
+        text=st.tuples(spoken, st.sampled_from(["", "?", "."])).map("".join),
+        header=st.sampled_from(["", "", "alpha", "beta x"]),
+        group=st.sampled_from(["", "g", "h", "i"]),
+        at=st.none() | st.integers(0, 900).map(lambda days: TODAY - timedelta(days)),
+        memory=st.sampled_from([False, False, True]),
+        salience=st.floats(0, 1),
+    ),
+    max_size=30,
+    unique_by=lambda one: one.id,
+)
+asked = st.tuples(
+    st.sampled_from(["", "", "when ", "how many ", "what was in 2025 ", "last month "]), spoken
+).map("".join)
+likeness = st.none() | st.dictionaries(st.integers(0, 99).map(str), st.floats(-1, 1), max_size=20)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    entries, asked, likeness, st.integers(0, 12), st.sampled_from([(5_000, 1_000, 40), (0, 4, 1), (0, 1, 9)])
+)
+def test_the_hits_are_those_of_the_recipe_as_it_is_written_down(
+    documents: list[Document],
+    question: str,
+    meaning: dict[str, float] | None,
+    limit: int,
+    limits: tuple[int, ...],
+) -> None:
+    look_all, look_best, look_groups = limits
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking, "_ALL", look_all)
+        patch.setattr(ranking, "_BEST", look_best)
+        patch.setattr(ranking, "_BEST_GROUPS", look_groups)
+        ours = rank(Index(documents), question, today=TODAY, limit=limit, meaning=meaning)
+    theirs = plain_rank(
+        documents,
+        question,
+        today=TODAY,
+        meaning=meaning,
+        look_all=look_all,
+        look_best=look_best,
+        look_groups=look_groups,
+    )
+    assert len(ours) == min(limit, len(theirs))
+    assert same_hits(ours, theirs), (ours, theirs)
+
+
+@given(st.text() | text)
+def test_folding_takes_out_all_that_combines(any_text: str) -> None:
+    apart = unicodedata.normalize("NFKD", any_text.casefold())
+    assert fold(any_text) == "".join(c for c in apart if not unicodedata.combining(c)).casefold()
 
 
 def test_of_very_many_entries_the_best_are_still_found() -> None:

@@ -1,0 +1,282 @@
+"""The entries that can be ranked, and what is known of them beside their terms: columns of numbers, and no texts.
+
+An entry is a memory file, alone in its group, or one of a conversation or a day, whose neighbours say what it is about.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterable, Iterator
+from datetime import date
+from math import log1p
+from typing import NamedTuple
+
+from ipfsmem.recall.postings import Postings, bm25, idf, lowered
+
+#: What is noted of an entry, as bits. The last four are noted only of entries of a group.
+MEMORY, GROUPED, QUESTION, TIME, NUMBER = 1, 2, 4, 8, 16
+#: Characters from which on a longer entry is worth no more.
+LONGEST = 1_000
+#: The logarithm of so many characters.
+SIZE = [log1p(size) for size in range(LONGEST + 1)]
+
+_time = re.compile(
+    r"\b(?:\d{1,2}:\d\d|\d{4}-\d\d|(?:19|20)\d\d|today|yesterday|tomorrow|tonight|ago|(?:last|next|this) \w+|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|june|july|august|september|october|"
+    r"november|december|in may)\b",
+    re.I,
+)
+_number = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|once|twice|dozen|hundred)\b", re.I
+)
+_digit = re.compile(r"\d")
+#: Without a digit and one of these words a text has neither time nor number; to look for words costs a tenth.
+_TIMES = frozenset(
+    [
+        "today",
+        "yesterday",
+        "tomorrow",
+        "tonight",
+        "ago",
+        "last",
+        "next",
+        "this",
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ]
+)
+_NUMBERS = frozenset(
+    [
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "once",
+        "twice",
+        "dozen",
+        "hundred",
+    ]
+)
+
+
+class Document(NamedTuple):
+    """One entry, and what is known of it."""
+
+    id: str
+    text: str
+    #: Of a memory file: its name, description and tags. They count as its words too.
+    header: str = ""
+    #: The conversation or day that it belongs to; "" is none.
+    group: str = ""
+    #: When it happened, or was last changed or used.
+    at: date | None = None
+    memory: bool = False
+    #: What a memory file is worth, 0 to 1; see `ranking.salience`.
+    salience: float = 0.5
+
+    @property
+    def words(self) -> str:
+        """All that it can be found by."""
+        return f"{self.header}\n{self.text}" if self.header else self.text
+
+
+class Columns(NamedTuple):
+    """What is known of each entry, by its number; at number 0 there is none."""
+
+    #: The day as `date.toordinal` counts, 0 for none.
+    days: array[int]
+    #: Characters, at most `LONGEST`.
+    sizes: array[int]
+    marks: array[int]
+    salience: array[float]
+    #: The number of its group, 0 for an entry alone.
+    groups: array[int]
+
+
+class GroupRow(NamedTuple):
+    """The groups that have a term: what it is worth among groups, and what BM25 gives each conversation or day for it."""
+
+    worth: float
+    shares: dict[int, float]
+
+
+class Index:
+    """Entries that can be ranked. One that was changed piece by piece answers like one made anew of the same entries."""
+
+    def __init__(self, documents: Iterable[Document] = ()) -> None:
+        empty = Columns(array("I", [0]), array("H", [0]), array("B", [0]), array("d", [0.0]), array("I", [0]))
+        self._take([""], [""], empty, Postings(), Postings())
+        for document in documents:
+            self.add(document)
+
+    def _take(
+        self, ids: list[str], group_names: list[str], columns: Columns, words: Postings, headers: Postings
+    ) -> None:
+        #: By number, as all columns; "" at number 0 and for an entry that was taken out.
+        self.ids, self.columns = ids, columns
+        self.words, self.headers = words, headers
+        self.group_names = group_names
+        self._numbers = {id: number for number, id in enumerate(ids) if number}
+        self._group_numbers = {name: number for number, name in enumerate(group_names) if number}
+        #: By number of the group: its last entry, and how many terms it has.
+        self.last = array("I", bytes(4 * len(group_names)))
+        self.group_lengths = [0] * len(group_names)
+        #: The entry before and after one in its group, 0 for none.
+        self.before, self.after = array("I", bytes(4 * len(ids))), array("I", bytes(4 * len(ids)))
+        self._grouped = 0
+        for number, group in enumerate(columns.groups):
+            if group:
+                self._join(number, group)
+        self._changed()
+
+    def _changed(self) -> None:
+        self._by_day: dict[int, list[int]] | None = None
+        self._group_rows: dict[str, GroupRow] = {}
+        self._group_average: tuple[int, float] | None = None
+
+    def _join(self, number: int, group: int) -> None:
+        before = self.last[group]
+        self.before[number], self.last[group] = before, number
+        self.after[before] = number if before else 0
+        self.group_lengths[group] += self.words.lengths[number]
+        self._grouped += 1
+
+    def __len__(self) -> int:
+        return self.words.entries
+
+    def add(self, document: Document) -> None:
+        """Puts an entry in, as the last of its group; one of the same id is replaced."""
+        self.remove(document.id)
+        number = len(self.ids)
+        words = self.words.add(document.words)
+        self.headers.add(document.header)
+        self._numbers[document.id] = number
+        self.ids.append(document.id)
+        group = 0
+        if document.group and not document.memory:
+            group = self._group_numbers.setdefault(document.group, len(self.group_names))
+            if group == len(self.group_names):
+                self.group_names.append(document.group)
+                self.last.append(0)
+                self.group_lengths.append(0)
+        days, sizes, marks, salience, groups = self.columns
+        days.append(document.at.toordinal() if document.at else 0)
+        sizes.append(min(len(document.text), LONGEST))
+        marks.append(MEMORY if document.memory else _marks(document.text, words) if group else 0)
+        salience.append(document.salience)
+        groups.append(group)
+        self.before.append(0)
+        self.after.append(0)
+        if group:
+            self._join(number, group)
+        self._changed()
+
+    def remove(self, id: str) -> None:
+        """Takes an entry out, if it is there."""
+        number = self._numbers.pop(id, None)
+        if number is None:
+            return
+        group = self.columns.groups[number]
+        if group:
+            before, after = self.before[number], self.after[number]
+            if before:
+                self.after[before] = after
+            if after:
+                self.before[after] = before
+            else:
+                self.last[group] = before
+            self.group_lengths[group] -= self.words.lengths[number]
+            self._grouped -= 1
+        self.ids[number] = ""
+        self.columns.days[number] = self.columns.groups[number] = self.columns.marks[number] = 0
+        self.words.remove(number)
+        self.headers.remove(number)
+        self._changed()
+
+    def number(self, id: str) -> int | None:
+        """The number of an entry, None when it is not there."""
+        return self._numbers.get(id)
+
+    def numbers(self) -> Iterable[int]:
+        """The numbers of all entries, in the order in which these were added."""
+        return self._numbers.values()
+
+    def members(self, group: int) -> Iterator[int]:
+        """The entries of a conversation or day, the last first."""
+        number = self.last[group]
+        while number:
+            yield number
+            number = self.before[number]
+
+    def by_day(self) -> dict[int, list[int]]:
+        """The entries of each day, by `date.toordinal`."""
+        if self._by_day is None:
+            self._by_day = {}
+            for number, day in enumerate(self.columns.days):
+                if day:
+                    self._by_day.setdefault(day, []).append(number)
+        return self._by_day
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether any entry is one of a conversation or a day."""
+        return self._grouped > 0
+
+    def group_average(self) -> tuple[int, float]:
+        """How many groups there are, an entry alone being one, and how many terms one has on average."""
+        if self._group_average is None:
+            groups = len(self) - self._grouped + sum(map(bool, self.last))
+            self._group_average = groups, self.words.total / groups if self.words.total else 1.0
+        return self._group_average
+
+    def group_row(self, term: str) -> GroupRow:
+        """Which conversations and days have a term."""
+        known = self._group_rows.get(term)
+        if known is None:
+            row, of = self.words.row(term), self.columns.groups
+            times: dict[int, int] = {}
+            for group, count in zip(map(of.__getitem__, row.numbers), row.counts, strict=True):
+                times[group] = times.get(group, 0) + count
+            times.pop(0, None)
+            alone = sum(not of[number] for number in row.numbers)
+            number, average = self.group_average()
+            worth = idf(number, alone + len(times))
+            shares = {
+                group: bm25(worth, count, lowered(self.group_lengths[group], average))
+                for group, count in times.items()
+            }
+            known = self._group_rows[term] = GroupRow(worth, shares)
+        return known
+
+
+def _marks(text: str, words: list[str]) -> int:
+    """What is noted of an entry of a group."""
+    digit = _digit.search(text)
+    time = (digit or not _TIMES.isdisjoint(words)) and _time.search(text)
+    number = digit or (not _NUMBERS.isdisjoint(words) and _number.search(text))
+    question = text.rstrip().endswith(("?", "？", "؟"))
+    return GROUPED | (question and QUESTION) | (TIME if time else 0) | (NUMBER if number else 0)

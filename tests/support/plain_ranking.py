@@ -1,0 +1,144 @@
+"""The recipe of a score written down once more, slowly and from the texts alone: what the ranking must come to.
+
+`look_all` and so on are the limits from which on only a part of the entries is looked at, so that small sets can try them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from math import log, log1p
+
+from ipfsmem.recall import index as marks
+from ipfsmem.recall.dates import days_named
+from ipfsmem.recall.index import Document
+from ipfsmem.recall.ranking import WEIGHTS, Hit, recency
+from ipfsmem.recall.terms import terms
+
+
+def worth_of(texts: Sequence[list[str]], term: str) -> float:
+    having = sum(term in text for text in texts)
+    return max(1e-6, log((len(texts) - having + 0.5) / (having + 0.5)))
+
+
+def bm25(texts: Sequence[list[str]], wanted: list[str]) -> list[float]:
+    average = sum(map(len, texts)) / len(texts) if texts else 0.0
+    scores = []
+    for text in texts:
+        score = 0.0
+        for term in wanted:
+            if times := text.count(term):
+                against = 1.2 * (0.25 + 0.75 * len(text) / average)
+                score += worth_of(texts, term) * times * 2.2 / (times + against)
+        scores.append(score)
+    return scores
+
+
+def plain_rank(
+    documents: Sequence[Document],
+    question: str,
+    *,
+    today: date,
+    meaning: Mapping[str, float] | None = None,
+    look_all: int = 5_000,
+    look_best: int = 1_000,
+    look_groups: int = 40,
+) -> list[Hit]:
+    """All hits, the best first."""
+    everyone = range(len(documents))
+    texts = [terms(one.words) for one in documents]
+    wanted = list(dict.fromkeys(terms(question)))
+    raw = bm25(texts, wanted)
+    words = [score / max(raw) if max(raw) else 0.0 for score in raw]
+    close = {n: meaning[one.id] for n, one in enumerate(documents) if meaning and one.id in meaning}
+    low, high = min(close.values(), default=0.0), max(close.values(), default=0.0)
+    close = {n: (value - low) / (high - low) if high > low else 1.0 for n, value in close.items()}
+    named = days_named(question, today)
+    dated = {n for n in everyone if (at := documents[n].at) and any(at in days for days in named)}
+
+    groups: dict[str, list[int]] = {}
+    group_of = []
+    for n, one in enumerate(documents):
+        grouped = one.group and not one.memory
+        group_of.append(f"of {one.group}" if grouped else f"alone {one.id}")
+        groups.setdefault(group_of[n], []).append(n)
+    of_groups = dict(
+        zip(
+            groups, bm25([[t for n in row for t in texts[n]] for row in groups.values()], wanted), strict=True
+        )
+    )
+    talks = {name: score for name, score in of_groups.items() if name.startswith("of ") and score}
+
+    def own(n: int) -> float:
+        value = WEIGHTS["words"] * words[n] + (WEIGHTS["meaning"] * close.get(n, 0.0) if close else 0.0)
+        return value / (WEIGHTS["words"] + (WEIGHTS["meaning"] if close else 0.0))
+
+    def around(n: int, before: int, after: int) -> list[int]:
+        row = groups[group_of[n]]
+        at = row.index(n)
+        return row[max(0, at - before) : at + after + 1]
+
+    def first(found: set[int], value: Callable[[int], object], most: int) -> set[int]:
+        return set(sorted(sorted(found, key=lambda n: documents[n].id), key=value, reverse=True)[:most])  # type: ignore[arg-type]
+
+    with_words = {n for n in everyone if raw[n]}
+    if len(documents) <= look_all:
+        looked = with_words | close.keys() | dated | {n for name in talks for n in groups[name]}
+    else:
+        looked = first(with_words, lambda n: raw[n], look_best)
+        looked |= first(set(close), lambda n: close[n], look_best)
+        latest = {n: (at, documents[n].id) for n in dated if (at := documents[n].at)}
+        looked |= first(dated, lambda n: latest[n], look_best)
+        looked |= {near for n in looked for near in around(n, 2, 2)}
+        best = sorted(talks, key=lambda name: (talks[name], name), reverse=True)[:look_groups]
+        looked |= {n for name in best for n in groups[name]}
+    top_group = max([*talks.values(), *(of_groups[group_of[n]] for n in looked)], default=0.0) or 1.0
+    sizes = {n: log1p(min(len(documents[n].text), 1_000)) for n in looked if group_of[n].startswith("of ")}
+    shortest, longest = min(sizes.values(), default=0.0), max(sizes.values(), default=0.0)
+    total = sum(worth_of(texts, term) for term in wanted)
+
+    def share(there: set[str]) -> float:
+        return sum(worth_of(texts, term) for term in wanted if term in there) / total if total else 0.0
+
+    asks_when = any(one in f" {question.lower()} " for one in (" when ", "what day", "how long ago"))
+    asks_number = any(one in question.lower() for one in ("how many", "how long"))
+    hits = []
+    for n in looked:
+        one, before = documents[n], around(n, 2, -1)
+        parts = {
+            "words": words[n],
+            "before": sum(map(own, before)) / len(before) if before else own(n),
+            "best": max(map(own, groups[group_of[n]])),
+            "cover": share({term for near in around(n, 2, 2) for term in texts[near]}),
+            "group": of_groups[group_of[n]] / top_group,
+            "date": float(n in dated),
+            "meaning": close.get(n, 0.0),
+        }
+        if one.memory:
+            parts["header"] = share(set(terms(one.header)))
+            parts["salience"] = one.salience
+            parts["recency"] = recency((today - one.at).days) if one.at else 0.0
+        elif one.group:
+            parts["when"] = float(asks_when and bool(marks._time.search(one.text)))
+            parts["number"] = float(asks_number and bool(marks._number.search(one.text)))
+            parts["question"] = float(one.text.rstrip().endswith(("?", "？", "؟")))
+            parts["length"] = (sizes[n] - shortest) / (longest - shortest) if longest > shortest else 1.0
+        weighed = {part: WEIGHTS[part] * value for part, value in parts.items() if value}
+        hits.append(Hit(one.id, sum(weighed.values()), weighed))
+    return sorted(hits, key=lambda hit: (-hit.score, hit.id))
+
+
+def same_hits(ours: Sequence[Hit], theirs: Sequence[Hit]) -> bool:
+    """Whether these are the first of those, where sums that differ by less than rounding count as equal."""
+    known = {hit.id: hit for hit in theirs}
+    if len({hit.id for hit in ours}) < len(ours):
+        return False
+    for hit, expected in zip(ours, theirs, strict=False):
+        other = known.get(hit.id)
+        if other is None or abs(hit.score - expected.score) > 1e-9 or abs(hit.score - other.score) > 1e-9:
+            return False
+        if hit.parts.keys() != other.parts.keys():
+            return False
+        if any(abs(value - other.parts[part]) > 1e-9 for part, value in hit.parts.items()):
+            return False
+    return True
