@@ -11,6 +11,7 @@ from typing import Final
 
 from ipfsmem.config import CONFIG_FILE, NamespaceConfig, VaultConfig, is_namespace
 from ipfsmem.device.atomic_files import storage_errors
+from ipfsmem.device.identity import KEY_FILE
 from ipfsmem.device.replica import read_config
 from ipfsmem.errors import ConfigError, IpfsmemError, UsageError
 from ipfsmem.wallet.message import check_vault
@@ -72,8 +73,9 @@ def refuse_shared(home: Path, namespace: str, vault: VaultConfig) -> None:
 def memories_in(folder: Path) -> str:
     """Which memories of this program a folder holds, in words: a memory itself, or a home full of them; "" for none.
 
-    Only the folder and those right in it are looked at. Raises OSError.
+    Only the folder and those right in it are looked at. Other programs have a `state.db` too: it counts beside the keys of a device
+    alone. Raises OSError.
     """
-    if (folder / CONFIG_FILE).exists() or (folder / "state.db").exists():
+    if (folder / CONFIG_FILE).exists() or ((folder / "state.db").exists() and (folder / KEY_FILE).exists()):
         return "a memory itself"
     return "the memories of this device" if next(folder.glob(f"*/{CONFIG_FILE}"), None) is not None else ""

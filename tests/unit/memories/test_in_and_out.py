@@ -318,6 +318,19 @@ def test_the_home_is_no_folder_to_import(
     assert texts(memory) == {"tone": {"Short sentences."}}
 
 
+def test_a_state_db_is_a_memory_only_beside_the_keys_of_a_device(memory: Memory, tmp_path: Path) -> None:
+    """Other programs call their database so too."""
+    place = tmp_path / "theirs"
+    place.mkdir()
+    (place / "tone.md").write_text("Short sentences.\n")
+    (place / "state.db").write_bytes(b"SQLite format 3\0")
+    assert memory.bundles.import_(place).added == 1
+    memory.folders.attach(place)
+    (place / "device.key").write_bytes(b"x")
+    with pytest.raises(UsageError, match="holds a memory itself"):
+        memory.bundles.import_(place)
+
+
 def test_the_home_of_other_memories_is_no_folder_to_import(memory: Memory, tmp_path: Path) -> None:
     with Memory.create("theirs", "local", home=tmp_path / "other") as other:
         other.write("music", "Cello.")
