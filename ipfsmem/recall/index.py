@@ -12,12 +12,11 @@ from datetime import date
 from math import log1p
 from typing import NamedTuple
 
+from ipfsmem.recall.image import LONGEST, Columns, State, read, write
 from ipfsmem.recall.postings import Postings, bm25, idf, lowered
 
 #: What is noted of an entry, as bits. The last four are noted only of entries of a group.
 MEMORY, GROUPED, QUESTION, TIME, NUMBER = 1, 2, 4, 8, 16
-#: Characters from which on a longer entry is worth no more.
-LONGEST = 1_000
 #: The logarithm of so many characters.
 SIZE = [log1p(size) for size in range(LONGEST + 1)]
 
@@ -81,6 +80,8 @@ _NUMBERS = frozenset(
         "hundred",
     ]
 )
+#: Entries that were taken out, beside as many as are there, before the others are numbered anew.
+_GONE = 1_000
 
 
 class Document(NamedTuple):
@@ -104,19 +105,6 @@ class Document(NamedTuple):
         return f"{self.header}\n{self.text}" if self.header else self.text
 
 
-class Columns(NamedTuple):
-    """What is known of each entry, by its number; at number 0 there is none."""
-
-    #: The day as `date.toordinal` counts, 0 for none.
-    days: array[int]
-    #: Characters, at most `LONGEST`.
-    sizes: array[int]
-    marks: array[int]
-    salience: array[float]
-    #: The number of its group, 0 for an entry alone.
-    groups: array[int]
-
-
 class GroupRow(NamedTuple):
     """The groups that have a term: what it is worth among groups, and what BM25 gives each conversation or day for it."""
 
@@ -132,6 +120,50 @@ class Index:
         self._take([""], [""], empty, Postings(), Postings())
         for document in documents:
             self.add(document)
+
+    def image(self) -> bytes:
+        """All of it as bytes, from which `from_image` makes it without the texts. Nothing in these is hidden."""
+        return write(self._state())
+
+    @staticmethod
+    def from_image(image: bytes) -> Index:
+        """An index from its image; entries can be added to it and taken out. Raises ImageError, a ValueError."""
+        index = Index()
+        index._take_state(read(image))
+        return index
+
+    def _state(self) -> State:
+        """What it is made of, with entries numbered anew and without groups that have none. These come in the order of their first entries."""
+        entries = [0, *self.numbers()]
+        new = array("I", bytes(4 * len(self.ids)))
+        for number, old in enumerate(entries):
+            new[old] = number
+        groups = list(dict.fromkeys((0, *map(self.columns.groups.__getitem__, entries))))
+        new_group = {old: number for number, old in enumerate(groups)}
+        days, sizes, marks, salience, of = self.columns
+        columns = Columns(
+            array("I", map(days.__getitem__, entries)),
+            array("H", map(sizes.__getitem__, entries)),
+            array("B", map(marks.__getitem__, entries)),
+            array("d", map(salience.__getitem__, entries)),
+            array("I", [new_group[of[number]] for number in entries]),
+        )
+        lengths, header_lengths = (
+            array("I", map(postings.lengths.__getitem__, entries)) for postings in (self.words, self.headers)
+        )
+        return State(
+            [self.ids[number] for number in entries],
+            [self.group_names[group] for group in groups],
+            columns,
+            self.words.flat(new),
+            lengths,
+            self.headers.flat(new),
+            header_lengths,
+        )
+
+    def _take_state(self, state: State) -> None:
+        words, headers = Postings(state.words, state.lengths), Postings(state.headers, state.header_lengths)
+        self._take(state.ids, state.group_names, state.columns, words, headers)
 
     def _take(
         self, ids: list[str], group_names: list[str], columns: Columns, words: Postings, headers: Postings
@@ -171,6 +203,8 @@ class Index:
     def add(self, document: Document) -> None:
         """Puts an entry in, as the last of its group; one of the same id is replaced."""
         self.remove(document.id)
+        if len(self.ids) > 2 * len(self) + _GONE:
+            self._take_state(self._state())
         number = len(self.ids)
         words = self.words.add(document.words)
         self.headers.add(document.header)

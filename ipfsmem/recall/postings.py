@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate
 from math import log
 from typing import NamedTuple
 
@@ -67,7 +66,7 @@ class Flat(NamedTuple):
     terms: list[str]
     starts: array[int]
     numbers: array[int]
-    counts: array[int]
+    counts: Sequence[int]
 
 
 class _Several:
@@ -184,7 +183,8 @@ class Postings:
         numbers, counts = array("I"), array("I")
         if at is not None:
             first, end = self._flat.starts[at], self._flat.starts[at + 1]
-            numbers, counts = self._flat.numbers[first:end], self._flat.counts[first:end]
+            numbers = array("I", self._flat.numbers[first:end])
+            counts = array("I", list(self._flat.counts[first:end]))
         if added:
             times = Counter(added)
             numbers.extend(times.keys())
@@ -205,16 +205,13 @@ class Postings:
         return found
 
     def flat(self, numbers: Sequence[int]) -> Flat:
-        """All postings flat, each entry by what stands for it in `numbers`: the place of its number there, from 0 on, is its own."""
-        same = not self._gone
-        found = Flat([], array("I", [0]), array("I"), array("I"))
-        sizes = []
+        """All postings one after the other, with `numbers[n]` as the number of entry n; those grow with n."""
+        found = Flat([], array("I", [0]), array("I"), counted := array("I"))
         for term in sorted(self._at.keys() | self._added.keys()):
             having, counts = self._having(term)
             if having:
                 found.terms.append(term)
-                found.numbers.extend(having if same else array("I", map(numbers.__getitem__, having)))
-                found.counts.extend(counts)
-                sizes.append(len(having))
-        found.starts.extend(accumulate(sizes))
+                found.numbers.extend(map(numbers.__getitem__, having))
+                counted.extend(counts)
+                found.starts.append(len(counted))
         return found

@@ -7,12 +7,14 @@ import unicodedata
 from datetime import date, timedelta
 from math import isclose, log
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.recall import ranking
 from ipfsmem.recall.dates import days_named
+from ipfsmem.recall.image import ImageError
 from ipfsmem.recall.porter import stem
 from ipfsmem.recall.postings import Postings
 from ipfsmem.recall.ranking import WEIGHTS, Document, Index, rank, recency, salience
@@ -136,53 +138,6 @@ documents = st.lists(
     max_size=12,
     unique_by=lambda one: one.id,
 )
-meanings = st.none() | st.dictionaries(st.sampled_from("abcdefghz"), st.floats(-1, 1))
-
-
-@settings(max_examples=200, deadline=None)
-@given(documents, st.text(max_size=30) | text, meanings, st.lists(st.sampled_from("abcdefgh")))
-def test_parts_add_up_the_order_is_total_and_a_patch_is_an_index_made_anew(
-    all_of_them: list[Document], question: str, meaning: dict[str, float] | None, removed: list[str]
-) -> None:
-    index = Index(all_of_them)
-    for id in removed:
-        index.remove(id)
-    anew = Index(one for one in all_of_them if one.id not in removed)
-    hits = rank(index, question, today=TODAY, limit=99, meaning=meaning)
-    assert hits == rank(anew, question, today=TODAY, limit=99, meaning=meaning)
-    assert [hit[:2] for hit in hits] == [hit[:2] for hit in sorted(hits, key=lambda h: (-h.score, h.id))]
-    assert rank(index, question, today=TODAY, limit=2, meaning=meaning) == hits[:2]
-    assert len({hit.id for hit in hits}) == len(hits)
-    for hit in hits:
-        assert hit.score == sum(hit.parts.values())
-        for part, value in hit.parts.items():
-            assert 0 <= value / WEIGHTS[part] <= 1 + 1e-9
-
-
-def test_an_answer_is_found_by_the_question_before_it() -> None:
-    talk = [
-        "Good morning! How was it?",
-        "Which colour has the bicycle?",
-        "It is green, I painted it again.",
-        "Nice.",
-        "And the weather was good.",
-    ]
-    index = Index(Document(str(n), one, group="d1") for n, one in enumerate(talk))
-    assert rank(index, "colour of the bicycle", today=TODAY)[0].id == "2"
-
-
-def test_memory_files_go_by_words_then_by_worth_and_age() -> None:
-    old = Document("old", "Deploys go out on Friday", at=date(2026, 1, 1), memory=True)
-    new = old._replace(id="new", at=TODAY)
-    kept = old._replace(id="important", salience=salience("user", 0, important=True))
-    named = old._replace(id="named", header="deploys")
-    found = [hit.id for hit in rank(Index([old, new, kept, named]), "deploys", today=TODAY)]
-    assert found[0] == "named" and found[-1] == "old" and len(found) == 4
-    assert rank(Index([old]), "nothing of it", today=TODAY) == []
-    assert recency(0) == 1 and recency(7) == 0.5 and recency(-3) == 1
-    assert salience("feedback", 9) == 1 and isclose(salience("project", 1), 0.65)
-
-
 spoken = st.lists(
     st.sampled_from(
         [
@@ -224,6 +179,163 @@ entries = st.lists(
 asked = st.tuples(
     st.sampled_from(["", "", "when ", "how many ", "what was in 2025 ", "last month "]), spoken
 ).map("".join)
+meanings = st.none() | st.dictionaries(st.sampled_from("abcdefghz"), st.floats(-1, 1))
+
+
+@settings(max_examples=200, deadline=None)
+@given(documents, st.text(max_size=30) | text, meanings, st.lists(st.sampled_from("abcdefgh")))
+def test_parts_add_up_the_order_is_total_and_a_patch_is_an_index_made_anew(
+    all_of_them: list[Document], question: str, meaning: dict[str, float] | None, removed: list[str]
+) -> None:
+    index = Index(all_of_them)
+    for id in removed:
+        index.remove(id)
+    anew = Index(one for one in all_of_them if one.id not in removed)
+    assert index.image() == anew.image()
+    hits = rank(index, question, today=TODAY, limit=99, meaning=meaning)
+    assert hits == rank(anew, question, today=TODAY, limit=99, meaning=meaning)
+    assert [hit[:2] for hit in hits] == [hit[:2] for hit in sorted(hits, key=lambda h: (-h.score, h.id))]
+    assert rank(index, question, today=TODAY, limit=2, meaning=meaning) == hits[:2]
+    assert len({hit.id for hit in hits}) == len(hits)
+    for hit in hits:
+        assert hit.score == sum(hit.parts.values())
+        for part, value in hit.parts.items():
+            assert 0 <= value / WEIGHTS[part] <= 1 + 1e-9
+
+
+@settings(max_examples=100, deadline=None)
+@given(entries, entries, st.lists(st.integers(0, 99).map(str), max_size=20), asked)
+def test_an_image_ranks_and_is_patched_like_the_index_that_it_was_made_of(
+    before: list[Document], more: list[Document], removed: list[str], question: str
+) -> None:
+    index = Index(before)
+    opened = Index.from_image(index.image())
+    for one in (index, opened):
+        for id in removed:
+            one.remove(id)
+        for document in more:
+            one.add(document)
+    hits = rank(index, question, today=TODAY, limit=99)
+    assert rank(opened, question, today=TODAY, limit=99) == hits
+    assert opened.image() == index.image()
+    assert (
+        len(opened)
+        == len(index)
+        == len({one.id for one in (*before, *more)} - (set(removed) - {m.id for m in more}))
+    )
+
+
+IMAGE_OF = [
+    Document("a", "alpha beta 2024", group="g", at=TODAY),
+    Document("b", "alpha " * 700 + "gamma?", group="g"),
+    Document("c", "delta", header="alpha name", memory=True, at=TODAY),
+]
+
+
+def damaged(*replaced: tuple[int, object], rows: tuple[int, object] | None = None) -> bytes:
+    """The image with some of its fields replaced; `rows`: one of the postings' fields."""
+    fields = msgspec.msgpack.decode(Index(IMAGE_OF).image())
+    for at, value in replaced:
+        fields[at] = value
+    if rows is not None:
+        fields[8][rows[0]] = rows[1]
+    return msgspec.msgpack.encode(fields)
+
+
+def test_an_image_keeps_what_occurs_very_often_and_no_text() -> None:
+    image = Index(IMAGE_OF).image()
+    assert damaged() == image and b"alpha alpha" not in image
+    row = Index.from_image(image).words.row("alpha")
+    assert list(row.counts) == [1, 700, 1] and list(row.numbers) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        b"",
+        b"\xff",
+        msgspec.msgpack.encode([]),
+        damaged((0, 2)),  # of a later version
+        damaged((1, [])),
+        damaged((1, ["", "a", "a", "c"])),
+        damaged((1, ["", "a", "", "c"])),
+        damaged((1, ["", "a", "b"])),
+        damaged((3, b"")),
+        damaged((3, b"\0" * 12 + b"\xff" * 4)),  # a day that no calendar has
+        damaged((4, b"\0\0" * 3 + b"\xff\xff")),
+        damaged((5, b"\0\0\0\x40")),
+        damaged((7, b"\0" * 12 + b"\x02\0\0\0")),  # a group that is not there
+        damaged((7, b"\1" + b"\0" * 15)),
+        damaged(rows=(0, ["alpha"])),
+        damaged(rows=(0, ["alpha"] * 5)),
+        damaged(rows=(1, b"\0" * 24)),
+        damaged(rows=(1, b"\xff" * 24)),
+        damaged(rows=(2, b"\4\0" * 7)),  # an entry that is not there
+        damaged(rows=(2, b"\0\4" * 7)),
+        damaged(rows=(3, b"")),
+        damaged(rows=(3, b"\0" * 7)),
+        damaged(rows=(3, b"\xff" * 7)),
+        damaged(rows=(4, b"\0" * 15)),
+    ],
+)
+def test_an_image_that_does_not_fit_together_is_refused(image: bytes) -> None:
+    with pytest.raises(ImageError):
+        Index.from_image(image)
+    assert issubclass(ImageError, ValueError)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_of_damaged_bytes_comes_an_error_or_an_index_that_answers(data: st.DataObject) -> None:
+    image = bytearray(Index(IMAGE_OF).image())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(image) - 1))
+        if data.draw(st.booleans()):
+            image[at] = data.draw(st.integers(0, 255))
+        else:
+            del image[at : at + data.draw(st.integers(1, 9))]
+    try:
+        index = Index.from_image(bytes(image))
+    except ImageError:
+        return
+    index.add(Document("d", "beta alpha gamma", group="g"))
+    index.remove("a")
+    assert len(rank(index, "alpha beta gamma delta name", today=TODAY)) <= 4
+    index.image()
+
+
+def test_entries_that_come_and_go_leave_no_room_taken() -> None:
+    index = Index(IMAGE_OF)
+    for n in range(5_000):
+        index.add(Document("d", f"beta {n}", group="h"))
+    assert len(index.ids) < 2_000 and len(index) == 4
+    assert [hit.id for hit in rank(index, "4999", today=TODAY)] == ["d"]
+
+
+def test_an_answer_is_found_by_the_question_before_it() -> None:
+    talk = [
+        "Good morning! How was it?",
+        "Which colour has the bicycle?",
+        "It is green, I painted it again.",
+        "Nice.",
+        "And the weather was good.",
+    ]
+    index = Index(Document(str(n), one, group="d1") for n, one in enumerate(talk))
+    assert rank(index, "colour of the bicycle", today=TODAY)[0].id == "2"
+
+
+def test_memory_files_go_by_words_then_by_worth_and_age() -> None:
+    old = Document("old", "Deploys go out on Friday", at=date(2026, 1, 1), memory=True)
+    new = old._replace(id="new", at=TODAY)
+    kept = old._replace(id="important", salience=salience("user", 0, important=True))
+    named = old._replace(id="named", header="deploys")
+    found = [hit.id for hit in rank(Index([old, new, kept, named]), "deploys", today=TODAY)]
+    assert found[0] == "named" and found[-1] == "old" and len(found) == 4
+    assert rank(Index([old]), "nothing of it", today=TODAY) == []
+    assert recency(0) == 1 and recency(7) == 0.5 and recency(-3) == 1
+    assert salience("feedback", 9) == 1 and isclose(salience("project", 1), 0.65)
+
+
 likeness = st.none() | st.dictionaries(st.integers(0, 99).map(str), st.floats(-1, 1), max_size=20)
 
 
