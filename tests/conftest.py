@@ -49,7 +49,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         return
     alone = option.usepdb or option.trace or option.collectonly or option.capture == "no"
     if option.numprocesses is None and not option.tx and not alone and any(map(os.path.isdir, config.args)):
-        option.numprocesses = min(config.hook.pytest_xdist_auto_num_workers(config=config), _WORKERS)
+        # One more than there are cores: an eighth of the time a worker waits, for a server, a process or a lock.
+        option.numprocesses = min(config.hook.pytest_xdist_auto_num_workers(config=config) + 1, _WORKERS)
     if option.numprocesses and option.dist == "no":
         option.dist = "loadgroup"  # tests that share a server or a program go to one worker
 

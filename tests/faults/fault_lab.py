@@ -207,13 +207,13 @@ def every_boundary(
 ) -> Iterator[tuple[Lab, Outcome]]:
     """Kill `work` before its change number first, first + step, ... on a fresh world each, until it gets through.
 
-    A short run passes over twice as many (tests/support/effort.py). With IPFSMEM_EVERY_BOUNDARY in the environment no
+    A short run passes over three times as many (tests/support/effort.py). With IPFSMEM_EVERY_BOUNDARY in the environment no
     change is passed over, which takes minutes.
     """
     if os.environ.get("IPFSMEM_EVERY_BOUNDARY"):
         step, first = 1, 0
     elif not effort.THOROUGH:
-        step = 2 * step + 1
+        step = 3 * step + 2
     number = first
     while True:
         lab = start(number)

@@ -27,6 +27,7 @@ from ipfsmem.published.ipns_record import make_record
 from ipfsmem.seal.primitives import Signer25519
 from ipfsmem.testing import MockClock, SeededRandom
 from ipfsmem.vault.home import Home
+from tests.support import effort
 from tests.unit.published.test_plain_layout import WALLET
 
 DAY = 86_400
@@ -395,7 +396,7 @@ def crash_at(
     assert stick.size < 110_000
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(effort.cases(2, 25)))
 def test_devices_in_any_order(stick: Stick, seed: int) -> None:
     any_order(stick, seed, 120)
 

@@ -18,6 +18,7 @@ from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem.content.car import read_car
 from ipfsmem.provider.contract import Provider
 from ipfsmem.published import ipns_record
+from tests.support import effort
 
 SCRIPT = Path(__file__).with_name("directory_writer.py")
 
@@ -92,7 +93,7 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
         check(tmp_path, acknowledged)
 
 
-@pytest.mark.parametrize("step", range(0, 36, 3))
+@pytest.mark.parametrize("step", range(0, 36, 3 * effort.every(2)))
 def test_killed_at_every_step(tmp_path: Path, step: int) -> None:
     """The kill hits right before the n-th change of the folder, merging included, so each order is seen."""
     program = f"""

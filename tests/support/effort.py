@@ -40,6 +40,12 @@ def cases(few: int, many: int) -> int:
     return {"dev": few, "explore": many}.get(PROFILE, max(few, many // 5))
 
 
+def every(other: int) -> int:
+    """The step in which a test walks through calls or moments at which something fails: each of them in a thorough run, in a short
+    one every second (`other` is 2), third, and so on."""
+    return 1 if THOROUGH else other
+
+
 def each_once(*axes: Iterable[Any]) -> list[tuple[Any, ...]]:
     """The cases of a test that goes over a product: all of it in a thorough run; in a short one each value of the longest axis
     once, beside values of the others that change from case to case, so that each of those comes at least once too.

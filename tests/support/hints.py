@@ -43,9 +43,10 @@ def texts() -> tuple[tuple[str, str], ...]:
 def _texts() -> Iterator[tuple[str, str]]:
     for path in sorted([*(ROOT / "ipfsmem").rglob("*.py"), *(ROOT / "providers").rglob("*.py")]):
         tree = ast.parse(path.read_text("utf-8"))
-        docs = {id(node.body[0].value) for node in ast.walk(tree) if _has_doc(node)}
+        nodes = list(ast.walk(tree))
+        docs = {id(node.body[0].value) for node in nodes if _has_doc(node)}
         parts: set[int] = set()
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.JoinedStr):
                 parts |= {id(value) for value in node.values}
                 made = "".join(v.value if isinstance(v, ast.Constant) else FILLED for v in node.values)
@@ -70,7 +71,7 @@ def told() -> Iterator[Told]:
 def _has_doc(node: ast.AST) -> bool:
     return isinstance(
         node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    ) and isinstance(ast.get_docstring(node), str)
+    ) and isinstance(ast.get_docstring(node, clean=False), str)
 
 
 #: Calls that take a hint without its name, and at which place.

@@ -19,7 +19,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.vault.home import Home
 from tests.faults.fault_lab import stay_in_place
 from tests.support.device_lab import NAMESPACE, ROOT, all_texts
-from tests.support.effort import THOROUGH
+from tests.support.effort import every
 from tests.support.folder_lab import FolderLab
 
 DAY = 86_400
@@ -165,9 +165,10 @@ def attempt(world: tuple[Lab, bytes, str], folder: Path, at: int, asleep: bool) 
 def test_an_old_text_comes_back_while_another_device_collects(
     world: tuple[Lab, bytes, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asleep: bool
 ) -> None:
-    """By default every other call: the odd ones with a sleep, the even ones without."""
+    """By default every fourth call: the first, fifth, ... with a sleep, the third, seventh, ... without."""
     stay_in_place(monkeypatch)
-    at, step = 1 + (not asleep and not THOROUGH), 1 if THOROUGH else 2
+    step = every(4)
+    at = 1 + (step // 2 if not asleep else 0)
     while attempt(world, tmp_path / str(at), at, asleep):
         at += step
     assert at > 5

@@ -19,6 +19,7 @@ from ipfsmem.ring import operations
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.testing.simulator import SimCloud, SimProvider
 from ipfsmem.wallet.root_keys import RootKeys
+from tests.support import effort
 from tests.support.device_lab import (
     ROOT,
     Forger,
@@ -88,9 +89,11 @@ def test_a_restored_device_is_in_step_after_its_second_sync(lab: Lab) -> None:
 
 @pytest.mark.parametrize("answered", [False, True], ids=["fails", "answer lost"])
 def test_a_provider_that_fails_at_any_call_loses_nothing(tmp_path: Path, answered: bool) -> None:
-    k, failed = 0, True
+    """By default every other call: the odd ones fail, of the even ones the answer is lost."""
+    step = effort.every(2)
+    k, failed = (1 + (answered and step > 1)) - step, True
     while failed:
-        k += 1
+        k += step
         with lab_in(tmp_path / str(k)) as lab:
             a = lab.create("a")
             a.write("base", "x")

@@ -21,6 +21,8 @@ ADDRESS = "ipfs"
 
 def compared(source: str) -> Iterator[str]:
     """Every expression of this source that compares a mode with its text, or with one of the four values."""
+    if "Mode" not in source and not any(f'"{mode}"' in source for mode in Mode):
+        return  # nothing to parse for
     for node in ast.walk(ast.parse(source)):
         sides: list[ast.expr] = []
         if isinstance(node, ast.Compare):

@@ -19,7 +19,7 @@ from tests.support.device_lab import kinds
 from tests.support.folder_lab import FolderLab
 
 #: Enough for two merges of the files of a list of pins.
-COMMITS = 260 if effort.THOROUGH else 140
+COMMITS = 260 if effort.THOROUGH else 90
 
 
 def test_l17_a_sync_reads_and_sends_as_much_after_hundreds_of_commits(

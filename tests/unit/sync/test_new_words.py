@@ -26,6 +26,7 @@ from ipfsmem.testing.simulator import FULL
 from ipfsmem.vault.recovery import NewWords, words_of
 from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
+from tests.support import effort
 from tests.support.device_lab import body, restore
 
 WALLET = RootKeys.from_random(b"\x03" * 64, "default", 1)
@@ -214,7 +215,7 @@ def test_a_provider_that_refuses_them_for_good_is_a_problem(
 def test_a_call_that_fails_is_a_problem_and_made_up_for(tmp_path: Path, channels: tuple[str, ...]) -> None:
     """Whatever fails: an error before anything is made, or words that work after the next sync at the latest."""
     said = set()
-    for call in range(1, 60):
+    for call in range(1, 60, effort.every(2)):
         home, clouds = tmp_path / str(call), [SimCloud() for _ in channels]
         providers = [at(c, how, how) for c, how in zip(clouds, channels, strict=True)]
         a = Memory.create(

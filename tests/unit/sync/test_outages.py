@@ -120,7 +120,7 @@ def test_a_fetch_that_is_cut_off_after_any_block_is_whole_or_says_what_it_is_not
     world = World(tmp_path, kind)
     come: Callable[..., str] = getattr(world, what)
     found: Counter[str] = Counter()
-    for blocks in range(1_000):
+    for blocks in range(0, 1_000, effort.every(2)):
         provider = world.at(copy_of(world.now))
         provider.faults.serve = blocks
         found[come(provider)] += 1
@@ -137,7 +137,7 @@ def test_a_fetch_of_which_any_call_fails_is_whole_or_says_what_it_is_not(
     world = World(tmp_path, kind)
     come: Callable[..., str] = getattr(world, what)
     found: Counter[str] = Counter()
-    for number in range(1, 1_000):
+    for number in range(1, 1_000, effort.every(2)):
         provider = world.at(copy_of(world.now))
         for more in range(calls):
             provider.fail_call(number + more)
