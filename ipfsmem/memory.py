@@ -408,9 +408,9 @@ class Memory:
         request = LoadRequest(namespace, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
         here = open_here(request)
         if here is None:
-            from ipfsmem.parts.making import bring_here
+            from ipfsmem.parts.making import bring_here, make_here
 
-            here = _run(bring_here(request))
+            here = make_here(request) or _run(bring_here(request))
         return cls(here)
 
     @classmethod
@@ -428,9 +428,9 @@ class Memory:
     ) -> Memory:
         """`load` for a program with an event loop, which goes on meanwhile: keys are derived and files are opened in a thread."""
         request = LoadRequest(namespace, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
-        from ipfsmem.parts.making import bring_here, in_thread
+        from ipfsmem.parts.making import bring_here, in_thread, make_here
 
-        here = await in_thread(functools.partial(open_here, request), _close)
+        here = await in_thread(lambda: open_here(request) or make_here(request), _close)
         return cls(here if here is not None else await bring_here(request))
 
     @classmethod

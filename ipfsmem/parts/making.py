@@ -11,9 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from ipfsmem import config as configuration
-from ipfsmem.config import NamespaceConfig, VaultConfig
-from ipfsmem.content.cid import parse_cid
+from ipfsmem.config import NamespaceConfig, Settings, VaultConfig
+from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.creation import folder_claimed, mark_as_memory, remove_unfinished_memory
 from ipfsmem.device.namespaces import FIRST, refuse_shared, vault_label
 from ipfsmem.device.replica import Replica, World, claim_folder
@@ -25,6 +27,7 @@ from ipfsmem.mode import Mode, ModeName, mode_named
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.opening import Connection, LoadRequest, Made, Origin
 from ipfsmem.provider.choice import ProviderChoice, each_of, specs_of
+from ipfsmem.provider.contract import Provider
 from ipfsmem.provider.opening import ProviderPool
 from ipfsmem.results import Opened
 from ipfsmem.vault.creating import begin_replica, create_replica, scratch_replica
@@ -40,11 +43,77 @@ from ipfsmem.wallet.root_keys import RootKeys
 T = TypeVar("T")
 
 
-def keep_in_process(name: str, mode: Mode, home: Home, folder: Path | None) -> Made:
-    """A memory in mode `none`, which lives as long as this process. `folder`: where providers are looked up."""
+class _Plan(msgspec.Struct, frozen=True):
+    """What a memory is to be, looked at before anything is made."""
+
+    namespace: str
+    mode: Mode
+    home: Home
+    known: Settings
+    #: Where it will lie: no memory is there, and nothing else that it would be written over.
+    folder: Path
+    #: The folder of its plain files, as `ipfsmem.json` names it.
+    plain_folder: str | None
+    provider: ProviderChoice
+    passphrase: str | None
+    public_ok: bool
+
+    @classmethod
+    def of(
+        cls,
+        namespace: str | None,
+        mode: Mode,
+        *,
+        provider: ProviderChoice,
+        passphrase: DevicePassphrase,
+        home: HomeChoice,
+        memory_dir: str | Path | None,
+        public_ok: bool,
+    ) -> _Plan:
+        """Raises ConfigError and UsageError for what cannot be."""
+        here, known = Home.of(home), configuration.settings()
+        check_protection(mode, passphrase)
+        name = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
+        folder = configuration.namespace_folder(here.path(known), name)
+        claim_folder(folder)
+        plain_folder = plain_files_at(mode, memory_dir)
+        return cls(name, mode, here, known, folder, plain_folder, provider, passphrase or None, public_ok)
+
+    @property
+    def world(self) -> World:
+        return self.home.world
+
+    def config(self, vault: VaultConfig | None) -> NamespaceConfig:
+        """What `ipfsmem.json` will say."""
+        return NamespaceConfig(
+            self.mode,
+            self.home.device_label(self.known),
+            providers=specs_of(self.provider),
+            vault=vault,
+            memory_dir=self.plain_folder,
+            public=self.public_ok and self.mode.public,
+        )
+
+    def named(self, unlock: Unlock) -> Unlock:
+        """A wallet with the label of the vault that the namespace is to hold."""
+        return unlock.for_vault_called(vault_label(self.folder.parent, self.folder.name, unlock.vault))
+
+    def list_in_default_vault(self, vault: VaultConfig) -> str:
+        """Have the wallet's first vault here know of this one; why that was not done, empty when it was."""
+        return list_in_default_vault(self.folder.parent, self.namespace, vault, self.passphrase, self.world)
+
+
+def make_here(request: LoadRequest) -> Made | None:
+    """A memory that needs no provider, new and empty; None when one has to be asked whether it is kept there."""
+    known = configuration.settings()
+    name, mode, home = request.name(known), request.known_mode, request.home
+    if mode is None or mode.published:
+        return None
+    if mode.on_disk:
+        return create(name, mode, provider=request.provider or known.provider, home=home)
     config = NamespaceConfig(Mode.NONE, home.label or mode)
     made = _made(OpenMemory(name, create_replica(None, config, home.world, passphrase=None)))
-    made.connection.syncing.pool.home = folder
+    made.connection.syncing.pool.home = home.path(known) if home.folder is not None else None
     return made
 
 
@@ -61,70 +130,94 @@ def create(
     public_ok: bool = False,
 ) -> Made:
     """A new, empty memory: see `Memory.create`."""
-    known = configuration.settings()
-    namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
-    here = Home.of(home)
-    world = here.world
     chosen = mode_named(mode)
     if not chosen.on_disk:
         raise UsageError(f"mode {mode!r} cannot be created", hint="local, ipfs or encrypted-ipfs.")
-    check_protection(chosen, passphrase)
     key = None if unlock is None else owner_key(unlock)
-    folder = configuration.namespace_folder(here.path(known), namespace)
-    claim_folder(folder)
-    plain_folder = plain_files_at(chosen, memory_dir)
-    pool = ProviderPool(folder.parent)
+    plan = _Plan.of(
+        namespace,
+        chosen,
+        provider=provider,
+        passphrase=passphrase,
+        home=home,
+        memory_dir=memory_dir,
+        public_ok=public_ok,
+    )
+    pool = ProviderPool(plan.folder.parent)
     opened = pool.open_all(each_of(provider))
-    root: RootKeys | None = None
-    vault: VaultConfig | None = None
-    secret: bytes | None = None
-    words: bytes | None = None
     try:
-        if chosen.published:
-            if isinstance(key, Unlock):
-                key = _named(key, folder)
-                if key.passphrase is not None:
-                    require_strong(key.passphrase, "the signature passphrase")
-            root, vault, secret = _new_root(key, world, plain=not chosen.sealed)
-            refuse_shared(folder.parent, namespace, vault)
-            words = world.random(32) if recovery else None
-        config = NamespaceConfig(
-            chosen,
-            here.device_label(known),
-            providers=specs_of(provider),
-            vault=vault,
-            memory_dir=plain_folder,
-            public=public_ok and chosen.public,
-        )
+        new = _new_vault(key, plan, recovery) if chosen.published else _NewVault()
         replica = create_replica(
-            folder,
-            config,
-            world,
-            passphrase=passphrase or None,
-            root=root,
-            recovery=RootKeys.from_recovery(words) if words is not None else None,
-            root_secret=secret,
+            plan.folder,
+            plan.config(new.vault),
+            plan.world,
+            passphrase=plan.passphrase,
+            root=new.root,
+            recovery=RootKeys.from_recovery(new.words) if new.words is not None else None,
+            root_secret=new.secret,
         )
     except BaseException:
         pool.close()
         raise
-    made = _made(OpenMemory(namespace, replica))
-    made.connection.syncing.hold(pool, opened, root)
-    if words is not None:
-        made.origin.recovery_words = to_words(words)
+    made = _made(OpenMemory(plan.namespace, replica))
+    made.connection.syncing.hold(pool, opened, new.root)
+    if new.words is not None:
+        made.origin.recovery_words = to_words(new.words)
     try:
         made.opened.begin_files()
     except BaseException:
         # Nobody has seen its words, and nothing is in it that does not stand in the folder.
         made.opened.give_up_files()
         made.close()
-        remove_unfinished_memory(folder)
+        remove_unfinished_memory(plan.folder)
         raise
-    if vault is not None:
-        made.origin.unlisted = list_in_default_vault(
-            folder.parent, namespace, vault, passphrase or None, world
-        )
+    if new.vault is not None:
+        made.origin.unlisted = plan.list_in_default_vault(new.vault)
     return made
+
+
+class _NewVault(msgspec.Struct, frozen=True):
+    """A vault that is to be made; all of it None in mode `local`."""
+
+    root: RootKeys | None = None
+    #: What this device pins of it.
+    vault: VaultConfig | None = None
+    #: What the root comes from, which this device must keep where there is no wallet.
+    secret: bytes | None = None
+    #: What the recovery words stand for.
+    words: bytes | None = None
+
+    def __repr__(self) -> str:
+        return "_NewVault()"
+
+
+def _new_vault(key: Unlock | RootKeys | None, plan: _Plan, recovery: bool) -> _NewVault:
+    """The keys of a new vault. Raises UsageError, ConfigError when another namespace holds it."""
+    plain = not plan.mode.sealed
+    secret = None
+    if isinstance(key, Unlock):
+        key = plan.named(key)
+        if key.passphrase is not None:
+            require_strong(key.passphrase, "the signature passphrase")
+        root = key.root(twice=True)
+        vault = key.config(root, plain=plain)
+    else:
+        if key is None:
+            secret = plan.world.random(64)
+            key = RootKeys.from_random(secret, FIRST, 1)
+        root = key
+        if root.kind == "recovery":
+            raise UsageError("recovery words cannot make a memory, only bring one back")
+        vault = VaultConfig(
+            tag=root.tag(plain=plain).hex(),
+            name=FIRST,
+            key_number=1,
+            address=None,
+            admin=root.admin_public.hex(),
+            anchor=root.head_public.hex(),
+        )
+    refuse_shared(plan.folder.parent, plan.namespace, vault)
+    return _NewVault(root, vault, secret, plan.world.random(32) if recovery else None)
 
 
 async def recover(
@@ -141,10 +234,6 @@ async def recover(
     damaged_ok: bool = False,
 ) -> Made:
     """A memory that is kept elsewhere, brought to this device: see `Memory.recover`."""
-    known = configuration.settings()
-    namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
-    here = Home.of(home)
-    world = here.world
     if not provider:
         raise ConfigError(
             "no provider to look at",
@@ -153,53 +242,39 @@ async def recover(
     chosen = mode_named(mode)
     if not chosen.published:
         raise UsageError(f"a memory in mode {mode} is not kept elsewhere", hint="ipfs or encrypted-ipfs.")
-    check_protection(chosen, passphrase)
-    sealed = chosen.sealed
     key = owner_key(unlock)
-    folder = configuration.namespace_folder(here.path(known), namespace)
-    claim_folder(folder)
-    plain_folder = plain_files_at(chosen, memory_dir)
-    if isinstance(key, Unlock):
-        key = _named(key, folder)
-    given = None if root_cid is None else parse_cid(root_cid)
-    pool = ProviderPool(folder.parent)
+    plan = _Plan.of(
+        namespace,
+        chosen,
+        provider=provider,
+        passphrase=passphrase,
+        home=home,
+        memory_dir=memory_dir,
+        public_ok=public_ok,
+    )
+    named_root = None if root_cid is None else parse_cid(root_cid)
+    pool = ProviderPool(plan.folder.parent)
     opened = pool.open_all(each_of(provider))
-    scratch = scratch_replica(world)
     try:
-        root = await asyncio.to_thread(key.root, twice=False) if isinstance(key, Unlock) else key
-        if given is None:
-            vault = await find_vault(root, opened, scratch, sealed=sealed)
-        else:
-            vault = await vault_of_root(root, given, opened, scratch, sealed=sealed)
-        if isinstance(key, Unlock) and vault.admin == root.admin_public.hex():
-            vault = key.config(root, plain=not sealed)
-        refuse_shared(folder.parent, namespace, vault)
+        root, vault = await _found(key, plan, opened, named_root)
     except BaseException:
         await pool.aclose()
         raise
-    finally:
-        scratch.close()
-    config = NamespaceConfig(
-        chosen,
-        here.device_label(known),
-        providers=specs_of(provider),
-        vault=vault,
-        memory_dir=plain_folder,
-        public=public_ok and not sealed,
-    )
-    with folder_claimed(folder):
-        begin = functools.partial(begin_replica, folder, config, world, passphrase=passphrase or None)
+    with folder_claimed(plan.folder):
+        begin = functools.partial(
+            begin_replica, plan.folder, plan.config(vault), plan.world, passphrase=plan.passphrase
+        )
         try:
             replica = await in_thread(begin, _remove_begun)
         except BaseException:
             await pool.aclose()
             raise
-        made = _made(OpenMemory(namespace, replica))
+        made = _made(OpenMemory(plan.namespace, replica))
         syncing = made.connection.syncing
         syncing.hold(pool, opened, root)
         try:
             made.origin.restored = await syncing.bring_back(
-                root, here.progress, named_root=given, damaged_ok=damaged_ok
+                root, plan.home.progress, named_root=named_root, damaged_ok=damaged_ok
             )
             # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
             mark_as_memory(replica)
@@ -207,10 +282,30 @@ async def recover(
             made.opened.give_up_files()
             await syncing.aclose()
             made.close()
-            remove_unfinished_memory(folder)
+            remove_unfinished_memory(plan.folder)
             raise
-    made.origin.unlisted = list_in_default_vault(folder.parent, namespace, vault, passphrase or None, world)
+    made.origin.unlisted = plan.list_in_default_vault(vault)
     return made
+
+
+async def _found(
+    key: Unlock | RootKeys, plan: _Plan, providers: list[Provider], named_root: CID | None
+) -> tuple[RootKeys, VaultConfig]:
+    """The root of the owner, and the vault at the providers that is theirs. Raises NoVaultError, ConfigError when another
+    namespace here holds it."""
+    if isinstance(key, Unlock):
+        key = plan.named(key)
+    sealed = plan.mode.sealed
+    with contextlib.closing(scratch_replica(plan.world)) as scratch:
+        root = await asyncio.to_thread(key.root, twice=False) if isinstance(key, Unlock) else key
+        if named_root is None:
+            vault = await find_vault(root, providers, scratch, sealed=sealed)
+        else:
+            vault = await vault_of_root(root, named_root, providers, scratch, sealed=sealed)
+    if isinstance(key, Unlock) and vault.admin == root.admin_public.hex():
+        vault = key.config(root, plain=not sealed)
+    refuse_shared(plan.folder.parent, plan.namespace, vault)
+    return root, vault
 
 
 async def bring_here(request: LoadRequest) -> Made:
@@ -287,33 +382,3 @@ def _remove_begun(replica: Replica) -> None:
     replica.close()
     if replica.folder is not None:
         remove_unfinished_memory(replica.folder)
-
-
-def _named(unlock: Unlock, folder: Path) -> Unlock:
-    """A wallet with the label of the vault that the namespace in `folder` is to hold."""
-    return unlock.for_vault_called(vault_label(folder.parent, folder.name, unlock.vault))
-
-
-def _new_root(
-    unlock: Unlock | RootKeys | None, world: World, *, plain: bool
-) -> tuple[RootKeys, VaultConfig, bytes | None]:
-    """The root of a new vault, what to pin of it, and without a wallet the secret that this device must keep."""
-    if isinstance(unlock, Unlock):
-        root = unlock.root(twice=True)
-        return root, unlock.config(root, plain=plain), None
-    secret = None
-    if unlock is None:
-        secret = world.random(64)
-        unlock = RootKeys.from_random(secret, FIRST, 1)
-    root = unlock
-    if root.kind == "recovery":
-        raise UsageError("recovery words cannot make a memory, only bring one back")
-    vault = VaultConfig(
-        tag=root.tag(plain=plain).hex(),
-        name=FIRST,
-        key_number=1,
-        address=None,
-        admin=root.admin_public.hex(),
-        anchor=root.head_public.hex(),
-    )
-    return root, vault, secret

@@ -119,20 +119,14 @@ def has_memory(folder: Path) -> bool:
 
 
 def open_here(request: LoadRequest) -> Made | None:
-    """The memory that is on this device, or one that is made here without asking any provider; None when it has to be brought here."""
+    """The memory that is on this device; None when a mode was named that says what to do where there is none."""
     known = configuration.settings()
     name, mode, home = request.name(known), request.known_mode, request.home
     if mode is not None and not mode.on_disk:
-        from ipfsmem.parts.making import keep_in_process
-
-        return keep_in_process(name, mode, home, home.path(known) if home.folder is not None else None)
+        return None
     folder = configuration.namespace_folder(home.path(known), name)
     if mode is not None and not has_memory(folder):
-        if mode.published:
-            return None
-        from ipfsmem.parts.making import create
-
-        return create(name, mode, provider=request.provider or known.provider, home=home)
+        return None
     opened = OpenMemory(name, open_replica(folder, request.passphrase or None, home.world))
     providers = () if request.provider else each_of(opened.replica.config.providers or known.provider)
     made = Made(opened, Connection(opened, providers), Origin())
