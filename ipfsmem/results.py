@@ -142,8 +142,8 @@ class MemoryLine(Answer, frozen=True, kw_only=True):
 
 
 class Found(Answer, frozen=True, kw_only=True):
-    """One memory that `recall` found. `own` False: the word of others, a candidate. `words` are those of the query that occur in
-    it, where it was asked why; None: it was not."""
+    """One memory that `recall` found. `own` False: the word of others, a candidate. `hides`: scopes whose text under this key is
+    not shown for it. Where it was asked why, `parts` add up to the score, and `words` are those of the query that occur in it."""
 
     key: str
     scope: str
@@ -154,6 +154,10 @@ class Found(Answer, frozen=True, kw_only=True):
     #: What the device that wrote it is called, and the UTC date of that device's clock; empty where it is not known.
     by: str
     written: str
+    #: How well it fits this question, beside the other hits.
+    score: float
+    hides: tuple[str, ...]
+    parts: dict[str, float] | None
     words: tuple[str, ...] | None
 
     @classmethod
@@ -170,16 +174,19 @@ class Found(Answer, frozen=True, kw_only=True):
             seen=reading.seen,
             by=writers.device(reading.device),
             written=written_on(reading.hlc),
+            score=hit.score,
+            hides=hit.hides,
+            parts=hit.parts if why else None,
             words=hit.words if why else None,
         )
 
 
 class Recalled(Answer, frozen=True, kw_only=True):
-    """What `recall` found: the first hits of so many. `ranking` says by what they are in order: `plain` is words alone. In
-    `not_fetched` memories nothing could be looked for."""
+    """What `recall` found: the best hits of `searched` memories. `ranking` says by what they are in order: `words` is without a
+    model. In `not_fetched` memories nothing could be looked for."""
 
-    ranking: Literal["plain"] = "plain"
-    found: int
+    ranking: Literal["words"] = "words"
+    searched: int
     not_fetched: int
     hits: tuple[Found, ...]
 
@@ -187,7 +194,7 @@ class Recalled(Answer, frozen=True, kw_only=True):
     def of(cls, found: Recall, writers: Writers, *, why: bool = False) -> Recalled:
         """What was found; `writers` are those of the memory."""
         hits = tuple(Found.of(hit, writers, why=why) for hit in found.hits)
-        return cls(found=found.found, not_fetched=found.not_fetched, hits=hits)
+        return cls(searched=found.searched, not_fetched=found.not_fetched, hits=hits)
 
 
 class ContextText(Answer, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from ipfsmem.cli.printing import clean, clean_lines, is_terminal, style
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.results import Recalled
+    from ipfsmem.results import Found, Recalled
 
 
 @cli_command("recall", scoped=True, shows=True, stacks=True)
@@ -27,30 +27,47 @@ if TYPE_CHECKING:
     help="Only memories of this type.",
 )
 @click.option("--tag", help="Only memories with this tag.")
+@click.option("--category", help="Only memories of this category.")
+@click.option(
+    "--by", metavar="NAME", help="Only what this device or member wrote: what it is called, or its id."
+)
 @click.option(
     "--since", metavar="DATE", help="Only what was written since this date or time (ISO 8601, UTC)."
 )
-@click.option("--why", is_flag=True, help="Say which of the words each has.")
+@click.option(
+    "--why", is_flag=True, help="Show what each score is the sum of, and which of the words it has."
+)
 def command(
     context: CommandContext,
     words: tuple[str, ...],
     limit: int,
     kind: str | None,
     tag: str | None,
+    category: str | None,
+    by: str | None,
     since: str | None,
     why: bool,
 ) -> None:
-    """Find the memories in which one of WORDS occurs, those with most of them first.
+    """Find the memories that fit WORDS, or a question, the best first.
 
-    Words are matched plainly, whatever their case and accents, over name, description, tags, key and text. Own texts come before
-    those of others, which are marked as candidates.
+    They are ranked by words, without a model: over name, description, tags, key and text, whatever the case, accents and English
+    endings; then by their type, tags, importance and age. Own texts come before those of others, which are marked as candidates.
     """
     from ipfsmem.memories.writers import Writers
     from ipfsmem.results import Recalled
 
     with context.memory() as memory:
         read = memory.stack(*context.stacked) if context.stacked else memory
-        found = read.recall(" ".join(words), limit=limit, type=kind, tag=tag, since=since, why=why)
+        found = read.recall(
+            " ".join(words),
+            limit=limit,
+            type=kind,
+            tag=tag,
+            category=category,
+            since=since,
+            by=by,
+            why=why,
+        )
         answer = Recalled.of(found, Writers(memory.replica), why=why)
     if context.json:
         context.emit(answer)
@@ -64,15 +81,31 @@ def _print(answer: Recalled) -> None:
         place = f"{hit.scope}/{hit.key}" if hit.scope else hit.key
         about = [hit.fields.get("name", ""), hit.written, f"by {hit.by}" if hit.by else ""]
         about += [] if hit.own else ["others' word, a candidate"]
-        about += [f"has {', '.join(hit.words)}"] if hit.words is not None else []
+        about += [f"hides the one of {', '.join(map(_named, hit.hides))}"] if hit.hides else []
+        about += [f"has {', '.join(hit.words)}"] if hit.words else []
         if number:
             click.echo()
         click.echo(f"{style(clean(place), bold=True)}  {clean(', '.join(filter(None, about)))}")
+        for part, value in _sum(hit):
+            click.echo(style(f"  {part:<10}{value:>8}", dim=True))
         click.echo(clean_lines("".join(f"  {line}\n" for line in hit.body.split("\n"))), nl=False)
     if is_terminal() or answer.not_fetched:
-        said = f"{count(answer.found, 'memory')} found by plain words"
+        said = f"{count(answer.searched, 'memory')} searched, ranked by words"
         if answer.not_fetched:
             said += (
                 f"; {count(answer.not_fetched, 'text')} could not be looked through, not being on this device"
             )
         click.echo(style(said, dim=True), err=True)
+
+
+def _sum(hit: Found) -> list[tuple[str, str]]:
+    """The parts of a score, the greatest first, and the score below them, which is their sum as it is printed."""
+    if hit.parts is None:
+        return []
+    parts = [(part, round(value, 3)) for part, value in hit.parts.items()]
+    parts.sort(key=lambda one: (-abs(one[1]), one[0]))
+    return [(part, f"{value:.3f}") for part, value in (*parts, ("score", sum(value for _, value in parts)))]
+
+
+def _named(scope: str) -> str:
+    return f"the scope {scope}" if scope else "everybody"

@@ -8,6 +8,7 @@ taken to be three bytes of UTF-8, which is more tokens than usual models count i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,9 +20,11 @@ from ipfsmem.errors import UsageError
 from ipfsmem.memories.layouts import DEFAULT_TOKENS, LAYOUTS, LEAST_TOKENS, MOST_TOKENS, TOKEN_BYTES, Layout
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.overview import head_of
-from ipfsmem.memories.recall import Hit, recall
 from ipfsmem.memories.writers import Writers
 from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.recall import Hit
 
 #: Matches that are looked at, and bytes of one that are shown.
 _HITS = 20
@@ -67,6 +70,8 @@ def context(
     texts: list[str] = []
     shown: list[str] = []
     if query is not None and query.strip():
+        from ipfsmem.memories.recall import recall  # what no query needs is not loaded
+
         writers = Writers(parts[0].replica)
         share = room if layout == "turn" else room * 3 // 4
         for hit in recall(parts, query, limit=_HITS).hits:

@@ -11,6 +11,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -49,7 +50,9 @@ from ipfsmem.memories.readings import (
     place_of,
     token_hash,
 )
-from ipfsmem.memories.words import WordCache
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.search_index import SearchIndex
 
 #: Bytes from which on a text is looked at before others have to wait: shorter ones take no millisecond.
 LONG = 64 * 1024
@@ -87,8 +90,8 @@ class Memories:
         self.scope = check_scope(scope) if scope else ""
         #: What the memories of all scopes show, remembered by what they are.
         self.overview: Overview = sibling.overview if sibling is not None else Overview(replica)
-        #: The words of the texts that were looked through.
-        self.words: WordCache = sibling.words if sibling is not None else WordCache()
+        #: What recall looks through, by the scopes that are read; see `search_index`.
+        self.indexes: dict[tuple[str, ...], SearchIndex] = sibling.indexes if sibling is not None else {}
         self._heads: dict[str, MemoryFile] = {}
 
     def in_scope(self, scope: str) -> Memories:

@@ -1,48 +1,52 @@
-"""Memories found by their words: each query word that occurs counts once, and nothing weighs or ranks beyond that.
+"""Memories found for a question, the best first, by the ranking of `recall/`; each can say what it was found for.
 
-Words are compared without case and accents, over key, name, description, tags and body. Own texts come before those of
-others, more words before fewer, words in the header before words in the body, newer before older, then by key: the same
-memory gives the same answer. What was read is remembered in this process by its hash, never on a disk.
+Own texts come before those of others. The same memory gives the same answer on the same day. What is searched is held in this
+process (`search_index`), never on a disk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from hashlib import sha256
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime
 
 import msgspec
 
-from ipfsmem.bundle.session_parts import is_part
-from ipfsmem.causal.clock import hlc_ms
-from ipfsmem.causal.value import Entry
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.readings import Reading
-from ipfsmem.memories.words import Words, needle, query_words, spaced
+from ipfsmem.memories.search_index import Filter, SearchIndex, index_of
+from ipfsmem.memories.words import MAX_WORDS, PREFIX, query_words
+from ipfsmem.memories.writers import Writers
+from ipfsmem.recall.ranking import Hit as Ranked
+from ipfsmem.recall.ranking import rank
+from ipfsmem.recall.terms import split, terms, unspaced
 
 #: What the order of hits goes by; said in each answer.
-PLAIN = "plain"
+RANKING = "words"
 MAX_HITS = 200
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A memory that was found, and where it was asked why, the query's words that occur in it."""
+    """A memory that was found, and where it was asked why, what for."""
 
     reading: Reading
+    #: How well it fits this question, beside the other hits; it says nothing across questions.
+    score: float
+    #: The other scopes of those read that have a text under its key, which is not shown.
+    hides: tuple[str, ...] = ()
+    #: What the score is the sum of.
+    parts: dict[str, float] = {}
+    #: The query's words that occur in it.
     words: tuple[str, ...] = ()
-    #: Those of them that occur in the header or the key.
-    in_header: tuple[str, ...] = ()
 
 
 class Recall(msgspec.Struct, frozen=True):
-    """What was found: the first hits, how many there are, and in how many memories nothing could be looked for as their texts
-    are not on this device."""
+    """What was found: the best hits of so many memories, and in how many more nothing could be looked for as their texts are not
+    on this device."""
 
     hits: tuple[Hit, ...]
-    found: int
+    searched: int
     not_fetched: int
-    words: tuple[str, ...]
 
 
 def since_ms(since: str) -> int:
@@ -64,80 +68,85 @@ def recall(
     limit: int = 10,
     type: str | None = None,
     tag: str | None = None,
+    category: str | None = None,
     since: str | None = None,
+    by: str | None = None,
     why: bool = False,
 ) -> Recall:
-    """The memories of some scopes, the first before the next, in which a word of the query occurs.
+    """The memories of some scopes, the first before the next, that fit a query.
 
-    `type`, `tag`, `since` (when it was written) leave out the others; parts of sessions are found only with type `session`.
-    `why`: each hit says which words it has.
-    Raises UsageError.
+    `type`, `tag`, `category`, `since` (when it was written), `by` (who wrote it: what a device or its member is called, or its id)
+    leave out the others; parts of sessions are found only with type `session`. `why`: each hit says what its score is the sum
+    of and which words it has. Raises UsageError.
     """
     if not 1 <= limit <= MAX_HITS:
         raise UsageError(f"limit is 1 to {MAX_HITS}, not {limit}")
-    wanted = [(word, needle(word)) for word in query_words(query)]
+    words = query_words(query)
+    replica = parts[0].replica
     least = since_ms(since) if since is not None else 0
-    known: dict[str, tuple[tuple[bool, int, int, int], Memories, Entry, tuple[str, ...], tuple[str, ...]]]
-    known, met, not_fetched = {}, dict[str, bool](), set[str]()
-    first = parts[0]
-    with first.replica.reading():
-        held = first.replica.store.memories_of([part.scope for part in parts])
-        for part in parts:
-            if part.forgotten():
-                continue
-            for key, entry in held.get(part.scope, ()):
-                if met.get(key):
-                    continue
-                looked = _look(part, key, entry)
-                if looked is None:
-                    continue
-                words, own, written = looked
-                if (
-                    key in met
-                ):  # there is a text of others in a scope before this one: only an own one takes its place
-                    if not own:
-                        continue
-                    known.pop(key, None)
-                    not_fetched.discard(key)
-                met[key] = own
-                if words is None:
-                    not_fetched.add(key)
-                    continue
-                file = words.file
-                if (type is None and is_part(key, file)) or type not in (None, file.type):
-                    continue
-                if (tag is not None and tag not in file.tags) or hlc_ms(written) < least:
-                    continue
-                header = words.header + spaced(key)
-                above = tuple(word for word, part_of in wanted if part_of in header)
-                found = tuple(word for word, part_of in wanted if word in above or part_of in words.body)
-                if found:
-                    rank = (not own, -len(found), -len(above), -int(written, 16))
-                    known[key] = rank, part, entry, found, above
-        matches = sorted(known.items(), key=lambda one: (one[1][0], one[0]))
+    today = datetime.fromtimestamp(replica.world.now() / 1000, UTC).date()
+    by_key = {part.scope: part for part in parts}
+    with replica.reading():
+        devices = None if by is None else _devices(by, Writers(replica), replica.store.frame.ctx)
+        found = index_of(parts, today)
+        only = Filter(type, tag, category, least, devices)
+        ranked = _ranked(found, only, query, today, limit) or _ranked(
+            found, only, " ".join(_longer(found, only, words)), today, limit
+        )
         hits = []
-        for key, (_, part, entry, found, above) in matches[:limit]:
-            reading = part.reading_of(key, entry)
-            if reading is not None:
-                hits.append(Hit(reading, found, above) if why else Hit(reading))
-    return Recall(tuple(hits), len(matches), len(not_fetched), tuple(word for word, _ in wanted))
+        for hit in ranked:
+            held = found.held[hit.id]
+            try:
+                part = by_key[held.scope]
+                reading = part.reading_of(hit.id, replica.store.entry(part.name(hit.id)))
+            except NotHereError:
+                continue  # it went missing since it was looked through
+            if reading is None:
+                continue
+            reasons = hit.parts if why else {}
+            has = _words_in(words, held.document.words) if why else ()
+            hits.append(Hit(reading, hit.score, held.hides, reasons, has))
+        return Recall(tuple(hits), len(found.index(only)), len(found.not_fetched))
 
 
-def _look(part: Memories, key: str, entry: Entry) -> tuple[Words | None, bool, str] | None:
-    """The words that are shown under a key (None: not at hand), whether they are own, and when they were written; None when
-    nothing is shown there."""
-    if len(entry) == 1:
-        ((dot, value),) = entry.items()
-        if value.body is None:
-            return None
-        if part.is_own(dot, value.of):
-            words = part.words.of(value.body, None)
-            if words is None:
-                words = part.words.of(value.body, part.replica.store.body(part.name(key), value))
-            return words, True, value.h
-    entry = part.entry(key, entry)
-    view = part.view(key, entry)
-    if view.data is None or view.dot is None:
-        return (None, view.own, "") if view.not_fetched else None
-    digest = view.body or sha256(view.data).hexdigest()
-    return part.words.of(digest, view.data), view.own, entry[view.dot].h
+def _ranked(found: SearchIndex, only: Filter, query: str, today: date, limit: int) -> list[Ranked]:
+    """The best hits, own ones before those of others, which take no place of theirs."""
+    index, wanted = found.index(only), limit
+    while True:
+        ranked = rank(index, query, today=today, limit=wanted)
+        own = [hit for hit in ranked if found.held[hit.id].own]
+        if len(own) >= limit or len(ranked) < wanted:
+            return [*own, *(hit for hit in ranked if not found.held[hit.id].own)][:limit]
+        wanted *= 8
+
+
+def _longer(found: SearchIndex, only: Filter, words: Iterable[str]) -> list[str]:
+    """The words that begin with one of the query's, for a query of which none occurs."""
+    begin = tuple(word for word in words if len(word) >= PREFIX and not unspaced().fullmatch(word))
+    longer: set[str] = set()
+    for document in found.documents(only) if begin else ():
+        longer.update(word for word in split(document.words) if word.startswith(begin))
+    return sorted(longer)[:MAX_WORDS]
+
+
+def _words_in(words: Iterable[str], text: str) -> tuple[str, ...]:
+    there = frozenset(terms(text))
+    return tuple(word for word in words if any(term in there or _begins(word, there) for term in terms(word)))
+
+
+def _begins(word: str, terms: frozenset[str]) -> bool:
+    return len(word) >= PREFIX and any(term.startswith(word) for term in terms)
+
+
+def _devices(by: str, writers: Writers, known: Iterable[str]) -> frozenset[str]:
+    """The ids of the devices that somebody means. Raises UsageError when there is none."""
+    named = by.casefold()
+    found = frozenset(
+        device
+        for device in known
+        if named in (device, writers.device(device).casefold(), writers.member(device).casefold())
+    )
+    if not found:
+        called = ", ".join(sorted({writers.device(device) for device in known})[:10]) or "nobody yet"
+        raise UsageError(f"nobody who wrote here is called {by[:60]!a}", hint=f"Those who did: {called}.")
+    return found

@@ -80,14 +80,25 @@ class Stack:
         limit: int = 10,
         type: str | None = None,
         tag: str | None = None,
+        category: str | None = None,
         since: str | None = None,
+        by: str | None = None,
         why: bool = False,
     ) -> Recall:
-        """The memories that `read` would show in which a word of the query occurs, best first; see `memories.recall`. Raises
-        UsageError."""
+        """The memories that `read` would show that fit the query, best first; see `memories.recall`. Raises UsageError."""
         from ipfsmem.memories.recall import recall
 
-        return recall(self._parts, query, limit=limit, type=type, tag=tag, since=since, why=why)
+        return recall(
+            self._parts,
+            query,
+            limit=limit,
+            type=type,
+            tag=tag,
+            category=category,
+            since=since,
+            by=by,
+            why=why,
+        )
 
     def context(
         self, query: str | None = None, *, max_tokens: int = DEFAULT_TOKENS, layout: Layout = "index"

@@ -1,56 +1,15 @@
-"""The words of a text, to be compared without case and accents, remembered in this process by the text's hash.
-
-Nothing here knows memories or writes a disk.
-"""
+"""The words of a query. Nothing here knows memories or writes a disk."""
 
 from __future__ import annotations
 
-import msgspec
-
-from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.readings import readable_file
 from ipfsmem.recall.terms import split, unspaced
 
 #: Characters of a query, and how many of its words count.
 MAX_QUERY = 4_000
 MAX_WORDS = 64
-#: Characters of texts that are remembered.
-_REMEMBERED = 64 * 1024 * 1024
-#: From so many letters on a query word is also found as the beginning of a longer one.
-_PREFIX = 4
-
-
-class Words(msgspec.Struct, frozen=True, gc=False):
-    file: MemoryFile
-    header: str
-    body: str
-
-
-class WordCache:
-    """The words of the texts that were read, by hash."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, Words] = {}
-        self._characters = 0
-
-    def of(self, digest: str, data: bytes | None) -> Words | None:
-        """The words of a text; None when neither it nor they are at hand."""
-        known = self._known.get(digest)
-        if known is not None or data is None:
-            return known
-        file = readable_file(data)
-        made = Words(
-            MemoryFile(file.fields),
-            spaced(" ".join((file.name, file.description, *file.tags))),
-            spaced(file.body),
-        )
-        self._characters += len(made.header) + len(made.body)
-        if self._characters > _REMEMBERED:
-            self._known.clear()
-            self._characters = len(made.header) + len(made.body)
-        self._known[digest] = made
-        return made
+#: From so many letters on a query word may also be the beginning of a longer one.
+PREFIX = 4
 
 
 def query_words(query: str) -> tuple[str, ...]:
@@ -64,15 +23,3 @@ def query_words(query: str) -> tuple[str, ...]:
     if not words:
         raise UsageError("there is no word in the query, so nothing can be looked for")
     return tuple(words)[:MAX_WORDS]
-
-
-def needle(word: str) -> str:
-    """What occurs in `spaced` text where a query word does."""
-    if unspaced().fullmatch(word):
-        return word
-    return f" {word}" if len(word) >= _PREFIX else f" {word} "
-
-
-def spaced(text: str) -> str:
-    """The words of a text with one space around each."""
-    return f" {' '.join(split(text))} "

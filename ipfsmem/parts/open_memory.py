@@ -123,6 +123,7 @@ class OpenMemory:
                 self.replica.close()
             finally:
                 self.replica.forget_keys()
+                self.memories.indexes.clear()
 
     # -- plain files -----------------------------------------------------------------------------------------
 

@@ -227,18 +227,30 @@ class MemoryTexts(MemoryPart):
         limit: int = 10,
         type: str | None = None,
         tag: str | None = None,
+        category: str | None = None,
         scope: str | None = None,
         since: str | None = None,
+        by: str | None = None,
         why: bool = False,
     ) -> Recall:
-        """The memories in which a word of the query occurs, best first: plain words, no ranking model.
+        """The memories that fit the query, best first; they are ranked by words, without a model.
 
-        `scope`: another one than this. `why`: each hit says which words it has. `since`: an ISO 8601 date or time, of when a text was written. Texts of others are
-        candidates (`own` False) and come after own ones. Raises UsageError, KeyNameError.
+        `scope`: another one than this. `since`: an ISO 8601 date or time, of when a text was written. `by`: what the device that
+        wrote it, or its member, is called, or its id. `why`: each hit says what its score is the sum of, and which words of the
+        query it has. Texts of others are candidates (`own` False) and come after own ones. Raises UsageError, KeyNameError.
         """
         self._open.look()
         there = self if scope is None else self.in_scope(scope)
-        return there._stack().recall(query, limit=limit, type=type, tag=tag, since=since, why=why)
+        return there._stack().recall(
+            query,
+            limit=limit,
+            type=type,
+            tag=tag,
+            category=category,
+            since=since,
+            by=by,
+            why=why,
+        )
 
     def context(
         self, query: str | None = None, *, max_tokens: int = DEFAULT_TOKENS, layout: Layout = "index"

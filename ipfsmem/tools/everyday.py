@@ -19,7 +19,7 @@ from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.layouts import DEFAULT_TOKENS, LEAST_TOKENS, TOKEN_BYTES
 from ipfsmem.memories.memories import Listed
 from ipfsmem.memories.readings import Reading, Unsettled
-from ipfsmem.memories.recall import PLAIN
+from ipfsmem.memories.recall import RANKING
 from ipfsmem.memories.words import MAX_QUERY
 from ipfsmem.memories.write_request import WriteRequest
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
@@ -344,7 +344,9 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
         limit=given.get("limit", 5),
         type=given.get("type"),
         tag=given.get("tag"),
+        category=given.get("category"),
         since=given.get("since"),
+        by=given.get("by"),
         why=why,
     )
     writers = desk.writers()
@@ -359,29 +361,41 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
             desk.session.show(hit.reading)
         items.append(item := writers.quoted(hit.reading, file=file))
         hits.append(
-            {**as_values(item), "seen": "" if cut else hit.reading.seen, "cut": cut, "words": list(hit.words)}
+            {
+                **as_values(item),
+                "seen": "" if cut else hit.reading.seen,
+                "cut": cut,
+                "score": round(hit.score, 3),
+                "hides": list(hit.hides),
+                "parts": {part: round(value, 3) for part, value in hit.parts.items()},
+                "words": list(hit.words),
+            }
         )
-    said = "Found by plain words, without a ranking model"
+    said = f"Ranked by words, without a model, among {count(found.searched, 'memory')}"
     if found.not_fetched:
         said += f"; {count(found.not_fetched, 'memory')} could not be looked through, as their texts are not on this device"
     if not items:
         text = f"No relevant memories found. {said}."
     else:
         seen = "\n".join(f"seen of {hit['key']}: {hit['seen']}" for hit in hits if hit["seen"])
-        reasons = "\n".join(f"{hit['key']} has: {', '.join(hit['words'])}" for hit in hits) if why else ""
-        text = "\n".join(
-            part for part in (f"{said}: {len(hits)} of {found.found}.", fenced(*items), seen, reasons) if part
-        )
+        reasons = "\n".join(map(_reasons, hits)) if why else ""
+        text = "\n".join(part for part in (f"{said}.", fenced(*items), seen, reasons) if part)
     return ToolResult(
         text,
         {
             "notice": notice(*items),
-            "ranking": PLAIN,
-            "found": found.found,
+            "ranking": RANKING,
+            "searched": found.searched,
             "not_fetched": found.not_fetched,
             "hits": hits,
         },
     )
+
+
+def _reasons(hit: JSON) -> str:
+    """What a hit was found for: sums and words of the query, and nothing that somebody wrote but its key."""
+    parts = " + ".join(f"{part} {value:.3f}" for part, value in hit["parts"].items())
+    return f"{hit['key']}: {sum(hit['parts'].values()):.3f} = {parts}; has: {', '.join(hit['words']) or 'none of the words'}"
 
 
 def _context(desk: Desk, given: JSON) -> ToolResult:
@@ -666,21 +680,23 @@ EVERYDAY: Final = (
         name="recall",
         title="Find memories",
         description=(
-            "Find memories by words, before answering about the person, their projects, preferences or past decisions. Words are "
-            "matched plainly, whatever their case and accents: give the few words that would stand in the text, in each language "
-            "that it may be in."
+            "Find memories, before answering about the person, their projects, preferences or past decisions; the best first. They "
+            "are ranked by words, whatever their case, accents and English endings: ask the question, or give the few words that "
+            "would stand in the text, in each language that it may be in."
         ),
         parameters=arguments(
             "query",
-            query=text("A few words.", least=1, most=MAX_QUERY),
+            query=text("A question, or a few words.", least=1, most=MAX_QUERY),
             limit=number("How many at most.", 1, 50, 5),
             type=choice(f"Only this kind: {_TYPES}.", (*TYPES, SESSION)),
             tag=text("Only those with this tag.", least=1, most=64),
+            category=text("Only those of this category.", least=1, most=64),
+            by=text("Only what this device or member wrote: what it is called.", least=1, most=128),
             since=text("Only what was written since this ISO 8601 date or time.", least=1, most=40),
-            why=yes("Say which words were found in each."),
+            why=yes("Say what each score is the sum of, and which of the words each has."),
             scope=SCOPE,
         ),
-        returns=answer(notice=_string, ranking=_string, found=_count, not_fetched=_count, hits=_TEXTS),
+        returns=answer(notice=_string, ranking=_string, searched=_count, not_fetched=_count, hits=_TEXTS),
         run=_recall,
         read_only=True,
         idempotent=True,

@@ -93,13 +93,18 @@ def test_the_official_client_over_pipes(home: Path) -> None:
 
     async def work() -> None:
         async with Client(program(home)) as client:
-            assert (await client.call_tool("recall", {"query": "firmware"})).structured_content["found"] == 1
+            assert (
+                len((await client.call_tool("recall", {"query": "firmware"})).structured_content["hits"]) == 1
+            )
             async with client.listen(resource_subscriptions=["memory:///role"]) as heard:
                 with Memory.load(home=home / "ipfsmem") as memory:
                     memory.write("role", "Works on compilers.")
                 event = await anext(heard)
                 assert event.uri == "memory:///role"
-            assert (await client.call_tool("recall", {"query": "compilers"})).structured_content["found"] == 1
+            assert (
+                len((await client.call_tool("recall", {"query": "compilers"})).structured_content["hits"])
+                == 1
+            )
             made = await client.call_tool("remember", {"key": "made", "body": "by a model"})
             assert not made.is_error
 
@@ -120,7 +125,7 @@ def test_nonsense_gets_no_traceback_and_ends_nothing(home: Path) -> None:
         )  # fmt: skip
         answers, _ = ended(server)
     found = {answer.get("id"): answer for answer in answers}
-    assert found[8]["result"]["structuredContent"]["found"] == 1
+    assert len(found[8]["result"]["structuredContent"]["hits"]) == 1
     assert all(found[n].get("error") for n in (1, 2, 3, 4))
     assert all(found[n]["result"]["isError"] for n in (5, 6, 7) if n in found)
 
@@ -191,7 +196,7 @@ def test_a_message_that_is_too_long_is_answered_and_not_read(home: Path, first: 
         answers, _ = ended(server)
     found = {answer.get("id"): answer for answer in answers}
     assert found["big"]["result"]["isError"] and "longer than can be taken" in json.dumps(found["big"])
-    assert found[1]["result"]["structuredContent"]["found"] == 1
+    assert len(found[1]["result"]["structuredContent"]["hits"]) == 1
 
 
 def test_a_client_that_goes_away_and_a_signal_end_it_in_silence(home: Path) -> None:
@@ -365,7 +370,7 @@ def test_the_official_client_over_http(home: Path) -> None:
                     Client(streamable_http_client(url, http_client=web), mode=era) as client,
                 ):
                     found = await client.call_tool("recall", {"query": "firmware"})
-                    assert found.structured_content["found"] == 1
+                    assert len(found.structured_content["hits"]) == 1
                     names = {tool.name for tool in (await client.list_tools()).tools}
                     assert ("save_session_context" in names) == (era == "legacy")
 

@@ -477,6 +477,7 @@ def test_u12_what_a_hint_tells_to_run_is_what_was_run() -> None:
 
 #: Hints that other tests carry out, each in its situation.
 ELSEWHERE = {
+    "Those who did: VALUE.": "tests/cli/test_cli_recall.py::test_nobody_of_that_name_wrote_here",
     "Take it away (in Python: memory.sessions.pop), or begin a session of another name.": "tests/unit/memories/test_sessions.py::test_nothing_is_swallowed_behind_the_last_moment",
     "Keep the memory in a folder without such a character: --home DIR (in Python: home=).": "tests/unit/agents/test_service.py::test_what_no_file_can_say_is_refused",
     "Where it can be reached, as in a login of this user, run: VALUE": "tests/unit/agents/test_service.py::test_a_manager_that_cannot_be_reached_is_said_with_what_is_to_be_run",

@@ -379,6 +379,7 @@ ROWS: tuple[Row, ...] = (
     Row("list", "there is no such scope", 4, "list --scope work"),
     Row("recall", "found, also when nothing is", 0, "recall tone"),
     Row("recall", "there is no word to look for", 2, "recall '?'"),
+    Row("recall", "nobody who wrote here is called so", 2, "recall tone --by Mallory"),
     Row("recall", "there is no such scope", 4, "recall tone --scope work"),
     Row("context", "printed, also when there is nothing", 0, "context"),
     Row("context", "the layout turn has no query", 2, "context --layout turn"),

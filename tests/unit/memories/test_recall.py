@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.bundle.fence import unquote
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.context import TOKEN_BYTES
-from ipfsmem.memories.words import needle, query_words, spaced
+from ipfsmem.memories.words import query_words
 from ipfsmem.memory import Memory
-from ipfsmem.recall.terms import fold
+from ipfsmem.recall.terms import fold, terms
+from ipfsmem.recall.worth import faded, worth
 from tests.support.device_lab import Lab
 
 
@@ -47,6 +49,7 @@ def others(memory: Memory, **texts: str) -> None:
         ("feedback tone", ["feedback_tone"]),
         ("categ", ["e"]),
         ("cat", []),
+        ("category", ["e"]),
         ("blue-green", ["f"]),
         ("prod", ["f"]),
     ],
@@ -67,15 +70,184 @@ def test_the_order_says_what_counts_and_is_always_the_same(memory: Memory) -> No
     memory.write("one", "tea")
     memory.write("header", "x", name="tea")
     memory.write("two", "milk with tea")
-    memory.write("newer", "a tea")
+    for n in range(9):
+        memory.write(f"other{n}", "coffee")
     found = memory.recall("tea milk", why=True)
-    assert [hit.reading.key for hit in found.hits] == ["two", "header", "newer", "one", "theirs", "also"]
+    assert [hit.reading.key for hit in found.hits] == ["two", "header", "one", "theirs", "also"]
     assert [hit.words for hit in found.hits][:2] == [("tea", "milk"), ("tea",)]
-    assert [hit.reading.own for hit in found.hits] == [True] * 4 + [False] * 2
-    assert found.hits[1].in_header == ("tea",) and found.found == 6
+    assert [hit.reading.own for hit in found.hits] == [True] * 3 + [False] * 2
+    for hit in found.hits:
+        assert hit.score == pytest.approx(sum(hit.parts.values())) and "words" in hit.parts
+    assert "header" in found.hits[1].parts and "header" not in found.hits[2].parts
+    assert found.searched == 14
     assert memory.recall("tea milk", why=True) == found
-    assert memory.recall("tea milk").hits[0].words == ()
+    plain = memory.recall("tea milk").hits
+    assert (plain[0].words, plain[0].parts) == ((), {}) and plain[0].score == found.hits[0].score
     assert keys(memory, "tea milk", limit=2) == ["two", "header"]
+
+
+def test_others_texts_take_no_place_of_own_ones(memory: Memory) -> None:
+    others(memory, **{f"theirs{n}": "tea tea tea" for n in range(30)})
+    memory.write("mine", "tea, and much else that speaks of other things")
+    assert keys(memory, "tea", limit=1) == ["mine"]
+    assert keys(memory, "tea", limit=3)[0] == "mine" and len(keys(memory, "tea", limit=3)) == 3
+
+
+def test_what_a_header_says_counts(memory: Memory) -> None:
+    for n in range(6):
+        memory.write(f"far{n}", "coffee")
+    memory.write("reference", "tea", type="reference")
+    memory.write("feedback", "tea", type="feedback")
+    memory.write("important", "tea", type="reference", fields={"important": "true"})
+    memory.write("doubtful", "tea", type="reference", fields={"confidence": "0.1"})
+    memory.write("expired", "tea", type="reference", fields={"expires": "2020-01-01"})
+    assert keys(memory, "tea") == ["important", "feedback", "reference", "doubtful", "expired"]
+
+
+def test_what_lay_untouched_fades_by_its_decay(lab: Lab) -> None:
+    memory = lab.create("a")
+    memory.write("slow", "tea", fields={"decay": "90d"})
+    memory.write("kept", "tea", fields={"decay": "never"})
+    memory.write("fast", "tea", fields={"decay": "30d"})
+    memory.write("rest", "coffee")
+    assert keys(memory, "tea") == ["fast", "kept", "slow"]  # all are new: by key
+    lab.clock.advance(60 * 86_400)
+    assert keys(memory, "tea") == ["kept", "slow", "fast"]
+
+
+def test_confidence_fades_as_the_formula_says() -> None:
+    assert faded(0.8, 0.01, 0.9) == 0.8 and faded(0.8, 0.01, -5) == 0.8
+    assert faded(1.0, 0.01, 10) == pytest.approx(0.904837, abs=1e-6)
+    assert faded(0.5, 0.01, 10, uses=2) == pytest.approx(0.904837, abs=1e-6)
+    assert faded(0.5, 0.01, 10, uses=0) == faded(0.5, 0.01, 10, uses=1)
+    assert faded(0.9, 0.01, 2, uses=64) == 1.0
+    assert worth("feedback", 0) == 0.8 and worth("user", 9) == pytest.approx(0.9)
+    assert worth("reference", 0, important=True, decay="30d", idle_days=900) == 1.0
+    assert worth("feedback", 0, expired=True) == 0.0
+
+
+def test_memories_are_found_by_who_wrote_them_and_their_category(memory: Memory) -> None:
+    memory.write("a", "tea", fields={"category": "drinks"})
+    memory.write("b", "tea")
+    assert keys(memory, "tea", category="drinks") == ["a"]
+    device = memory.replica.device.id
+    assert keys(memory, "tea", by=device) == ["a", "b"]
+    with pytest.raises(UsageError, match="nobody who wrote here"):
+        memory.recall("tea", by="Mallory")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        '"tea" AND (milk OR "',
+        "tea* NEAR(milk, 3) ^tea -milk name:tea",
+        "it''s 'tea' \"x\"; DROP TABLE tea; --",
+        "🍵 tea 🍵",
+        "tea " * 900,
+        "tea \u202e\u200f\u0000 \ud800",
+        "what is the tea",
+    ],
+)
+def test_a_query_is_words_whatever_stands_between_them(memory: Memory, query: str) -> None:
+    memory.write("a", "green tea")
+    memory.write("b", "coffee")
+    assert keys(memory, query) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("הקפה", "הקפה של הבוקר"),
+        ("قهوة", "قهوة الصباح"),
+        ("コーヒー", "朝のコーヒーが好き"),
+        ("京都", "昨日は京都に行った"),
+        ("กาแฟ", "ชอบดื่มกาแฟตอนเช้า"),
+        ("кофе", "Утренний кофе"),
+    ],
+)
+def test_other_scripts_are_found(memory: Memory, query: str, text: str) -> None:
+    memory.write("it", text)
+    memory.write("other", "nothing of the kind")
+    assert keys(memory, query) == ["it"]
+
+
+def test_a_query_of_which_no_word_occurs_is_taken_as_beginnings(memory: Memory) -> None:
+    memory.write("a", "Donaudampfschiff")
+    memory.write("b", "Dampf")
+    assert keys(memory, "donau") == ["a"] and keys(memory, "dampf") == ["b"] and keys(memory, "don") == []
+
+
+def test_the_index_follows_what_another_process_changes(tmp_path: Path) -> None:
+    memory = Memory.load("alex", "local", home=tmp_path)
+    memory.write("a", "tea")
+    assert keys(memory, "tea") == ["a"]
+    with Memory.load("alex", "local", home=tmp_path) as other:
+        other.write("b", "tea")
+        other.forget("a")
+        other.scope("work").write("c", "tea")
+    assert keys(memory, "tea") == ["b"] and keys(memory, "tea", scope="work") == ["c"]
+    assert keys(memory, "tea", type="user") == []
+    memory.write("b", "tea", type="user")
+    assert keys(memory, "tea", type="user") == ["b"]
+    memory.write("b", "coffee", type="user")
+    assert keys(memory, "tea", type="user") == []
+
+
+_WORDS = ("tea", "milk", "sugar", "rain")
+_SCOPES = ("", "work", "home", "agent")
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(_SCOPES), st.sampled_from("abcd"), st.sampled_from((*_WORDS, None))),
+        max_size=20,
+    ),
+    st.lists(st.lists(st.sampled_from(_SCOPES[1:]), max_size=3, unique=True), min_size=1, max_size=4),
+)
+def test_no_read_of_a_stack_shows_what_another_scope_holds(
+    operations: list[tuple[str, str, str | None]], stacks: list[list[str]]
+) -> None:
+    with Memory.load("alex", "none") as memory:
+        texts: dict[str, dict[str, str]] = {scope: {} for scope in _SCOPES}
+        for n, (scope, key, word) in enumerate(operations):
+            there = memory.scope(scope) if scope else memory
+            if word is None:
+                there.forget(key)
+                texts[scope].pop(key, None)
+            else:
+                there.write(key, f"{word} {scope or 'nameless'}{n}.", name=f"{scope or 'nameless'}{n}.")
+                texts[scope][key] = f"{word} {scope or 'nameless'}{n}."
+            if n % 5 == 4:
+                _compare(memory, stacks[n % len(stacks)], texts)
+        for tokens in stacks:
+            _compare(memory, tokens, texts)
+
+
+def _compare(memory: Memory, tokens: list[str], texts: dict[str, dict[str, str]]) -> None:
+    order = [*tokens, ""]
+    shown: dict[str, tuple[str, str]] = {}
+    for scope in order:
+        for key, text in texts[scope].items():
+            shown.setdefault(key, (scope, text))
+    stack = memory.stack(*tokens)
+    assert {one.key: one.scope for one in stack.list()} == {key: at for key, (at, _) in shown.items()}
+    for key in "abcd":
+        found = stack.read(key)
+        assert (found and (found.scope, found.file.body)) == shown.get(key)
+    for word in _WORDS:
+        hits = stack.recall(word, limit=200).hits
+        expected = {key: at for key, (at, text) in shown.items() if text.startswith(f"{word} ")}
+        assert {hit.reading.key: hit.reading.scope for hit in hits} == expected
+        for hit in hits:
+            at = hit.reading.scope
+            others = {scope for scope in order if scope != at and hit.reading.key in texts[scope]}
+            assert set(hit.hides) == others and hit.reading.file.body == texts[at][hit.reading.key]
+        block = unquote(stack.context(word, max_tokens=20_000).text)
+        for scope in _SCOPES:
+            for key, text in texts[scope].items():
+                if shown.get(key) != (scope, text):
+                    assert text.split()[1] not in block
 
 
 def test_what_was_changed_forgotten_or_is_in_another_scope(memory: Memory) -> None:
@@ -136,8 +308,9 @@ def test_what_cannot_be_meant_is_refused(memory: Memory, query: str, more: dict[
 
 @given(st.text(), st.text(max_size=40))
 def test_a_text_is_found_by_each_of_its_own_words(text: str, query: str) -> None:
-    for word in query_words(text) if spaced(text).strip() else ():
-        assert needle(word) in spaced(text)
+    there = terms(text)
+    for word in query_words(text) if there else ():
+        assert set(terms(word)) <= set(there)
     assert fold(fold(query)) == fold(query)
 
 

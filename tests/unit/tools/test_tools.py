@@ -93,7 +93,7 @@ def test_what_is_wrong_is_said_and_nothing_is_done(
 
 def test_optional_arguments_may_be_null(model: Model) -> None:
     model("remember", key="tone", body="direct", name=None, tags=None, scope=None, seen=None)
-    assert model("recall", query="direct", limit=None).structured["found"] == 1
+    assert len(model("recall", query="direct", limit=None).structured["hits"]) == 1
 
 
 def test_a_write_replaces_only_what_the_model_was_shown(memory: Memory, model: Model) -> None:
@@ -244,7 +244,7 @@ def test_facts_have_the_shape_and_the_words_of_the_original(memory: Memory, mode
     assert (
         one.file.tags == ("preference",) and one.file.type == "feedback" and one.file.name == "prefers tabs"
     )
-    assert model("recall", query="tabs").structured["found"] == 1
+    assert len(model("recall", query="tabs").structured["hits"]) == 1
 
 
 def test_facts_of_a_session_are_in_its_context_and_nowhere_else(memory: Memory) -> None:

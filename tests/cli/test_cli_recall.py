@@ -1,0 +1,43 @@
+"""`ipfsmem recall`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.cli_lab import Cli
+
+
+def test_why_shows_parts_that_add_up(cli: Cli) -> None:
+    cli.ok("write", "music", "--body", "Plays the viola and the cello.", "--type", "user", "--tag", "home")
+    cli.ok("write", "tea", "--body", "Green tea in the morning, and never a viola.")
+    cli.ok("write", "work", "--body", "Builds bridges.")
+    (first, second) = cli.ok("recall", "who plays the viola?", "--why", "--json").json["hits"]
+    assert (first["key"], second["key"]) == ("music", "tea")
+    for hit in (first, second):
+        assert hit["score"] == pytest.approx(sum(hit["parts"].values()))
+    assert first["words"] == ["plays", "viola"] and second["words"] == ["viola"]
+    assert cli.ok("recall", "viola", "--json").json["hits"][0]["parts"] is None
+    rows = [line.split() for line in cli.ok("recall", "plays", "--why").out.splitlines()]
+    numbers = {row[0]: float(row[1]) for row in rows if len(row) == 2 and row[1][-4:-3] == "."}
+    score = numbers.pop("score")
+    assert score > 10 and round(sum(numbers.values()), 3) == score
+
+
+def test_filters_and_the_scope_that_hides_another(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "direct")
+    cli.ok("write", "tone", "--body", "direct and formal", "--scope", "work")
+    found = cli.ok("recall", "direct", "--stack", "work", "--json").json
+    assert [(hit["scope"], hit["hides"]) for hit in found["hits"]] == [("work", [""])]
+    assert "hides the one of everybody" in cli.ok("recall", "direct", "--stack", "work").out
+    assert cli.ok("recall", "direct", "--category", "none").out == ""
+    writer = cli.ok("recall", "direct", "--json").json["hits"][0]["by"]
+    assert len(cli.ok("recall", "direct", "--by", writer, "--json").json["hits"]) == 1
+
+
+def test_nobody_of_that_name_wrote_here(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "direct")
+    writer = cli.ok("recall", "direct", "--json").json["hits"][0]["by"]
+    refused = cli("recall", "direct", "--by", "Mallory")
+    assert refused.code == 2 and "nobody who wrote here is called 'Mallory'" in refused.err
+    assert f"Those who did: {writer}." in refused.err
+    assert len(cli.ok("recall", "direct", "--by", writer, "--json").json["hits"]) == 1
