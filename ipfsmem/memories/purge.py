@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from ipfsmem.device.collection import collect
 from ipfsmem.device.last_change import note_irrevocable
+from ipfsmem.device.recall_image import remove_image
 from ipfsmem.device.replica import Replica
 from ipfsmem.memories.memories import Memories
 
 
 def erase(replica: Replica, memories: Memories, key: str) -> None:
-    """Take every text of a forgotten memory off the database, with its line of the index and its older versions; of a whole
+    """Take every text of a forgotten memory off the database, with its line of the index, its older versions and its words in the kept index of recall; of a whole
     scope with "".
 
     Only for mode `local`, where nothing else refers to them. Raises StorageError.
@@ -25,3 +26,4 @@ def erase(replica: Replica, memories: Memories, key: str) -> None:
             note_irrevocable(replica, f"{key} was forgotten, and its text left the disk")
         collect(replica.store, (), dry_run=False, forgotten=key)
     replica.db.empty_log()
+    remove_image(replica)

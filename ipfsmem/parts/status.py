@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from ipfsmem.device.agent_notes import background_notes, hook_notes, syncing_notes
 from ipfsmem.device.project_folders import connected_folders, unconnected_folders
+from ipfsmem.device.recall_image import image_notice
 from ipfsmem.device.tables import meta
 from ipfsmem.parts.folders import MemoryFolders
 from ipfsmem.parts.members import MemoryMembers
@@ -81,6 +82,7 @@ class MemoryStatus(MemoryPart):
                     else []
                 ),
                 *self._superseded(),
+                *([image] if (image := image_notice(self._replica)) else []),
             ],
             files=self._folders.list(),
             names_put=oldest_put(self._replica, places.open),

@@ -1,0 +1,131 @@
+"""The kept index of recall: it comes back as it was, tells nothing where it is sealed, and whatever does not fit is thrown away."""
+
+from __future__ import annotations
+
+import os
+from datetime import date
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ipfsmem.device.recall_image import IMAGE_FILE, RecallImage, image_notice, load_image, save_image
+from ipfsmem.device.replica import Replica
+from ipfsmem.memory import Memory
+from ipfsmem.recall.ranking import Document, Index, rank
+from tests.unit.device.replica_lab import make, reopen, world
+
+WORDS = ("quokka", "narwhal", "axolotl", "kakapo", "zebrakey")
+TODAY = date(2026, 11, 23)
+
+
+def kept(state: bytes = b"state 1") -> RecallImage:
+    documents = [
+        Document(f"zebrakey {n}", "quokka narwhal " * n, header="kakapo", group="axolotl")
+        for n in range(1, 300)
+    ]
+    return RecallImage(state, b"what zebrakey is", Index(documents).image())
+
+
+def image_of(replica: Replica) -> Path:
+    assert replica.folder is not None
+    return replica.folder / IMAGE_FILE
+
+
+@pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
+def test_it_comes_back_in_another_process(tmp_path: Path, mode: str) -> None:
+    replica = make(tmp_path / "m", mode)
+    assert load_image(replica) is None and image_notice(replica) == ""
+    assert save_image(replica, kept()) and save_image(replica, kept(b"state 2"))
+    again = reopen(replica, world("another"))
+    found = load_image(again)
+    assert found == kept(b"state 2") and image_notice(again) == ""
+    assert [hit.id for hit in rank(Index.from_image(found.index), "quokka", today=TODAY, limit=1)]
+    assert os.name == "nt" or image_of(again).stat().st_mode & 0o777 == 0o600
+    assert not [path for path in image_of(again).parent.iterdir() if path.suffix == ".tmp"]
+    again.close()
+
+
+def test_no_word_of_a_sealed_memory_is_in_it_nor_anywhere_beside_it(tmp_path: Path) -> None:
+    plain, sealed = make(tmp_path / "p" / "m"), make(tmp_path / "s" / "m", "encrypted-ipfs")
+    image = kept()
+    assert all(word.encode() in msgspec.msgpack.encode(image) for word in WORDS)
+    assert save_image(plain, image) and save_image(sealed, image)
+    assert image_of(plain).stat().st_size < image_of(sealed).stat().st_size
+    for path in (tmp_path / "s").rglob("*"):
+        assert not path.is_file() or not any(word.encode() in path.read_bytes() for word in WORDS)
+    assert sealed.device.row_key not in image_of(sealed).read_bytes()
+    first = image_of(sealed).read_bytes()
+    save_image(sealed, image)
+    assert first != image_of(sealed).read_bytes()  # another nonce each time
+    plain.close()
+    sealed.close()
+
+
+@pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
+def test_what_does_not_fit_is_said_and_thrown_away(tmp_path: Path, mode: str) -> None:
+    replica = make(tmp_path / "m", mode)
+    save_image(replica, kept())
+    path = image_of(replica)
+    whole = path.read_bytes()
+    middle = len(whole) // 2
+    torn = [whole[:cut] for cut in (0, 1, 20, 40, 62, middle, len(whole) - 1)]
+    torn += [whole + b"x", whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]]
+    torn += [whole.replace(b"image 1", b"image 2"), b"x" * 99]
+    for data in torn:
+        path.write_bytes(data)
+        assert str(path) in image_notice(replica)
+        assert load_image(replica) is None and not path.exists()
+    assert save_image(replica, kept()) and load_image(replica) == kept()
+    replica.close()
+
+
+def test_the_image_of_another_device_or_another_kind_of_memory_does_not_open(tmp_path: Path) -> None:
+    one = make(tmp_path / "1" / "m", "encrypted-ipfs", world("one"))
+    other = make(tmp_path / "2" / "m", "encrypted-ipfs", world("other"))
+    plain = make(tmp_path / "3" / "m")
+    save_image(one, kept())
+    save_image(plain, kept())
+    for source, target in ((one, other), (plain, other), (one, plain)):
+        image_of(target).write_bytes(image_of(source).read_bytes())
+        assert image_notice(target)
+        assert load_image(target) is None
+    for replica in (one, other, plain):
+        replica.close()
+
+
+def test_without_keys_without_a_folder_or_to_be_read_only_nothing_is_written(tmp_path: Path) -> None:
+    in_process = make(None, "none")
+    assert not save_image(in_process, kept()) and load_image(in_process) is None
+    locked = make(tmp_path / "l" / "m", "encrypted-ipfs")
+    save_image(locked, kept())
+    before = image_of(locked).read_bytes()
+    locked.forget_keys()
+    assert not save_image(locked, kept()) and load_image(locked) is None
+    assert image_of(locked).read_bytes() == before and image_notice(locked) == ""
+    plain = make(tmp_path / "r" / "m")
+    plain.read_only = "this memory"
+    assert not save_image(plain, kept()) and not image_of(plain).exists()
+    for replica in (in_process, locked, plain):
+        replica.close()
+
+
+def test_something_else_in_its_place_is_said_and_recall_goes_on(tmp_path: Path) -> None:
+    replica = make(tmp_path / "m")
+    image_of(replica).mkdir()
+    assert "not a file" in image_notice(replica)
+    assert load_image(replica) is None
+    replica.close()
+
+
+def test_status_says_that_it_is_of_no_use_and_a_forgotten_text_takes_it_along(tmp_path: Path) -> None:
+    with Memory.create("m", "local", home=tmp_path) as memory:
+        memory.write("zebrakey", "quokka")
+        save_image(memory.replica, kept())
+        assert not [line for line in memory.status().notices if IMAGE_FILE in line]
+        memory.forget("zebrakey")
+        assert not image_of(memory.replica).exists()
+        image_of(memory.replica).write_bytes(b"torn")
+        assert [line for line in memory.status().notices if IMAGE_FILE in line]
+        assert load_image(memory.replica) is None
+        assert not [line for line in memory.status().notices if IMAGE_FILE in line]
