@@ -123,7 +123,7 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
                 f"there is no settings file {file}, which IPFSMEM_CONFIG names",
                 hint="Put the file there, or name another one, or unset IPFSMEM_CONFIG.",
             ) from None
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise ConfigError(f"settings file {file} cannot be used: {error}") from None
     names = [f for f in Settings.__struct_fields__ if f != "providers"]
     over = {f: env[f"IPFSMEM_{f.upper()}"] for f in names if env.get(f"IPFSMEM_{f.upper()}")}

@@ -135,8 +135,8 @@ def _tables_of(block: Block) -> tuple[tuple[str, ...], ...]:
 def _header(line: str) -> tuple[str, ...]:
     """The names of the table that a line begins, none where it begins no table."""
     try:
-        found: Any = tomllib.loads(line) if _table.match(line) else {}
-    except tomllib.TOMLDecodeError:
+        found: Any = _toml(line) if _table.match(line) else {}
+    except FormatError:
         return ()
     path: tuple[str, ...] = ()
     while isinstance(found, dict) and found:
@@ -164,8 +164,11 @@ def _without_tables(text: str, block: Block) -> str:
 def _toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise FormatError(str(error)) from None
+    except RecursionError:
+        raise FormatError("it is nested too deeply") from None
+    except ValueError as error:  # no TOML, or a number with more digits than Python takes
+        is_toml = not isinstance(error, tomllib.TOMLDecodeError)
+        raise FormatError("a number has too many digits" if is_toml else str(error)) from None
 
 
 def _merge(target: dict[str, Any], more: Mapping[str, Any], so_far: tuple[str, ...]) -> None:
@@ -198,8 +201,8 @@ def _take(target: dict[str, Any], less: Mapping[str, Any]) -> None:
 def _compare(edited: str, expected: dict[str, Any], body: Mapping[str, Any]) -> None:
     """Raises FormatError unless a text says what is expected."""
     try:
-        said = tomllib.loads(edited)
-    except tomllib.TOMLDecodeError as error:
+        said = _toml(edited)
+    except FormatError as error:
         raise FormatError(f"with the entry it could not be read any more: {error}") from None
     for one in (said, expected):
         _drop_empty(one, body)

@@ -91,7 +91,10 @@ def _value(text: str, at: int, depth: int) -> Node:
     found = _plain.match(text, at)
     if found is None:
         raise _wrong(text, at, "a value is missing" if sign in ",}]:" else f"{sign!r} begins no value")
-    return Node("", at, found.end(), [], json.loads(found[0]))
+    try:
+        return Node("", at, found.end(), [], json.loads(found[0]))
+    except ValueError:  # more digits than Python turns into a number
+        raise _wrong(text, at, "a number has too many digits") from None
 
 
 def _container(text: str, start: int, depth: int) -> Node:

@@ -130,7 +130,12 @@ def _wrong(value: Any, schema: JSON) -> str:
     if kind in ("integer", "number") and not (
         schema.get("minimum", value) <= value <= schema.get("maximum", value)
     ):
-        return f"is {schema['minimum']} to {schema['maximum']:,}, not {value}"
+        shown = (
+            f", not {value}" if abs(value) < 10**20 else ""
+        )  # Python writes out no number of thousands of digits
+        return f"is {schema['minimum']} to {schema['maximum']:,}{shown}"
+    if kind == "object" and not all(isinstance(name, str) for name in value):
+        return "has a name that is not text"
     if kind == "array":
         if len(value) > schema.get("maxItems", len(value)):
             return f"has {len(value):,} items, at most {schema['maxItems']} are allowed"

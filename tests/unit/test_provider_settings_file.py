@@ -95,3 +95,11 @@ def test_every_way_of_opening_passes_them_on(
     directory = ("/stick", {"create": True})  # written down, and opened, as the folder that it is
     # What is open is used again; a trial, and a memory that is loaded anew, open their own.
     assert given == [pinata, directory, pinata, pinata, directory]
+
+
+@pytest.mark.parametrize("value", ["[" * 3000 + "]" * 3000, "9" * 5000], ids=["nested", "digits"])
+def test_a_settings_file_beyond_what_python_reads_is_named(value: str, tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(f"home = {value}\n")
+    with pytest.raises(ConfigError, match=r"settings\.toml cannot be used"):
+        config.settings({}, file)

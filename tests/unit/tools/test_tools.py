@@ -71,6 +71,8 @@ def test_the_set_is_what_the_documents_name_and_every_tool_says_what_it_takes(me
         ("remember", {"key": "k", "body": "x", "scope": "Not A Scope"}, "not a scope"),
         ("remember", {"key": "k", "body": "x", "seen": "0123456789abcdef"}, "not what was read"),
         ("note", {"type": "x", "data": [1]}, "data is an object, not a list"),
+        ("note", {"type": "x", "data": {1: 2}}, "data has a name that is not text"),
+        ("recall", {"query": "x", "limit": 10**5000}, "limit is 1 to "),
         ("note", {"type": "ipfsmem-moved", "text": "x"}, "the program's own"),
         ("note", {"type": "x"}, "nothing to note"),
         ("note", {"type": "x", "data": {"ts": 1}}, "cannot be given as data"),
