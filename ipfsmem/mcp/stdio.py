@@ -126,12 +126,10 @@ class Wire:
             line, end, rest = data.partition(b"\n")
             size += len(line)
             is_long = is_long or size > MAX_LINE
-            # Of a line that is too long the beginning and the end are kept.
-            parts = (
-                [parts[0][:_LOOKED_AT], (b"".join(parts[1:]) + line)[-_LOOKED_AT:]]
-                if is_long
-                else [*parts, line]
-            )
+            parts.append(line)
+            if is_long:  # the beginning and the end are kept
+                whole = b"".join(parts)
+                parts = [whole[:_LOOKED_AT], whole[_LOOKED_AT:][-_LOOKED_AT:]]
             if end:
                 self._rest = rest
                 break

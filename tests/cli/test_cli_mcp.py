@@ -179,17 +179,20 @@ def test_thousands_of_calls_at_once_are_answered_in_little_memory(home: Path) ->
         assert 20_000 < peak.until_its_end() < 400_000  # KiB
 
 
+@pytest.mark.parametrize("alone", [True, False])
 @pytest.mark.parametrize("first", [True, False])
-def test_a_message_that_is_too_long_is_answered_and_not_read(home: Path, first: bool) -> None:
+def test_a_message_that_is_too_long_is_answered_and_not_read(home: Path, first: bool, alone: bool) -> None:
+    """Also one that comes alone, when everything before it was read already."""
     number = b'"id":"big",' if first else b""
     last = b"" if first else b',"jsonrpc":"2.0","id":"big"'
     start = b'{"jsonrpc":"2.0",' if first else b"{"
     body = b'"method":"tools/call","params":{"name":"remember","arguments":{"key":"big","body":"'
     with started(home) as server:
+        say(server, HELLO, READY)
+        if alone:
+            assert server.stdout.readline()  # type: ignore[union-attr]
         say(
             server,
-            HELLO,
-            READY,
             start + number + body + b"x" * (9 << 20) + b'"}}' + last + b"}\n",
             call(1, query="firmware"),
         )
