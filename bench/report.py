@@ -94,6 +94,9 @@ GROWTH = (
     "pull one changed memory",
     "restore from the wallet",
     "join of two diverged states",
+    "index for recall",
+    "recall, warm",
+    "recall, cold",
 )
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from itertools import compress
 from math import log
 from typing import NamedTuple
 
@@ -19,7 +21,7 @@ _K1, _B = 1.2, 0.75
 #: What a term is worth that more than half of the entries have.
 _LEAST = 1e-6
 #: Occurrences in rows that are kept for further questions: for each entry so many, and as many again at least.
-_KEPT, _KEPT_LEAST = 8, 500_000
+_KEPT, _KEPT_LEAST = 20, 500_000
 
 
 def idf(entries: int, having: int) -> float:
@@ -40,24 +42,37 @@ def bm25(worth: float, times: int, against: float) -> float:
 class Row:
     """The entries that have one term, by number, how often, and what BM25 gives each of them for it."""
 
-    __slots__ = ("counts", "most", "numbers", "shares", "times", "worth")
-
-    def __init__(self, numbers: array[int], counts: array[int], worth: float, against: array[float]) -> None:
+    def __init__(
+        self,
+        numbers: Sequence[int],
+        counts: Sequence[int],
+        worth: float,
+        against: array[float],
+        most: float | None,
+    ) -> None:
+        """`most`: as it was counted before, if it was."""
         self.numbers, self.counts, self.worth = numbers, counts, worth
+        self._against = against
+        #: The greatest share.
+        self.most = max(self.shares, default=0.0) if most is None else most
+
+    @cached_property
+    def shares(self) -> array[float]:
+        """What each gets, in the order of the numbers."""
+        worth, against = self.worth, self._against
         further = _K1 + 1  # as in `bm25`, without a call for each
-        self.shares = array(
-            "d", [worth * c * further / (c + against[n]) for n, c in zip(numbers, counts, strict=True)]
-        )
-        self.most = max(self.shares, default=0.0)
-        #: How often an entry has it, asked by number; 0 or None where it has not.
-        self.times: Callable[[int], int | None]
-        if len(numbers) * 12 < len(against):
-            self.times = dict(zip(numbers, counts, strict=True)).get
-        else:
-            dense = array("I", bytes(4 * len(against)))
-            for number, count in zip(numbers, counts, strict=True):
-                dense[number] = count
-            self.times = dense.__getitem__
+        found = zip(self.numbers, self.counts, strict=True)
+        return array("d", [worth * times * further / (times + against[number]) for number, times in found])
+
+    @cached_property
+    def times(self) -> Callable[[int], int | None]:
+        """How often an entry has it, asked by number; 0 or None where it has not."""
+        if len(self.numbers) * 12 < len(self._against):
+            return dict(zip(self.numbers, self.counts, strict=True)).get
+        dense = array("I", bytes(4 * len(self._against)))
+        for number, count in zip(self.numbers, self.counts, strict=True):
+            dense[number] = count
+        return dense.__getitem__
 
 
 class Flat(NamedTuple):
@@ -119,6 +134,7 @@ class Postings:
         self.entries = len(self.lengths) - 1
         self._kept: dict[str, Row] = {}
         self._room = 0
+        self._most: dict[str, float] = {}
         self._against: array[float] | None = None
 
     @property
@@ -152,6 +168,7 @@ class Postings:
     def _change(self) -> None:
         self._against = None
         self._kept.clear()
+        self._most.clear()
 
     @property
     def against(self) -> array[float]:
@@ -175,24 +192,26 @@ class Postings:
             if self._room < 0:
                 self._kept.clear()
                 self._room = _KEPT * self.entries + _KEPT_LEAST - size
-            kept = self._kept[term] = Row(numbers, counts, idf(self.entries, size), self.against)
+            worth = idf(self.entries, size)
+            kept = self._kept[term] = Row(numbers, counts, worth, self.against, self._most.get(term))
+            self._most[term] = kept.most
         return kept
 
-    def _having(self, term: str) -> tuple[array[int], array[int]]:
+    def _having(self, term: str) -> tuple[Sequence[int], Sequence[int]]:
+        """The entries that have a term, and how often each."""
         at, added = self._at.get(term), self._added.get(term)
-        numbers, counts = array("I"), array("I")
+        numbers: Sequence[int] = ()
+        counts: Sequence[int] = ()
         if at is not None:
             first, end = self._flat.starts[at], self._flat.starts[at + 1]
-            numbers = array("I", self._flat.numbers[first:end])
-            counts = array("I", list(self._flat.counts[first:end]))
+            numbers, counts = self._flat.numbers[first:end], self._flat.counts[first:end]
         if added:
             times = Counter(added)
-            numbers.extend(times.keys())
-            counts.extend(times.values())
+            numbers, counts = array("I", (*numbers, *times)), array("I", (*counts, *times.values()))
         if self._gone and not self._gone.isdisjoint(numbers):
             there = [number not in self._gone for number in numbers]
-            counts = array("I", [count for count, is_there in zip(counts, there, strict=True) if is_there])
-            numbers = array("I", [number for number in numbers if number not in self._gone])
+            numbers = array("I", compress(numbers, there))
+            counts = array("I", compress(counts, there))
         return numbers, counts
 
     def scores(self, terms: Iterable[str]) -> dict[int, float]:

@@ -111,7 +111,7 @@ class _Words:
         rest = sum(row.most for row in self.rows)
         rows = sorted(enumerate(self.rows), key=lambda one: -one[1].most)
         for at, (bit, row) in enumerate(rows):
-            if many and len(row.numbers) > len(seen) >= _BEST:
+            if many and 2 * len(row.numbers) > len(seen) >= _BEST:
                 least = _at_place([scores[number] for number in seen], _BEST) - rest - _ROUNDING
                 if least > 0:
                     self._common = rows[at:]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import local, shares, syncing
+from bench import local, recall, shares, syncing
 from bench import process as bench_process
 from bench.context import Context
 from bench.corpus import corpus, write_folder
@@ -107,3 +107,14 @@ def test_time_counts_for_the_innermost_frame_that_is_named() -> None:
     name_digits(Text("m/a"))
     kinds.append(shares._kind(sys._getframe()))
     assert kinds == ["trees and folders", "the rest"]
+
+
+def test_recall_is_measured_with_files_and_with_conversations(tmp_path: Path) -> None:
+    ctx = Context(60, tmp_path, quick=True, say=lambda line: None)
+    recall.recall(ctx)
+    names = {row.name: row for row in ctx.rows}
+    for what in ("", ", conversations"):
+        assert names[f"open the kept index{what}"].bytes
+        assert all(
+            names[f"{name}{what}"].seconds for name in ("index for recall", "recall, warm", "recall, cold")
+        )

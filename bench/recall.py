@@ -1,0 +1,89 @@
+"""What ranking costs: the index made, opened from its image, and asked, in this process and in one of its own."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import date, timedelta
+from statistics import median as middle
+from time import perf_counter
+
+from bench.context import PYTHON, Context
+from bench.measure import median, median_process
+from ipfsmem.recall.ranking import Document, Index, rank
+
+_TODAY = date(2026, 11, 23)
+#: Questions, each of some words of the texts, so that a common word is asked for more often than a rare one.
+_QUESTIONS = 30
+_COLD = (
+    "import sys; from datetime import date; from pathlib import Path; from ipfsmem.recall.ranking import Index, rank; "
+    "index = Index.from_image(Path(sys.argv[1]).read_bytes()); "
+    "print(len(rank(index, sys.argv[2], today=date(2026, 11, 23))))"
+)
+
+
+def recall(ctx: Context) -> None:
+    """Memory files, then as many turns of conversations."""
+    _measure(ctx, "", _memory)
+    _measure(ctx, ", conversations", _turn)
+
+
+def _measure(ctx: Context, what: str, document: Callable[[int, str, str], Document]) -> None:
+    texts = [(key, data.decode()) for key, data in ctx.files.items()]
+    documents = [document(number, key, text) for number, (key, text) in enumerate(texts)]
+    rng = random.Random(ctx.size)
+    words = " ".join(one.text for one in documents[:1_000]).split()
+    questions = [" ".join(rng.sample(words, rng.choice((1, 3, 5, 8)))) for _ in range(_QUESTIONS)]
+    started = perf_counter()
+    index = Index(documents)
+    ctx.add(
+        f"index for recall{what}",
+        perf_counter() - started,
+        budget_seconds=0.3 if ctx.size == 10_000 else None,
+        note="from texts that are in memory",
+    )
+    image = index.image()
+    path = ctx.work / "recall.image"
+    path.write_bytes(image)
+    seconds = median(lambda: Index.from_image(image), ctx.runs(5))
+    limit = 0.04 if ctx.size == 10_000 else None
+    ctx.add(f"open the kept index{what}", seconds, bytes=len(image), budget_seconds=limit)
+    for question in questions:
+        rank(index, question, today=_TODAY)
+    times = []
+    for question in questions:
+        started = perf_counter()
+        rank(index, question, today=_TODAY)
+        times.append(perf_counter() - started)
+    ctx.add(
+        f"recall, warm{what}",
+        middle(times),
+        runs=len(times),
+        budget_seconds={10_000: 0.002, 100_000: 0.005}.get(ctx.size),
+        note=f"words alone; the slowest of {len(times)} questions: {max(times) * 1000:.1f} ms",
+    )
+    done = median_process(
+        lambda run: [PYTHON, "-c", _COLD, path, questions[run % len(questions)]], ctx.runs(5)
+    )
+    ctx.add(
+        f"recall, cold{what}",
+        done.seconds,
+        runs=ctx.runs(5),
+        rss_mb=round(done.rss_mb),
+        note="whole process: open the kept index, one question; without what opening a memory takes",
+    )
+
+
+def _memory(number: int, key: str, text: str) -> Document:
+    """A memory file, its name and description as its header."""
+    head, _, body = text.partition("\n---\n\n")
+    header = " ".join(line.partition(": ")[2] for line in head.splitlines()[1:3])
+    return Document(key, body, header, at=_TODAY - timedelta(number % 400), memory=True)
+
+
+def _turn(number: int, key: str, text: str) -> Document:
+    """One of twenty turns of a conversation: the beginning of a text, each fifth a question."""
+    _, _, body = text.partition("\n---\n\n")
+    said = body[: random.Random(number).randrange(30, 300)]
+    day = _TODAY - timedelta(number // 20 % 400)
+    return Document(key, said + "?" * (number % 5 == 0), group=f"talk {number // 20}", at=day)
