@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,7 +11,11 @@ from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import WholeNumber, not_empty
 from ipfsmem.cli.printing import is_terminal, table
-from ipfsmem.errors import UsageError
+from ipfsmem.errors import IncompleteError, UsageError
+from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.stacks import Noted
 
 
 @cli_command("timeline", scoped=True, shows=True, stacks=True)
@@ -24,7 +28,10 @@ from ipfsmem.errors import UsageError
 def command(
     context: CommandContext, since: str | None, until: str | None, kind: str | None, limit: int | None
 ) -> None:
-    """Show the events of all devices, oldest first."""
+    """Show the events of all devices, oldest first.
+
+    The exit code is 7 when a piece of the timeline is not on this device, or damaged: the events in it are not shown.
+    """
     days = None
     if since or until:
         days = (_day(since, "--since", "0001-01-01"), _day(until, "--until", "9999-12-31"))
@@ -32,12 +39,24 @@ def command(
 
     with context.memory() as memory:
         if context.stacked:
-            noted = memory.stack(*context.stacked).timeline(days)
+            stack = memory.stack(*context.stacked)
+            noted, missing = stack.timeline(days), stack.timeline_missing(days)
         else:
             noted = [Noted(context.scope or "", event) for event in memory.timeline.read(days)]
+            missing = memory.timeline.missing(days)
     noted = [one for one in noted if kind is None or one.event["type"] == kind]
     if limit is not None:
         noted = noted[-limit:]
+    _show(context, noted)
+    if missing:
+        raise IncompleteError(
+            f"{count(missing, 'piece')} of the timeline {'is' if missing == 1 else 'are'} not on this device, or damaged: their "
+            "events were not shown",
+            hint="Try again after: ipfsmem sync.",
+        )
+
+
+def _show(context: CommandContext, noted: list[Noted]) -> None:
     if context.json:
         if not context.stacked:
             context.emit_open([one.event for one in noted])

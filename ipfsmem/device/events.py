@@ -216,6 +216,13 @@ def events_of(store: Store, segments: Iterable[tuple[SegmentName, Entry]]) -> li
     return union(*found)
 
 
+def missing_of(store: Store, segments: Iterable[tuple[SegmentName, Entry]]) -> int:
+    """How many pieces of these segments are not on this device, or are damaged (inside `reading`)."""
+    return sum(
+        store.body(segment.entry, value) is None for segment, entry in segments for value in entry.values()
+    )
+
+
 def _owned(device: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Events of a device's segment: an id of another device's form is replaced, as it counts in that one's segments only."""
     checked = []

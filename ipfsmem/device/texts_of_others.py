@@ -14,9 +14,11 @@ from ipfsmem.causal.authorship import is_own, of_when_copied
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import Entry, decode_entry, encode_entry
 from ipfsmem.causal.view import siblings
+from ipfsmem.device.connection import damaged
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import Store, locations
 from ipfsmem.device.tables import held_texts, meta
+from ipfsmem.errors import FormatError, OpenError
 
 
 def note_others(replica: Replica, entries: Mapping[str, Entry]) -> None:
@@ -75,7 +77,7 @@ def with_kept(replica: Replica, name: str, entry: Entry) -> Entry:
         return entry
     known = mark(replica, hashlib.sha256(name.encode()).hexdigest())
     row = held_texts.kept(replica.db.connection, known)
-    return entry if row is None else entry | decode_entry(name, replica.codec.open_row(row))
+    return entry if row is None else entry | _kept_entry(replica.store, name, row)
 
 
 def blocks_of_kept_texts(store: Store) -> set[bytes]:
@@ -83,8 +85,16 @@ def blocks_of_kept_texts(store: Store) -> set[bytes]:
     return {
         bytes.fromhex(loc.sha)
         for row in held_texts.all_kept(store.db.connection)
-        for loc in locations(decode_entry("kept", store.codec.open_row(row)))
+        for loc in locations(_kept_entry(store, "kept", row))
     }
+
+
+def _kept_entry(store: Store, name: str, row: bytes) -> Entry:
+    """A kept own text. Raises DatabaseDamagedError."""
+    try:
+        return decode_entry(name, store.codec.open_row(row))
+    except (FormatError, OpenError):
+        raise damaged(store.db.path, "an own text that others replaced cannot be read") from None
 
 
 def author_of_text(replica: Replica, entry: Entry, body: str) -> str:

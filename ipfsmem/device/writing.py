@@ -311,11 +311,30 @@ def _unscanned(replica: Replica, most: int | None) -> tuple[list[str], list[int]
     found: set[str] = set()
     done: list[int] = []
     for key, row in unscanned_rows.rows(replica.db.connection):
-        found.update(msgspec.json.decode(replica.codec.open_row(row), type=list[str]))
+        found.update(_noted(replica, row))
         done.append(key)
         if most is not None and len(found) >= most:
             break
     return sorted(found), done
+
+
+def _noted(replica: Replica, row: bytes) -> list[str]:
+    """The names in a row. Of a damaged one nobody knows which they were, so they are those of everything that this device wrote; a
+    plain one shows that in names of nothing."""
+    try:
+        names = msgspec.json.decode(replica.codec.open_row(row), type=list[str])
+        with replica.reading():
+            if all(replica.store.entry(name) for name in names):
+                return names
+    except (IpfsmemError, msgspec.DecodeError, TypeError):
+        pass
+    return own_entries(replica)
+
+
+def own_entries(replica: Replica) -> list[str]:
+    """The names of all entries that have a value of this device."""
+    mine = replica.device.id
+    return sorted(name for name, entry in replica.store.entries() if any(dot[:16] == mine for dot in entry))
 
 
 def sign_entry(replica: Replica, name: str, entry: Entry) -> Entry:

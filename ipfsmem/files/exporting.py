@@ -24,7 +24,7 @@ from ipfsmem.content.car import write_car
 from ipfsmem.content.cid import CID
 from ipfsmem.content.tree import build_tree
 from ipfsmem.device.atomic_files import make_directory, new_name, storage_errors, sync_directory
-from ipfsmem.device.events import events_of
+from ipfsmem.device.events import events_of, missing_of
 from ipfsmem.device.scopes import read_card
 from ipfsmem.errors import IncompleteError, UsageError
 from ipfsmem.file_durability import flush_to_disk
@@ -241,9 +241,7 @@ def _gathered(memories: Memories, named: Mapping[str, Entry], looked: ScopeView)
             not_fetched.append(view.key)
         if view.conflicts or view.hidden or view.others or view.unheeded:
             unsettled.append(memories.unsettled(view, known))
-    missing = sum(
-        store.body(segment.entry, value) is None for segment, entry in segments for value in entry.values()
-    )
+    missing = missing_of(store, segments)
     card = read_card(store, scope, held) if scope else None
     if held and card is None and not gone:
         not_fetched.append("its title")

@@ -95,13 +95,17 @@ class SetAside:
         Raises StorageError for one that cannot be read.
         """
         rows = {row.name: row for row in self._renders.asides()}
-        files = self._renders.files()
+        files, damaged = self._renders.files()
         brought: list[str] = []
         for name in list(self._folder.asides()):
             if self._folder.drop_staged(name):
                 continue
             row = rows.get(name)
             file = row.file if row is not None else self._folder.file_of(name, [*files, INDEX_FILE])
+            if file is None and damaged:
+                raise StorageError(
+                    f"{self._unknown(name)}. Look at it, and move it to where it belongs or away; then detach again"
+                )
             if file is None:
                 continue  # not ours
             found = self._folder.read_aside(name, longest(file))
@@ -122,13 +126,23 @@ class SetAside:
             self._folder.drop_aside(name)
         return brought
 
+    def _unknown(self, name: str) -> str:
+        return (
+            f"what stood in a file is kept in {self._folder.path / HIDDEN / ASIDE / name}, and in which file is not known: "
+            "a row of state.db is damaged"
+        )
+
     def _after_crash(self, names: list[str]) -> None:
         """Files aside that no row knows: staged or replaced by a run that did not finish. What this device did not make stays."""
         names = [name for name in names if not self._folder.drop_staged(name)]
-        files = self._renders.files() if names else []
+        files, damaged = self._renders.files() if names else ([], 0)
         for name in names:
             file = self._folder.file_of(name, [*files, INDEX_FILE])
             if file is None:
+                if damaged:
+                    self._problems[name] = (
+                        f"{self._unknown(name)}. Look at it, and move it to where it belongs"
+                    )
                 continue
             row = self._renders.get(file)
             found = self._folder.read_aside(name, longest(file))

@@ -17,11 +17,11 @@ from ipfsmem import wordlist
 from ipfsmem.bundle import secrets
 from ipfsmem.canonical import read_json
 from ipfsmem.causal.entries import entry_place, segment_name
-from ipfsmem.causal.value import LIVE, Entry, Value
+from ipfsmem.causal.value import LIVE, Value
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.source_hash import source_hash
 from ipfsmem.device.tables import meta
-from ipfsmem.device.writing import take_unscanned, unscanned
+from ipfsmem.device.writing import own_entries, take_unscanned, unscanned
 from ipfsmem.errors import SecretsError
 
 #: Findings that are named in one message.
@@ -75,7 +75,7 @@ class SecretCheck:
         found: list[tuple[str, str, bytes]] = []
         size = 0
         with replica.transaction():
-            names = self._all(replica) if self._is_new(replica) else unscanned(replica, self._most)
+            names = own_entries(replica) if self._is_new(replica) else unscanned(replica, self._most)
             for name in names:
                 for body, value in _bodies(replica, name).items():
                     if (name, body) in self._ahead:
@@ -98,10 +98,6 @@ class SecretCheck:
         """Whether everything is to be looked at, under other rules than the last time."""
         return self._strict and replica.db.get_meta(meta.SECRET_RULES) != _rules()
 
-    @staticmethod
-    def _all(replica: Replica) -> list[str]:
-        return sorted(name for name, entry in replica.store.entries() if _has_own(replica, entry))
-
     def look(self, replica: Replica) -> None:
         """Look at every text that this device wrote since the last publish (inside the transaction that publishes).
 
@@ -110,7 +106,7 @@ class SecretCheck:
         """
         names = take_unscanned(replica, self._most)
         if self._is_new(replica):
-            names = self._all(replica)
+            names = own_entries(replica)
             replica.db.set_meta(meta.SECRET_RULES, _rules())
         met = [suspect for name in names for suspect in self._suspects(replica, name)]
         if not met:
@@ -139,10 +135,6 @@ class SecretCheck:
 
 def _rules() -> bytes:
     return source_hash(secrets, wordlist)
-
-
-def _has_own(replica: Replica, entry: Entry) -> bool:
-    return any(dot[:16] == replica.device.id for dot in entry)
 
 
 def _bodies(replica: Replica, name: str) -> dict[str, Value]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ipfsmem.bundle.timeline import event_line, union_of_scopes
-from ipfsmem.device.events import Timeline
+from ipfsmem.device.events import Timeline, missing_of
+from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.layouts import DEFAULT_TOKENS, Layout
 from ipfsmem.memories.memories import Listed, Memories
@@ -127,3 +128,17 @@ class Stack:
                 for event in found[-1]:
                     sources.setdefault(event_line(event), part.scope)
         return [Noted(sources[event_line(event)], event) for event in union_of_scopes(*found)]
+
+    def timeline_missing(self, days: tuple[str, str] | None = None) -> int:
+        """How many pieces of the timeline, and of these days, `timeline` lacks, for they are not on this device or damaged."""
+        first = self._parts[0]
+        with first.replica.reading():
+            held = first.replica.store.segments_of(self.scopes)
+            return sum(
+                missing_of(
+                    first.replica.store,
+                    [one for one in held[scope] if days is None or days[0] <= one[0].day <= days[1]],
+                )
+                for scope in self.scopes
+                if scope in held and not scope_forgotten(first.replica.store, scope)
+            )

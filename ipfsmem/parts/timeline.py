@@ -35,6 +35,12 @@ class MemoryTimeline(MemoryPart):
     def read(self, days: tuple[str, str] | None = None) -> list[dict[str, Any]]:
         """All events in order; `days` limits to UTC days (`2026-11-23`) from the first to the last."""
         self._open.look()
+        return [noted.event for noted in self._stack().timeline(days)]
+
+    def missing(self, days: tuple[str, str] | None = None) -> int:
+        """How many pieces of what `read` would give are not on this device, or damaged, so that it lacks their events."""
+        return self._stack().timeline_missing(days)
+
+    def _stack(self) -> Stack:
         tokens = self._open.scopes.stack(self._scope) if self._scope else [""]
-        stack = Stack([self._open.memories.in_scope(token) for token in tokens])
-        return [noted.event for noted in stack.timeline(days)]
+        return Stack([self._open.memories.in_scope(token) for token in tokens])

@@ -223,6 +223,14 @@ def revoked(place: Place) -> None:
     place.ok("keys revoke first KEY", device=place.other)
 
 
+def damaged_event(place: Place) -> None:
+    """A piece of the timeline is not what was written."""
+    from tests.support.damage_lab import flip
+
+    place.ok("note remark text=x")
+    flip(place.cli.home / "default", "data FROM blocks WHERE rowid=(SELECT max(rowid) FROM blocks)")
+
+
 def unfetched(place: Place) -> None:
     """`tone` is known here and its text is not."""
     from ipfsmem.memory import Memory
@@ -428,6 +436,7 @@ ROWS: tuple[Row, ...] = (
     Row("note", "noted", 0, "note waved"),
     Row("note", "what was given is no event", 2, "note waved count:=x"),
     Row("timeline", "shown, also when there is nothing", 0, "timeline"),
+    Row("timeline", "shown, but for a piece of it that is not here or damaged", 7, "timeline", "sealed", prepare=damaged_event),
     Row("timeline", "no such day", 2, "timeline --since yesterday"),
     Row("sync", "pulled and published, or nothing waited", 0, "sync", "sealed", HAS),
     Row("sync", "one provider of several took no part; the others have everything", 7, "sync", "sealed", prepare=second_provider_gone),

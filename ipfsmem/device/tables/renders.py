@@ -202,15 +202,17 @@ class Renders:
         ).fetchall()
         return {row.file: row for row in typed(self._db, rows, list[Texts])}
 
-    def files(self) -> list[str]:
-        """The name of every file that has a row, or had one."""
-        return [
-            str(row[0])
-            for row in self._db.execute(
-                "SELECT file FROM renders WHERE copy=? UNION SELECT file FROM earlier WHERE copy=?",
-                (self._copy, self._copy),
-            )
-        ]
+    def files(self) -> tuple[list[str], int]:
+        """The name of every file that has a row, or had one, and of how many the row is damaged, so that the name is not known."""
+        rows = self._db.execute(
+            "SELECT file FROM renders WHERE copy=? UNION SELECT file FROM earlier WHERE copy=?",
+            (self._copy, self._copy),
+        ).fetchall()
+        return typed(self._db, [row[0] for row in rows], list[str]), self._damaged(len(self.all()))
+
+    def _damaged(self, sound: int) -> int:
+        rows = self._db.execute("SELECT count(*) FROM renders WHERE copy=?", (self._copy,)).fetchone()[0]
+        return int(rows) - sound
 
     def below(self, folder: str) -> dict[str, FileRow]:
         """The rows of files in one subfolder, by file."""

@@ -131,10 +131,17 @@ class SealedRenders(Renders):
             for file, row in self.all().items()
         }
 
-    def files(self) -> list[str]:
-        """The name of every file that has a row, or had one."""
+    def files(self) -> tuple[list[str], int]:
+        """The name of every file that has a row, or had one, and of how many the row is damaged, so that the name is not known."""
         found = self._db.execute("SELECT name FROM file_names WHERE copy=?", (self._copy,)).fetchall()
-        return [self._cover.open_row(name).decode() for (name,) in found]
+        rows = self.all()
+        names, damaged = set(rows), self._damaged(len(rows))
+        for (name,) in typed(self._db, found, list[tuple[bytes]]):
+            try:
+                names.add(self._cover.open_row(name).decode())
+            except OpenError:
+                damaged += 1
+        return sorted(names), damaged
 
     def below(self, folder: str) -> dict[str, FileRow]:
         """The rows of files in one subfolder, by file."""

@@ -405,3 +405,32 @@ def test_what_is_forgotten_leaves_nothing_in_any_folder_of_the_device(tmp_path: 
     lab.memory.undo()
     assert (second / "log.md").read_bytes() == (lab.dir / "log.md").read_bytes() != b""
     lab.memory.close()
+
+
+def test_what_was_set_aside_of_a_file_that_nobody_can_name_any_more_is_not_left_behind(
+    tmp_path: Path,
+) -> None:
+    lab = Lab(tmp_path, mode=MODE)
+    memory = lab.start()
+    memory.write("tone", "first")
+    memory.write("tone", "second")
+    (aside,) = [path for path in (lab.dir / ".ipfsmem").rglob("*") if b"first" in read(path)]
+    with memory.replica.transaction():
+        run = memory.replica.db.connection.execute
+        run("DELETE FROM asides")
+        run("DELETE FROM earlier")
+        run("UPDATE renders SET text=x'00' WHERE key != ''")
+        run("UPDATE file_names SET name=x'00'")
+    (lab.dir / "tone.md").unlink()  # else the next look names it again
+    with pytest.raises(StorageError, match=r"is kept in .*in which file is not known") as error:
+        memory.folders.detach(lab.dir)
+    assert str(aside) in str(error.value) and b"first" in read(aside)
+    memory.folders.scan()
+    assert any(str(aside) in notice for notice in memory.status().notices)
+    aside.rename(lab.dir / "found.md")
+    memory.folders.detach(lab.dir)
+    memory.close()
+
+
+def read(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
