@@ -199,23 +199,30 @@ class Recalled(Answer, frozen=True, kw_only=True):
 
 class ContextText(Answer, frozen=True, kw_only=True):
     """What a model is given: the fenced text, counted as so many tokens (three bytes each); the memories that stand in it with
-    their texts, and how many its index names and leaves out."""
+    their texts, and those that match and had no room; how many its index names and leaves out, and how many events stand in it.
+    Asked for a preview also the lines in which something secret seems to stand."""
 
     text: str
     tokens: int
     shown: tuple[str, ...]
+    skipped: tuple[str, ...]
     listed: int
     left_out: int
+    events: int
+    secrets: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, block: ContextBlock) -> ContextText:
-        """What `Memory.context` made."""
+    def of(cls, block: ContextBlock, secrets: tuple[str, ...] | None = None) -> ContextText:
+        """What `Memory.context` made, and what a look for secrets found in it, if somebody looked."""
         return cls(
             text=block.text,
             tokens=block.tokens,
             shown=block.shown,
+            skipped=block.skipped,
             listed=block.listed,
             left_out=block.left_out,
+            events=block.events,
+            secrets=secrets,
         )
 
 

@@ -20,6 +20,9 @@ from ipfsmem.invisible_characters import CONTROLS_AND_BREAKS, INVISIBLE
 
 SECTIONS = (("user", "User"), ("feedback", "Feedback"), ("project", "Project"), ("reference", "Reference"))
 ATTENTION = "Needs attention"
+#: Of an index that a model is given.
+MAX_LINES = 200
+MAX_BYTES = 25 * 1024
 TITLE = "# Agent Memory"
 _TITLES = dict(SECTIONS)
 
@@ -95,7 +98,10 @@ def _text(text: str) -> str:
 
 
 def cap_index(
-    text: str, relevance: Sequence[str] | None = None, max_lines: int = 200, max_bytes: int = 25 * 1024
+    text: str,
+    relevance: Sequence[str] | None = None,
+    max_lines: int = MAX_LINES,
+    max_bytes: int = MAX_BYTES,
 ) -> str:
     """`text` cut at whole lines to fit a prompt; a last line says how many memories were left out.
 

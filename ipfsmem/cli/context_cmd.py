@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import WholeNumber
 from ipfsmem.cli.printing import clean_lines, is_terminal
+from ipfsmem.memories.layouts import Layout
+from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.context import ContextBlock
 
 
 @cli_command("context", scoped=True)
@@ -14,29 +21,52 @@ from ipfsmem.cli.printing import clean_lines, is_terminal
 @click.option(
     "--max-tokens",
     type=WholeNumber(200, 200_000),
-    default=2_000,
-    show_default=True,
     metavar="N",
-    help="Never more; a token is counted as three bytes.",
+    help="Never more: 2,000 where nothing is said, 500 for turn. A token is counted as three bytes.",
 )
 @click.option(
     "--layout",
-    type=click.Choice(["index", "turn"]),
+    type=click.Choice(["index", "ranked", "full", "turn"]),
     default="index",
     show_default=True,
-    help="turn: only what matches the query.",
+    help="full: also what was noted last. ranked: only what matches the query. turn: only the best three of it.",
 )
-def command(context: CommandContext, query: str | None, max_tokens: int, layout: str) -> None:
+@click.option(
+    "--preview",
+    is_flag=True,
+    help="Say first what it costs, what stands in it and what is left out, and where something secret seems to stand.",
+)
+def command(
+    context: CommandContext, query: str | None, max_tokens: int | None, layout: Layout, preview: bool
+) -> None:
     """Print what a model is given: the index of the own memories, and with --query the texts that match.
 
     Everything in it is quoted with who wrote it, after one sentence that says that it is memory and not instruction. Texts of
     others stand in it once they are promoted. With --scope: that scope, then what is everybody's.
     """
     with context.memory() as memory:
-        block = memory.context(query, max_tokens=max_tokens, layout="turn" if layout == "turn" else "index")
+        block = memory.context(query, max_tokens=max_tokens, layout=layout)
+    secrets: tuple[str, ...] | None = None
+    if preview:
+        from ipfsmem.bundle.secrets import find_secrets
+
+        secrets = tuple(map(str, find_secrets(block.text)))
     if context.json:
         from ipfsmem.results import ContextText
 
-        context.emit(ContextText.of(block))
+        context.emit(ContextText.of(block, secrets))
         return
+    if preview:
+        click.echo(_summary(block, secrets or ()))
     click.echo(clean_lines(block.text) if is_terminal() else block.text, nl=False)
+
+
+def _summary(block: ContextBlock, secrets: tuple[str, ...]) -> str:
+    """What a model would be given, in a few lines for a person."""
+    lines = [f"{count(block.tokens, 'token')}, {len(block.text.encode()):,} bytes"]
+    lines += [f"whole or cut: {', '.join(block.shown)}"] if block.shown else []
+    lines += [f"match and have no room: {', '.join(block.skipped)}"] if block.skipped else []
+    lines.append(f"index: {block.listed} named, {block.left_out} left out")
+    lines += [f"events: {block.events}"] if block.events else []
+    lines += [f"looks like a secret: {found}" for found in secrets]
+    return "\n".join([*lines, ""])

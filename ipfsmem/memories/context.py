@@ -1,23 +1,34 @@
 """What a model is given at the start of a session or before a prompt: the index of the own memories, and with a query the
 texts that match it, in their fences and within a bound.
 
-Only own texts stand in it, others' not even by name (format section 5.2). The same memory gives the same text. A token is
-taken to be three bytes of UTF-8, which is more tokens than usual models count in prose.
+Only own texts stand in it, others' not even by name (format section 5.2). The same memory gives the same text, and its first
+line never changes. Unless the caller counts, a token is taken to be three bytes of UTF-8, which is more tokens than usual models
+count in prose.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ipfsmem.bundle.fence import NOTICE, QUOTE, fence_memory, tagged
-from ipfsmem.bundle.index import SECTIONS, index_line, item_of
+from ipfsmem.bundle.index import MAX_BYTES, MAX_LINES, SECTIONS, index_line, item_of
 from ipfsmem.bundle.memory_file import MemoryFile
+from ipfsmem.bundle.timeline import event_line, split_own_id, union_of_scopes
 from ipfsmem.causal.value import Entry
+from ipfsmem.device.events import events_of
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.layouts import DEFAULT_TOKENS, LAYOUTS, LEAST_TOKENS, MOST_TOKENS, TOKEN_BYTES, Layout
+from ipfsmem.memories.layouts import (
+    DEFAULT_TOKENS,
+    LAYOUTS,
+    LEAST_TOKENS,
+    MOST_TOKENS,
+    TOKEN_BYTES,
+    TURN_TOKENS,
+    Layout,
+)
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.overview import head_of
 from ipfsmem.memories.writers import Writers
@@ -31,6 +42,12 @@ _HITS = 20
 _LONGEST = 6_000
 #: A text of which less would be left is not shown.
 _SHORTEST = 1_200
+#: Matches of the layout `turn`.
+_TURN_HITS = 3
+#: Events that stand in a block, and bytes of one.
+_EVENTS, _EVENT_BYTES = 20, 600
+#: Keys that are named of the matches that had no room.
+_NAMED = 10
 
 
 class ContextBlock(msgspec.Struct, frozen=True):
@@ -39,59 +56,138 @@ class ContextBlock(msgspec.Struct, frozen=True):
     text: str
     #: Keys of the memories that stand in it with their texts, as `scope/key` outside of the nameless scope.
     shown: tuple[str, ...]
+    #: Keys of memories that match and had no room.
+    skipped: tuple[str, ...]
     #: How many memories the index names, and how many it had no room for.
     listed: int
     left_out: int
-
-    @property
-    def tokens(self) -> int:
-        """How many tokens it is counted as."""
-        return -(-len(self.text.encode()) // TOKEN_BYTES)
+    #: How many events stand in it.
+    events: int
+    #: How many tokens it is counted as.
+    tokens: int
 
     def __str__(self) -> str:
         return self.text
+
+
+def tokens_of(text: str) -> int:
+    """How many tokens a text is taken to be."""
+    return -(-len(text.encode()) // TOKEN_BYTES)
 
 
 def context(
     parts: Sequence[Memories],
     *,
     query: str | None = None,
-    max_tokens: int = DEFAULT_TOKENS,
+    max_tokens: int | None = None,
     layout: Layout = "index",
+    count: Callable[[str], int] = tokens_of,
 ) -> ContextBlock:
-    """The block for some scopes, the first before the next. Never more than `max_tokens`. Raises UsageError."""
+    """The block for some scopes, the first before the next. Never more than `max_tokens` (2,000, of the layout `turn` 500), as
+    `count` counts the tokens of a text. Raises UsageError."""
     if layout not in LAYOUTS:
         raise UsageError(f"{layout!r} is no layout", hint=f"It is one of {', '.join(LAYOUTS)}.")
-    if layout == "turn" and query is None:
-        raise UsageError("the layout turn shows what matches a query, so it needs one")
+    if layout in ("turn", "ranked") and query is None:
+        raise UsageError(f"the layout {layout} shows what matches a query, so it needs one")
+    if max_tokens is None:
+        max_tokens = TURN_TOKENS if layout == "turn" else DEFAULT_TOKENS
     if not LEAST_TOKENS <= max_tokens <= MOST_TOKENS:
         raise UsageError(f"max_tokens is {LEAST_TOKENS} to {MOST_TOKENS:,}, not {max_tokens}")
-    room = max_tokens * TOKEN_BYTES - len(NOTICE.encode()) - 2
+    room = max_tokens * TOKEN_BYTES
+    # Another counter finds fewer or more tokens in the same bytes: the room is widened once, and narrowed until it fits.
+    made = _made(parts, query, room, layout)
+    if count is not tokens_of and 0 < count(made.text) < max_tokens:
+        room = room * max_tokens // count(made.text)
+        made = _made(parts, query, room, layout)
+    while made.text and (counted := count(made.text)) > max_tokens:
+        room = min(room * 9 // 10, room * max_tokens // counted)
+        made = _made(parts, query, room, layout)
+    return msgspec.structs.replace(made, tokens=count(made.text) if made.text else 0)
+
+
+def _made(parts: Sequence[Memories], query: str | None, most: int, layout: Layout) -> ContextBlock:
+    """The block in at most so many bytes."""
+    room = most - len(NOTICE.encode()) - 2
     texts: list[str] = []
     shown: list[str] = []
+    skipped: list[str] = []
     if query is not None and query.strip():
         from ipfsmem.memories.recall import recall  # what no query needs is not loaded
 
         writers = Writers(parts[0].replica)
-        share = room if layout == "turn" else room * 3 // 4
-        for hit in recall(parts, query, limit=_HITS).hits:
+        spare = len(_no_room((), _HITS, 0).encode()) + 1
+        only_matches = layout in ("turn", "ranked")
+        share = (room if only_matches else room * 3 // 4) - spare
+        for hit in recall(parts, query, limit=_TURN_HITS if layout == "turn" else _HITS).hits:
             if not hit.reading.own:
                 continue
+            place = f"{hit.reading.scope}/{hit.reading.key}".removeprefix("/")
             fenced = _fenced(hit, writers, share)
             if fenced is None:
+                skipped.append(place)
                 continue
             share -= len(fenced.encode()) + 1
             room -= len(fenced.encode()) + 1
             texts.append(fenced)
-            shown.append(f"{hit.reading.scope}/{hit.reading.key}".removeprefix("/"))
-    listed = left_out = 0
-    if layout == "index":
-        index, listed, left_out = _index(parts, room)
+            shown.append(place)
+        if skipped and room >= spare:
+            said = _no_room(skipped, len(skipped), room if only_matches else room // 4)
+            texts.append(said)
+            room -= len(said.encode()) + 1
+    listed = left_out = noted = 0
+    if layout in ("index", "full"):
+        index, listed, left_out = _index(parts, room if layout == "index" else room * 3 // 4)
         if index:
             texts.append(index)
-    if not texts:
-        return ContextBlock("", (), 0, left_out)
-    return ContextBlock(f"{NOTICE}\n\n" + "\n".join(texts), tuple(shown), listed, left_out)
+            room -= len(index.encode()) + 1
+    if layout == "full":
+        events, noted = _events(parts, room)
+        texts += [events] if events else []
+    text = f"{NOTICE}\n\n" + "\n".join(texts) if texts else ""
+    return ContextBlock(text, tuple(shown), tuple(skipped), listed, left_out, noted, 0)
+
+
+def _no_room(places: Sequence[str], number: int, room: int) -> str:
+    """What is said of so many matches that had no room; they are named as far as that has room."""
+    said = f"({count(number, 'more match', 'more matches')} had no room here"
+    named = ""
+    for place in places[:_NAMED]:
+        longer = f"{named}, {place}" if named else f": {place}"
+        if len(f"{said}{longer} and others.)\n".encode()) + 1 > room:
+            break
+        named = longer
+    others = " and others" if named and named.count(",") + 1 < number else ""
+    return f"{said}{named}{others}.)\n"
+
+
+def _events(parts: Sequence[Memories], room: int) -> tuple[str, int]:
+    """What this person's devices noted last, oldest first, in at most `room` bytes, and how many events that is. Events that were
+    imported are a history and stand in no block."""
+    first = parts[0]
+    with first.replica.reading():
+        held = first.replica.store.segments_of([part.scope for part in parts if not part.forgotten()])
+        own = [
+            events_of(
+                first.replica.store,
+                sorted(
+                    (one for one in found if first.replica.is_mine(one[0].dev)), key=lambda one: one[0].day
+                )[-_EVENTS:],
+            )
+            for found in held.values()
+        ]
+    lines: list[str] = []
+    room -= len(tagged("memory-timeline", {}, "x").encode())
+    noted = [event for event in union_of_scopes(*own) if split_own_id(event["id"]) is not None]
+    for event in reversed(noted[-_EVENTS:]):
+        data = event_line(event)
+        line = data[:_EVENT_BYTES].decode("utf-8", "ignore") + (
+            " (cut here)" if len(data) > _EVENT_BYTES else ""
+        )
+        cost = len((QUOTE + line).encode()) + 1
+        if cost <= room:
+            room -= cost
+            lines.insert(0, line)
+    return (tagged("memory-timeline", {}, "\n".join(lines)), len(lines)) if lines else ("", 0)
 
 
 def _fenced(hit: Hit, writers: Writers, room: int) -> str | None:
@@ -111,10 +207,10 @@ def _fenced(hit: Hit, writers: Writers, room: int) -> str | None:
 def _index(parts: Sequence[Memories], room: int) -> tuple[str, int, int]:
     """The index of some scopes in at most `room` bytes, how many memories it names, and how many it leaves out.
 
-    The texts that were written last come first, so that no more of them is opened than there is room for. Parts of sessions,
-    which stand in no index, are among those left out as long as nobody opened them.
+    At most 200 lines and 25 KB. The texts that were written last come first, so that no more of them is opened than there is
+    room for. Parts of sessions, which stand in no index, are among those left out as long as nobody opened them.
     """
-    room -= len(_left_out(10**9).encode())
+    room, rows = min(room, MAX_BYTES) - len(_left_out(10**9).encode()), MAX_LINES
     chosen: dict[str, list[tuple[str, str, str]]] = {}
     listed = total = 0
     with parts[0].replica.reading():
@@ -126,14 +222,16 @@ def _index(parts: Sequence[Memories], room: int) -> tuple[str, int, int]:
                 total -= 1
                 continue
             there = chosen.get(part.scope)
-            cost = len((QUOTE + line).encode())
+            cost, added = len((QUOTE + line).encode()), 1
             if there is None:
+                added += 2
                 cost += len(tagged("memory-index", {"scope": part.scope}, "").encode()) + 1
             if there is None or all(section != one[0] for one in there):
+                added += 1
                 cost += len(f"{QUOTE}## {section}\n")
-            if cost > room:
+            if cost > room or added >= rows:
                 break
-            room -= cost
+            room, rows = room - cost, rows - added
             listed += 1
             chosen.setdefault(part.scope, []).append((section, key, line))
     order = {title: number for number, (_, title) in enumerate(SECTIONS)}

@@ -6,7 +6,7 @@ A stack only reads. What is written goes to exactly one scope, which whoever wri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,7 +15,7 @@ from ipfsmem.bundle.timeline import event_line, union_of_scopes
 from ipfsmem.device.events import Timeline, missing_of
 from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.layouts import DEFAULT_TOKENS, Layout
+from ipfsmem.memories.layouts import Layout
 from ipfsmem.memories.memories import Listed, Memories
 from ipfsmem.memories.readings import Reading
 
@@ -102,12 +102,19 @@ class Stack:
         )
 
     def context(
-        self, query: str | None = None, *, max_tokens: int = DEFAULT_TOKENS, layout: Layout = "index"
+        self,
+        query: str | None = None,
+        *,
+        max_tokens: int | None = None,
+        layout: Layout = "index",
+        count: Callable[[str], int] | None = None,
     ) -> ContextBlock:
         """What a model is given of these scopes, fenced, in at most so many tokens; see `memories.context`. Raises UsageError."""
-        from ipfsmem.memories.context import context
+        from ipfsmem.memories.context import context, tokens_of
 
-        return context(self._parts, query=query, max_tokens=max_tokens, layout=layout)
+        return context(
+            self._parts, query=query, max_tokens=max_tokens, layout=layout, count=count or tokens_of
+        )
 
     def timeline(self, days: tuple[str, str] | None = None) -> list_[Noted]:
         """The events of all of them in order; one that stands in several with the same id and line comes once.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.errors import ChangedError, NotFoundError, StorageError, UsageError
-from ipfsmem.memories.layouts import DEFAULT_TOKENS, Layout
+from ipfsmem.memories.layouts import Layout
 from ipfsmem.memories.memories import LONG, Listed, Memories, NotHereError
 from ipfsmem.memories.readings import Reading, Seen, Unsettled, place_of
 from ipfsmem.memories.stacks import Stack
@@ -253,16 +253,22 @@ class MemoryTexts(MemoryPart):
         )
 
     def context(
-        self, query: str | None = None, *, max_tokens: int = DEFAULT_TOKENS, layout: Layout = "index"
+        self,
+        query: str | None = None,
+        *,
+        max_tokens: int | None = None,
+        layout: Layout = "index",
+        count: Callable[[str], int] | None = None,
     ) -> ContextBlock:
         """What a model is given: the index of the own memories of this scope and of what is everybody's, and with a query the
-        texts that match it; fenced, never more than `max_tokens`. Others' texts stand in it once they are promoted. Raises
+        texts that match it; fenced, never more than `max_tokens` (2,000, of the layout `turn` 500). `count` counts the tokens
+        of a text where three bytes a token are not exact enough. Others' texts stand in it once they are promoted. Raises
         UsageError.
         """
         self._open.look()
         everybody = [] if not self.scope else [self.memories.in_scope("")]
         return Stack([self.memories, *self._below(), *everybody]).context(
-            query, max_tokens=max_tokens, layout=layout
+            query, max_tokens=max_tokens, layout=layout, count=count
         )
 
     def index(self) -> str:

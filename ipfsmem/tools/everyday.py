@@ -16,7 +16,7 @@ from ipfsmem.bundle.fence import NOTICE, Quoted, tagged
 from ipfsmem.bundle.memory_file import TYPES, MemoryFile, render_memory
 from ipfsmem.bundle.session_parts import SESSION
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
-from ipfsmem.memories.layouts import DEFAULT_TOKENS, LEAST_TOKENS, TOKEN_BYTES
+from ipfsmem.memories.layouts import DEFAULT_TOKENS, LAYOUTS, LEAST_TOKENS, TOKEN_BYTES
 from ipfsmem.memories.memories import Listed
 from ipfsmem.memories.readings import Reading, Unsettled
 from ipfsmem.memories.recall import RANKING
@@ -402,7 +402,9 @@ def _context(desk: Desk, given: JSON) -> ToolResult:
     most = given.get("max_tokens", DEFAULT_TOKENS)
     facts, left_out = _session_facts(desk, min(most // 2, most - LEAST_TOKENS))
     taken = -(-len(facts.encode()) // TOKEN_BYTES)
-    block = desk.there(given).context(given.get("query"), max_tokens=most - taken)
+    block = desk.there(given).context(
+        given.get("query"), max_tokens=most - taken, layout=given.get("layout", "index")
+    )
     text = block.text + facts
     return ToolResult(
         text or "There is nothing in this memory yet.",
@@ -410,6 +412,7 @@ def _context(desk: Desk, given: JSON) -> ToolResult:
             "context": text,
             "tokens": -(-len(text.encode()) // TOKEN_BYTES),
             "shown": list(block.shown),
+            "skipped": list(block.skipped),
             "listed": block.listed,
             "left_out": block.left_out + left_out,
         },
@@ -710,12 +713,17 @@ EVERYDAY: Final = (
         parameters=arguments(
             query=text("What the conversation is about.", most=MAX_QUERY),
             max_tokens=number("How long it may be.", LEAST_TOKENS, 20_000, DEFAULT_TOKENS),
+            layout=choice(
+                "index, or full: also what was noted last; ranked: only what matches; turn: only the best three.",
+                LAYOUTS,
+            ),
             scope=SCOPE,
         ),
         returns=answer(
             context=_string,
             tokens=_count,
             shown={"type": "array", "items": _string},
+            skipped={"type": "array", "items": _string},
             listed=_count,
             left_out=_count,
         ),
