@@ -92,6 +92,8 @@ class _Words:
         self.groups = [index.group_row(term) for term in wanted] if index.has_groups else []
         #: By number of the entry.
         self.scores, self.has = [0.0] * len(index.ids), [0] * len(index.ids)
+        #: Which of the terms a conversation or day has; see `group_scores`.
+        self.group_has: dict[int, int] = {}
         self._total = sum(row.worth for row in self.rows)
         self._covers: dict[int, float] = {}
         #: Terms that were not added to all entries, and the entries to which they were.
@@ -170,11 +172,13 @@ class _Words:
         return sorted(near, key=lambda n: (-scores[n], self.index.ids[n]))[:_BEST]
 
     def group_scores(self) -> dict[int, float]:
-        """BM25 of each conversation and day that has one of the terms, taken as one text."""
-        found: dict[int, float] = {}
-        for row in self.groups:
+        """BM25 of each conversation and day that has one of the terms, taken as one text. Notes in `group_has` which it has."""
+        found, has = dict[int, float](), self.group_has
+        for bit, row in enumerate(self.groups):
+            one = 1 << bit
             for group, share in row.shares.items():
                 found[group] = found.get(group, 0.0) + share
+                has[group] = has.get(group, 0) | one
         return found
 
 
@@ -304,7 +308,7 @@ class _Ranking:
         for group, row in self._looked.items():
             if group:
                 most = shared * self._best[group] + by_group * self._groups.get(group, 0.0)
-                most += WEIGHTS["cover"] + date
+                most += WEIGHTS["cover"] * words.cover(words.group_has.get(group, 0)) + date
                 found += [
                     (most + by_words * scores[n] + lengths[sizes[n]] + marked[marks[n]], n) for n in row
                 ]
@@ -333,16 +337,17 @@ class _Ranking:
         """The best entries, the best first; of equal ones the first by id."""
         found: list[Hit] = []
         scores: list[float] = []
-        of, least = self.index.columns.groups, -inf
+        of, words, least = self.index.columns.groups, self.words, -inf
         for most, number in self._at_most() if limit else ():
             if most < least:
                 break
             own = self.own(number)
-            near = _Near(own, own, self.words.has[number])
+            near = _Near(own, own, words.has[number])
             if group := of[number]:
                 near = self._near(number, own)
                 most -= WEIGHTS["before"] * (self._best[group] - near.before)
-                if most - WEIGHTS["cover"] * (1 - self.words.cover(near.has)) < least:
+                missing = words.cover(words.group_has.get(group, 0)) - words.cover(near.has)
+                if most - WEIGHTS["cover"] * missing < least:
                     continue
             hit = self._hit(number, near)
             found.append(hit)
