@@ -16,13 +16,10 @@ import msgspec
 from ipfsmem.agents.claude_folders import ClaudeHome, known_projects, memory_files, memory_place
 from ipfsmem.agents.projects import (
     Choice,
-    Project,
     bind,
     choose_scope,
     find_connected,
     follow_move,
-    is_replaced,
-    project_at,
     row_of,
     unbind,
     undo_bind,
@@ -30,7 +27,7 @@ from ipfsmem.agents.projects import (
 from ipfsmem.causal.cards import ProjectId
 from ipfsmem.device.project_folders import ProjectFolder, connected_folders, keep_folder
 from ipfsmem.errors import IpfsmemError, NotFoundError, StorageError, UsageError
-from ipfsmem.files.working_copy import REPLACED
+from ipfsmem.files.projects import Project, is_replaced, project_at
 from ipfsmem.memory import Memory
 
 PROGRAM = "claude-code"
@@ -195,17 +192,6 @@ def _release(memory: Memory, row: ProjectFolder) -> ProjectFolder:
     )
     keep_folder(memory.replica, now)
     return now
-
-
-def pause_replaced(memory: Memory) -> None:
-    """Pause what was adopted of projects in whose place another one lies now: the program writes the other's memories there. Raises
-    NotFoundError, StorageError."""
-    states = {one.path: one.state for one in memory.folders.list()}
-    for row in connected_folders(memory.replica):
-        paths = [path for path in row.adopted.values() if states.get(path) == "ok"]
-        if paths and is_replaced(row):
-            for path in paths:
-                memory.folders.pause(path, why=REPLACED)
 
 
 def _make_parents(folder: Path) -> list[Path]:

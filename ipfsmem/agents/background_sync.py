@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from ipfsmem.agents.adoption import follow, pause_replaced
+from ipfsmem.agents.adoption import follow
 from ipfsmem.agents.claude_folders import ClaudeHome
 from ipfsmem.agents.projects import find_connected
 from ipfsmem.canonical import read_json
@@ -138,8 +138,6 @@ async def _sync(namespace: str, home: Path, folder: str, passphrase: str | None)
 
 def _look_at_project(memory: Memory, folder: str) -> None:
     """Note a folder that nobody connected, and follow one that was moved. What is wrong with a project keeps nothing else back."""
-    with contextlib.suppress(IpfsmemError, OSError):
-        pause_replaced(memory)
     if not folder:
         return
     with contextlib.suppress(IpfsmemError, OSError):

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import msgspec
 
-from ipfsmem.agents.projects import Project
-from ipfsmem.agents.repositories import find_repository
 from ipfsmem.canonical import read_json
 from ipfsmem.device.atomic_files import read_file, storage_errors
 from ipfsmem.errors import UsageError
+from ipfsmem.files.projects import Project
+from ipfsmem.files.repositories import find_repository
 
 #: A longer name is cut, and gets an end that only the program itself can make.
 MAX_NAME = 200

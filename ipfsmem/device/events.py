@@ -182,6 +182,12 @@ class Timeline:
         name = segment_entry(day, self.replica.device.id, i, self.scope)
         change.put(name, text, tuple(change.entry(name)))
 
+    def missing(self, days: tuple[str, str]) -> int:
+        """How many pieces of these days are not on this device, or are damaged."""
+        with self.replica.reading():
+            held = self.replica.store.segments(self.scope)
+            return missing_of(self.replica.store, [one for one in held if days[0] <= one[0].day <= days[1]])
+
     def events(
         self,
         days: tuple[str, str] | None = None,

@@ -467,8 +467,9 @@ class Rendering:
     def _extend(self, row: FileRow, text: bytes, found: Contents, day: str, wanted: dict[bytes, str]) -> None:
         file, data, stat = row.file, found.data, found.stat
         ids = {_id_in_state(event, wanted) for event in parse_lines(data, day)}
-        if ids - set(wanted.values()):
-            # Lines that were trimmed, or that stand in another day's file by their time.
+        if ids - set(wanted.values()) and not self._timeline.missing((day, day)):
+            # Lines that were trimmed, or that stand in another day's file by their time; not of a piece that is damaged or
+            # not fetched: the file may be the only place where they stand.
             made = b"".join(line + b"\n" for line in wanted)
             old = self._folder.replace(self._folder.stage(file, made), file)
             if old is None:

@@ -15,6 +15,7 @@ import msgspec
 
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.device.events import Timeline
+from ipfsmem.device.project_folders import connected_folders
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.device.tables.renders import Renders
@@ -23,7 +24,7 @@ from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.errors import NotFoundError, StorageError
 from ipfsmem.files.attaching import Place, examine_place
 from ipfsmem.files.surroundings import remarks
-from ipfsmem.files.working_copy import BY_HAND, WorkingCopy
+from ipfsmem.files.working_copy import BY_HAND, REPLACED, WorkingCopy
 from ipfsmem.memories.memories import Memories
 
 #: Seconds for which a full look is fresh enough for a list.
@@ -263,6 +264,20 @@ class WorkingCopies:
                 self.miss_anew(begins)
         self._missed_anew = True
 
+    def _pause_replaced(self) -> None:
+        """Pause what was adopted of projects in whose place another one lies now: a program writes the other's memories there."""
+        adopted = [one for one in connected_folders(self._replica) if one.adopted]
+        if not adopted:
+            return
+        from ipfsmem.files.projects import is_replaced  # no read of a memory without projects pays for it
+
+        going = {str(copy.folder.path): copy for copy in self.all() if not copy.copy.paused}
+        for row in adopted:
+            copies = [going[path] for path in row.adopted.values() if path in going]
+            if copies and is_replaced(row):
+                for copy in copies:
+                    copy.pause(REPLACED)
+
     def _renders(self) -> list[Renders]:
         connection, cover = self._replica.db.connection, self._replica.codec.cover
         return [renders_of(connection, row.id, cover) for row in self._rows.all()]
@@ -274,6 +289,7 @@ class WorkingCopies:
         self._looked = time.monotonic()
         self.begin()
         self._miss_since_unlocked()
+        self._pause_replaced()
         wrote = [copy.scan() for copy in self.all()]
         return any(wrote)
 

@@ -489,7 +489,7 @@ ELSEWHERE = {
     "Connect the whole repository: leave --part out (in Python: part=False).": "tests/unit/agents/test_adoption.py::test_a_part_of_a_repository_has_no_memory_of_its_own",
     "See what is: ipfsmem status": "tests/unit/agents/test_adoption.py::test_letting_go_leaves_every_file_and_forgets_the_binding",
     "Say which: --scope VALUE. Or that it is another project: --new (in Python: scope= or new=True).": "tests/unit/agents/test_projects.py::test_an_id_with_another_origin_asks",
-    "Try again when it is done. When no git runs, remove that file.": "tests/unit/agents/test_repositories.py::test_an_id_waits_for_git",
+    "Try again when it is done. When no git runs, remove that file.": "tests/unit/files/test_repositories.py::test_an_id_waits_for_git",
     "Threshold and MPC wallets and devices with anti-klepto protection (BitBox02, Keycard) sign differently every time, so they could never open the memory again. Use another wallet, or make the vault without a wallet and keep its recovery words.": "tests/unit/wallet/test_message.py::test_sign_twice",
     "Leave `ttl` out, or delete the item when its time is over.": "tests/unit/adapters/test_langgraph_store.py::test_time_to_live_is_refused",
     "Install it with: pip install 'ipfsmem[VALUE]'": "tests/unit/adapters/test_memory_tool.py::test_without_the_package_the_extra_is_named",

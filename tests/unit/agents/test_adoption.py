@@ -12,14 +12,14 @@ from ipfsmem.agents.adoption import (
     connected_project,
     follow,
     let_go,
-    pause_replaced,
     plan_all,
     plan_project,
 )
 from ipfsmem.agents.claude_folders import ClaudeHome, known_projects, memory_place, project_name
-from ipfsmem.agents.projects import find_connected, project_at
+from ipfsmem.agents.projects import find_connected
 from ipfsmem.device.project_folders import connected_folders
 from ipfsmem.errors import IpfsmemError, NotFoundError, StorageError, UsageError
+from ipfsmem.files.projects import project_at
 from ipfsmem.memory import Memory
 from tests.support.agents_lab import Claude, repository, worktree
 
@@ -275,10 +275,9 @@ def test_the_folder_of_a_project_in_whose_place_another_lies_is_paused(
     memory: Memory, claude: Claude, tmp_path: Path
 ) -> None:
     moved, root = moved_project(memory, claude, tmp_path)
-    pause_replaced(memory)
+    memory.folders.scan()
     assert {one.state for one in memory.folders.list()} == {"ok"}
     repository(root, "https://github.com/b/other")
-    pause_replaced(memory)
     claude.remembers(root, "foreign", "another project's")
     memory.folders.scan()
     memory.folders.scan()

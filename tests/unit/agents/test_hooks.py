@@ -14,7 +14,7 @@ import pytest
 
 from ipfsmem.agents import background_sync, hooks
 from ipfsmem.agents.adoption import carry_out, plan_project
-from ipfsmem.agents.projects import bind, choose_scope, find_connected, project_at
+from ipfsmem.agents.projects import bind, choose_scope, find_connected
 from ipfsmem.device.agent_notes import (
     MAX_SESSIONS,
     background_notes,
@@ -24,6 +24,7 @@ from ipfsmem.device.agent_notes import (
 )
 from ipfsmem.device.lock import file_lock
 from ipfsmem.errors import StorageError
+from ipfsmem.files.projects import project_at
 from ipfsmem.memory import Memory
 from tests.support.agents_lab import Claude, repository
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipfsmem.agents.projects import bind, choose_scope, find_connected, follow_move, project_at, unbind
+from ipfsmem.agents.projects import bind, choose_scope, find_connected, follow_move, unbind
 from ipfsmem.bundle.projects import scope_token
 from ipfsmem.device.project_folders import (
     ProjectFolder,
@@ -17,6 +17,7 @@ from ipfsmem.device.project_folders import (
     note_unconnected,
 )
 from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.files.projects import project_at
 from ipfsmem.memory import Memory
 from tests.support.agents_lab import ORIGIN, repository, worktree
 from tests.support.device_lab import Lab

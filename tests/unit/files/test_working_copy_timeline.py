@@ -11,6 +11,7 @@ import pytest
 
 from ipfsmem.files import folder
 from ipfsmem.mode import ModeName
+from tests.support.damage_lab import flip
 from tests.support.files_lab import Lab
 
 DAY = "2026-04-12"
@@ -209,3 +210,14 @@ def test_l8_what_was_replaced_and_cannot_be_read_is_kept(lab: Lab, monkeypatch: 
     kept = [path.read_bytes() for path in (lab.dir / ".ipfsmem" / "aside").iterdir()]
     assert any("spät".encode("latin-1") in data for data in kept)
     assert any("tone.md" in notice and "aside" in notice for notice in lab.memory.status().notices)
+
+
+def test_lines_of_a_damaged_piece_stay_in_the_file(lab: Lab) -> None:
+    """The file may be the only place where they still stand."""
+    lab.memory.note("waved", hand="left")
+    flip(lab.home / "x", "data FROM blocks WHERE rowid=(SELECT max(rowid) FROM blocks)")
+    lab.again()
+    lab.memory.note("waved", hand="right")
+    lab.look()
+    assert lab.memory.timeline.missing() == 1
+    assert b"left" in lab.files()[FILE] and b"right" in lab.files()[FILE]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.agents.repositories import MAX_CONFIG, find_repository, give_id, take_id_away
 from ipfsmem.errors import StorageError, UsageError
+from ipfsmem.files.repositories import MAX_CONFIG, find_repository, give_id, take_id_away
 from tests.support.agents_lab import ORIGIN, repository, worktree
 from tests.support.costs import cost
 

@@ -1,0 +1,104 @@
+"""Which project a folder is, and whether the one that was connected still lies where it lay.
+
+A program keeps the memories of a project in a folder that it finds by the project's path. Another project under that path would have its
+memories there, so what was adopted of a project is left alone as soon as another one lies in its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem.causal.cards import ProjectId
+from ipfsmem.device.atomic_files import storage_errors
+from ipfsmem.device.birth_time import birth_time
+from ipfsmem.device.project_folders import ProjectFolder
+from ipfsmem.errors import IpfsmemError, UsageError
+from ipfsmem.files.repositories import Repository, find_repository
+
+
+class Project(msgspec.Struct, frozen=True):
+    """A folder on this device, and what it says of itself."""
+
+    #: Absolute, without links: where the project begins. Of a repository that is its first working tree.
+    folder: Path
+    inode: int
+    repository: Repository | None = None
+    #: The part of a monorepo that is a project of its own, as a path inside it; empty for all of it.
+    part: str = ""
+    #: When the folder was made (`device/birth_time.py`), 0 where that is not known.
+    born: int = 0
+
+    @property
+    def ids(self) -> tuple[ProjectId, ...]:
+        """What it may be known by, as a card says it."""
+        repository, found = self.repository, list[ProjectId]()
+        if repository is not None and repository.id and not self.part:
+            found.append(("id", repository.id))
+        if repository is not None and repository.remote:
+            found.append(("remote", repository.remote, self.part))
+        return tuple(found)
+
+    @property
+    def name(self) -> str:
+        """What people call it: the repository, by its remote, else the folder."""
+        remote = self.repository.remote if self.repository is not None else ""
+        return remote.rpartition("/")[2] or self.folder.name
+
+    @property
+    def git_inode(self) -> int:
+        """The inode of its `.git`, 0 without one."""
+        return self.repository.inode if self.repository is not None else 0
+
+
+def project_at(folder: str | Path, *, part: bool = False) -> Project:
+    """The project to which a folder belongs: its repository, else the folder itself. `part`: this folder of its repository, as a
+    project of its own. Raises UsageError when there is no such folder, StorageError."""
+    named = Path(folder).expanduser()
+    with storage_errors(named, "look into"):
+        try:
+            place = Path(os.path.realpath(named))
+            inode = place.stat().st_ino
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            raise UsageError(f"there is no folder {named}") from None
+        if not place.is_dir():
+            raise UsageError(f"{named} is not a folder")
+    repository = find_repository(place)
+    if repository is None:
+        return Project(place, inode, born=birth_time(place))
+    inside = place.relative_to(repository.tree)
+    if part and inside.parts:
+        folder = repository.root / inside
+        return Project(folder, inode, repository, inside.as_posix(), birth_time(folder))
+    root = repository.root
+    with storage_errors(root, "look into"):
+        return Project(root, root.stat().st_ino, repository, born=birth_time(root))
+
+
+def is_still_there(row: ProjectFolder, project: Project) -> bool:
+    """Whether `project`, which lies at the path of a row, is the one that was connected: the same folder, or another that shares an
+    id with it, as after a new clone in its place, or neither has one."""
+    same = bool(set(row.ids) & set(project.ids)) or not (row.ids or project.ids)
+    return is_same_folder(row, project) or same
+
+
+def is_replaced(row: ProjectFolder) -> bool:
+    """Whether something else lies now where a project was connected. Where nothing lies, or what does cannot be told, nothing does."""
+    with contextlib.suppress(IpfsmemError, OSError):
+        path = Path(row.path)
+        if path.is_dir():
+            found = project_at(path, part=True)
+            inode, born = path.stat().st_ino, birth_time(path)
+            return not is_still_there(
+                row, msgspec.structs.replace(found, folder=path, inode=inode, born=born)
+            )
+    return False
+
+
+def is_same_folder(row: ProjectFolder, project: Project) -> bool:
+    """Whether a folder is the very one of a row. The inode of one that was removed is given again to the next that is made, on ext4
+    at once; when each was made tells them apart."""
+    return project.inode == row.inode and (not row.born or not project.born or row.born == project.born)
