@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -143,64 +144,74 @@ def plan_connect(
     hooks = any(isinstance(one, edits.Entry) and one.mark for file in files for one in file.wanted)
     _refuse_what_reads_otherwise(program, launch, quoted=hooks and around.system == "win32")
     remembered = connections.known(home, program.name)
-    made: list[_Edit] = []
-    written: list[FileWritten] = []
-    copies: dict[str, bytes] = {}
-    kept: list[tuple[Path, bytes]] = []
-    for file in files:
-        found = config_files.read(file.path)
-        earlier = remembered.of_file(file.path) if remembered is not None else ()
-        with _about(file.path, program.name):
-            base, wanted = found.data, file.wanted
-            if earlier:
-                base, gone = _undone(home, program, found, earlier, wanted, replace)
-                kept += [(found.path, each) for each in gone]
-                if found.data is not None:
-                    wanted = edits.with_additions_of_program(found.data, wanted)
-            cleared = _cleared(base, file, program, replace or any(one.others_gave_way for one in earlier))
-            data, done = edits.apply(cleared, wanted, program.name, file.seed)
-            others_gave_way = cleared != base
-            if not earlier and base is not None:  # an entry that is as ours would be goes with ours
-                there = tuple(one.done for one in edits.standing(base, file.wanted, program.name) if one.same)
-                base = edits.undo(base, there)
-        ours = (
-            *edits.written(done, file.seed),
-            *(word for one in earlier for word in edits.written(one.done)),
-        )
-        edit = _Edit(found, data, ours=frozenset(ours))
-        made.append(edit)
-        if edit.changes:
-            config_files.check_writable(found)
-        digest = None if base is None else sha256(base).hexdigest()
-        if base is not None and digest is not None:
-            copies[digest] = base
-        folders = earlier[0].folders if earlier else _missing_folders(found)
-        written.append(
-            FileWritten(
-                path=str(file.path),
-                sha256=sha256(data).hexdigest(),
-                done=done,
-                before=digest,
-                seed=file.seed,
-                folders=folders,
-                others_gave_way=others_gave_way,
-            )
-        )
+    planned = [
+        _planned(home, program, file, () if remembered is None else remembered.of_file(file.path), replace)
+        for file in files
+    ]
+    written = [one.written for one in planned]
     if remembered is not None:  # the program kept its settings elsewhere then
         written += [one for one in remembered.files if one.path not in {each.path for each in written}]
     since = now if remembered is None else remembered.since
     replaced = () if remembered is None else (*remembered.files, *remembered.replaced)
     connection = Connection(program=program.name, since=since, files=tuple(written), replaced=replaced)
+    kept = [(one.edit.found.path, data) for one in planned for data in one.kept]
     return Plan(
         program=program,
         home=home,
         remembered=remembered,
-        edits=tuple(made),
+        edits=tuple(one.edit for one in planned),
         connection=connection,
-        copies=copies,
+        copies={
+            one.written.before: one.base for one in planned if one.base is not None and one.written.before
+        },
         kept=tuple(data for _, data in kept),
         notes=(*_where_kept(home, program, kept), *program.notes),
     )
+
+
+class _Planned(NamedTuple):
+    """What becomes of one file of a program."""
+
+    edit: _Edit
+    written: FileWritten
+    #: What it is without what is ours; None where it is not there.
+    base: bytes | None
+    #: What others wrote into ours, and what is taken out with it.
+    kept: list[bytes]
+
+
+def _planned(
+    home: Path, program: Program, file: ConfigFile, earlier: tuple[FileWritten, ...], replace: bool
+) -> _Planned:
+    """One file with our entries in it. `earlier`: what was written there before, which these replace."""
+    found = config_files.read(file.path)
+    gone: list[bytes] = []
+    with _about(file.path, program.name):
+        base, wanted = found.data, file.wanted
+        if earlier:
+            base, gone = _undone(home, program, found, earlier, wanted, replace)
+            if found.data is not None:
+                wanted = edits.with_additions_of_program(found.data, wanted)
+        cleared = _cleared(base, file, program, replace or any(one.others_gave_way for one in earlier))
+        data, done = edits.apply(cleared, wanted, program.name, file.seed)
+        others_gave_way = cleared != base
+        if not earlier and base is not None:  # an entry that is as ours would be goes with ours
+            there = tuple(one.done for one in edits.standing(base, file.wanted, program.name) if one.same)
+            base = edits.undo(base, there)
+    ours = (*edits.written(done, file.seed), *(word for one in earlier for word in edits.written(one.done)))
+    edit = _Edit(found, data, ours=frozenset(ours))
+    if edit.changes:
+        config_files.check_writable(found)
+    written = FileWritten(
+        path=str(file.path),
+        sha256=sha256(data).hexdigest(),
+        done=done,
+        before=None if base is None else sha256(base).hexdigest(),
+        seed=file.seed,
+        folders=earlier[0].folders if earlier else _missing_folders(found),
+        others_gave_way=others_gave_way,
+    )
+    return _Planned(edit, written, base, gone)
 
 
 def plan_disconnect(home: Path, around: Surroundings, program: Program, *, replace: bool = False) -> Plan:

@@ -225,8 +225,7 @@ class MemoryProviders(MemoryPart):
         self._syncing.agree(public_ok)
         chosen = lasting_spec(spec or move.to)
         try:
-            (opened,) = self._syncing.pool.open_all([chosen])
-            await look_there(self._replica, opened, root=self._syncing.root, progress=progress)
+            opened = await self._where_it_is(chosen, progress)
         except (ConfigError, ProviderUnavailable) as error:
             if spec is None:
                 error.hint = (
@@ -254,15 +253,25 @@ class MemoryProviders(MemoryPart):
                 f"{next(why, 'it could not be asked')}",
                 hint="When it takes uploads again: ipfsmem providers follow",
             )
+        self._move_to(chosen, move)
+        return report
+
+    async def _where_it_is(self, spec: str, progress: Progress) -> Provider:
+        """The provider, open, after it has shown this memory. Raises NotFoundError, ConfigError, ProviderError."""
+        (opened,) = self._syncing.pool.open_all([spec])
+        await look_there(self._replica, opened, root=self._syncing.root, progress=progress)
+        return opened
+
+    def _move_to(self, spec: str, move: Move) -> None:
+        """Publish there from now on, and no more where the device that moved left."""
         known = list_(self._replica.config.providers)
         stay = [one for one in known if self.shown(one) not in move.left]
         if len(known) == 1:
             stay = []  # the one place of this device, whatever it is called here
-        self._remember([*(one for one in stay if one != chosen), chosen])
+        self._remember([*(one for one in stay if one != spec), spec])
         self._syncing.places = self._syncing.pool.open(self._replica.config.providers)
         with self._replica.transaction():
             note_answer(self._replica, move)
-        return report
 
     def decline(self) -> Move:
         """Stay where this device publishes, though another one moved the memory; it is not told again of that move."""

@@ -7,24 +7,22 @@ the `seen` of an answer nothing is replaced, and what stands there is shown inst
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 
-import msgspec
-
 from ipfsmem.bundle.fence import NOTICE, Quoted, tagged
-from ipfsmem.bundle.memory_file import TYPES, MemoryFile, render_memory
+from ipfsmem.bundle.memory_file import TYPES, MemoryFile
 from ipfsmem.bundle.session_parts import SESSION
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.layouts import DEFAULT_TOKENS, LAYOUTS, LEAST_TOKENS, TOKEN_BYTES
 from ipfsmem.memories.memories import Listed
-from ipfsmem.memories.readings import Reading, Unsettled
+from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.recall import RANKING
 from ipfsmem.memories.words import MAX_QUERY
 from ipfsmem.memories.write_request import WriteRequest
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
 from ipfsmem.tools.desk import TEXT_SCHEMA, Desk, as_values, fenced, notice, one_line, place, whose
 from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text, texts, yes
+from ipfsmem.tools.settling import resolve_conflict
 from ipfsmem.tools.tool import ToolResult, refusal
 from ipfsmem.wording import count
 
@@ -432,131 +430,6 @@ def _session_facts(desk: Desk, most: int) -> tuple[str, int]:
     return "", len(facts)
 
 
-# -- conflicts -----------------------------------------------------------------------------------------------
-
-
-def _resolve(desk: Desk, given: JSON) -> ToolResult:
-    there, key = desk.there(given), given.get("key")
-    found = there.conflicts()
-    if key is None:
-        keys = [item.key for item in found]
-        said = (
-            f"Memories with texts beside what is shown: {', '.join(keys)}."
-            if keys
-            else "There are no conflicts."
-        )
-        return ToolResult(said, {"settled": False, "keys": keys, "seen": "", "texts": []})
-    item = next((one for one in found if one.key == key), None)
-    if item is None:
-        elsewhere = desk.memory.conflicts() if desk.scope_of(given) else []
-        raise NotFoundError(
-            f"{key} has no conflict here",
-            hint='It has one in what is everybody\'s: call again with scope="".'
-            if any(one.key == key for one in elsewhere)
-            else "resolve_conflict without a key lists those that have.",
-        )
-    own = tuple(copy for copy in item.copies if copy.reading is None or copy.reading.own)
-    for_person = not own and not item.forgotten
-    shown, seen = _texts_of(desk, item, to_settle=not for_person)
-    if for_person:
-        refused = UsageError(
-            f"beside {key} stand only texts of others, and only the person can say what becomes of them",
-            hint=f"For the person: ipfsmem conflicts {key}",
-        )
-        return refusal(refused, text=shown.text, more=shown.structured)
-    body, keep = given.get("body"), given.get("keep", False)
-    if "seen" not in given:
-        if body is not None or keep:
-            raise UsageError(
-                "give the seen of the texts too: call resolve_conflict with the key alone to see them"
-            )
-        return shown
-    if (body is None) == (not keep):
-        raise UsageError(
-            "give one of both: body, the text that replaces all of these, or keep, to keep what is shown"
-        )
-    if given["seen"].lower() != seen:
-        error = ChangedError(f"{key} is not what was shown, so nothing was changed")
-        error.hint = "These are the texts that stand there now, with their seen." if seen else ""
-        return refusal(error, text=shown.text, more=shown.structured)
-    # Texts of others are left where they are: a text that replaces one would be theirs.
-    settled = there.resolve(
-        key,
-        _merged(desk, item, body) if body is not None else None,
-        seen=msgspec.structs.replace(item, copies=own),
-    )
-    what = (
-        "shows your text now"
-        if body is not None
-        else "stays forgotten"
-        if settled is None
-        else "keeps what was shown"
-    )
-    beside = next((one.copies for one in there.conflicts() if one.key == key), ())
-    others = [copy.file for copy in beside if copy.reading is not None and not copy.reading.own]
-    absent = [copy.file for copy in beside if copy.reading is None]
-    later = [copy.file for copy in beside if copy.file not in (*others, *absent)]
-    stay = "".join(
-        f" {', '.join(names)} stayed: {why}."
-        for names, why in (
-            (others, "the word of others, of which only the person decides"),
-            (absent, "not on this device, so it was shown to nobody"),
-            (later, "it came meanwhile"),
-        )
-        if names
-    )
-    return ToolResult(
-        f"{key} {what}; {'the texts that you were shown went, but not all' if stay else 'the other texts went'}.{stay}",
-        {
-            "settled": not (absent or later),
-            "keys": [key],
-            "seen": "" if settled is None else settled.seen,
-            "texts": [],
-        },
-    )
-
-
-def _texts_of(desk: Desk, item: Unsettled, *, to_settle: bool) -> tuple[ToolResult, str]:
-    """All texts of a conflict as an answer, and the hash that stands for them; empty where they are not shown `to_settle` it, or
-    only in part."""
-    writers = desk.writers()
-    readings = [(item.shown, "")] if item.shown is not None else []
-    readings += [(copy.reading, copy.file) for copy in item.copies if copy.reading is not None]
-    most, items, cut = PAGE // max(1, len(readings)), [], False
-    for reading, name in readings:
-        file = reading.readable
-        cut = cut or len(file.body) > most
-        part = MemoryFile(file.fields, file.body[:most])
-        items.append(writers.quoted(reading, file=part, copy=name))
-    seen = item.seen if to_settle and not cut else ""
-    absent = [copy.file for copy in item.copies if copy.reading is None]
-    lines = [fenced(*items)]
-    if item.forgotten:
-        lines.insert(0, f"{item.key} is forgotten; these texts were written meanwhile.")
-    if absent:
-        lines.append(f"Not on this device: {', '.join(absent)}.")
-    if seen:
-        lines.append(
-            f"To settle it: resolve_conflict with key={item.key}, seen={seen} and body (a text with all that shall stay) or "
-            "keep=true."
-        )
-    elif cut:
-        lines.append(
-            f"Not all of it is shown here (read_memory with copy shows each text), so the person has to settle it: ipfsmem conflicts {item.key}"
-        )
-    texts = [{**as_values(one), "copy": one.file} for one in items]
-    values = {"settled": False, "keys": [item.key], "seen": seen, "texts": texts}
-    return ToolResult("\n".join(lines), values), seen
-
-
-def _merged(desk: Desk, item: Unsettled, body: str) -> bytes:
-    """A new body under the header of what is shown, else of the first copy."""
-    readings = [item.shown, *(copy.reading for copy in item.copies)]
-    old = next((reading.readable for reading in readings if reading is not None), MemoryFile())
-    today = datetime.fromtimestamp(desk.memory.replica.world.now() / 1000, UTC).date().isoformat()
-    return render_memory(old.with_fields({"updated": today}, body))
-
-
 # -- what models are told ------------------------------------------------------------------------------------
 
 _TYPES = "user (about the person), feedback (how they want things done), project (decisions, state), reference (where things are)"
@@ -748,7 +621,7 @@ EVERYDAY: Final = (
             scope=SCOPE,
         ),
         returns=answer(settled=_flag, keys={"type": "array", "items": _string}, seen=_string, texts=_TEXTS),
-        run=_resolve,
+        run=resolve_conflict,
         destructive=True,
     ),
 )

@@ -1,0 +1,151 @@
+"""How a model settles a conflict: it is shown all texts of one memory, and replaces them with one of its own, or keeps what is
+shown. Texts of others are left to the person.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from ipfsmem.bundle.memory_file import MemoryFile, render_memory
+from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.memories.readings import Reading, Unsettled
+from ipfsmem.tools.desk import Desk, as_values, fenced
+from ipfsmem.tools.schema import JSON
+from ipfsmem.tools.tool import ToolResult, refusal
+
+#: Characters of texts that one answer shows.
+_PAGE: Final = 50_000
+
+
+def resolve_conflict(desk: Desk, given: JSON) -> ToolResult:
+    """Without a key the conflicts that there are, with one its texts and their `seen`, and with that the settling of it."""
+    if given.get("key") is None:
+        return _conflicts(desk, given)
+    item = _conflict(desk, given)
+    own = tuple(copy for copy in item.copies if copy.reading is None or copy.reading.own)
+    for_person = not own and not item.forgotten
+    shown, seen = _texts_of(desk, item, to_settle=not for_person)
+    if for_person:
+        refused = UsageError(
+            f"beside {item.key} stand only texts of others, and only the person can say what becomes of them",
+            hint=f"For the person: ipfsmem conflicts {item.key}",
+        )
+        return refusal(refused, text=shown.text, more=shown.structured)
+    body, keep = given.get("body"), given.get("keep", False)
+    if "seen" not in given:
+        if body is not None or keep:
+            raise UsageError(
+                "give the seen of the texts too: call resolve_conflict with the key alone to see them"
+            )
+        return shown
+    if (body is None) == (not keep):
+        raise UsageError(
+            "give one of both: body, the text that replaces all of these, or keep, to keep what is shown"
+        )
+    if given["seen"].lower() != seen:
+        error = ChangedError(f"{item.key} is not what was shown, so nothing was changed")
+        error.hint = "These are the texts that stand there now, with their seen." if seen else ""
+        return refusal(error, text=shown.text, more=shown.structured)
+    # Texts of others are left where they are: a text that replaces one would be theirs.
+    settled = desk.there(given).resolve(
+        item.key,
+        _merged(desk, item, body) if body is not None else None,
+        seen=msgspec.structs.replace(item, copies=own),
+    )
+    kept = "stays forgotten" if settled is None else "keeps what was shown"
+    return _settled(desk, given, settled, "shows your text now" if body is not None else kept)
+
+
+def _conflicts(desk: Desk, given: JSON) -> ToolResult:
+    keys = [item.key for item in desk.there(given).conflicts()]
+    said = (
+        f"Memories with texts beside what is shown: {', '.join(keys)}." if keys else "There are no conflicts."
+    )
+    return ToolResult(said, {"settled": False, "keys": keys, "seen": "", "texts": []})
+
+
+def _conflict(desk: Desk, given: JSON) -> Unsettled:
+    """The conflict of the key that was given. Raises NotFoundError, which says where the key has one instead."""
+    key = given["key"]
+    item = next((one for one in desk.there(given).conflicts() if one.key == key), None)
+    if item is not None:
+        return item
+    elsewhere = desk.memory.conflicts() if desk.scope_of(given) else []
+    raise NotFoundError(
+        f"{key} has no conflict here",
+        hint='It has one in what is everybody\'s: call again with scope="".'
+        if any(one.key == key for one in elsewhere)
+        else "resolve_conflict without a key lists those that have.",
+    )
+
+
+def _settled(desk: Desk, given: JSON, settled: Reading | None, what: str) -> ToolResult:
+    """What was done, and which texts stand beside it all the same."""
+    key = given["key"]
+    beside = next((one.copies for one in desk.there(given).conflicts() if one.key == key), ())
+    others = [copy.file for copy in beside if copy.reading is not None and not copy.reading.own]
+    absent = [copy.file for copy in beside if copy.reading is None]
+    later = [copy.file for copy in beside if copy.file not in (*others, *absent)]
+    stay = "".join(
+        f" {', '.join(names)} stayed: {why}."
+        for names, why in (
+            (others, "the word of others, of which only the person decides"),
+            (absent, "not on this device, so it was shown to nobody"),
+            (later, "it came meanwhile"),
+        )
+        if names
+    )
+    went = "the texts that you were shown went, but not all" if stay else "the other texts went"
+    return ToolResult(
+        f"{key} {what}; {went}.{stay}",
+        {
+            "settled": not (absent or later),
+            "keys": [key],
+            "seen": "" if settled is None else settled.seen,
+            "texts": [],
+        },
+    )
+
+
+def _texts_of(desk: Desk, item: Unsettled, *, to_settle: bool) -> tuple[ToolResult, str]:
+    """All texts of a conflict as an answer, and the hash that stands for them; empty where they are not shown `to_settle` it, or
+    only in part."""
+    writers = desk.writers()
+    readings = [(item.shown, "")] if item.shown is not None else []
+    readings += [(copy.reading, copy.file) for copy in item.copies if copy.reading is not None]
+    most, items, cut = _PAGE // max(1, len(readings)), [], False
+    for reading, name in readings:
+        file = reading.readable
+        cut = cut or len(file.body) > most
+        part = MemoryFile(file.fields, file.body[:most])
+        items.append(writers.quoted(reading, file=part, copy=name))
+    seen = item.seen if to_settle and not cut else ""
+    absent = [copy.file for copy in item.copies if copy.reading is None]
+    lines = [fenced(*items)]
+    if item.forgotten:
+        lines.insert(0, f"{item.key} is forgotten; these texts were written meanwhile.")
+    if absent:
+        lines.append(f"Not on this device: {', '.join(absent)}.")
+    if seen:
+        lines.append(
+            f"To settle it: resolve_conflict with key={item.key}, seen={seen} and body (a text with all that shall stay) or "
+            "keep=true."
+        )
+    elif cut:
+        lines.append(
+            f"Not all of it is shown here (read_memory with copy shows each text), so the person has to settle it: ipfsmem conflicts {item.key}"
+        )
+    texts = [{**as_values(one), "copy": one.file} for one in items]
+    values = {"settled": False, "keys": [item.key], "seen": seen, "texts": texts}
+    return ToolResult("\n".join(lines), values), seen
+
+
+def _merged(desk: Desk, item: Unsettled, body: str) -> bytes:
+    """A new body under the header of what is shown, else of the first copy."""
+    readings = [item.shown, *(copy.reading for copy in item.copies)]
+    old = next((reading.readable for reading in readings if reading is not None), MemoryFile())
+    today = datetime.fromtimestamp(desk.memory.replica.world.now() / 1000, UTC).date().isoformat()
+    return render_memory(old.with_fields({"updated": today}, body))
