@@ -268,7 +268,7 @@ def test_a_client_that_does_not_take_its_notices_holds_up_nobody(
 
     from ipfsmem.mcp import watching
 
-    monkeypatch.setattr(watching, "HEARS", 0.05)
+    monkeypatch.setattr(watching, "HEARS", 1.0)
     heard: list[str] = []
     looks: list[None] = []
     meanwhile: list[int] = []
