@@ -17,6 +17,7 @@ from ipfsmem.canonical import check_depth, json_structure
 from ipfsmem.errors import FormatError, LimitError
 
 T = TypeVar("T")
+B = TypeVar("B", bytes, memoryview)
 #: Values that are decoded at once, items of a list that is read one by one, and bytes of one of these: a value of three bytes
 #: takes a hundred in memory.
 MAX_VALUES = 4_000_000
@@ -82,13 +83,17 @@ def read_items(data: bytes, what: str) -> Iterator[bytes]:
         found = read_json(data, what)
         if not isinstance(found, list):
             raise FormatError(f"{what} is no list") from None
-        for item in found:
-            yield json.dumps(item).encode()
+        for number, item in enumerate(found, 1):
+            yield _bounded(json.dumps(item, ensure_ascii=False).encode("utf-8", "replace"), number, what)
         return
     for number, raw in enumerate(items, 1):
-        if len(memoryview(raw)) > MAX_ITEM:
-            raise LimitError(f"item {number:,} of {what} has more than {MAX_ITEM:,} bytes")
-        yield bytes(raw)
+        yield bytes(_bounded(memoryview(raw), number, what))
+
+
+def _bounded(item: B, number: int, what: str) -> B:
+    if len(item) > MAX_ITEM:
+        raise LimitError(f"item {number:,} of {what} has more than {MAX_ITEM:,} bytes")
+    return item
 
 
 def read_json_lines(data: bytes, what: str) -> Iterator[tuple[int, Any]]:

@@ -74,7 +74,9 @@ def each_file(
 
 
 def one_file(called: str, data: bytes) -> Files:
-    """A place that is these bytes."""
+    """A place that is these bytes. Raises LimitError beyond what a file may have."""
+    if len(data) > MAX_PLACE:
+        raise LimitError(f"{called} has {len(data):,} bytes, at most {MAX_PLACE:,} are read")
     return Files(called, True, (called,), lambda name: data)
 
 

@@ -26,7 +26,7 @@ from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.scopes import read_card
 from ipfsmem.device.state import Store
 from ipfsmem.device.writing import Writing, writing
-from ipfsmem.errors import FormatError, IncompleteError, IpfsmemError, NotFoundError, UsageError
+from ipfsmem.errors import FormatError, IncompleteError, IpfsmemError, LimitError, NotFoundError, UsageError
 from ipfsmem.memories.bundle_tree import MAX_BYTES, Part, collect_files
 from ipfsmem.memories.containers import is_car, is_zip, opened, read_folder, read_plain_car, read_zip
 from ipfsmem.memories.memories import Memories, check_body
@@ -256,6 +256,14 @@ def _take(memories: Memories, change: Writing, key: str, data: bytes, replace: b
 def _known(entry: Entry, data: bytes) -> bool:
     digest = sha256(data).hexdigest()
     return any(value.body == digest for value in entry.values())
+
+
+def read_given(source: bytes | str) -> dict[str, Part]:
+    """The one scope of a blob that a program gives. Raises FormatError, and LimitError beyond what a file may have."""
+    data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
+    if len(data) > MAX_BLOB:
+        raise LimitError(f"this blob has {len(data):,} bytes, at most {MAX_BLOB:,} are read")
+    return {"": Part(read_blob(data))}
 
 
 def read_path(path: Path) -> dict[str, Part]:

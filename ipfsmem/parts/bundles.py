@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from ipfsmem.bundle.blob import read_blob, write_blob
+from ipfsmem.bundle.blob import write_blob
 from ipfsmem.causal.cards import is_forgotten
 from ipfsmem.content.cid import CID
 from ipfsmem.device.atomic_files import storage_errors
@@ -29,9 +29,8 @@ from ipfsmem.files.exporting import (
     tree_of,
     whole,
 )
-from ipfsmem.memories.bundle_tree import Part
 from ipfsmem.memories.import_scopes import assign
-from ipfsmem.memories.importing import Imported, Strategy, import_files, read_path
+from ipfsmem.memories.importing import Imported, Strategy, import_files, read_given, read_path
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.versions import published_root
@@ -165,7 +164,7 @@ class MemoryBundles(MemoryPart):
             self._refuse_home(source)
             parts = read_path(source)
         else:
-            parts = {"": Part(read_blob(source.encode() if isinstance(source, str) else source))}
+            parts = read_given(source)
         if same and foreign:
             raise UsageError("a backup of this memory is not foreign: say one of both")
         into = self._assigned(parts, maps or {}, same)

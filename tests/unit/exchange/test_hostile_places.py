@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError
-from ipfsmem.exchange import places
+from ipfsmem.exchange import json_input, places
+from ipfsmem.memories import importing
 from ipfsmem.memory import Memory
 from tests.support.exchange_lab import CHATGPT, DOCUMENTS, records_at, tree, twice
 
@@ -105,6 +106,34 @@ def test_a_file_beyond_the_bound_is_refused_before_it_is_read(
     monkeypatch.setattr(places, "MAX_PLACE", 1_000_000)
     with pytest.raises(IpfsmemError):
         memory.bundles.import_from("mem0", big)
+
+
+def test_bytes_that_a_program_gives_have_the_bound_of_a_file(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "MAX_PLACE", 1000)
+    monkeypatch.setattr(importing, "MAX_BLOB", 1000)
+    with pytest.raises(LimitError, match="at most 1,000 are read"):
+        memory.bundles.import_from("mem0", b" " * 1001)
+    blob = json.dumps({"version": "memory/0.1", "files": {"tone": "é" * 600}}, ensure_ascii=False)
+    for source in (blob, blob.encode()):
+        with pytest.raises(LimitError, match="at most 1,000 are read"):
+            memory.bundles.import_(source)
+    with pytest.raises(FormatError):
+        memory.bundles.import_('{"version": "\ud800"}')
+    assert not len(memory)
+
+
+@pytest.mark.parametrize("list_of", ['[{"t": "%s"}]', '[{"t": "%s\\ud800"}]'])
+def test_each_item_of_a_list_has_a_bound_whatever_reads_it(
+    monkeypatch: pytest.MonkeyPatch, list_of: str
+) -> None:
+    """A surrogate of its own is refused by the strict reader; what reads it then writes each other letter as six."""
+    monkeypatch.setattr(json_input, "MAX_ITEM", 1000)
+    assert len(list(json_input.read_items((list_of % ("x" * 900)).encode(), "it"))) == 1
+    for text in ("x" * 1001, "é" * 501):
+        with pytest.raises(LimitError, match="item 1 of it"):
+            list(json_input.read_items((list_of % text).encode(), "it"))
 
 
 def test_yaml_that_grows_is_body_and_nothing_more(memory: Memory, tmp_path: Path) -> None:
