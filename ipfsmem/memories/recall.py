@@ -19,7 +19,7 @@ from ipfsmem.memories.words import MAX_WORDS, PREFIX, query_words
 from ipfsmem.memories.writers import Writers
 from ipfsmem.recall.ranking import Hit as Ranked
 from ipfsmem.recall.ranking import rank
-from ipfsmem.recall.terms import split, terms, unspaced
+from ipfsmem.recall.terms import fold, split, terms, unspaced
 
 #: What the order of hits goes by; said in each answer.
 RANKING = "words"
@@ -125,7 +125,9 @@ def _longer(found: SearchIndex, only: Filter, words: Iterable[str]) -> list[str]
     begin = tuple(word for word in words if len(word) >= PREFIX and not unspaced().fullmatch(word))
     longer: set[str] = set()
     for document in found.documents(only) if begin else ():
-        longer.update(word for word in split(document.words) if word.startswith(begin))
+        folded = fold(document.words)
+        if any(word in folded for word in begin):  # a tenth of what it takes to split each text
+            longer.update(word for word in split(folded) if word.startswith(begin))
     return sorted(longer)[:MAX_WORDS]
 
 

@@ -17,6 +17,7 @@ from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import MemoryName, memory_name
 from ipfsmem.causal.value import Entry, decode_entry
+from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.state import Frame
 from ipfsmem.memories.readings import readable_file
 from ipfsmem.recall.ranking import Document, Index
@@ -118,8 +119,9 @@ class SearchIndex:
         changed |= self.not_fetched
         if before is not None and before.today != today:
             changed |= self._fading
-        for key in changed:
-            self._look(parts, key, today)
+        with no_collection():
+            for key in changed:
+                self._look(parts, key, today)
         self._state = state
 
     def _changed(self, scopes: set[str], part: Memories) -> set[str]:
@@ -174,7 +176,8 @@ class SearchIndex:
         """What `rank` takes, of the memories that a filter takes."""
         made = self._indexes.pop(filter, None)
         if made is None:
-            made = Index(one.document for one in self.held.values() if filter.takes(one))
+            with no_collection():
+                made = Index(one.document for one in self.held.values() if filter.takes(one))
             if len(self._indexes) >= _FILTERS:
                 self._indexes.pop(next(iter(self._indexes)))
         self._indexes[filter] = made

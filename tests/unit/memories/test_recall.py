@@ -193,6 +193,14 @@ def test_the_index_follows_what_another_process_changes(tmp_path: Path) -> None:
     assert keys(memory, "tea", type="user") == []
 
 
+def test_what_recall_looks_through_goes_with_the_keys(lab: Lab) -> None:
+    memory = lab.create("a")
+    memory.write("a", "tea")
+    assert keys(memory, "tea") == ["a"] and memory._open.memories.indexes
+    memory._open.drop_keys()
+    assert memory._open.memories.indexes == {}
+
+
 _WORDS = ("tea", "milk", "sugar", "rain")
 _SCOPES = ("", "work", "home", "agent")
 
