@@ -36,6 +36,12 @@ MAX_CONVERSATIONS: Final = 256
 MAX_SUBSCRIPTIONS: Final = 1_000
 #: Given by the transport instead of a message that is too long to be read.
 TOO_LONG: Final = "(message too long)"
+#: Given by the transport instead of a message with half a character in it, which the SDK reads as nothing and does not answer.
+HALF_A_CHARACTER: Final = "(message with half a character)"
+_NOT_READ: Final = {
+    TOO_LONG: "The message was longer than can be taken, and was not read: give less at once.",
+    HALF_A_CHARACTER: "The message holds half a character (a lone surrogate), and was not read: give it whole, or leave it out.",
+}
 #: Tools that need to know which conversation a call belongs to, which HTTP without sessions does not say.
 OF_ONE_CONVERSATION: Final = frozenset(["save_session_context", "memory_store"])
 _PROGRAM: Final = "program "
@@ -391,11 +397,7 @@ class MemoryServer:
 def _called(tools: dict[str, Tool], name: str, arguments: dict[str, Any]) -> ToolResult:
     tool = tools.get(name)
     if tool is None:
-        said = (
-            "The message was longer than can be taken, and was not read: give less at once."
-            if name == TOO_LONG
-            else f"There is no tool {name[:60]!a}. The tools: {', '.join(tools)}."
-        )
+        said = _NOT_READ.get(name) or f"There is no tool {name[:60]!a}. The tools: {', '.join(tools)}."
         return ToolResult(
             f"Error: {said}", {"error": {"kind": "UsageError", "message": said, "hint": ""}}, is_error=True
         )

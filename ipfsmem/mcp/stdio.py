@@ -17,9 +17,11 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
+import msgspec
 from msgspec import json
 
-from ipfsmem.mcp.server import TOO_LONG
+from ipfsmem.canonical import read_json
+from ipfsmem.mcp.server import HALF_A_CHARACTER, TOO_LONG
 
 if TYPE_CHECKING:
     from ipfsmem.mcp.server import MemoryServer
@@ -40,6 +42,8 @@ _NUMBER: Final = rb'"id"\s*:\s*("[^"\\]{0,200}"|-?[0-9]{1,18})'
 _first = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _NUMBER)
 _last = re.compile(_NUMBER + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 _LOOKED_AT: Final = 1024
+#: One half of a character outside the first plane, as JSON escapes it.
+_half = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 
 async def serve_stdio(served: MemoryServer) -> None:
@@ -116,9 +120,9 @@ class Wire:
         """The next line with its end; empty at the end of all."""
         found = self._rest.find(b"\n") + 1
         if not found:
-            return cast(str, await self._reader.do(self._read_line))
+            return _answerable(cast(str, await self._reader.do(self._read_line)))
         line, self._rest = self._rest[:found], self._rest[found:]
-        return line.decode("utf-8", "replace")
+        return _answerable(line.decode("utf-8", "replace"))
 
     def _read_line(self) -> str:
         parts, size, is_long = [self._rest], len(self._rest), False
@@ -164,8 +168,30 @@ def _too_long(parts: list[bytes]) -> str:
     found = _first.match(parts[0]) or _last.search(parts[-1])
     if found is None:
         return "\n"
-    call = {"name": TOO_LONG, "arguments": {}}
-    number = json.decode(found[1])
+    return _in_place_of(json.decode(found[1]), TOO_LONG)
+
+
+class _Numbered(msgspec.Struct):
+    id: str | int
+
+
+def _answerable(line: str) -> str:
+    """The line; or a call with its number, in place of one that holds a half of a character without the other."""
+    if _half.search(line) is None:
+        return line
+    try:
+        read_json(line)
+    except msgspec.DecodeError:
+        try:
+            number = read_json(_half.sub(r"\\ufffd", line), type=_Numbered).id
+        except msgspec.DecodeError:  # something else is wrong with it
+            return line
+        return _in_place_of(number, HALF_A_CHARACTER) + "\n"
+    return line
+
+
+def _in_place_of(number: str | int, why: str) -> str:
+    call = {"name": why, "arguments": {}}
     return json.encode({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}).decode()
 
 

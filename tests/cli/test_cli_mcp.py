@@ -202,6 +202,22 @@ def test_a_message_that_is_too_long_is_answered_and_not_read(home: Path, first: 
     assert len(found[1]["result"]["structuredContent"]["hits"]) == 1
 
 
+def test_half_a_character_is_answered_as_one_and_whole_ones_are_read(home: Path) -> None:
+    """JavaScript writes a text that was cut within an emoji so. The SDK does not answer it, and the client waited."""
+    with started(home) as server:
+        say(
+            server,
+            HELLO,
+            READY,
+            call("half", query="firmware \ud83d"),
+            call(1, query="firmware \U0001f600 \\ud83d"),
+        )
+        answers, _ = ended(server)
+    found = {answer.get("id"): answer for answer in answers}
+    assert found["half"]["result"]["isError"] and "half a character" in json.dumps(found["half"])
+    assert len(found[1]["result"]["structuredContent"]["hits"]) == 1
+
+
 def test_a_client_that_goes_away_and_a_signal_end_it_in_silence(home: Path) -> None:
     with started(home) as server:
         say(server, HELLO, READY, *(call(n, query="firmware") for n in range(200)))
