@@ -27,7 +27,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "write": "Write a memory.",
         "read": "Print a memory.",
         "list": "List all memories.",
-        "recall": "Find memories by their words.",
+        "recall": "Find the memories that fit a question.",
         "context": "What a model is given at the start of a session.",
         "forget": "Forget a memory, on every device.",
         "history": "The texts that a memory has had.",

@@ -1,4 +1,4 @@
-"""`ipfsmem recall WORDS`: memories found by their words."""
+"""`ipfsmem recall WORDS`: the memories that fit a question, best first."""
 
 from __future__ import annotations
 
