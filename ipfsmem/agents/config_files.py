@@ -111,6 +111,13 @@ def _replace(folder: Directory, found: Found, data: bytes) -> None:
             return
         if not _same(folder, new, found.data):  # somebody wrote between the look and the exchange
             folder.exchange(new, folder, name)
+            if not _same(folder, new, data):  # and once more before that was put back: the newer text stands
+                folder.exchange(new, folder, name)
+                raise ChangedError(
+                    f"{found.path} was written by somebody else twice at the same moment; the newer text stands there, and the "
+                    f"one before is {new} beside it",
+                    hint=AGAIN,
+                )
             raise _changed(found)
         folder.unlink(new)
     except (FileExistsError, FileNotFoundError):

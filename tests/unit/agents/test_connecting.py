@@ -329,6 +329,26 @@ def test_an_edit_at_the_very_moment_is_found_and_put_back(
     assert not [path for path in claude.user.rglob("*") if path.name.endswith(".tmp")]
 
 
+def test_the_newer_of_two_edits_at_the_very_moment_stands(
+    claude: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program writes after our last look, and once more before what it wrote is put back."""
+    edits = [CLAUDE.replace("7", "8"), CLAUDE.replace("7", "9")]
+    exchange, left = Directory.exchange, list(edits)
+
+    def exchanged(folder: Directory, name: str, other: Directory, new: str) -> bool:
+        if new == ".claude.json" and left:
+            (claude.user / new).write_text(left.pop(0))
+        return exchange(folder, name, other, new)
+
+    monkeypatch.setattr(Directory, "exchange", exchanged)
+    with pytest.raises(ChangedError, match="beside it"):
+        claude.connect("claude-code")
+    assert (claude.user / ".claude.json").read_text() == edits[1]
+    (aside,) = [path for path in claude.user.rglob("*") if path.name.endswith(".tmp")]
+    assert aside.read_text() == edits[0]
+
+
 def test_a_file_that_appears_or_changes_while_ours_is_made_or_removed_stays(machine: Machine) -> None:
     (machine.user / ".claude").mkdir()
     plan = machine.plan("claude-code")
