@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from ipfsmem.bundle.keys import check_scope
+from ipfsmem.device.connection import DatabaseDamagedError
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.project_folders import connected_folders
 from ipfsmem.device.replica import Replica
@@ -266,7 +267,10 @@ class WorkingCopies:
 
     def _pause_replaced(self) -> None:
         """Pause what was adopted of projects in whose place another one lies now: a program writes the other's memories there."""
-        adopted = [one for one in connected_folders(self._replica) if one.adopted]
+        try:
+            adopted = [one for one in connected_folders(self._replica) if one.adopted]
+        except DatabaseDamagedError:
+            return  # whatever is done with projects says so; texts can be read all the same
         if not adopted:
             return
         from ipfsmem.files.projects import is_replaced  # no read of a memory without projects pays for it

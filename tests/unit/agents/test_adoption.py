@@ -17,11 +17,14 @@ from ipfsmem.agents.adoption import (
 )
 from ipfsmem.agents.claude_folders import ClaudeHome, known_projects, memory_place, project_name
 from ipfsmem.agents.projects import find_connected
+from ipfsmem.device.connection import DatabaseDamagedError
 from ipfsmem.device.project_folders import connected_folders
+from ipfsmem.device.tables import meta
 from ipfsmem.errors import IpfsmemError, NotFoundError, StorageError, UsageError
 from ipfsmem.files.projects import project_at
 from ipfsmem.memory import Memory
 from tests.support.agents_lab import Claude, repository, worktree
+from tests.support.damage_lab import flip_value
 
 
 @pytest.fixture
@@ -288,6 +291,21 @@ def test_the_folder_of_a_project_in_whose_place_another_lies_is_paused(
     follow(memory, claude.home, project, row)
     assert memory.scope(row.scope).read("foreign") is None
     assert {one.path for one in memory.folders.list() if one.scope} == {str(claude.used_in(moved))}
+
+
+def test_which_folder_is_which_project_may_be_damaged_and_texts_can_still_be_read(
+    memory: Memory, claude: Claude, tmp_path: Path
+) -> None:
+    root = repository(tmp_path / "api")
+    row = carry_out(memory, plan_project(memory, claude.home, root))
+    claude.remembers(root, "tone", "short sentences")
+    folder = memory.replica.folder
+    assert folder is not None
+    flip_value(folder, meta.PROJECTS)
+    memory.folders.scan()
+    assert memory.scope(row.scope).read("tone") is not None
+    with pytest.raises(DatabaseDamagedError, match="projects"):
+        connected_folders(memory.replica)
 
 
 def test_another_folder_for_a_project_lets_go_of_the_one_before(
