@@ -11,7 +11,7 @@ a provider's presence, a working copy's facts) is passed on and not repeated her
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -27,7 +27,6 @@ from ipfsmem.files.working_copies import FolderFacts
 from ipfsmem.memories.context import ContextBlock
 from ipfsmem.memories.memories import Listed
 from ipfsmem.memories.readings import Copy, Reading, Token, Unsettled
-from ipfsmem.memories.recall import Hit, Recall
 from ipfsmem.memories.undo import Undone
 from ipfsmem.memories.writers import Writers, written_on
 from ipfsmem.mode import Mode
@@ -51,6 +50,9 @@ from ipfsmem.vault.doctor import Finding
 from ipfsmem.vault.recovery import NewWords, Words
 from ipfsmem.wallet.root_keys import RootKeys
 from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.recall import Hit, Recall
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -74,3 +74,14 @@ def test_what_agents_call_loads_nothing_that_meets_a_provider(
     elsewhere = tuple(room for room in ELSEWHERE if room != allowed)
     assert [name for name in ours if name.removeprefix("ipfsmem.").startswith(elsewhere)] == []
     assert 100 < len(ours) < most, "more than it was: look what it is needed for"
+
+
+def test_a_sync_loads_no_ranking(tmp_path: Path) -> None:
+    (tmp_path / "stick").mkdir()
+    where = {"provider": str(tmp_path / "stick"), "passphrase": False, "home": tmp_path / "home"}
+    Memory.create("default", "encrypted-ipfs", **where).close()
+    command = [sys.executable, "-c", LOADED, "--home", str(tmp_path / "home"), "sync"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    code, loaded = json.loads(done.stderr.splitlines()[-1])
+    assert not code, done.stderr
+    assert "ipfsmem.sync.engine" in loaded and "ipfsmem.recall.ranking" not in loaded
