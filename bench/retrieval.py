@@ -1,0 +1,225 @@
+"""How well entries are found: `python -m bench.retrieval [PATH...]`, on the set made from a seed, or on LoCoMo, LongMemEval and
+BEIR data that somebody has.
+
+Each pipeline answers the same questions. Half of the conversations, or of a single collection's questions, is to tune on, the
+other to report; which is which follows from their names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sqlite3
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
+from math import log2
+from pathlib import Path
+from statistics import fmean, median
+from time import perf_counter
+from typing import NamedTuple
+
+from bench.retrieval_set import Collection, Question, synthetic
+from bench.retrieval_sets import SetError, read
+from ipfsmem.recall.ranking import Index, rank
+from ipfsmem.recall.terms import terms
+
+#: How many hits are asked for: sessions are counted by their best entry, so more than ten.
+DEPTH = 100
+Search = Callable[[Question], list[str]]
+HEADINGS = ("R@5", "R@10", "hit", "MRR", "nDCG@10")
+
+
+class Scores(NamedTuple):
+    """Means over questions: share of the evidence among the first 5 and 10, any among 10, one through the place of the first,
+    and nDCG of the first 10."""
+
+    recall5: float
+    recall10: float
+    hit: float
+    mrr: float
+    ndcg: float
+
+
+class Asked(NamedTuple):
+    """One question, what it scored by entry and by session, and how long it took, in seconds."""
+
+    question: Question
+    half: str
+    turn: Scores
+    session: Scores
+    seconds: float
+
+
+def score(found: Sequence[str], relevant: dict[str, int]) -> Scores:
+    """One question's figures, given what was found, the best first, each once."""
+    places = [place for place, id in enumerate(found, 1) if id in relevant]
+    gain = sum(relevant[id] / log2(place + 1) for place, id in enumerate(found[:10], 1) if id in relevant)
+    ideal = sorted(relevant.values(), reverse=True)[:10]
+    return Scores(
+        sum(place <= 5 for place in places) / len(relevant),
+        sum(place <= 10 for place in places) / len(relevant),
+        float(any(place <= 10 for place in places)),
+        1 / places[0] if places else 0.0,
+        gain / sum(grade / log2(place + 1) for place, grade in enumerate(ideal, 1)),
+    )
+
+
+def fts5(collection: Collection) -> Search:
+    """SQLite's FTS5 as most use it: porter's stems, any word may match."""
+    base = sqlite3.connect(":memory:")
+    base.execute(
+        "CREATE VIRTUAL TABLE t USING fts5(id UNINDEXED, words, tokenize='porter unicode61 remove_diacritics 2')"
+    )
+    base.executemany("INSERT INTO t VALUES (?, ?)", [(one.id, one.words) for one in collection.documents])
+
+    def search(question: Question) -> list[str]:
+        wanted = " OR ".join(f'"{word}"' for word in dict.fromkeys(re.findall(r"\w+", question.text)))
+        if not wanted:
+            return []
+        return [
+            id
+            for (id,) in base.execute(
+                "SELECT id FROM t WHERE t MATCH ? ORDER BY rank LIMIT ?", (wanted, DEPTH)
+            )
+        ]
+
+    return search
+
+
+def bm25(collection: Collection) -> Search:
+    """Our own terms and BM25 over them, without the rest of the recipe."""
+    index = Index(collection.documents)
+
+    def search(question: Question) -> list[str]:
+        scores = index.words.scores(terms(question.text))
+        return [index.ids[n] for n in sorted(scores, key=lambda n: (-scores[n], index.ids[n]))[:DEPTH]]
+
+    return search
+
+
+def recipe(collection: Collection) -> Search:
+    """What recall does where no model is installed."""
+    index = Index(collection.documents)
+    return lambda question: [hit.id for hit in rank(index, question.text, today=question.today, limit=DEPTH)]
+
+
+PIPELINES: dict[str, Callable[[Collection], Search]] = {
+    "FTS5, porter": fts5,
+    "BM25 of our terms": bm25,
+    "recipe, no model": recipe,
+}
+
+
+def ask(collections: Sequence[Collection], make: Callable[[Collection], Search]) -> list[Asked]:
+    """Every question put to one pipeline."""
+    asked = []
+    if len(collections) > 1:
+        half = halves(one.name for one in collections)
+    else:
+        half = halves(question.text for one in collections for question in one.questions)
+    for collection in collections:
+        search = make(collection)
+        groups = {one.id: one.group or one.id for one in collection.documents}
+        for question in collection.questions:
+            began = perf_counter()
+            found = list(dict.fromkeys(search(question)))
+            seconds = perf_counter() - began
+            sessions = list(dict.fromkeys(groups[id] for id in found))
+            wanted: Counter[str] = Counter()
+            for id, grade in question.relevant.items():
+                wanted[groups[id]] = max(wanted[groups[id]], grade)
+            name = collection.name if len(collections) > 1 else question.text
+            asked.append(
+                Asked(question, half[name], score(found, question.relevant), score(sessions, wanted), seconds)
+            )
+    return asked
+
+
+def halves(names: Iterable[str]) -> dict[str, str]:
+    """Which half each name belongs to: those whose hashes are lower to tune on, the others to report."""
+    order = sorted(set(names), key=lambda name: sha256(name.encode()).digest())
+    return {name: "tune" if place < len(order) // 2 else "report" for place, name in enumerate(order)}
+
+
+def mean(scores: Sequence[Scores]) -> Scores:
+    """The means of figures."""
+    return Scores(*(fmean(column) for column in zip(*scores, strict=True)))
+
+
+def digest(collections: Sequence[Collection]) -> str:
+    """The SHA-256 of a set that was made here."""
+    return sha256(repr(collections).encode()).hexdigest()
+
+
+def table(collections: Sequence[Collection]) -> list[str]:
+    """The figures of every pipeline as Markdown: both halves, and by kind of question."""
+    asked = {name: ask(collections, make) for name, make in PIPELINES.items()}
+    lines = [
+        "| pipeline | half | by | questions | " + " | ".join(HEADINGS) + " | ms each |",
+        "| " + " | ".join(["---"] * (5 + len(HEADINGS))) + " |",
+    ]
+    for name, rows in asked.items():
+        for which in ("tune", "report"):
+            some = [row for row in rows if row.half == which]
+            for by, scores in (
+                ("turn", [row.turn for row in some]),
+                ("session", [row.session for row in some]),
+            ):
+                if scores:
+                    took = f"{median(row.seconds for row in some) * 1000:.2f}" if by == "turn" else ""
+                    cells = [
+                        name,
+                        which,
+                        by,
+                        str(len(some)),
+                        *(f"{value:.3f}" for value in mean(scores)),
+                        took,
+                    ]
+                    lines.append("| " + " | ".join(cells) + " |")
+    kinds = sorted({row.question.kind for row in next(iter(asked.values()))})
+    if len(kinds) > 1:
+        lines += ["", "| kind, turn R@10, both halves | questions | " + " | ".join(asked) + " |"]
+        lines.append("| " + " | ".join(["---"] * (2 + len(asked))) + " |")
+        for kind in kinds:
+            of_kind = [
+                [row.turn.recall10 for row in rows if row.question.kind == kind] for rows in asked.values()
+            ]
+            cells = [kind, str(len(of_kind[0])), *(f"{fmean(values):.3f}" for values in of_kind)]
+            lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it. 1 where a path is no set."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.retrieval", description="Measures how well entries are found."
+    )
+    parser.add_argument(
+        "path",
+        nargs="*",
+        type=Path,
+        help="LoCoMo or LongMemEval JSON, or a BEIR folder; none: the set made from a seed",
+    )
+    given = parser.parse_args(arguments)
+    try:
+        sets = [(path.name, *read(path)) for path in given.path]
+    except SetError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if not sets:
+        made = synthetic()
+        sets = [("made from a seed", made, digest(made))]
+    for name, collections, hashed in sets:
+        entries = sum(len(one.documents) for one in collections)
+        questions = sum(len(one.questions) for one in collections)
+        print(
+            f"## {name}\n\n{len(collections)} collections, {entries:,} entries, {questions:,} questions; SHA-256 {hashed}.\n"
+        )
+        print("\n".join(table(collections)) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
