@@ -17,7 +17,6 @@ from ipfsmem.canonical import check_depth, json_structure
 from ipfsmem.errors import FormatError, LimitError
 
 T = TypeVar("T")
-B = TypeVar("B", bytes, memoryview)
 #: Values that are decoded at once, items of a list that is read one by one, and bytes of one of these: a value of three bytes
 #: takes a hundred in memory.
 MAX_VALUES = 4_000_000
@@ -71,8 +70,9 @@ def read_typed(data: bytes, decoder: msgspec.json.Decoder[T], what: str) -> T:
         raise FormatError(f"{what} is not what it should be: {ascii(str(error))[1:200]}") from None
 
 
-def read_items(data: bytes, what: str) -> Iterator[bytes]:
-    """The items of a JSON list, each as its own bytes: the rest is not held decoded. Raises FormatError."""
+def read_items(data: bytes, what: str) -> Iterator[bytes | LimitError]:
+    """The items of a JSON list, each as its own bytes: the rest is not held decoded. LimitError as one that is too long. Raises
+    FormatError for what is no list."""
     data = as_utf8(data, what)
     check_depth(data, what)
     if _many(data, MAX_ITEMS) and _items(json_structure(data)) > MAX_ITEMS:
@@ -83,22 +83,18 @@ def read_items(data: bytes, what: str) -> Iterator[bytes]:
         found = read_json(data, what)
         if not isinstance(found, list):
             raise FormatError(f"{what} is no list") from None
-        for number, item in enumerate(found, 1):
-            yield _bounded(json.dumps(item, ensure_ascii=False).encode("utf-8", "replace"), number, what)
+        yield from (
+            _bounded(json.dumps(item, ensure_ascii=False).encode("utf-8", "replace")) for item in found
+        )
         return
-    for number, raw in enumerate(items, 1):
-        yield bytes(_bounded(memoryview(raw), number, what))
-
-
-def _bounded(item: B, number: int, what: str) -> B:
-    if len(item) > MAX_ITEM:
-        raise LimitError(f"item {number:,} of {what} has more than {MAX_ITEM:,} bytes")
-    return item
+    for raw in items:
+        yield _bounded(memoryview(raw))
 
 
 def read_json_lines(data: bytes, what: str) -> Iterator[tuple[int, Any]]:
-    """Number, from 1, and value of each line that is not blank; FormatError as the value of one that is no JSON."""
-    data, number, at = as_utf8(data, what), 1, 0
+    """Number, from 1, and value of each line that is not blank; FormatError as the value of one that is no JSON or not UTF-8."""
+    data = as_utf8(data, what) if data.startswith(_UTF16) else data.removeprefix(codecs.BOM_UTF8)
+    number, at = 1, 0
     for match in _LINE.finditer(data):
         number += data.count(b"\n", at, match.start())
         at = match.start()
@@ -107,6 +103,10 @@ def read_json_lines(data: bytes, what: str) -> Iterator[tuple[int, Any]]:
                 yield number, read_json(match[0], f"line {number} of {what}")
             except FormatError as error:
                 yield number, error
+
+
+def _bounded(item: bytes | memoryview) -> bytes | LimitError:
+    return bytes(item) if len(item) <= MAX_ITEM else LimitError(f"it has more than {MAX_ITEM:,} bytes")
 
 
 def _many(data: bytes, most: int) -> bool:

@@ -15,9 +15,8 @@ from ipfsmem.errors import FormatError, LimitError
 from ipfsmem.memories.bundle_tree import MAX_BYTES
 
 _MAGIC: Final = b"SQLite format 3\0"
-#: Bytes of a file, of one value, and steps of SQLite's machine: some seconds.
+#: Bytes of a file, so of one value too: which are too long for a memory is said of each. Steps of SQLite's machine: some seconds.
 _MOST: Final = 256 * 1024 * 1024
-_VALUE: Final = 16 * 1024 * 1024
 _EACH: Final = 100_000
 _TIMES: Final = 5_000
 #: Bytes of all rows of a file together.
@@ -120,7 +119,7 @@ def open_tables(data: bytes, what: str) -> Iterator[Tables]:
             connection.execute("PRAGMA trusted_schema=OFF")
             connection.execute("PRAGMA cell_size_check=ON")
             connection.execute("PRAGMA query_only=ON")
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST)
             connection.set_progress_handler(watch, _EACH)
             tables.computed = _computed(connection)
             connection.text_factory = bytes

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ipfsmem.errors import FormatError, IpfsmemError
+from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 from ipfsmem.exchange.json_input import read_items, read_json, read_typed
 from ipfsmem.exchange.places import Files
 from ipfsmem.exchange.records import (
@@ -91,8 +91,10 @@ def read(files: Files) -> Iterator[Item]:
             yield Problem(name, str(error))
 
 
-def _read_one(where: str, raw: bytes) -> Iterator[Item]:
+def _read_one(where: str, raw: bytes | LimitError) -> Iterator[Item]:
     try:
+        if isinstance(raw, LimitError):
+            raise raw
         found = read_typed(raw, _conversation, "it")
         if found.mapping is None:
             raise FormatError("it has no messages")

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ipfsmem.errors import FormatError, IpfsmemError
+from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 from ipfsmem.exchange.json_input import read_items, read_json, read_typed
 from ipfsmem.exchange.places import Files
 from ipfsmem.exchange.records import (
@@ -62,14 +62,14 @@ def read(files: Files) -> Iterator[Item]:
                     yield _project(raw, projects)
             else:
                 for number, raw in enumerate(_values(data, name), 1):
-                    yield from _memories(f"memories {number} in {name}", read_json(raw, name), projects)
+                    yield from _memories(f"memories {number} in {name}", raw, projects)
         except IpfsmemError as error:
             if files.single:
                 raise
             yield Problem(name, str(error))
 
 
-def _values(data: bytes, file: str) -> Iterator[bytes]:
+def _values(data: bytes, file: str) -> Iterator[bytes | LimitError]:
     """The items of a list; newer exports have one object a file."""
     if data.lstrip()[:1] == b"{":
         yield data
@@ -77,8 +77,10 @@ def _values(data: bytes, file: str) -> Iterator[bytes]:
         yield from read_items(data, file)
 
 
-def _read_one(where: str, raw: bytes) -> Item:
+def _read_one(where: str, raw: bytes | LimitError) -> Item:
     try:
+        if isinstance(raw, LimitError):
+            raise raw
         found = read_typed(raw, _conversation, "it")
         if found.chat_messages is None:
             raise FormatError("it has no messages")
@@ -95,8 +97,10 @@ def _read_one(where: str, raw: bytes) -> Item:
     return Happened({"ts": begin, "type": "conversation", "source": "claude", **said})
 
 
-def _project(raw: bytes, projects: dict[str, str]) -> Item:
+def _project(raw: bytes | LimitError, projects: dict[str, str]) -> Item:
     try:
+        if isinstance(raw, LimitError):
+            raise raw
         found = mapping_of(read_json(raw, "a project"), "a project")
         projects[text_of(found.get("uuid"), "its id")] = one_line(text_of(found.get("name"), "its name"), 200)
     except FormatError as error:
@@ -104,9 +108,11 @@ def _project(raw: bytes, projects: dict[str, str]) -> Item:
     return Skipped("a project's instructions and documents, which are no memory")
 
 
-def _memories(where: str, value: Any, projects: dict[str, str]) -> Iterator[Item]:
+def _memories(where: str, raw: bytes | LimitError, projects: dict[str, str]) -> Iterator[Item]:
     try:
-        found = mapping_of(value, "it")
+        if isinstance(raw, LimitError):
+            raise raw
+        found = mapping_of(read_json(raw, "it"), "it")
         account = text_of(found.get("account_uuid"), "the account")
         texts = [("conversations", "What Claude remembers", found.get("conversations_memory"))]
         for project, text in mapping_of(found.get("project_memories"), "the memories of projects").items():

@@ -15,6 +15,7 @@ from ipfsmem.exchange.places import Files, each_file
 from ipfsmem.exchange.records import (
     Happened,
     Item,
+    Problem,
     Record,
     Skipped,
     date_of,
@@ -40,15 +41,31 @@ def _agent_file(file: str, data: bytes) -> Iterator[Item]:
         raise FormatError(f"{file} is no agent file of Letta")
     if "core_memory" in found:
         found = {"agents": [{**found, "memory_blocks": found["core_memory"]}]}
-    agents = [one for one in list_of(found.get("agents"), "the agents") if isinstance(one, dict)]
+    agents: list[dict[str, Any]] = []
+    for number, one in enumerate(list_of(found.get("agents"), "the agents"), 1):
+        try:
+            agents.append(_checked(one))
+        except FormatError as error:
+            yield Problem(f"agent in {file}, number {number}", str(error))
     owned = _owners(agents)
     blocks = [(owned.get(_id(one), ""), one) for one in list_of(found.get("blocks"), "the blocks")]
     for agent in agents:
-        inside = list_of(agent.get("memory_blocks"), "the blocks of an agent")
-        blocks += [(_name(agent), one) for one in inside]
+        blocks += [(_name(agent), one) for one in list_of(agent.get("memory_blocks"), "its blocks")]
     yield from records_of(blocks, f"block in {file}, number", lambda at, one: _block(at, one[1], one[0]))
     for agent in agents:
-        yield from _messages(agent)
+        try:
+            yield from _messages(agent)
+        except FormatError as error:
+            yield Problem(f"messages of {_name(agent)} in {file}", str(error))
+
+
+def _checked(value: Any) -> dict[str, Any]:
+    """An agent whose name and blocks are what they should be. Raises FormatError."""
+    agent = mapping_of(value, "it")
+    _name(agent)
+    for field in ("block_ids", "memory_blocks"):
+        list_of(agent.get(field), "its blocks")
+    return agent
 
 
 def _owners(agents: list[dict[str, Any]]) -> dict[str, str]:
@@ -56,7 +73,7 @@ def _owners(agents: list[dict[str, Any]]) -> dict[str, str]:
     owned: dict[str, dict[str, None]] = {}
     for agent in agents:
         name = _name(agent)
-        for ident in list_of(agent.get("block_ids"), "the blocks of an agent"):
+        for ident in list_of(agent.get("block_ids"), "its blocks"):
             if isinstance(ident, str) and len(names := owned.setdefault(ident, {})) < _OWNERS:
                 names[name] = None
     return {ident: one_line(", ".join(names), 300) for ident, names in owned.items()}
@@ -68,7 +85,7 @@ def _id(block: object) -> str:
 
 
 def _name(agent: Mapping[str, Any]) -> str:
-    return one_line(text_of(agent.get("name"), "the name of an agent"), 200)
+    return one_line(text_of(agent.get("name"), "its name"), 200)
 
 
 def _block(where: str, value: Any, agent: str) -> Record | Skipped:

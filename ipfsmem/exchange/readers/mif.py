@@ -18,7 +18,6 @@ from ipfsmem.exchange.records import (
     Skipped,
     date_of,
     is_one_of_a_kind,
-    list_of,
     mapping_of,
     name_of,
     records_of,
@@ -43,8 +42,9 @@ def _document(file: str, data: bytes) -> Iterator[Item]:
     if not isinstance(found.get("mif_version"), str) or not found["mif_version"].startswith(("1", "2")):
         raise FormatError(f"{file} has no MIF version that is known here")
     yield from records_of(found["memories"], f"memory in {file}, number", _memory)
-    graph = mapping_of(found.get("knowledge_graph"), "the knowledge graph")
-    for _ in list_of(graph.get("entities"), "the entities"):
+    graph = found.get("knowledge_graph")
+    entities = graph.get("entities") if isinstance(graph, dict) else None
+    for _ in entities if isinstance(entities, list) else ():
         yield Skipped("an entity of the knowledge graph")
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,17 @@ from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 from ipfsmem.exchange import json_input, places
 from ipfsmem.memories import importing
 from ipfsmem.memory import Memory
-from tests.support.exchange_lab import CHATGPT, DOCUMENTS, records_at, tree, twice
+from tests.support.exchange_lab import (
+    ADA,
+    CHATGPT,
+    CLAUDE,
+    DOCUMENTS,
+    LETTA,
+    initrunner_db,
+    records_at,
+    tree,
+    twice,
+)
 
 
 @pytest.fixture
@@ -132,8 +144,8 @@ def test_each_item_of_a_list_has_a_bound_whatever_reads_it(
     monkeypatch.setattr(json_input, "MAX_ITEM", 1000)
     assert len(list(json_input.read_items((list_of % ("x" * 900)).encode(), "it"))) == 1
     for text in ("x" * 1001, "é" * 501):
-        with pytest.raises(LimitError, match="item 1 of it"):
-            list(json_input.read_items((list_of % text).encode(), "it"))
+        found = list(json_input.read_items((list_of % text).encode(), "it"))
+        assert len(found) == 1 and isinstance(found[0], LimitError)
 
 
 def test_yaml_that_grows_is_body_and_nothing_more(memory: Memory, tmp_path: Path) -> None:
@@ -192,8 +204,13 @@ def test_millions_of_tiny_values_are_counted_before_they_are_decoded(
         else:
             assert len(taken.problems) == 1 and "1,000" in taken.problems[0]
     monkeypatch.setattr("ipfsmem.exchange.json_input.MAX_ITEM", 1000)
-    with pytest.raises(LimitError):
-        memory.bundles.import_from("chatgpt", json.dumps([{"title": "x" * 2000, "mapping": {}}]).encode())
+    for program, said in (("chatgpt", CHATGPT[0]), ("claude", CLAUDE[0])):
+        few = {name: value for name, value in said.items() if name not in ("mapping", "chat_messages")}
+        short = {**few, "mapping": {}, "chat_messages": []}
+        for long in ({**few, "x": "x" * 2000}, {**few, "x": "\ud800" * 2000}):
+            taken = memory.scope(program).bundles.import_from(program, json.dumps([long, short]).encode())
+            assert len(taken.problems) == 1 and "1,000 bytes" in taken.problems[0], program
+        assert len(memory.scope(program).timeline.read()) == 1
     said = [{"memory": 'a, b, [c], {d} \\"' * 400, "id": str(n)} for n in range(3)]
     assert memory.bundles.import_from("mem0", json.dumps(said).encode()).own == 3
 
@@ -218,3 +235,42 @@ def test_one_file_of_a_folder_that_is_no_export_stops_no_other(
     assert taken.own + taken.candidates + taken.events and any(
         numbered in problem for problem in taken.problems
     )
+
+
+def test_a_line_that_is_no_text_stops_no_other(memory: Memory) -> None:
+    """One byte that is not UTF-8 is the fault of its line, whatever the other lines are."""
+    good = json.dumps(ADA).encode()
+    taken = memory.bundles.import_from(
+        "mcp-memory", b"\xef\xbb\xbf" + good + b'\n{"type":"entity","name":"\xff"}\n'
+    )
+    assert taken.own == 1 and len(taken.problems) == 1 and "line 2 of" in taken.problems[0]
+    wide = json.dumps({**ADA, "name": "Bob"}).encode("utf-16")
+    assert memory.bundles.import_from("mcp-memory", wide).own == 1
+
+
+def test_a_row_that_is_too_long_stops_no_other(memory: Memory, tmp_path: Path) -> None:
+    path = initrunner_db(tmp_path / "agent.db")
+    with closing(sqlite3.connect(path)) as db, db:
+        put = "INSERT INTO memories (content, created_at) VALUES (?, '2026-08-01')"
+        db.executemany(put, (("x" * 17_000_000,), ("Behind it.",)))
+    taken = memory.bundles.import_from("initrunner", path)
+    assert "Behind it." in {memory.read(one.key).readable.body for one in memory.list()}  # type: ignore[union-attr]
+    assert [problem for problem in taken.problems if "allowed" in problem]
+
+
+def test_one_bad_agent_of_letta_stops_no_other(memory: Memory) -> None:
+    good = LETTA["agents"][0]
+    bad = [7, {**good, "name": 7}, {**good, "block_ids": {}}, {**good, "memory_blocks": "x"}]
+    taken = memory.bundles.import_from("letta", json.dumps({**LETTA, "agents": [*bad, good]}).encode())
+    assert (taken.own, taken.events) == (2, 1)
+    assert sum("agent in" in problem for problem in taken.problems) == len(bad)
+    silent = json.dumps({**LETTA, "agents": [{**good, "messages": 5}]}).encode()
+    taken = memory.scope("silent").bundles.import_from("letta", silent)
+    assert taken.own == 2 and any("messages" in problem for problem in taken.problems)
+
+
+@pytest.mark.parametrize("graph", [7, [], {"entities": 7}, "x"])
+def test_a_graph_of_mif_is_passed_over_whatever_it_is(memory: Memory, graph: object) -> None:
+    document = {**DOCUMENTS["mif"][1], "knowledge_graph": graph}
+    taken = memory.bundles.import_from("mif", json.dumps(document).encode())
+    assert (taken.own, taken.problems) == (1, ())
