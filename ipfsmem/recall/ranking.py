@@ -30,7 +30,8 @@ __all__ = [
     "salience",
 ]
 
-#: Each part and its weight. Those of entries of a group were fitted on conversations; the last four are chosen, not fitted.
+#: Each part and its weight. Those of entries of a group were fitted on conversations, `file` on the set of
+#: `bench/retrieval_set.py`; the last three are chosen, not fitted.
 WEIGHTS = {
     "words": 2.0,  # BM25 of the entry
     "meaning": 3.0,  # its similarity, where one is given
@@ -43,6 +44,7 @@ WEIGHTS = {
     "number": 1.0,  # it asks how many, and the entry has a number
     "question": -1.5,  # the entry is itself a question
     "length": 5.0,  # the logarithm of its characters
+    "file": 2.5,  # of a memory file: what a turn of middling length has, so that a file is not behind turns because these are long
     "header": 2.0,  # of a memory file: share, by idf, of the terms that its header has
     "salience": 0.5,  # of a memory file: what it is worth beside any question
     "recency": 0.5,  # of a memory file: halved each 7 days since its last update or use
@@ -319,7 +321,7 @@ class _Ranking:
             for n in row:
                 most = of_own * scores[n] + by_group * groups[-n] + WEIGHTS["cover"] * cover(has[n]) + date
                 if marks[n] & MEMORY:
-                    most += WEIGHTS["salience"] + WEIGHTS["recency"]
+                    most += WEIGHTS["file"] + WEIGHTS["salience"] + WEIGHTS["recency"]
                     if n in headers:
                         most += WEIGHTS["header"] * cover(headers[n])
                 found.append((most, n))
@@ -387,6 +389,7 @@ class _Ranking:
             parts["meaning"] = self.similar.get(number, 0.0)
         marks = index.columns.marks[number]
         if marks & MEMORY:
+            parts["file"] = 1.0
             parts["header"] = words.cover(words.headers.get(number, 0))
             parts["salience"] = min(1.0, max(0.0, index.columns.salience[number]))
             day = index.columns.days[number]

@@ -115,6 +115,7 @@ def plain_rank(
             "meaning": close.get(n, 0.0),
         }
         if one.memory:
+            parts["file"] = 1.0
             parts["header"] = share(set(terms(one.header)))
             parts["salience"] = one.salience
             parts["recency"] = recency((today - one.at).days) if one.at else 0.0

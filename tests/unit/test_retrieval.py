@@ -46,7 +46,7 @@ def test_the_recipe_finds_no_less_than_it_did_in_both_halves(found: list[Asked])
     for half in ("tune", "report"):
         turn = mean([one.turn for one in found if one.half == half])
         session = mean([one.session for one in found if one.half == half])
-        assert turn.recall5 >= 0.81 and turn.recall10 >= 0.86 and turn.mrr >= 0.70 and turn.ndcg >= 0.73
+        assert turn.recall5 >= 0.855 and turn.recall10 >= 0.90 and turn.mrr >= 0.72 and turn.ndcg >= 0.76
         assert session.recall5 >= 0.92 and session.recall10 >= 0.98
 
 
@@ -55,6 +55,14 @@ def test_the_recipe_finds_more_than_words_alone(made: list[Collection], found: l
     for alone, by in ((fts5, 0.2), (bm25, 0.12)):
         theirs = mean([one.turn for one in ask(made, alone)])
         assert all(one > other + by for one, other in zip(ours, theirs, strict=True))
+
+
+def test_a_memory_file_is_not_behind_turns_because_these_are_long(
+    made: list[Collection], found: list[Asked]
+) -> None:
+    files = {document.id for collection in made for document in collection.documents if document.memory}
+    of_files = [one for one in found if one.question.relevant.keys() <= files]
+    assert len(of_files) > 300 and mean([one.turn for one in of_files]).recall10 == 1
 
 
 def test_a_question_is_scored_by_the_places_of_what_answers_it() -> None:
