@@ -5,8 +5,6 @@ They are classes of that package, so this is the one module that imports it at o
 
 from __future__ import annotations
 
-import asyncio
-
 from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 from anthropic.types.beta import (
     BetaCacheControlEphemeralParam,
@@ -19,6 +17,7 @@ from anthropic.types.beta import (
 )
 from pydantic import BaseModel
 
+from ipfsmem.adapters.in_threads import finished
 from ipfsmem.adapters.memory_directory import CommandError, MemoryDirectory
 
 
@@ -73,7 +72,7 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         self._directory = directory
 
     async def _run(self, command: object) -> str:
-        return await asyncio.to_thread(_run, self._directory, command)
+        return await finished(lambda: _run(self._directory, command))
 
     async def call(self, input: object) -> str:
         return await self._run(input)
@@ -97,4 +96,4 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         return await self._run(command)
 
     async def clear_all_memory(self) -> str:
-        return await asyncio.to_thread(self._directory.clear)
+        return await finished(self._directory.clear)

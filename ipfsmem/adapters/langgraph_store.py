@@ -5,9 +5,9 @@ It is a class of that package, so this is the one module that imports it at once
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from langgraph.store.base import (
@@ -22,6 +22,7 @@ from langgraph.store.base import (
     SearchOp,
 )
 
+from ipfsmem.adapters.in_threads import finished
 from ipfsmem.adapters.store_items import (
     StoredItem,
     fits,
@@ -47,7 +48,7 @@ class MemoryStore(BaseStore):
         self._memory = memory
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Everything is read as it was before; then each item is written as its last `PutOp` says."""
+        """Everything is read as it was before; then each item is written as its last `PutOp` says: none where one cannot be written."""
         given = list(ops)
         puts: dict[str, PutOp] = {}
         for op in given:
@@ -55,13 +56,13 @@ class MemoryStore(BaseStore):
                 _refuse_time_to_live(op)
                 puts[memory_key(op.namespace, op.key)] = op
         results = [self._answer(op) for op in given]
-        for where, op in puts.items():
-            self._put(where, op)
+        for write in [self._prepared(where, op) for where, op in puts.items()]:
+            write()
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """The same in a thread."""
-        return await asyncio.to_thread(self.batch, list(ops))
+        return await finished(partial(self.batch, list(ops)))
 
     def _answer(self, op: Op) -> Result:
         if isinstance(op, GetOp):
@@ -94,19 +95,17 @@ class MemoryStore(BaseStore):
             updated_at=item.updated,
         )
 
-    def _put(self, where: str, op: PutOp) -> None:
+    def _prepared(self, where: str, op: PutOp) -> Callable[[], object]:
+        """What writes an item as it is asked for. Raises what `render_item` raises, before anything is written."""
         before = self._memory.read(where)
         if op.value is None:
-            if before is not None and before.own:
-                self._memory.forget(where, seen=before)
-            return
+            if before is None or not before.own:
+                return lambda: None
+            return partial(self._memory.forget, where, seen=before)
         now = datetime.now(UTC)
         known = item_of(where, before.file) if before is not None and before.own else None
-        self._memory.write_text(
-            where,
-            render_item(op.namespace, op.key, op.value, known.created if known else now, now),
-            seen=before if known else None,
-        )
+        text = render_item(op.namespace, op.key, op.value, known.created if known else now, now)
+        return partial(self._memory.write_text, where, text, seen=before if known else None)
 
     def _items(self) -> list[tuple[str, StoredItem]]:
         """All items, the one that was changed last first."""

@@ -5,13 +5,13 @@ It is a class of that package, so this is the one module that imports it at once
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.memory.memory import BaseMemoryBlock
 
+from ipfsmem.adapters.in_threads import finished
 from ipfsmem.memories.layouts import LEAST_TOKENS, TOKEN_BYTES
 from ipfsmem.memory import Memory
 
@@ -38,7 +38,7 @@ class IpfsmemBlock(BaseMemoryBlock[str]):
         """The context for what the user said last."""
         said = [one.content or "" for one in messages or () if one.role == "user"]
         asked = said[-1][-_QUERY:] if said else ""
-        given = await asyncio.to_thread(self._context, asked, self._max_tokens)
+        given = await finished(lambda: self._context(asked, self._max_tokens))
         self._asked[given] = asked
         while len(self._asked) > _CHATS:
             self._asked.pop(next(iter(self._asked)), None)
@@ -49,13 +49,13 @@ class IpfsmemBlock(BaseMemoryBlock[str]):
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         """Keep messages in the session, if there is one."""
-        if self._session is not None:
+        if (session := self._session) is not None:
             items = [one.model_dump(mode="json", exclude_none=True) for one in messages]
-            await asyncio.to_thread(self._memory.sessions.add, self._session, items)
+            await finished(lambda: self._memory.sessions.add(session, items))
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """A smaller context, whole again; None when there is no room for any."""
         room = -(-len(content.encode()) // TOKEN_BYTES) - tokens_to_truncate
         if room < LEAST_TOKENS:
             return None
-        return await asyncio.to_thread(self._context, self._asked.get(content, ""), room) or None
+        return await finished(lambda: self._context(self._asked.get(content, ""), room)) or None

@@ -24,6 +24,8 @@ from ipfsmem.tools.tool import refusal
 
 #: Lines of a text, and columns of their numbers.
 MAX_LINES = 999_999
+#: Bits of a number of a line: Python writes the digits of no number of any length.
+_BITS = 64
 _WIDTH = len(str(MAX_LINES))
 #: Lines of a folder's list: more would fill a model's context.
 MAX_LISTED = 1_000
@@ -316,7 +318,7 @@ class _Arguments:
 
     def number(self, name: str) -> int:
         value = self._given.get(name)
-        if not isinstance(value, int) or isinstance(value, bool):
+        if not isinstance(value, int) or isinstance(value, bool) or value.bit_length() > _BITS:
             raise CommandError(f"`{name}` is required, and is a whole number.")
         return value
 

@@ -7,11 +7,11 @@ It is a protocol of that package, so nothing of it is imported. Extra: `openai-a
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ipfsmem.adapters.extras import extra
+from ipfsmem.adapters.in_threads import finished
 from ipfsmem.bundle.session_parts import session_token
 from ipfsmem.memory import Memory
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from agents.memory import SessionSettings
 
 __all__ = ["MemorySession", "session"]
-
-T = TypeVar("T")
 
 
 class MemorySession:
@@ -47,24 +45,24 @@ class MemorySession:
         """The items in order; `limit`: the last ones."""
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
-        found: Any = await _finished(lambda: self._sessions.items(self.session_id, limit))
+        found: Any = await finished(lambda: self._sessions.items(self.session_id, limit))
         items: list[TResponseInputItem] = found
         return items
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items at the end, durable when this returns."""
         given: list[Any] = list(items)
-        await _finished(lambda: self._sessions.add(self.session_id, given))
+        await finished(lambda: self._sessions.add(self.session_id, given))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take the last item away; None when there is none."""
-        found: Any = await _finished(lambda: self._sessions.pop(self.session_id))
+        found: Any = await finished(lambda: self._sessions.pop(self.session_id))
         item: TResponseInputItem | None = found
         return item
 
     async def clear_session(self) -> None:
         """Forget the session, on every device."""
-        await _finished(lambda: self._sessions.forget(self.session_id, reason="session cleared"))
+        await finished(lambda: self._sessions.forget(self.session_id, reason="session cleared"))
 
 
 def session(
@@ -81,13 +79,3 @@ def _settings(given: Mapping[str, Any]) -> SessionSettings:
     with extra("openai-agents"):
         from agents.memory import SessionSettings
     return SessionSettings(**given)
-
-
-async def _finished(work: Callable[[], T]) -> T:
-    """What `work` returns, done in a thread. A thread cannot be stopped: when the caller is cancelled, its end is waited for."""
-    task = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise

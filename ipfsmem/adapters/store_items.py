@@ -30,6 +30,8 @@ _NAME = 120
 _SLUG = 24
 #: Levels of a value: deeper ones end in an error of Python's own.
 _DEPTH = 200
+#: Bits of a whole number: Python neither writes nor reads the digits of much longer ones.
+_BITS = 10_000
 _WORD = re.compile(r"\w+")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
 
@@ -88,7 +90,7 @@ def item_of(memory: str, file: MemoryFile) -> StoredItem | None:
         if memory_key(namespace, key) != memory:
             return None
         created, updated = (_instant(one) for one in (file.created, file.updated))
-    except (ValueError, TypeError, RecursionError, UsageError, FormatError):
+    except (ValueError, TypeError, OverflowError, RecursionError, UsageError, FormatError):
         return None
     return StoredItem(namespace, key, created, updated)
 
@@ -109,6 +111,8 @@ def value_of(data: bytes) -> dict[str, Any] | None:
 
 def _plain(value: Any, depth: int = 0) -> Any:
     """A value as JSON has it."""
+    if isinstance(value, int) and value.bit_length() > _BITS:
+        raise UsageError(f"a value of the store has no whole number of more than {_BITS:,} bits")
     if value is None or isinstance(value, str | bool | int):
         return value
     if depth > _DEPTH:
@@ -133,7 +137,7 @@ def fits(value: Any, wanted: Any) -> bool:
     Raises ValueError for another operator.
     """
     if isinstance(wanted, Mapping):
-        if any(name.startswith("$") for name in wanted):
+        if any(str(name).startswith("$") for name in wanted):
             return all(_compared(value, name, one) for name, one in wanted.items())
         return isinstance(value, Mapping) and all(fits(value.get(name), one) for name, one in wanted.items())
     if isinstance(wanted, list | tuple):
@@ -162,6 +166,9 @@ def _compared(value: Any, operator: str, wanted: Any) -> bool:
         raise ValueError(f"Unsupported operator: {operator}")
     try:
         return _ORDER[operator](float(value), float(wanted))
+    except OverflowError:  # a whole number that no float holds
+        numbers = isinstance(value, int | float) and isinstance(wanted, int | float)
+        return numbers and _ORDER[operator](value, wanted)
     except (TypeError, ValueError):
         both = isinstance(value, str) and isinstance(wanted, str)
         return both and _ORDER[operator](value, wanted)

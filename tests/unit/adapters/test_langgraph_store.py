@@ -20,6 +20,7 @@ from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.errors import ClosedError, LimitError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.testing.clock import SeededRandom
+from tests.support.cancelling import ended_when_cancelled
 from tests.support.device_lab import Lab
 from tests.support.effort import cases
 from tests.support.extras import need_extra
@@ -180,6 +181,42 @@ def test_what_is_no_json_is_refused(package: ModuleType, memory: Memory, value: 
     assert memory.list() == []
 
 
+def test_a_batch_with_a_value_that_cannot_be_written_writes_nothing(
+    package: ModuleType, memory: Memory
+) -> None:
+    ours = store(memory)
+    ours.put(("a",), "old", {"kept": 1})
+    for bad in ({"a": object()}, {"a": 10**5000}, {"text": "x" * 1_000_000}):
+        puts = [package.PutOp(("a",), "1", {"x": 1}), package.PutOp(("a",), "old", None)]
+        with pytest.raises((UsageError, LimitError)):
+            ours.batch([*puts, package.PutOp(("a",), "2", bad)])
+        assert [one.value for one in ours.search(())] == [{"kept": 1}]
+
+
+def test_whole_numbers_that_no_float_holds_are_compared(package: ModuleType, memory: Memory) -> None:
+    ours = store(memory)
+    ours.put(("a",), "b", {"n": 10**400})
+    for wanted, found in (
+        ({"$gt": 1}, 1),
+        ({"$lte": 10**400}, 1),
+        ({"$lt": 1.5}, 0),
+        ({"$gt": "x"}, 0),
+        ({1: 1}, 0),
+    ):
+        assert len(ours.search((), filter={"n": wanted})) == found, wanted
+
+
+def test_a_cancelled_batch_is_done_when_it_ends(package: ModuleType, memory: Memory) -> None:
+    ours = store(memory)
+
+    async def use() -> None:
+        await ended_when_cancelled(memory, ours.aput(("a",), "b", {"kept": 1}))
+        item = await ours.aget(("a",), "b")
+        assert item is not None and item.value == {"kept": 1}
+
+    asyncio.run(use())
+
+
 def test_limits_in_words(package: ModuleType, memory: Memory) -> None:
     ours = store(memory)
     deep: dict[str, Any] = {}
@@ -262,7 +299,8 @@ def test_header_lines_that_name_no_item(text: str) -> None:
     where = memory_key(("a",), "b")
     assert item_of(where, made) is not None
     assert item_of(where, made.with_fields({"langgraph_item": text})) is None
-    assert item_of(where, made.with_fields({"created": "yesterday"})) is None
+    for day in ("yesterday", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"):
+        assert item_of(where, made.with_fields({"created": day})) is None
     assert value_of(b"---\na: b\n---\n\n[1]\n") is None
 
 

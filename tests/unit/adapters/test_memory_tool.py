@@ -23,6 +23,7 @@ from ipfsmem.adapters.memory_paths import PathError, name_below, path_of, relati
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.errors import FormatError, PassphraseError, UsageError
 from ipfsmem.memory import Memory
+from tests.support.cancelling import ended_when_cancelled
 from tests.support.device_lab import Lab
 from tests.support.effort import cases
 from tests.support.extras import need_extra
@@ -124,6 +125,16 @@ def test_each_case_of_the_package_asynchronously(memory: Memory, case: Case, too
             return None, str(error)
 
     check(case, asyncio.run(run()), memory)
+
+
+def test_a_cancelled_command_is_done_when_it_ends(memory: Memory, tools: ModuleType) -> None:
+    create = {"command": "create", "path": "/memories/a.md", "file_text": "kept"}
+
+    async def use() -> None:
+        await ended_when_cancelled(memory, async_memory_tool(memory).call(create))
+
+    asyncio.run(use())
+    assert files(memory) == {"a.md": "kept"}
 
 
 def test_typed_commands_too(memory: Memory, tools: ModuleType) -> None:
@@ -483,6 +494,7 @@ def test_parts_of_sessions_are_no_files(memory: Memory) -> None:
         create("/memories/a.md/b", "x"),
         insert("/memories/a.md", 0, "x") | {"insert_line": "0"},
         insert("/memories/a.md", 0, "x") | {"insert_line": True},
+        insert("/memories/a.md", 0, "x") | {"insert_line": 10**5000},
         insert("/memories/a.md", 0, "x") | {"insert_text": None},
         replace("/memories/a.md", "", "x"),
         replace("/memories", "a", "x"),

@@ -20,6 +20,7 @@ import pytest
 from ipfsmem.adapters.openai_agents import MemorySession, session
 from ipfsmem.errors import ClosedError, UsageError
 from ipfsmem.memory import Memory
+from tests.support.cancelling import ended_when_cancelled
 from tests.support.device_lab import Lab
 from tests.support.extras import need_extra
 
@@ -283,15 +284,7 @@ def test_event_loops_of_several_threads_and_fifty_tasks(memory: Memory) -> None:
 def test_an_addition_that_is_cancelled_is_done_or_was_not_begun(memory: Memory) -> None:
     async def use() -> None:
         one = session(memory, "one")
-        memory.replica.db.alone.acquire()
-        task = asyncio.ensure_future(one.add_items(user("kept")))
-        await asyncio.sleep(0.01)
-        task.cancel()
-        await asyncio.sleep(0.01)
-        assert not task.done()
-        memory.replica.db.alone.release()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+        await ended_when_cancelled(memory, one.add_items(user("kept")))
         assert contents(await one.get_items()) == ["kept"]
 
     asyncio.run(use())
