@@ -9,6 +9,7 @@ when somebody was faster.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from pathlib import Path
@@ -43,12 +44,18 @@ def read(path: Path) -> Found:
             fd = os.open(real, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
         except FileNotFoundError:
             return Found(path, real, None, 0o600)
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise StorageError(
+                f"{path} is a symbolic link that leads back to itself",
+                hint="Remove the link, then try again.",
+            ) from None
+        known = os.fstat(fd)
+        if not stat.S_ISREG(known.st_mode):
+            os.close(fd)
+            raise StorageError(f"{path} is not a file", hint="Move it away: something else is in its place.")
         with os.fdopen(fd, "rb") as file:
-            known = os.fstat(file.fileno())
-            if not stat.S_ISREG(known.st_mode):
-                raise StorageError(
-                    f"{path} is not a file", hint="Move it away: something else is in its place."
-                )
             data = file.read(LONGEST + 1)
     if len(data) > LONGEST:
         raise StorageError(

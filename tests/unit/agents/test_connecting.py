@@ -286,6 +286,20 @@ def test_a_link_that_leads_nowhere_gets_its_file(claude: Machine) -> None:
     assert claude.picture() == before
 
 
+def test_what_is_no_file_is_named_as_what_it_is(claude: Machine) -> None:
+    path = claude.user / ".claude.json"
+    path.unlink()
+    path.symlink_to(".claude.json")
+    with pytest.raises(StorageError, match="leads back to itself") as said:
+        claude.connect("claude-code")
+    assert said.value.hint == "Remove the link, then try again."
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(StorageError, match="is not a file") as said:
+        claude.connect("claude-code")
+    assert "something else is in its place" in said.value.hint
+
+
 def test_an_edit_between_the_look_and_the_writing_is_not_overwritten(claude: Machine) -> None:
     for plan in (claude.plan("claude-code"), None):
         if plan is None:
