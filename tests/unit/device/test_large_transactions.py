@@ -10,6 +10,7 @@ import pytest
 
 from ipfsmem.content.cid import CID, PB_PREFIX, parse_cid
 from ipfsmem.content.dagpb import decode_link, decode_node, link_fields
+from ipfsmem.device import state
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import FormatError, LimitError
 from ipfsmem.memory import Memory
@@ -33,7 +34,10 @@ def _memory(tmp_path: Path) -> Memory:
 
 
 @pytest.mark.slow
-def test_a_large_import_is_there_after_reopening_and_a_second_one_changes_nothing(tmp_path: Path) -> None:
+def test_a_large_import_is_there_after_reopening_and_a_second_one_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "_LONG_BYTES", 1 << 30)  # the journal as it is before it goes into the tree
     with _memory(tmp_path) as memory:
         assert memory.bundles.import_(_blob(COUNT)).added == COUNT
         rows = memory.replica.db.connection.execute(
@@ -41,10 +45,13 @@ def test_a_large_import_is_there_after_reopening_and_a_second_one_changes_nothin
         ).fetchone()
         assert rows[0] > 1 and rows[1] < 1_500_000
         before = memory.bundles.export()
+    monkeypatch.undo()
     with Memory.load("m", home=tmp_path) as memory:
         assert memory.bundles.export() == before
         assert memory.bundles.import_(_blob(COUNT)).unchanged == COUNT
         assert memory.bundles.import_(_blob(COUNT, "other"), strategy="replace").replaced == COUNT
+        left = memory.replica.db.connection.execute("SELECT count(*) FROM journal").fetchone()
+        assert left == (0,), "the next process would read all of it to open the memory"
         assert len(memory.conflicts()) == 0
 
 
