@@ -6,6 +6,7 @@ The figures are fixed a little below what was measured: a change that loses more
 from __future__ import annotations
 
 import json
+import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -181,6 +182,31 @@ def test_the_command_prints_each_set_with_the_hash_of_its_data(
     assert (
         "| recipe, no model | tune | turn | 1 | 1.000 |" in printed and "| FTS5, porter | report |" in printed
     )
+
+
+def test_the_report_is_written_where_it_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "results.md"
+    assert retrieval.main([str(_beir(tmp_path / "sci")), "--write", str(file)]) == 0
+    text = file.read_text("utf-8")
+    assert text.startswith("# How well ipfsmem finds") and capsys.readouterr().out.strip() in text
+
+
+def test_a_python_without_initrunner_is_said_plainly(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(_beir(tmp_path / "sci"))
+    without = tmp_path / "python"
+    without.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n', "utf-8")
+    without.chmod(0o755)
+    for python, said in (
+        (without, "pip install initrunner==1.0.0"),
+        (tmp_path / "none", "cannot be started"),
+    ):
+        assert retrieval.main([folder, "--initrunner", str(python)]) == 1
+        error = capsys.readouterr().err
+        assert said in error and str(python) in error and "Traceback" not in error
 
 
 @pytest.mark.parametrize(

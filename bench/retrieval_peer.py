@@ -1,0 +1,118 @@
+"""InitRunner 1.0.0's store, asked beside our ranking: this file runs under a Python that has it, and answers line by line.
+
+That store finds by vectors only, and the program gets these over a network. Here they are words hashed to 384 numbers, which
+needs no model: what it finds is then worth what such vectors are worth, and how long it takes is its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unicodedata
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bench.retrieval_set import Collection, Question
+
+_SIZE, _DEPTH = 384, 100
+
+
+class PeerError(Exception):
+    """The Python that was named cannot run the store, in words."""
+
+
+def vector(text: str) -> list[float]:
+    """The words of a text without case and accents, each hashed to one of 384 numbers; of length 1."""
+    apart = unicodedata.normalize("NFKD", text.casefold())
+    plain = "".join(c for c in apart if not unicodedata.combining(c))
+    found = [0.0] * _SIZE
+    for word, times in Counter(re.findall(r"\w+", plain)).items():
+        hashed = zlib.crc32(word.encode())
+        found[hashed % _SIZE] += math.sqrt(times) * (1 if hashed >> 31 else -1)
+    length = math.sqrt(sum(value * value for value in found)) or 1.0
+    return [value / length for value in found] if any(found) else [1.0, *found[1:]]
+
+
+@contextmanager
+def initrunner(python: Path) -> Iterator[Callable[[Collection], Callable[[Question], list[str]]]]:
+    """Its store as a pipeline, in a process of its own under that Python, until the block ends."""
+    # From its own folder: the other Python need not have this package.
+    command = [python.absolute(), Path(__file__).resolve()]
+    with tempfile.TemporaryDirectory(prefix="ipfsmem-bench-") as work:
+        env = {**os.environ, "DO_NOT_TRACK": "1", "HOME": work, "INITRUNNER_HOME": work}
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=work,
+                env=env,
+                encoding="utf-8",
+            )
+        except OSError as error:
+            raise PeerError(f"{python} cannot be started: {error.strerror}.") from None
+        assert process.stdin and process.stdout
+        wanted, given = process.stdin, process.stdout
+
+        def say(line: dict[str, Any]) -> Any:
+            try:
+                wanted.write(json.dumps(line) + "\n")
+                wanted.flush()
+            except OSError:
+                answer = ""
+            else:
+                answer = given.readline()
+            if not answer:
+                raise PeerError(f"{python} does not run the store: pip install initrunner==1.0.0 there.")
+            return json.loads(answer)
+
+        def make(collection: Collection) -> Callable[[Question], list[str]]:
+            ids = [document.id for document in collection.documents]
+            say({"documents": [document.words for document in collection.documents]})
+            return lambda question: [ids[number] for number in say({"question": question.text})]
+
+        try:
+            say({"documents": []})
+            yield make
+        finally:
+            with suppress(OSError):
+                wanted.close()
+            process.wait()
+            given.close()
+
+
+def serve() -> None:
+    """Keeps what it is given and answers questions, until its input ends."""
+    with suppress(ImportError):  # a Python whose own sqlite3 loads no extensions
+        sys.modules["sqlite3"] = importlib.import_module("pysqlite3")
+    kept = importlib.import_module("initrunner.stores.sqlite_vec").SqliteVecMemoryStore
+    with tempfile.TemporaryDirectory() as work:
+        for number, line in enumerate(sys.stdin):
+            asked = json.loads(line)
+            answer: list[int] = []
+            if "documents" in asked:
+                store = kept(Path(work) / f"{number}.db", dimensions=_SIZE)
+                for at, text in enumerate(asked["documents"]):
+                    store.add_memory(str(at), "fact", vector(text))
+            else:
+                answer = [
+                    int(memory.content)
+                    for memory, _ in store.search_memories(vector(asked["question"]), top_k=_DEPTH)
+                ]
+            print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    serve()
