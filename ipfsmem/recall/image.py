@@ -18,7 +18,8 @@ import msgspec
 from ipfsmem.errors import FormatError
 from ipfsmem.recall.postings import Flat
 
-_VERSION = 1
+#: Another when terms become others: they are kept.
+_VERSION = 2
 #: Characters from which on a longer entry is worth no more.
 LONGEST = 1_000
 #: All bits that are noted of an entry.

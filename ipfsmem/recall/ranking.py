@@ -57,7 +57,7 @@ MAX_TERMS = 64
 #: More than sums of the same numbers in another order differ by.
 _ROUNDING = 1e-9
 _asks_when = re.compile(r"\b(?:when|what (?:day|date|month|year|time)|how long ago)\b", re.I)
-_asks_number = re.compile(r"\bhow (?:many|much|old|often|long)\b", re.I)
+_asks_number = re.compile(r"\bhow (?:many|much|old|often|long|far|big|tall|high|heavy|fast|large)\b", re.I)
 
 
 class Hit(NamedTuple):

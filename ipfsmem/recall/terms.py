@@ -1,5 +1,5 @@
-"""The terms of a text: words without case and accents, English ones as their stems, every two letters of scripts without
-spaces. Words that say nothing, like "the", are no terms.
+"""The terms of a text: words without case and accents, English ones as their stems, Arabic ones without
+their article, every two letters of scripts without spaces. Words that say nothing, like "the", are no terms.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from ipfsmem.recall.porter import stem
 
 #: Scripts that put no space between words: Thai to Khmer, kana, ideographs.
 _RUNS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+#: What is written as one word with an Arabic noun: "the", also after "and", "with", "so", "as" and "for".
+_arabic_article = re.compile(r"^(?:[وبفك]?ال|لل)(?=[\u0620-\u064a]{3})")
 _ascii_word = re.compile(r"[^\W_]+")
 STOP_WORDS = frozenset((
     "a", "about", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "because", "been", "before",
@@ -67,7 +69,7 @@ def terms_of(word: str) -> list[str]:
         return [] if word in STOP_WORDS else [stem(word)]
     if unspaced().match(word):
         return [word[n : n + 2] for n in range(max(1, len(word) - 1))]
-    return [word]
+    return [_arabic_article.sub("", word)]
 
 
 def terms(text: str) -> list[str]:
