@@ -20,8 +20,10 @@ from ipfsmem.bundle.keys import key_of_foreign_name
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.secrets import find_secrets
 from ipfsmem.bundle.timeline import Event, as_foreign, conversation_of, event_line, foreign_id, too_long_text
+from ipfsmem.causal.clock import ZERO
 from ipfsmem.causal.entries import memory_name
-from ipfsmem.causal.value import FOREIGN, Entry, Value
+from ipfsmem.causal.state import write
+from ipfsmem.causal.value import FOREIGN, LIVE, Entry, Value, dot
 from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.last_change import note_irrevocable
@@ -88,7 +90,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
 
     def raise_if_incomplete(self) -> None:
         """Raises IncompleteError when something was left out, or would be."""
-        refuse_left_out(self.problems)
+        refuse_left_out(self.problems, dry_run=self.dry_run)
 
 
 class _Choice(msgspec.Struct, frozen=True):
@@ -184,6 +186,7 @@ class Importer:
             self._before = TakenBefore(self._memories.replica)
             store = self._memories.replica.store
             choices = list(self._plan(found.records, store.entry, store.body, problems))
+            choices = self._with_room(choices, store.entry, problems)
             events = 0
             for scope, some in found.events.items():
                 timeline = Timeline(self._memories.replica, self._into[scope])
@@ -395,6 +398,27 @@ class Importer:
                 continue
             done.append(choice)
         return done
+
+    def _with_room(
+        self, choices: list[_Choice], entry_of: Callable[[str], Entry], problems: list[str]
+    ) -> list[_Choice]:
+        """Those that `_write` would find room for: a key holds a few texts of one device beside each other. `problems` grows."""
+        fits: list[_Choice] = []
+        entries: dict[str, Entry] = {}
+        last = self._memories.replica.store.frame.ctx.get(self._memories.replica.device.id, 0)
+        for number, choice in enumerate(choices, last + 1):
+            if choice.plan.what in _WRITTEN:
+                name = self._name(choice.plan)
+                entry = entries.get(name) or entry_of(name)
+                value = Value(b=(), body=sha256(choice.data).hexdigest(), h=ZERO, kind=LIVE)
+                try:
+                    new = dot(self._memories.replica.device.id, number)
+                    entries[name] = write(entry, choice.dots, new, value)
+                except LimitError as error:
+                    problems.append(f"{choice.plan.where} was left out: {error}")
+                    continue
+            fits.append(choice)
+        return fits
 
     def _name(self, plan: Planned) -> str:
         return self._memories.in_scope(plan.scope).name(plan.key)

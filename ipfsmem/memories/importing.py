@@ -64,8 +64,13 @@ class Imported(msgspec.Struct, frozen=True):
         refuse_left_out(self.problems)
 
 
-def refuse_left_out(problems: Sequence[str]) -> None:
-    """Raises IncompleteError when an import left something out."""
+def refuse_left_out(problems: Sequence[str], *, dry_run: bool = False) -> None:
+    """Raises IncompleteError when an import left something out, or with `dry_run` would."""
+    if problems and dry_run:
+        raise IncompleteError(
+            f"nothing was written, and {count(len(problems), 'record', 'records')} would be left out",
+            hint="Put them right, or import without --dry-run: the rest is taken in. Or agree with --partial (in Python: see problems).",
+        )
     if problems:
         raise IncompleteError(
             f"the rest was taken in, but {count(len(problems), 'record was', 'records were')} left out",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ipfsmem.bundle.timeline import normal_ts
 from ipfsmem.errors import FormatError
 from ipfsmem.exchange.json_input import read_json
 from ipfsmem.exchange.places import Files, each_file
@@ -110,9 +111,8 @@ def _block(where: str, value: Any, agent: str) -> Record | Skipped:
 
 def _messages(agent: Mapping[str, Any]) -> Iterator[Item]:
     messages = list_of(agent.get("messages"), "the messages")
-    times = sorted(
-        when for one in messages if isinstance(one, dict) and (when := date_of(one.get("created_at")))
-    )
+    said = (date_of(one.get("created_at")) for one in messages if isinstance(one, dict))
+    times = sorted(filter(None, said), key=normal_ts)
     if times:
-        said = {"agent": _name(agent), "messages": len(messages), "until": times[-1]}
-        yield Happened({"ts": times[0], "type": "conversation", "source": "letta", **said})
+        told = {"agent": _name(agent), "messages": len(messages), "until": times[-1]}
+        yield Happened({"ts": times[0], "type": "conversation", "source": "letta", **told})

@@ -446,3 +446,23 @@ def test_the_rows_of_a_database_are_counted_together(tmp_path: Path, monkeypatch
     monkeypatch.setattr("ipfsmem.exchange.sqlite_input._ROWS", 50)
     with pytest.raises(LimitError, match="in its rows"):
         records("initrunner", path.read_bytes(), "agent.db")
+
+
+def test_a_dry_run_says_of_a_key_without_room_what_the_run_does(memory: Memory, folder: Path) -> None:
+    memory.write("tone", "mine")
+    for number in range(6):
+        (folder / "tone.md").write_text(f"Text {number}.\n")
+        said = memory.bundles.import_from("claude-code", folder, foreign=True, dry_run=True)
+        done = memory.bundles.import_from("claude-code", folder, foreign=True)
+        assert (said.counts, said.candidates, said.problems) == (done.counts, done.candidates, done.problems)
+    assert done.problems
+    with pytest.raises(IncompleteError, match="nothing was written"):
+        said.raise_if_incomplete()
+
+
+def test_letta_messages_are_sorted_by_time_and_not_by_text(memory: Memory) -> None:
+    times = ["2026-08-01T10:00:00+00:00", "2026-08-01T11:30:00+02:00"]
+    agent = {"name": "h", "messages": [{"created_at": when} for when in times]}
+    memory.bundles.import_from("letta", json.dumps({"agents": [agent]}).encode())
+    (event,) = memory.timeline.read()
+    assert (event["ts"], event["until"]) == (times[1], times[0])
