@@ -126,7 +126,8 @@ def command(
             click.get_current_context().exit(lines.exit_code)
         with Meter(silent=context.json) as meter:
             report = asyncio.run(memory.sync(public_ok=public_ok, allow=allow, progress=meter))
-        shared = public_address.lines(memory.status())
+        # Only a public memory has an address, and a status counts all memories for it.
+        shared = public_address.lines(memory.status()) if memory.mode.public else []
     if context.json:
         context.emit(report)
     else:
