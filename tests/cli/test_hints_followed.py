@@ -508,6 +508,7 @@ ELSEWHERE = {
     "The token is wrong or missing. Check the provider's settings.": "tests/cli/test_cli_providers.py::test_what_to_do_stands_under_what_failed",
     "Give the wallet's own: at the prompt, in IPFSMEM_WALLET_PASSPHRASE, or with --wallet-passphrase-fd (in Python: KeystoreSigner).": "tests/cli/test_cli_init_questions.py::test_another_passphrase_on_the_second_machine_does_not_shut_the_wallet",
     "To keep what is shown: --keep. To take the memory away, afterwards: ipfsmem forget VALUE": "tests/cli/test_told_truly.py::test_an_empty_file_settles_no_conflict",
+    "Remove the link, then try again.": "tests/unit/agents/test_connecting.py::test_what_is_no_file_is_named_as_what_it_is",
     "Name a place outside of it.": "tests/cli/test_streams.py::test_an_export_stays_out_of_the_folder_of_the_memory",
     "Open it, or send it to a file: > FILE. What is not wanted goes to /dev/null.": "tests/cli/test_streams.py::test_what_nobody_hears_is_not_done_and_does_not_end_with_0",
     "Several values: KEY:='[1, 2]'": "tests/cli/test_streams.py::test_a_field_of_an_event_is_given_once",

@@ -294,6 +294,8 @@ def test_what_is_no_file_is_named_as_what_it_is(claude: Machine) -> None:
         claude.connect("claude-code")
     assert said.value.hint == "Remove the link, then try again."
     path.unlink()
+    claude.connect("claude-code")
+    path.unlink()
     path.mkdir()
     with pytest.raises(StorageError, match="is not a file") as said:
         claude.connect("claude-code")
