@@ -89,6 +89,9 @@ def files_in(root: Path) -> list[Path]:
     return [path for path in root.rglob("*") if path.is_file()]
 
 
+_PLACES = (0.0, 0.5, 1.0)
+
+
 class Flip(NamedTuple):
     table: str
     column: str
@@ -100,8 +103,8 @@ class Flip(NamedTuple):
 
 
 def flips(db: sqlite3.Connection) -> list[Flip]:
-    """Each value with one bit changed: at its begin, in its middle, at its end; in a short run at one of these, of two rows of each
-    table, and of the columns that hold no bytes those of one row."""
+    """Each value with one bit changed: of two rows of each table at its begin, in its middle and at its end, of the others at one of
+    these; in a short run all at one, of two rows of each table, and of the columns that hold no bytes those of one row."""
     tables = [
         name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table' ORDER BY name")
     ]
@@ -117,7 +120,8 @@ def flips(db: sqlite3.Connection) -> list[Flip]:
                 chosen = effort.THOROUGH or (number < 2 and isinstance(value, bytes)) or not number
                 if value in (None, b"", "") or not chosen:
                     continue
-                where = (0.0, 0.5, 1.0) if effort.THOROUGH else ((0.0, 0.5, 1.0)[len(found) % 3],)
+                # Rows of one table are alike: the first two at each place, the others at one.
+                where = _PLACES if effort.THOROUGH and number < 2 else (_PLACES[len(found) % 3],)
                 found += [Flip(table, name, row, flipped(value, at)) for at in where]
     return list(dict.fromkeys(found))
 

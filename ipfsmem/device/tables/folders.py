@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ipfsmem.content.cid import PB_PREFIX, RAW_PREFIX
 from ipfsmem.device.connection import Connection, damaged
 
 #: A folder or file: the 36 bytes of its CID, and the size in bytes of all its blocks.
@@ -18,9 +19,19 @@ def get(db: Connection, path: str) -> Folder | None:
     row = db.execute("SELECT cid, size FROM folders WHERE path=?", (path,)).fetchone()
     if row is None:
         return None
-    if not isinstance(row[0], bytes) or len(row[0]) != 36 or not isinstance(row[1], int):
-        raise damaged(db.path, f"the row of the folder {path} has a value of the wrong type")
+    if not _is_folder(*row):
+        raise damaged(db.path, f"the row of the folder {path} has a value that none can have")
     return row[0], row[1]
+
+
+def _is_folder(cid: object, size: object) -> bool:
+    """Whether this is what `put` takes: with any other CID it would stand in a root, which nobody could read."""
+    return (
+        isinstance(cid, bytes)
+        and len(cid) == 36
+        and cid.startswith((RAW_PREFIX, PB_PREFIX))
+        and isinstance(size, int)
+    )
 
 
 def has(db: Connection, path: str) -> bool:
@@ -29,9 +40,10 @@ def has(db: Connection, path: str) -> bool:
 
 
 def between(db: Connection, first: str, end: str) -> dict[str, Folder]:
-    """The folders and files from the path `first` on and before `end`, by path."""
+    """The folders and files from the path `first` on and before `end`, by path. A damaged row is passed over: what it is about can
+    be made again."""
     rows = db.execute("SELECT path, cid, size FROM folders WHERE path >= ? AND path < ?", (first, end))
-    return {path: (bytes(cid), size) for path, cid, size in rows}
+    return {path: (cid, size) for path, cid, size in rows if _is_folder(cid, size)}
 
 
 def any_below(db: Connection, path: str) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from ipfsmem.device.connection import Connection
 from ipfsmem.device.database import Database
-from ipfsmem.device.tables import heads, meta, placed, presence, renders, schema, working_copies
+from ipfsmem.device.tables import folders, heads, meta, placed, presence, renders, schema, working_copies
 from ipfsmem.device.tables.heads import HeadRow
 from ipfsmem.device.tables.placed import PlacedRow
 from ipfsmem.errors import ConfigError, StorageError
@@ -244,3 +244,20 @@ def test_rows_come_back_as_they_were_put() -> None:
     assert presence.often_sent(run, "usb", 2, 0, 20) == {b"2"}
     assert presence.often_sent(run, "usb", 2, 20, 30) == set()
     db.close()
+
+
+@pytest.mark.parametrize(
+    "cid", [b"\x05" + b"\x55\x12\x20" + bytes(32), b"\x01\x55\x12\x20" + bytes(31), "x", 5]
+)
+def test_a_folder_whose_address_was_changed_on_the_disk_is_none(tmp_path: Path, cid: object) -> None:
+    """What goes into a root from such a row ended the sync with words about a CID; a day's file is made again instead."""
+    good = b"\x01\x55\x12\x20" + bytes(32)
+    with Memory.create(NAMESPACE, "local", home=tmp_path) as memory:
+        db = memory.replica.db.connection
+        with memory.replica.transaction():
+            for path in ("p//2026-11-22/a", "p//2026-11-23/b"):
+                folders.put(db, path, (good, 5))
+            db.execute("UPDATE folders SET cid=? WHERE path='p//2026-11-23/b'", (cid,))
+        assert folders.between(db, "p//", "p/0") == {"p//2026-11-22/a": (good, 5)}
+        with pytest.raises(StorageError, match="a value that none can have"):
+            folders.get(db, "p//2026-11-23/b")
