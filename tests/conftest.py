@@ -39,6 +39,8 @@ _PROGRAMS = (
 )  # fmt: skip
 #: More workers than this only share the disk.
 _WORKERS = 8
+#: How deep calls may go in a program that imports the package: see `ipfsmem.wallet.eth_library`.
+_DEPTH = sys.getrecursionlimit()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -81,6 +83,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
     gc.collect()
     gc.freeze()
+    sys.setrecursionlimit(_DEPTH)  # a library that tests import raises it beyond what the C stack holds
 
 
 @pytest.fixture(scope="session", autouse=True)

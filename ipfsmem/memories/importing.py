@@ -267,7 +267,7 @@ def read_given(source: bytes | str) -> dict[str, Part]:
     """The one scope of a blob that a program gives. Raises FormatError, and LimitError beyond what a file may have."""
     data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
     if len(data) > MAX_BLOB:
-        raise LimitError(f"this blob has {len(data):,} bytes, at most {MAX_BLOB:,} are read")
+        raise LimitError(f"what is imported has {len(data):,} bytes, at most {MAX_BLOB:,} are read")
     return {"": Part(read_blob(data))}
 
 
