@@ -104,7 +104,7 @@ class Flip(NamedTuple):
 
 def flips(db: sqlite3.Connection) -> list[Flip]:
     """Each value with one bit changed: of two rows of each table at its begin, in its middle and at its end, of the others at one of
-    these; in a short run all at one, of two rows of each table, and of the columns that hold no bytes those of one row."""
+    these; in a short run those of one row of each table, at one."""
     tables = [
         name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table' ORDER BY name")
     ]
@@ -117,8 +117,7 @@ def flips(db: sqlite3.Connection) -> list[Flip]:
         for number, values in enumerate(db.execute(f"SELECT {','.join(names)} FROM {table}")):
             row = tuple((name, value) for (name, key), value in zip(columns, values, strict=True) if key)
             for name, value in zip(names, values, strict=True):
-                chosen = effort.THOROUGH or (number < 2 and isinstance(value, bytes)) or not number
-                if value in (None, b"", "") or not chosen:
+                if value in (None, b"", "") or (number and not effort.THOROUGH):
                     continue
                 # Rows of one table are alike: the first two at each place, the others at one.
                 where = _PLACES if effort.THOROUGH and number < 2 else (_PLACES[len(found) % 3],)
