@@ -10,6 +10,7 @@ import pytest
 from tests.faults.fault_lab import ROOT, Lab, closing, converge, lacks, merged, stay_in_place, sync, texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("published_before", [False, True], ids=["never-published", "published"])
 @pytest.mark.parametrize("noticed", [False, True], ids=["by-pair", "by-place"])
 def test_two_copies_write_and_lose_nothing(

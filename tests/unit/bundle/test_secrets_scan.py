@@ -103,6 +103,7 @@ def test_reading_the_word_list_does_not_import_the_wallet():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -120,6 +121,7 @@ def test_hostile_text_takes_no_long_time(text):
     assert time.process_time() - start < 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "part",
     [

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from ipfsmem.device.database import Database
 from ipfsmem.memory import Memory
 from ipfsmem.testing import SimProvider
@@ -89,6 +91,7 @@ def test_unsigned_values_are_found_in_tree_and_journal(tmp_path: Path) -> None:
         assert not list(other.replica.store.unsigned())
 
 
+@pytest.mark.slow
 def test_status_counts_what_a_list_shows_without_opening_it(tmp_path: Path) -> None:
     first, second = _two(tmp_path)
     for i in range(6):

@@ -221,6 +221,7 @@ def test_a_new_text_from_elsewhere_brings_a_missing_file_back(lab: Lab) -> None:
     assert lab.memory.read("m1").data == b"newer\n"
 
 
+@pytest.mark.slow
 def test_trace_17_a_folder_that_is_removed_slowly(lab: Lab) -> None:
     """A folder is unmounted, or removed slowly under a watcher (a quarter of the rest in each scan)."""
     many(lab, 100)
@@ -733,6 +734,7 @@ def test_files_longer_than_they_say_are_read_to_their_end(lab: Lab, monkeypatch:
         lab.copy.folder.read("grown.md", 10)  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_s15_long_lines_cost_as_much_as_reading_them(lab: Lab) -> None:
     """Finding S15: comparing lines was cubic, and two lines of 20 KB took 49 seconds. Growth is what is measured."""
     import random

@@ -260,6 +260,7 @@ def test_a_memory_that_was_locked_is_let_go_and_opened_anew(tmp_path: Path) -> N
     holder.close()
 
 
+@pytest.mark.slow
 def test_a_client_that_does_not_take_its_notices_holds_up_nobody(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

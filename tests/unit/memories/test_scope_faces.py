@@ -253,6 +253,7 @@ def test_what_is_wrong_with_a_scope_that_is_there(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_thousands_of_scopes_cost_a_read_little(tmp_path: Path) -> None:
     """Where scopes lead is not worked out again for each read, however many another member made."""
     import time

@@ -120,6 +120,7 @@ def test_whatever_found_words_say_roots_keep_their_room(
     assert _ended(lost, ADMIN, 901).used < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fill", [_crowd, _names, _strangers], ids=["people", "keys", "who is out"])
 def test_a_turn_of_found_words_leaves_little(fill: Callable[[Ring, Party, int], Ring]) -> None:
     """A hundred kilobytes stayed after each turn of a crowd, 380 after one of ids that nobody knew, and two turns of keys left no
@@ -143,6 +144,7 @@ def test_a_turn_of_found_words_leaves_little(fill: Callable[[Ring, Party, int], 
         assert one.opens(ring.serialise()) == ring
 
 
+@pytest.mark.slow
 def test_a_revoke_that_lets_nothing_stand_takes_the_place_of_one_that_let_much_stand() -> None:
     """Each turn of a revoke by default and one of all left the first one's list of 256 statements for good."""
     ring = enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin")
