@@ -428,7 +428,8 @@ class Memory:
     ) -> Memory:
         """`load` for a program with an event loop, which goes on meanwhile: keys are derived and files are opened in a thread."""
         request = LoadRequest(namespace, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
-        from ipfsmem.parts.making import bring_here, in_thread, make_here
+        from ipfsmem.in_thread import in_thread
+        from ipfsmem.parts.making import bring_here, make_here
 
         here = await in_thread(lambda: open_here(request) or make_here(request), _close)
         return cls(here if here is not None else await bring_here(request))

@@ -17,8 +17,8 @@ from anthropic.types.beta import (
 )
 from pydantic import BaseModel
 
-from ipfsmem.adapters.in_threads import finished
 from ipfsmem.adapters.memory_directory import CommandError, MemoryDirectory
+from ipfsmem.in_thread import in_thread
 
 
 def _run(directory: MemoryDirectory, command: object) -> str:
@@ -72,7 +72,7 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         self._directory = directory
 
     async def _run(self, command: object) -> str:
-        return await finished(lambda: _run(self._directory, command))
+        return await in_thread(lambda: _run(self._directory, command))
 
     async def call(self, input: object) -> str:
         return await self._run(input)
@@ -96,4 +96,4 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         return await self._run(command)
 
     async def clear_all_memory(self) -> str:
-        return await finished(self._directory.clear)
+        return await in_thread(self._directory.clear)

@@ -22,7 +22,6 @@ from langgraph.store.base import (
     SearchOp,
 )
 
-from ipfsmem.adapters.in_threads import finished
 from ipfsmem.adapters.store_items import (
     StoredItem,
     fits,
@@ -35,6 +34,7 @@ from ipfsmem.adapters.store_items import (
     words,
 )
 from ipfsmem.errors import UsageError
+from ipfsmem.in_thread import in_thread
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memory import Memory
 
@@ -62,7 +62,7 @@ class MemoryStore(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """The same in a thread."""
-        return await finished(partial(self.batch, list(ops)))
+        return await in_thread(partial(self.batch, list(ops)))
 
     def _answer(self, op: Op) -> Result:
         if isinstance(op, GetOp):

@@ -11,7 +11,7 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.memory.memory import BaseMemoryBlock
 
-from ipfsmem.adapters.in_threads import finished
+from ipfsmem.in_thread import in_thread
 from ipfsmem.memories.layouts import LEAST_TOKENS, TOKEN_BYTES
 from ipfsmem.memory import Memory
 
@@ -38,7 +38,7 @@ class IpfsmemBlock(BaseMemoryBlock[str]):
         """The context for what the user said last."""
         said = [one.content or "" for one in messages or () if one.role == "user"]
         asked = said[-1][-_QUERY:] if said else ""
-        given = await finished(lambda: self._context(asked, self._max_tokens))
+        given = await in_thread(lambda: self._context(asked, self._max_tokens))
         self._asked[given] = asked
         while len(self._asked) > _CHATS:
             self._asked.pop(next(iter(self._asked)), None)
@@ -51,11 +51,11 @@ class IpfsmemBlock(BaseMemoryBlock[str]):
         """Keep messages in the session, if there is one."""
         if (session := self._session) is not None:
             items = [one.model_dump(mode="json", exclude_none=True) for one in messages]
-            await finished(lambda: self._memory.sessions.add(session, items))
+            await in_thread(lambda: self._memory.sessions.add(session, items))
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """A smaller context, whole again; None when there is no room for any."""
         room = -(-len(content.encode()) // TOKEN_BYTES) - tokens_to_truncate
         if room < LEAST_TOKENS:
             return None
-        return await finished(lambda: self._context(self._asked.get(content, ""), room)) or None
+        return await in_thread(lambda: self._context(self._asked.get(content, ""), room)) or None

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ipfsmem.adapters.extras import extra
-from ipfsmem.adapters.in_threads import finished
 from ipfsmem.bundle.session_parts import session_token
+from ipfsmem.in_thread import in_thread
 from ipfsmem.memory import Memory
 
 if TYPE_CHECKING:
@@ -45,24 +45,24 @@ class MemorySession:
         """The items in order; `limit`: the last ones."""
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
-        found: Any = await finished(lambda: self._sessions.items(self.session_id, limit))
+        found: Any = await in_thread(lambda: self._sessions.items(self.session_id, limit))
         items: list[TResponseInputItem] = found
         return items
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items at the end, durable when this returns."""
         given: list[Any] = list(items)
-        await finished(lambda: self._sessions.add(self.session_id, given))
+        await in_thread(lambda: self._sessions.add(self.session_id, given))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take the last item away; None when there is none."""
-        found: Any = await finished(lambda: self._sessions.pop(self.session_id))
+        found: Any = await in_thread(lambda: self._sessions.pop(self.session_id))
         item: TResponseInputItem | None = found
         return item
 
     async def clear_session(self) -> None:
         """Forget the session, on every device."""
-        await finished(lambda: self._sessions.forget(self.session_id, reason="session cleared"))
+        await in_thread(lambda: self._sessions.forget(self.session_id, reason="session cleared"))
 
 
 def session(

@@ -7,9 +7,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -21,6 +20,7 @@ from ipfsmem.device.namespaces import FIRST, refuse_shared, vault_label
 from ipfsmem.device.replica import Replica, World, claim_folder
 from ipfsmem.errors import ConfigError, NoVaultError, UsageError
 from ipfsmem.files.attaching import plain_files_at
+from ipfsmem.in_thread import in_thread
 from ipfsmem.memories.bundle_tree import Part
 from ipfsmem.memories.importing import import_files
 from ipfsmem.mode import Mode, ModeName, mode_named
@@ -39,8 +39,6 @@ from ipfsmem.vault.vaults import list_in_default_vault
 from ipfsmem.wallet.passphrases import require_strong
 from ipfsmem.wallet.recovery_words import to_words
 from ipfsmem.wallet.root_keys import RootKeys
-
-T = TypeVar("T")
 
 
 class _Plan(msgspec.Struct, frozen=True):
@@ -349,21 +347,6 @@ async def open_foreign(source: str, *, provider: ProviderChoice, world: World | 
     made.origin.opened = Opened(source=foreign.source, root=foreign.root, problems=problems)
     made.opened.replica.read_only = foreign.source
     return made
-
-
-async def in_thread(work: Callable[[], T], undo: Callable[[T], None]) -> T:
-    """What `work` returns, done in a thread. A thread cannot be stopped: when its caller is cancelled, its end is waited for and
-    `undo` takes back what it made, before the caller gives up what it holds."""
-    task = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        while not task.done():
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait([task])
-        if not task.cancelled() and task.exception() is None:
-            undo(task.result())
-        raise
 
 
 def _made(opened: OpenMemory) -> Made:

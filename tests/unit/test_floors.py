@@ -21,6 +21,7 @@ FLOORS = (
         "canonical",
         "config",
         "file_durability",
+        "in_thread",
         "invisible_characters",
         "loopback",
         "recall",
