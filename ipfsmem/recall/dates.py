@@ -6,7 +6,8 @@ import re
 from datetime import date
 from typing import NamedTuple
 
-_MONTHS = [
+#: Their English names.
+MONTHS = (
     "january",
     "february",
     "march",
@@ -19,8 +20,8 @@ _MONTHS = [
     "october",
     "november",
     "december",
-]
-_NAME = "|".join(_MONTHS)
+)
+_NAME = "|".join(MONTHS)
 _iso = re.compile(r"\b(\d{4})-(\d\d)(?:-(\d\d))?\b")
 _day_first = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_NAME})\b(?:,? (\d{{4}})\b)?")
 _month_first = re.compile(rf"\b({_NAME}) (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}})\b)?")
@@ -57,12 +58,12 @@ def days_named(question: str, today: date) -> list[Days]:
     text = _iso.sub(" ", text)
     for form, day, month in ((_day_first, 1, 2), (_month_first, 2, 1)):
         for one in form.finditer(text):
-            found.append(Days(int(one[3]) if one[3] else None, _MONTHS.index(one[month]) + 1, int(one[day])))
+            found.append(Days(int(one[3]) if one[3] else None, MONTHS.index(one[month]) + 1, int(one[day])))
         text = form.sub(" ", text)
     for one in _month.finditer(text):
         # "may" and "march" are also words of another meaning
         if one[2] or one[1] not in ("may", "march") or _month_after.search(text[: one.start()]):
-            found.append(Days(int(one[2]) if one[2] else None, _MONTHS.index(one[1]) + 1))
+            found.append(Days(int(one[2]) if one[2] else None, MONTHS.index(one[1]) + 1))
     found += [Days(int(one[1])) for one in _year.finditer(_month.sub(" ", text))]
     for one in _ago.finditer(text):
         found.append(_ago_days(int(one[1]), one[2], today))

@@ -12,6 +12,7 @@ from datetime import date
 from math import log1p
 from typing import NamedTuple
 
+from ipfsmem.recall.dates import MONTHS
 from ipfsmem.recall.image import LONGEST, Columns, State, read, write
 from ipfsmem.recall.postings import Postings, bm25, idf, lowered
 
@@ -22,8 +23,7 @@ SIZE = [log1p(size) for size in range(LONGEST + 1)]
 
 _time = re.compile(
     r"\b(?:\d{1,2}:\d\d|\d{4}-\d\d|(?:19|20)\d\d|today|yesterday|tomorrow|tonight|ago|(?:last|next|this) \w+|"
-    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|june|july|august|september|october|"
-    r"november|december|in may)\b",
+    rf"(?:mon|tues|wednes|thurs|fri|satur|sun)day|{'|'.join(month for month in MONTHS if month != 'may')}|in may)\b",
     re.I,
 )
 _number = re.compile(
@@ -48,18 +48,7 @@ _TIMES = frozenset(
         "friday",
         "saturday",
         "sunday",
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
+        *MONTHS,
     ]
 )
 _NUMBERS = frozenset(
