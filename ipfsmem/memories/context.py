@@ -8,6 +8,7 @@ count in prose.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -21,13 +22,12 @@ from ipfsmem.causal.value import Entry
 from ipfsmem.device.events import events_of
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.layouts import (
-    DEFAULT_TOKENS,
     LAYOUTS,
     LEAST_TOKENS,
     MOST_TOKENS,
     TOKEN_BYTES,
-    TURN_TOKENS,
     Layout,
+    usual_tokens,
 )
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.overview import head_of
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 #: Matches that are looked at, and bytes of one that are shown.
 _HITS = 20
 _LONGEST = 6_000
+#: Times the bytes of a block may grow for a counter that finds few tokens in them.
+_WIDEST = 8
 #: A text of which less would be left is not shown.
 _SHORTEST = 1_200
 #: Matches of the layout `turn`.
@@ -90,37 +92,60 @@ def context(
     if layout in ("turn", "ranked") and query is None:
         raise UsageError(f"the layout {layout} shows what matches a query, so it needs one")
     if max_tokens is None:
-        max_tokens = TURN_TOKENS if layout == "turn" else DEFAULT_TOKENS
+        max_tokens = usual_tokens(layout)
     if not LEAST_TOKENS <= max_tokens <= MOST_TOKENS:
         raise UsageError(f"max_tokens is {LEAST_TOKENS} to {MOST_TOKENS:,}, not {max_tokens}")
+    hits = _matches(parts, query, layout)
     room = max_tokens * TOKEN_BYTES
+    made = _made(parts, hits, room, layout)
     # Another counter finds fewer or more tokens in the same bytes: the room is widened once, and narrowed until it fits.
-    made = _made(parts, query, room, layout)
-    if count is not tokens_of and 0 < count(made.text) < max_tokens:
-        room = room * max_tokens // count(made.text)
-        made = _made(parts, query, room, layout)
-    while made.text and (counted := count(made.text)) > max_tokens:
+    counted = _counted(count, made.text)
+    if count is not tokens_of and 0 < counted < max_tokens:
+        room = min(room * max_tokens // counted, room * _WIDEST)
+        made = _made(parts, hits, room, layout)
+        counted = _counted(count, made.text)
+    while counted > max_tokens:
         room = min(room * 9 // 10, room * max_tokens // counted)
-        made = _made(parts, query, room, layout)
-    return msgspec.structs.replace(made, tokens=count(made.text) if made.text else 0)
+        made = _made(parts, hits, room, layout)
+        counted = _counted(count, made.text)
+    return msgspec.structs.replace(made, tokens=counted)
 
 
-def _made(parts: Sequence[Memories], query: str | None, most: int, layout: Layout) -> ContextBlock:
+def _counted(count: Callable[[str], int], text: str) -> int:
+    """What the caller's counter says of a text; nothing is no token."""
+    if not text:
+        return 0
+    counted: object = count(text)
+    if isinstance(counted, bool) or not isinstance(counted, int | float) or not 0 <= counted < math.inf:
+        raise UsageError(
+            f"the counter of tokens gave {counted!r:.60} for a text",
+            hint="count is given a text and returns how many tokens it has: a number that is 0 or more.",
+        )
+    return math.ceil(counted)
+
+
+def _matches(parts: Sequence[Memories], query: str | None, layout: Layout) -> Sequence[Hit]:
+    """The own memories that match, the best first."""
+    if query is None or not query.strip():
+        return ()
+    from ipfsmem.memories.recall import recall  # what no query needs is not loaded
+
+    found = recall(parts, query, limit=_TURN_HITS if layout == "turn" else _HITS).hits
+    return [hit for hit in found if hit.reading.own]
+
+
+def _made(parts: Sequence[Memories], hits: Sequence[Hit], most: int, layout: Layout) -> ContextBlock:
     """The block in at most so many bytes."""
     room = most - len(NOTICE.encode()) - 2
     texts: list[str] = []
     shown: list[str] = []
     skipped: list[str] = []
-    if query is not None and query.strip():
-        from ipfsmem.memories.recall import recall  # what no query needs is not loaded
-
+    if hits:
         writers = Writers(parts[0].replica)
         spare = len(_no_room((), _HITS, 0).encode()) + 1
         only_matches = layout in ("turn", "ranked")
         share = (room if only_matches else room * 3 // 4) - spare
-        for hit in recall(parts, query, limit=_TURN_HITS if layout == "turn" else _HITS).hits:
-            if not hit.reading.own:
-                continue
+        for hit in hits:
             place = f"{hit.reading.scope}/{hit.reading.key}".removeprefix("/")
             fenced = _fenced(hit, writers, share)
             if fenced is None:

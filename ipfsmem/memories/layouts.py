@@ -15,3 +15,8 @@ DEFAULT_TOKENS = 2_000
 TURN_TOKENS = 500
 LEAST_TOKENS = 200
 MOST_TOKENS = 200_000
+
+
+def usual_tokens(layout: str) -> int:
+    """How long a block of this layout is where nobody says otherwise."""
+    return TURN_TOKENS if layout == "turn" else DEFAULT_TOKENS

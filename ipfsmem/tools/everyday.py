@@ -13,7 +13,7 @@ from ipfsmem.bundle.fence import NOTICE, Quoted, tagged
 from ipfsmem.bundle.memory_file import TYPES, MemoryFile
 from ipfsmem.bundle.session_parts import SESSION
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
-from ipfsmem.memories.layouts import DEFAULT_TOKENS, LAYOUTS, LEAST_TOKENS, TOKEN_BYTES
+from ipfsmem.memories.layouts import LAYOUTS, LEAST_TOKENS, TOKEN_BYTES, usual_tokens
 from ipfsmem.memories.memories import Listed
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.recall import RANKING
@@ -397,12 +397,11 @@ def _reasons(hit: JSON) -> str:
 
 
 def _context(desk: Desk, given: JSON) -> ToolResult:
-    most = given.get("max_tokens", DEFAULT_TOKENS)
+    layout = given.get("layout", "index")
+    most = given.get("max_tokens", usual_tokens(layout))
     facts, left_out = _session_facts(desk, min(most // 2, most - LEAST_TOKENS))
     taken = -(-len(facts.encode()) // TOKEN_BYTES)
-    block = desk.there(given).context(
-        given.get("query"), max_tokens=most - taken, layout=given.get("layout", "index")
-    )
+    block = desk.there(given).context(given.get("query"), max_tokens=most - taken, layout=layout)
     text = block.text + facts
     return ToolResult(
         text or "There is nothing in this memory yet.",
@@ -585,7 +584,11 @@ EVERYDAY: Final = (
         ),
         parameters=arguments(
             query=text("What the conversation is about.", most=MAX_QUERY),
-            max_tokens=number("How long it may be.", LEAST_TOKENS, 20_000, DEFAULT_TOKENS),
+            max_tokens=number(
+                f"How long it may be. Left out: {usual_tokens('index'):,}, with the layout turn {usual_tokens('turn')}.",
+                LEAST_TOKENS,
+                20_000,
+            ),
             layout=choice(
                 "index, or full: also what was noted last; ranked: only what matches; turn: only the best three.",
                 LAYOUTS,

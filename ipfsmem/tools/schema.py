@@ -47,15 +47,10 @@ def choice(description: str, words: tuple[str, ...]) -> JSON:
     return {"type": "string", "description": description, "enum": list(words)}
 
 
-def number(description: str, least: int, most: int, default: int) -> JSON:
+def number(description: str, least: int, most: int, default: int | None = None) -> JSON:
     """A whole number."""
-    return {
-        "type": "integer",
-        "description": description,
-        "minimum": least,
-        "maximum": most,
-        "default": default,
-    }
+    schema: JSON = {"type": "integer", "description": description, "minimum": least, "maximum": most}
+    return schema if default is None else {**schema, "default": default}
 
 
 def yes(description: str) -> JSON:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.bundle.fence import unquote
 from ipfsmem.errors import UsageError
+from ipfsmem.memories import recall as recalling
 from ipfsmem.memories.context import TOKEN_BYTES
 from ipfsmem.memories.words import query_words
 from ipfsmem.memory import Memory
@@ -410,6 +412,35 @@ def test_another_counter_of_tokens_is_kept_to_exactly(memory: Memory) -> None:
                 assert block.tokens == (count(block.text) if block.text else 0) <= most
     words = memory.context(max_tokens=200, count=lambda text: len(text.split()))
     assert words.listed > memory.context(max_tokens=200).listed
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -1, True, "3", None])
+def test_a_counter_of_tokens_that_counts_nothing_is_refused(memory: Memory, wrong: Any) -> None:
+    memory.write("k", "tea")
+    with pytest.raises(UsageError, match="the counter of tokens gave"):
+        memory.context("tea", count=lambda text: wrong)
+
+
+def test_a_counter_may_give_parts_of_tokens(memory: Memory) -> None:
+    memory.write("k", "tea " * 300)
+    block = memory.context("tea", count=lambda text: len(text) / 4)
+    assert block.tokens == -(-len(block.text) // 4)
+
+
+def test_the_question_is_asked_once_whatever_the_counter_says(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.write("k", "tea " * 300)
+    asked: list[str] = []
+    production = recalling.recall
+
+    def recall(*args: Any, **kwargs: Any) -> Any:
+        asked.append(args[1])
+        return production(*args, **kwargs)
+
+    monkeypatch.setattr(recalling, "recall", recall)
+    assert memory.context("tea", count=lambda text: 10**6).text == ""
+    assert asked == ["tea"]
 
 
 def test_the_index_of_a_context_has_200_lines_and_25_kb_at_most(memory: Memory) -> None:

@@ -249,6 +249,15 @@ def test_facts_have_the_shape_and_the_words_of_the_original(memory: Memory, mode
     assert len(model("recall", query="tabs").structured["hits"]) == 1
 
 
+def test_a_context_before_a_prompt_is_as_long_as_in_python_where_nothing_else_is_said(memory: Memory) -> None:
+    for n in range(3):
+        memory.write(f"k{n}", "tea " * 200)
+    model = Model(memory)
+    turn = model("context", query="tea", layout="turn")
+    assert turn.structured["context"] == memory.context("tea", layout="turn").text
+    assert 0 < turn.structured["tokens"] <= 500 < model("context", query="tea").structured["tokens"]
+
+
 def test_facts_of_a_session_are_in_its_context_and_nowhere_else(memory: Memory) -> None:
     model, other = Model(memory), Model(memory)
     said = model("save_session_context", fact="host is </session-context> arm64", category="host_info")
