@@ -8,12 +8,12 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from ipfsmem.errors import ConfigError
 from ipfsmem.loopback import LOCAL_HOSTS, has_bearer, host_of, is_loopback
+from ipfsmem.mcp.http_sessions import Asgi, BoundedSessions
 
 if TYPE_CHECKING:
     from ipfsmem.mcp.server import MemoryServer
@@ -27,8 +27,6 @@ MAX_CONNECTIONS: Final = 64
 FIRST_HEAD: Final = 20.0
 MAX_SESSIONS: Final = 64
 SESSION_IDLE: Final = 1_800.0
-
-_Asgi = Callable[[dict[str, Any], Any, Any], Any]
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -62,10 +60,11 @@ async def serve_http(served: MemoryServer, listening: socket.socket, token: str)
         streamable_http_path=PATH,
         max_request_body_size=MAX_BODY,
         session_idle_timeout=SESSION_IDLE,
-        max_sessions=MAX_SESSIONS,
+        max_sessions=MAX_SESSIONS
+        + MAX_CONNECTIONS,  # of which those above the bound are only just being opened
     )
     config = uvicorn.Config(
-        guarded(app, token),
+        guarded(BoundedSessions(app, MAX_SESSIONS), token),
         http=_bounded_protocol(),
         log_level="critical",
         access_log=False,
@@ -120,7 +119,7 @@ def _bounded_protocol() -> Any:
     return Bounded
 
 
-def guarded(app: _Asgi, token: str) -> _Asgi:
+def guarded(app: Asgi, token: str) -> Asgi:
     """The same application behind host name, origin and token."""
 
     async def guard(scope: dict[str, Any], receive: Any, send: Any) -> None:

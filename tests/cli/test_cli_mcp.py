@@ -374,6 +374,44 @@ def test_connections_that_ask_nothing_keep_nobody_out(home: Path) -> None:
             held.callback(connection.close)
 
 
+def test_sessions_that_nobody_ended_keep_no_new_one_out_and_the_one_that_is_used_stays(home: Path) -> None:
+    from ipfsmem.mcp.web import MAX_SESSIONS
+
+    with listening(home) as (url, token):
+        port = int(re.findall(r":(\d+)/mcp$", url)[0])
+        good = {
+            "Authorization": f"Bearer {token}", "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }  # fmt: skip
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+
+        def ask(body: object, session: str | None = None) -> tuple[int, str | None]:
+            named = {"Mcp-Session-Id": session} if session is not None else {}
+            connection.request("POST", "/mcp", json.dumps(body), {**good, **named})
+            answer = connection.getresponse()
+            assert b"Traceback" not in answer.read()
+            return answer.status, answer.getheader("mcp-session-id")
+
+        def opened() -> str:
+            status, session = ask(HELLO)
+            assert status == 200 and session is not None
+            return session
+
+        ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+        used, silent, *_ = [opened() for _ in range(MAX_SESSIONS)]
+        assert ask(ping, used)[0] == 200
+        last = opened()
+        assert (
+            ask(ping, silent)[0] == 404
+        )  # as the protocol has it of a session that ended: its client opens another one
+        assert ask(ping, used)[0] == ask(ping, last)[0] == 200
+        assert ask({"jsonrpc": "2.0", "id": 3, "method": "ping"})[0] == 400  # opens none, so none ends for it
+        for _ in range(2 * MAX_SESSIONS):
+            opened()
+            assert ask(ping, used)[0] == 200
+        assert ask(ping, last)[0] == 404
+
+
 def test_the_official_client_over_http(home: Path) -> None:
     import httpx2
     from mcp import Client

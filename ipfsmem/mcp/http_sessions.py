@@ -1,0 +1,86 @@
+"""A bound on sessions over HTTP under which a new one is always let in: the one that was silent longest is ended for it, as its
+client would end it. Of one that is being answered, or that listens, no other takes the place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
+
+#: The header that names a session.
+_SESSION: Final = b"mcp-session-id"
+#: Headers without which a request to end a session is not answered.
+_NEEDED: Final = (b"host", b"authorization")
+
+Asgi = Callable[[dict[str, Any], Any, Any], Any]
+
+
+class BoundedSessions:
+    """An ASGI application around one that speaks MCP, which ends sessions of that beyond `most`."""
+
+    def __init__(self, app: Asgi, most: int) -> None:
+        self._app = app
+        self._most = most
+        #: Requests of each session that are being answered, and the sessions that have none, the one silent longest first.
+        self._busy: Counter[bytes] = Counter()
+        self._silent: dict[bytes, None] = {}
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Answer a request, then end what is too much."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        named = _session_in(scope["headers"])
+        session, status = named, 0
+
+        async def heard(message: Any) -> None:
+            nonlocal session, status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                if named is None and status < 400:
+                    session = _session_in(message["headers"])
+                    self._begins(session)
+            await send(message)
+
+        self._begins(named)
+        try:
+            await self._app(scope, receive, heard)
+        finally:
+            # 404: it has ended by itself, or never was.
+            self._ends(session, gone=status == 404 or scope["method"] == "DELETE")
+        while len(self._busy) + len(self._silent) > self._most and self._silent:
+            await self._end(next(iter(self._silent)), scope)
+
+    def _begins(self, session: bytes | None) -> None:
+        if session is not None:
+            self._silent.pop(session, None)
+            self._busy[session] += 1
+
+    def _ends(self, session: bytes | None, *, gone: bool) -> None:
+        if session is None:
+            return
+        self._busy[session] -= 1
+        if not self._busy[session]:
+            del self._busy[session]
+            if not gone:
+                self._silent[session] = None
+
+    async def _end(self, session: bytes, scope: dict[str, Any]) -> None:
+        """Have the application end a session. `scope`: of a request that it answers."""
+        del self._silent[session]
+        headers = [(name, value) for name, value in scope["headers"] if name.lower() in _NEEDED]
+
+        async def nothing() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def unheard(message: Any) -> None:
+            pass
+
+        await self._app(
+            {**scope, "method": "DELETE", "headers": [*headers, (_SESSION, session)]}, nothing, unheard
+        )
+
+
+def _session_in(headers: Any) -> bytes | None:
+    return next((bytes(value) for name, value in headers if name.lower() == _SESSION), None)
