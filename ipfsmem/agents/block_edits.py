@@ -52,14 +52,14 @@ def remove(text: str, block: Block) -> str:
     """The text without that block, whatever else was changed since; the same text when it is not there any more. FormatError
     where it cannot be told from what others wrote."""
     end = newline(text)
-    written = whole(block).replace("\n", end)
-    if text.count(written) == 1:
-        at = text.index(written)
-        behind = text[at + len(written) :]
-        before = text[:at].removesuffix(block.lead)
-        if behind and before and not before.endswith("\n"):
+    lead, written = (one.replace("\r\n", "\n").replace("\n", end) for one in (block.lead, whole(block)))
+    ended = text if text.endswith("\n") else text + end
+    if ended.count(written) == 1:
+        before, _, behind = ended.partition(written)
+        before = before.removesuffix(lead)
+        if behind.strip() and before and not before.endswith("\n"):
             before += end
-        edited = before + behind
+        edited = before + (behind if ended is text else behind.removesuffix(end))
     else:
         edited = text
     if edited == text or _holds_more(edited, block):
@@ -149,14 +149,19 @@ def _without_tables(text: str, block: Block) -> str:
     """TOML without the tables of the block and those below them, which the program has moved or written anew: each from its line
     to the next."""
     tables = _tables_of(block)
-    own = {*marks(block.program)}
+    first, last = marks(block.program)
     kept: list[str] = []
     inside = False
     for line in text.splitlines(keepends=True):
         if _table.match(line):
             header = _header(line)
             inside = any(header[: len(path)] == path for path in tables)
-        if not (inside and line.strip() and not line.lstrip().startswith("#")) and line.strip() not in own:
+        if line.strip() == first and block.lead and kept and not kept[-1].strip():
+            kept.pop()  # the empty line that we wrote before the mark
+        if not (inside and line.strip() and not line.lstrip().startswith("#")) and line.strip() not in (
+            first,
+            last,
+        ):
             kept.append(line)
     return "".join(kept)
 

@@ -376,7 +376,14 @@ def _undone(
     if edited:
         kept.append(data)
     left = edits.undo(left, tuple(one.done for one in still), edited=True)
-    return None if file.before is None and edits.is_empty(left, file.seed) else left, kept
+    if edits.is_empty(left, file.seed):
+        if file.before is None:
+            return None, kept
+        with contextlib.suppress(StorageError):
+            before = connections.before(home, program.name, file.before)
+            if not before.strip():  # what it was begun with was ours
+                return before, kept
+    return left, kept
 
 
 def _where_kept(home: Path, program: Program, kept: list[tuple[Path, bytes]]) -> tuple[str, ...]:

@@ -193,9 +193,9 @@ def written(done: Sequence[Done], seed: str = "") -> Iterator[str]:
 
 
 def is_empty(data: bytes, seed: str) -> bool:
-    """Whether nothing is in a file but what we would begin it with."""
+    """Whether nothing is in a file but what we would begin it with, however that is laid out."""
     _, text = _text(data)
-    return text.strip() in ("", "{}", seed.strip())
+    return "".join(text.split()) in ("", "{}", "".join(seed.split()))
 
 
 def _text(data: bytes | None) -> tuple[bytes, str]:

@@ -31,6 +31,8 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
     #: What was written before it and behind it, beside a comma.
     lead: str
     tail: str
+    #: Whether nothing stood in the container that it was written into.
+    first: bool = False
 
 
 def find(text: str, path: tuple[str, ...]) -> Any:
@@ -60,7 +62,7 @@ def add(text: str, path: tuple[str, ...], value: Any) -> tuple[str, Added]:
             continue
         new = _nested(path[place + 1 :], value)
         lead, tail, edited = _insert(text, root, node, step, new)
-        added = Added(path=path, value=value, there=place, lead=lead, tail=tail)
+        added = Added(path=path, value=value, there=place, lead=lead, tail=tail, first=not node.parts)
         expected = value_of(root)
         _put(expected, path[: place + 1], new)
         _compare(edited, expected)
@@ -82,8 +84,16 @@ def remove(text: str, added: Added) -> str:
     depth = _stays(text, found, added.there)
     if depth < 0:
         return _without_root(text, root, added)
-    exact = depth == added.there
-    lead, tail = (added.lead, added.tail) if exact else (None, "")
+    node, at = found[depth]
+    if depth != added.there:
+        return _take_out(text, root, found[: depth + 1], None, "")
+    lead, tail = (_with_ends_of(text, one) for one in (added.lead, added.tail))
+    if added.first and len(node.parts) > 1:
+        tail = ""  # the end of line that we wrote is theirs now
+    elif added.first and (
+        _holds_only_this(text, found[depth]) and text[node.start + 1 : node.parts[at].start] != lead
+    ):  # laid out anew since: no space in it is of before
+        return text[: node.start + 1] + text[node.end - 1 :]
     return _take_out(text, root, found[: depth + 1], lead, tail)
 
 
@@ -116,7 +126,7 @@ def _take_out(text: str, root: Node, way: list[tuple[Node, int]], written: str |
     node, at = way[-1]
     expected = value_of(root)
     _drop(expected, way)
-    for lead in (_lead(text, node.parts[at], written), 0):
+    for lead in (_lead(text, node, at, written), 0):
         edited = _cut(text, node, at, lead, tail)
         try:
             _compare(edited, expected)
@@ -270,16 +280,24 @@ def _insert(text: str, root: Node, node: Node, step: str, value: Any) -> tuple[s
     return lead, tail, edited
 
 
-def _lead(text: str, part: Part, written: str | None) -> int:
-    """How many characters before a part go with it: what was written there, else the space up to the line before."""
-    if written is not None and text.endswith(written, 0, part.start):
-        return len(written)
-    begin = part.start
+def _with_ends_of(text: str, written: str) -> str:
+    """What was written once, with its lines ended as those of the text are now."""
+    return written.replace("\r\n", "\n").replace("\n", newline(text))
+
+
+def _lead(text: str, node: Node, at: int, written: str | None) -> int:
+    """How many characters before a part go with it: what was written there; where that was laid out anew since, the space up to
+    the line or the comma before."""
+    start = node.parts[at].start
+    begin = start
     while text[begin - 1] in " \t":
         begin -= 1
-    if text[begin - 1] != "\n":
-        return 0
-    return part.start - begin + (2 if text.endswith("\r\n", 0, begin) else 1)
+    own_line = text[begin - 1] == "\n"
+    if written is not None and text.endswith(written, 0, start) and ("\n" in written or not own_line):
+        return len(written)
+    if own_line:
+        return start - begin + (2 if text.endswith("\r\n", 0, begin) else 1)
+    return start - begin if text[begin - 1] == "," else 0
 
 
 def _cut(text: str, node: Node, at: int, lead: int, tail: str) -> str:
@@ -288,8 +306,11 @@ def _cut(text: str, node: Node, at: int, lead: int, tail: str) -> str:
     cuts = [(part.start - lead, part.value.end)]
     end = part.value.end
     if part.comma is not None:
-        cuts.append((part.comma, part.comma + 1))
         end = part.comma + 1
+        if not at and not lead:  # on one line with what follows
+            while text[end] in " \t":
+                end += 1
+        cuts.append((part.comma, end))
     elif at > 0 and (before := node.parts[at - 1].comma) is not None:
         cuts.insert(0, (before, before + 1))
     space = tail.removeprefix(",")
@@ -310,8 +331,9 @@ def _add_root(text: str, path: tuple[str, ...], value: Any) -> tuple[str, Added]
 
 def _without_root(text: str, root: Node, added: Added) -> str:
     start, end = root.start, root.end
-    if text.endswith(added.lead, 0, start):
-        start -= len(added.lead)
-    if text.startswith(added.tail, end):
-        end += len(added.tail)
+    lead, tail = _with_ends_of(text, added.lead), _with_ends_of(text, added.tail)
+    if text.endswith(lead, 0, start):
+        start -= len(lead)
+    if text.startswith(tail, end):
+        end += len(tail)
     return text[:start] + text[end:]

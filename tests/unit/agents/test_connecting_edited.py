@@ -6,6 +6,7 @@ import errno
 import functools
 import json
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,102 @@ def test_settings_that_were_moved_with_ours_in_them_are_looked_at_too(
         machine.disconnect("claude-code")
     machine.disconnect("claude-code", replace=True)
     assert "ipfsmem" not in (moved / "settings.json").read_text() + hooks(machine).read_text()
+
+
+# -- what a person or a program changed around ours -----------------------------------------------------------------------------
+
+
+def reindented(indent: int | str | None) -> Callable[[str], str]:
+    return lambda text: json.dumps(json.loads(text), indent=indent) + "\n"
+
+
+def with_more(*, first: bool) -> Callable[[str], str]:
+    def more(text: str) -> str:
+        said = json.loads(text)
+        return json.dumps({"mine": 1, **said} if first else {**said, "mine": 1}, indent=2) + "\n"
+
+    return more
+
+
+def with_line_ends_of_windows(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\n", "\r\n")
+
+
+AROUND = {
+    "indent 4": reindented(4),
+    "tabs": reindented("\t"),
+    "one line": reindented(None),
+    "indent 2": reindented(2),
+    "something before": with_more(first=True),
+    "something behind": with_more(first=False),
+    "CRLF": with_line_ends_of_windows,
+    "a line feed more": lambda text: f"{text}\n",
+    "no last line feed": lambda text: text.rstrip("\n"),
+}
+
+
+@pytest.mark.parametrize("change", AROUND.values(), ids=AROUND.keys())
+@pytest.mark.parametrize(
+    "before",
+    [
+        "{}",
+        '{"a": 1}',
+        '{\n  "a": 1\n}\n',
+        '{\n  "a": 1,\n  "hooks": {}\n}\n',
+        '{"version": 1, "hooks": {}}\n',
+        '{\n  "version": 1\n}\n',
+    ],
+)
+@pytest.mark.parametrize("name", ["claude-code", "codex", "cursor", "opencode"])
+def test_json_that_was_laid_out_anew_or_added_to_is_to_the_byte_what_it_would_be_without_ours(
+    name: str, before: str, change: Callable[[str], str], machine: Machine
+) -> None:
+    file = next(one for one in reversed(machine.files(name)) if one.suffix != ".toml")
+    machine.put(str(file.relative_to(machine.user)), before)
+    machine.connect(name)
+    changed = change(file.read_bytes().decode())
+    file.write_bytes(changed.encode())
+    machine.disconnect(name)
+    assert file.read_bytes().decode() == change(before)
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "after"),
+    [
+        ('model = "o"', lambda text: text.rstrip("\n"), 'model = "o"'),
+        ('model = "o"\n', lambda text: text.rstrip("\n"), 'model = "o"\n'),
+        ('model = "o"', lambda text: f"{text}\n", 'model = "o"\n'),
+        ('model = "o"\n', lambda text: f"{text}# mine", 'model = "o"\n# mine'),
+        ('model = "o"\n', with_line_ends_of_windows, 'model = "o"\r\n'),
+        ('model = "o"\n', lambda text: text.replace("args =", "args  ="), 'model = "o"\n'),
+    ],
+)
+def test_toml_around_our_block_is_what_it_would_be_without_it(
+    before: str, change: Callable[[str], str], after: str, machine: Machine
+) -> None:
+    file = machine.put(".codex/config.toml", before)
+    machine.connect("codex")
+    file.write_bytes(change(file.read_bytes().decode()).encode())
+    machine.disconnect("codex")
+    assert file.read_bytes().decode() == after
+
+
+@pytest.mark.parametrize("change", ["indent 4", "tabs", "one line", "CRLF", "a line feed more"])
+@pytest.mark.parametrize("before", ["", "\n", None])
+@pytest.mark.parametrize(
+    ("name", "path"), [("cursor", ".cursor/hooks.json"), ("opencode", ".config/opencode/opencode.json")]
+)
+def test_what_an_empty_file_was_begun_with_goes_also_where_it_was_laid_out_anew(
+    name: str, path: str, before: str | None, change: str, machine: Machine
+) -> None:
+    file = machine.user / path
+    file.parent.mkdir(parents=True)
+    if before is not None:
+        file.write_text(before)
+    machine.connect(name)
+    file.write_bytes(AROUND[change](file.read_bytes().decode()).encode())
+    machine.disconnect(name)
+    assert (file.read_text() if file.exists() else None) == before
 
 
 # -- what is somebody else's --------------------------------------------------------------------------------------------------
