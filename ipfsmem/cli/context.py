@@ -40,6 +40,7 @@ class CommandContext:
         scope: str | None = None,
         stacked: tuple[str, ...] = (),
         scope_must_exist: bool = False,
+        about_texts: bool = False,
     ) -> None:
         self._namespace = namespace
         self._home = home
@@ -51,6 +52,7 @@ class CommandContext:
         #: The scopes that are read as one, before what is everybody's; empty when one scope is read.
         self.stacked = stacked
         self._scope_must_exist = scope_must_exist
+        self._about_texts = about_texts
         #: Where what is written for the scope of this call goes, when that turned out to be another one: a sentence.
         self.scope_notice = ""
         #: What syncs of this call left out for want of room.
@@ -127,6 +129,8 @@ class CommandContext:
             if self.scope:
                 self.scope_notice = _scope_notice(self.scope, memory.scopes.target(self.scope))
             yield memory.scope(self.scope) if self.scope is not None else memory
+            if self._about_texts:
+                self._print_troubles(memory)
         finally:
             self.note_left_out(memory)
             memory.close()
@@ -166,6 +170,13 @@ class CommandContext:
         """Say it, where a person or an agent reads what was done for that scope."""
         if self.scope_notice and not self.json:
             click.echo(f"note: {self.scope_notice}", err=True)
+
+    def _print_troubles(self, memory: Memory) -> None:
+        """Say what keeps working copies from being taken in: what was read or written is without the edits made there."""
+        from ipfsmem.cli.hint_commands import advice
+
+        for trouble in memory.folders.troubles():
+            click.echo(f"note: {advice(trouble)}", err=True)
 
     def emit(self, value: msgspec.Struct | Sequence[msgspec.Struct] | Sequence[str]) -> None:
         """Print an answer for a program: what Python returns, and no shape that a command makes itself."""
@@ -249,6 +260,7 @@ def _context(ctx: click.Context, values: dict[str, Any], *, scoped: bool, shows:
         scope=scope,
         stacked=stacked,
         scope_must_exist=shows or bool(stacked),
+        about_texts=scoped,
     )
 
 

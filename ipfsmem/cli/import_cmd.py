@@ -127,12 +127,19 @@ def _mapped(texts: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
+#: Of texts that are here, and were not this person's word when they came.
+_STILL_OTHERS: Final = "here already as others' word, until you promote them (ipfsmem promote --list)"
+#: What of the counts changed nothing, or is no memory.
+_NO_CHANGE: Final = ("unchanged", "still_others", "events")
+
+
 def _say(done: Imported) -> None:
     said = [
         f"{done.added:,} new",
         f"{done.replaced:,} replaced" if done.replaced else "",
         advice(f"{done.kept_beside:,} kept beside yours (ipfsmem conflicts)") if done.kept_beside else "",
         f"{done.unchanged:,} known already" if done.unchanged else "",
+        advice(f"{done.still_others:,} {_STILL_OTHERS}") if done.still_others else "",
         f"{done.still_forgotten:,} still forgotten here (--strategy replace brings them back)"
         if done.still_forgotten
         else "",
@@ -144,7 +151,7 @@ def _say(done: Imported) -> None:
     )
     if done.scopes:
         said = [
-            f"{sum(n for what, n in counts.items() if what not in ('unchanged', 'events')):,} in {scope or 'the nameless scope'}"
+            f"{sum(n for what, n in counts.items() if what not in _NO_CHANGE):,} in {scope or 'the nameless scope'}"
             for scope, counts in done.scopes.items()
             if any(n for what, n in counts.items() if what not in ("unchanged", "events"))
         ]
@@ -167,6 +174,7 @@ _BECAME: Final = {
     "replaced": "replaced",
     "kept_beside": "kept beside yours (ipfsmem conflicts)",
     "unchanged": "known already",
+    "still_others": _STILL_OTHERS,
     "changed_here": "taken in before and changed here since, so left as they are here",
     "still_forgotten": "still forgotten here",
     "twice": "there twice",

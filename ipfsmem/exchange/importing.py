@@ -38,6 +38,7 @@ from ipfsmem.memories.memories import Memories, check_body
 
 #: What becomes of a record. `renewed`: its text here was taken in from the same place before, nobody edited it, and its program
 #: changed it since.
+#: `still_others`: it stands here already as others' word, which no import makes the person's own.
 #: `changed_here`: it was taken in before, and edited or deleted here. `twice`: the same text stood there twice.
 What = Literal[
     "added",
@@ -45,6 +46,7 @@ What = Literal[
     "replaced",
     "kept_beside",
     "unchanged",
+    "still_others",
     "changed_here",
     "still_forgotten",
     "twice",
@@ -313,18 +315,20 @@ class Importer:
         body: Callable[[str, Value], bytes | None],
     ) -> tuple[What, tuple[str, ...]]:
         """What becomes of a text under this key, and the dots that it replaces."""
+        held: What
         before = not self._replace and self._before.has(memories.scope, key, data)
         if not entry:
             return ("changed_here" if before else "added"), ()
         view = memories.view(key, entry, body)
-        if view.data == data and not view.forgotten:
-            return "unchanged", ()
         candidate = record.candidate or self._foreign
+        digest = sha256(data).hexdigest()
+        held = "unchanged" if candidate or memories.has_own(entry, digest) else "still_others"
+        if view.data == data and not view.forgotten:
+            return held, ()
         if view.forgotten and (candidate or not self._replace):
             return "still_forgotten", ()
-        digest = sha256(data).hexdigest()
         if not self._replace and any(value.body == digest for value in entry.values()):
-            return "unchanged", ()
+            return held, ()
         if before:
             return "changed_here", ()
         if view.own is candidate:  # of a key that has only texts of others `own` is false

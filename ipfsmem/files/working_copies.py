@@ -249,6 +249,10 @@ class WorkingCopies:
             for text in copy.notices()
         ]
 
+    def troubles(self) -> list[str]:
+        """Why folders are not taken in and not brought up to date, as of the last look."""
+        return [text for copy in self.all() if (text := copy.trouble())]
+
     def miss_anew(self, before: int | None = None) -> None:
         """What is missing now, or was first missed before a moment (in milliseconds), is taken for deleted only when two looks from
         now on miss it: nobody looks while keys are locked."""

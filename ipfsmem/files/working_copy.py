@@ -73,6 +73,15 @@ class WorkingCopy:
         problems = self._problems | self._unrendered
         return [*self._standing.values(), *(problems[file] for file in sorted(problems))]
 
+    def trouble(self) -> str:
+        """Why the folder is not taken in and not brought up to date, as of the last look; "" where nothing keeps it from that, or
+        a person asked for it."""
+        if self.copy.paused == BY_HAND:
+            return ""
+        return next(
+            (self._standing[kind] for kind in ("folder", "paused", "disk") if kind in self._standing), ""
+        )
+
     def is_there(self) -> bool:
         """Whether the folder is there, ours, and not paused."""
         with self._using(), contextlib.suppress(StorageError):

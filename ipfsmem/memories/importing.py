@@ -18,7 +18,7 @@ import msgspec
 from ipfsmem.bundle.blob import Blob, read_blob
 from ipfsmem.causal.cards import Card, write_card
 from ipfsmem.causal.entries import card_entry
-from ipfsmem.causal.value import FOREIGN, FORGOTTEN, Entry
+from ipfsmem.causal.value import FOREIGN, FORGOTTEN
 from ipfsmem.device.atomic_files import read_file, storage_errors
 from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.events import Timeline
@@ -43,7 +43,7 @@ _NO_PRUNING: Final = "Put it right, or import without pruning."
 class Imported(msgspec.Struct, frozen=True):
     """What an import did. `problems` name what was left out and why.
 
-    `still_forgotten`: texts of memories that were forgotten here, which a merge leaves so. `scopes`: of these the counts, where
+    `still_others`: texts that were here already as others' word, which no import makes one's own. `still_forgotten`: texts of memories that were forgotten here, which a merge leaves so. `scopes`: of these the counts, where
     several scopes came in, by the token here ("" is the nameless one). `key`: under which key the text is known, where one
     came in and no more.
     """
@@ -52,6 +52,7 @@ class Imported(msgspec.Struct, frozen=True):
     replaced: int = 0
     kept_beside: int = 0
     unchanged: int = 0
+    still_others: int = 0
     still_forgotten: int = 0
     forgotten: int = 0
     events: int = 0
@@ -244,23 +245,20 @@ def _take(memories: Memories, change: Writing, key: str, data: bytes, replace: b
     if not entry:
         change.put(name, data, (), of=of)
         return "added"
-    if not replace and _known(entry, data):
+    digest = sha256(data).hexdigest()
+    held = "unchanged" if of or memories.has_own(entry, digest) else "still_others"
+    if not replace and any(value.body == digest for value in entry.values()):
         change.keep_again(entry, data)
         hidden = any(value.kind == FORGOTTEN for value in entry.values())
-        return "still_forgotten" if hidden else "unchanged"
+        return "still_forgotten" if hidden else held
     view = memories.view(key, entry, change.body)
     if view.data == data:
-        return "unchanged"
+        return held
     if replace and view.dots:
         change.put(name, data, view.dots, of=of)
         return "replaced"
     change.keep_beside(name, data, of=of or None)
     return "still_forgotten" if view.forgotten else "kept_beside"
-
-
-def _known(entry: Entry, data: bytes) -> bool:
-    digest = sha256(data).hexdigest()
-    return any(value.body == digest for value in entry.values())
 
 
 def read_given(source: bytes | str) -> dict[str, Part]:

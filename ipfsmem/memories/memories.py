@@ -161,6 +161,10 @@ class Memories:
             return True  # asked for each memory at each index
         return is_own(dot, of, self.replica.is_mine)
 
+    def has_own(self, entry: Entry, body: str) -> bool:
+        """Whether an own value of an entry has the text with this hash."""
+        return any(value.body == body and self.is_own(dot, value.of) for dot, value in entry.items())
+
     def _bodies(
         self, key: str, entry: Entry, body: Callable[[str, Value], bytes | None] | None
     ) -> tuple[Bodies, BaseBodies]:

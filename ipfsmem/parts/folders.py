@@ -80,6 +80,11 @@ class MemoryFolders(MemoryPart):
         """The working copies of this memory on this device, and how they are."""
         return copies.folders() if (copies := self._open.files) is not None else []
 
+    def troubles(self) -> builtins.list[str]:
+        """Why working copies were neither taken in nor brought up to date by the last look, in words; nothing of those that a person
+        paused. What is read and written meanwhile is what the memory holds, without the edits made there."""
+        return copies.troubles() if (copies := self._open.files) is not None else []
+
     def pause(self, folder: str | Path, *, why: str = BY_HAND) -> None:
         """Take nothing in from a working copy and write nothing to it, until `accept` or `put_back`. `why`: what a list of them says."""
         self._plain_files().pause(folder, why)

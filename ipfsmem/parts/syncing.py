@@ -146,6 +146,9 @@ class Syncing(MemoryPart):
             self._let_go_when_revoked()
         for suspect in check.found:
             report.say("secret", f"{suspect}: encrypted and published, but should it be in a memory?")
+        if self._open.files is not None:
+            for trouble in self._open.files.troubles():
+                report.say("folder", trouble)
         report.conflicts = len(self._open.memories.conflicts_everywhere())
         return report
 

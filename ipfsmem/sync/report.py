@@ -32,6 +32,7 @@ _SAID_ANEW: Final = frozenset(
         "cannot-publish",
         "channel-down",
         "damaged",
+        "folder",
         "head-refused",
         "left-out",
         "missing",

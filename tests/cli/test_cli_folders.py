@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from tests.support.cli_lab import KEY, Cli
 
@@ -116,3 +121,54 @@ def test_init_says_where_a_folder_lies_too(bare: Cli, tmp_path: Path) -> None:
     said = bare.ok("init", "--mode", "local", "--memory-dir", str(place))
     assert "note: " in said.out and "Dropbox" in said.out
     assert any("Dropbox" in text for text in bare.ok("folders", "list", "--json").json[0]["remarks"])
+
+
+def moved_away(cli: Cli, place: Path) -> str:
+    place.rename(place.with_name("elsewhere"))
+    return "is not there (is it mounted?)"
+
+
+def without_its_row(cli: Cli, place: Path) -> str:
+    """The disk changes the id of the folder's row: nothing tells that from a folder of another memory."""
+    with contextlib.closing(sqlite3.connect(cli.home / "default" / "state.db")) as db, db:
+        (changed,) = db.execute("SELECT id FROM copies ORDER BY path DESC LIMIT 1").fetchone()
+        flipped = ("1" if changed[0] == "0" else "0") + changed[1:]
+        db.execute("UPDATE copies SET id=? WHERE id=?", (flipped, changed))
+    return "is the working copy of another memory now; it was not read and not written"
+
+
+def paused_by_itself(cli: Cli, place: Path) -> str:
+    (place / ".git").mkdir()
+    (place / ".git" / "HEAD").write_text("a" * 40)
+    cli.ok("status")
+    (place / ".git" / "HEAD").write_text("b" * 40)
+    return "is paused: another commit was checked out"
+
+
+@pytest.mark.parametrize("what", [moved_away, without_its_row, paused_by_itself])
+def test_whoever_reads_writes_or_syncs_is_told_that_a_folder_is_not_taken_in(
+    what: Callable[[Cli, Path], str], sealed: Cli, tmp_path: Path
+) -> None:
+    place = tmp_path / "agent"
+    place.mkdir()
+    (place / "role.md").write_text("firmware\n")
+    sealed.ok("attach", str(place))
+    said = what(sealed, place)
+    if place.exists():
+        (place / "role.md").write_text("kernels\n")
+    read = sealed.ok("read", "role", "--body")
+    assert read.out == "firmware\n" and f"note: {place} {said}" in read.err
+    for command in (("write", "tone", "--body", "direct"), ("list",), ("recall", "firmware"), ("note", "x")):
+        assert f"note: {place} {said}" in sealed.ok(*command).err
+    missed = sealed("read", "none")
+    assert missed.code == 4 and said in missed.err
+    synced = sealed.ok("sync")
+    assert said in synced.out and said not in synced.err
+    reported = sealed.ok("sync", "--json").json["notices"]
+    assert [one["kind"] for one in reported] == ["folder"] and said in reported[0]["text"]
+
+
+def test_nobody_is_told_of_a_folder_that_they_paused_themselves(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("attach", str(tmp_path / "agent"))
+    cli.ok("folders", "pause", str(tmp_path / "agent"))
+    assert cli.ok("write", "tone", "--body", "direct").err == ""

@@ -54,6 +54,26 @@ def test_candidates_are_listed_and_taken_many_at_once(sealed: Cli, tmp_path: Pat
     assert sealed.ok("read", tone, "--body").out == "Says tone.\n"
 
 
+def test_an_import_of_what_is_here_as_others_word_says_that_it_stays_so(sealed: Cli, tmp_path: Path) -> None:
+    """Promoting is a person's act: that they have the same text in a file of theirs makes it no word of theirs, unsaid."""
+    said = "here already as others' word, until you promote them (ipfsmem promote --list)"
+    folder = tmp_path / "project" / "memory"
+    folder.mkdir(parents=True)
+    (folder / "tea.md").write_text("---\nname: tea\n---\n\nGreen.\n")
+    blob = json.dumps({"files": {"tone.md": "Short.", "role.md": "Firmware."}}).encode()
+    sealed.ok("import", "--from", "claude-code", str(folder), "--foreign")
+    sealed.ok("import", "-", "--foreign", stdin=blob)
+    sealed.ok("promote", "role")
+    for more in ((), ("--dry-run",), ("--strategy", "replace")):
+        assert f"1 {said}" in sealed.ok("import", "--from", "claude-code", str(folder), *more).out
+    for more in ((), ("--strategy", "replace")):
+        assert f"0 new, 1 known already, 1 {said}" in sealed.ok("import", "-", *more, stdin=blob).out
+    assert "0 new, 2 known already." in sealed.ok("import", "-", "--foreign", stdin=blob).out
+    assert {one["key"] for one in sealed.ok("promote", "--list", "--json").json} == {"tea", "tone"}
+    sealed.ok("promote", "tea")
+    assert said not in sealed.ok("import", "--from", "claude-code", str(folder)).out
+
+
 def test_two_texts_of_others_under_one_key_are_not_taken_unseen(sealed: Cli, tmp_path: Path) -> None:
     """Which of the two is shown is nobody's choice, so none is taken with many others."""
     for name in ("one", "two"):
