@@ -26,6 +26,7 @@ from ipfsmem.agents.hook_programs import (
 )
 from ipfsmem.config import namespace_folder
 from ipfsmem.device.agent_notes import background_notes, hook_notes, note_hook, syncing_notes
+from ipfsmem.device.atomic_files import storage_errors
 from ipfsmem.errors import IpfsmemError, PassphraseError
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ class Hook:
 
     def run(self, given: bytes, environment: Mapping[str, str]) -> bytes:
         """Do what the event asks for; what is to be printed. Raises IpfsmemError when it could not, which is noted by then."""
-        if not (self._place / "ipfsmem.json").exists():
+        with storage_errors(self._place, "look into"):
+            there = (self._place / "ipfsmem.json").exists()
+        if not there:
             return b""  # no memory of that name on this device: nothing to give and nothing to sync
         said = read_said(given, environment)
         folder = said.folder or str(Path.cwd())

@@ -125,8 +125,9 @@ class PlainFolder:
             directory.close()
 
     def exists(self) -> bool:
-        """Whether there is a folder."""
-        return self.path.is_dir()
+        """Whether there is a folder. Raises StorageError where that cannot be told: a dead mount, a place that is not ours to look into."""
+        with storage_errors(self.path, "look into"):
+            return self.path.is_dir()
 
     def make(self) -> None:
         """Make the folder. Raises StorageError."""

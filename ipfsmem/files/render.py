@@ -77,8 +77,8 @@ class _Work(msgspec.Struct, frozen=True):
 
 
 class Rendering:
-    """One rendering. `needs_look` says afterwards whether something came in that only a new look can take, `behind` whether a
-    file could not be brought up to date."""
+    """One rendering. `needs_look` says afterwards whether something came in that only a new look can take, `behind` which files
+    could not be brought up to date."""
 
     def __init__(
         self,
@@ -103,7 +103,8 @@ class Rendering:
         #: Names in the folder, while very many files are staged.
         self._standing: set[str] | None = None
         self._touched = False
-        self.needs_look = self.behind = False
+        self.needs_look = False
+        self.behind: set[str] = set()
 
     # -- memories ----------------------------------------------------------------------------------------------
 
@@ -243,7 +244,7 @@ class Rendering:
             self._is_behind(file, error)
 
     def _is_behind(self, file: str, error: Exception) -> None:
-        self.behind = True
+        self.behind.add(file)
         self._problems[file] = f"{file} could not be brought up to date: {error}"
 
     def _stage(self, file: str, want: _Want, row: FileRow | None) -> _Work | None:

@@ -6,6 +6,7 @@ something, and no more than that a folder is left alone until a person has looke
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fnmatch import fnmatch
 from hashlib import sha256
 from pathlib import Path
@@ -44,7 +45,7 @@ def git_folder(path: Path) -> tuple[Path, Path] | None:
     """The git work tree that a folder lies in, and the folder of its repository; None outside of one."""
     for place in (path, *path.parents):
         git = place / ".git"
-        if git.is_dir():
+        if _is_there(git, Path.is_dir):
             return place, git
         try:
             named = read_file(git, _MAX_HEAD)
@@ -80,7 +81,7 @@ def remarks(path: Path) -> list[str]:
     for place in (path, *path.parents):
         program = _SYNC_NAMES.get(place.name.lower()) or _SYNC_NAMES.get(place.name.lower().split(" - ")[0])
         program = program or next(
-            (name for mark, name in _SYNC_MARKS.items() if (place / mark).exists()), None
+            (name for mark, name in _SYNC_MARKS.items() if _is_there(place / mark, Path.exists)), None
         )
         if program:
             found.append(
@@ -89,6 +90,14 @@ def remarks(path: Path) -> list[str]:
             )
             break
     return found
+
+
+def _is_there(place: Path, ask: Callable[[Path], bool]) -> bool:
+    """What a path is asked; False also where it may not be looked at."""
+    try:
+        return ask(place)
+    except OSError:
+        return False
 
 
 def _is_ignored(path: Path, tree: Path, git: Path) -> bool:

@@ -6,6 +6,7 @@ decided in `attaching` and done here.
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import time
 from collections.abc import Callable
@@ -181,8 +182,11 @@ class WorkingCopies:
         path = Path(folder).expanduser().absolute()
         for copy in self.all():
             where = copy.folder.path
-            if where in (path, Path(folder)) or (where.exists() and path.exists() and where.samefile(path)):
+            if where in (path, Path(folder)):
                 return copy
+            with contextlib.suppress(OSError):  # one of the two is not there, or cannot be looked at
+                if where.samefile(path):
+                    return copy
         known = ", ".join(str(copy.folder.path) for copy in self.all())
         raise NotFoundError(
             f"{path} is not a working copy of this memory", hint=f"There are: {known or 'none'}"

@@ -35,6 +35,7 @@ from ipfsmem.files.render import Rendering
 from ipfsmem.files.scan import MISSING_FOR, MOST_RETURNS, Scan
 from ipfsmem.files.surroundings import git_head
 from ipfsmem.memories.memories import Memories
+from ipfsmem.wording import count
 
 #: Entries up to which a write brings MEMORY.md up to date at once; above, the next `render` or `close` does.
 INDEX_AT_ONCE = 500
@@ -61,8 +62,8 @@ class WorkingCopy:
         self.copy = copy
         self.folder = PlainFolder(path, copy.secret)
         self._index_stale = False
-        #: Whether the last rendering could not bring a file up to date.
-        self.behind = False
+        #: Files that the last renderings could not bring up to date, those of the last one first.
+        self.behind: list[str] = []
         self._problems: dict[str, str] = {}
         #: What the last rendering of a file had to say: also of one that does not stand there, so no look drops it.
         self._unrendered: dict[str, str] = {}
@@ -74,13 +75,19 @@ class WorkingCopy:
         return [*self._standing.values(), *(problems[file] for file in sorted(problems))]
 
     def trouble(self) -> str:
-        """Why the folder is not taken in and not brought up to date, as of the last look; "" where nothing keeps it from that, or
-        a person asked for it."""
+        """Why the folder is not taken in or not brought up to date, as of the last look; "" where nothing keeps it from that, or a
+        person asked for it."""
         if self.copy.paused == BY_HAND:
             return ""
-        return next(
-            (self._standing[kind] for kind in ("folder", "paused", "disk") if kind in self._standing), ""
-        )
+        for kind in ("folder", "paused", "disk"):
+            if kind in self._standing:
+                return self._standing[kind]
+        if not self.behind:
+            return ""
+        # Texts first: what somebody forgot and stands there all the same is one.
+        first, *others = sorted(self.behind, key=lambda file: (file == INDEX_FILE, "/" in file))
+        more = f"; and {count(len(others), 'more file')} (ipfsmem status)" if others else ""
+        return f"{self.folder.path}: {self._unrendered[first]}{more}"
 
     def is_there(self) -> bool:
         """Whether the folder is there, ours, and not paused."""
@@ -314,7 +321,8 @@ class WorkingCopy:
                         self._unrendered,
                     )
                     work(rendering)
-                    self.behind = rendering.behind
+                    late = dict.fromkeys([*sorted(rendering.behind), *self.behind])
+                    self.behind = [file for file in late if file in self._unrendered]
                     # What was said of a file is said by the next process too.
                     if work is Rendering.everything and not (rendering.needs_look or self._unrendered):
                         self._copies.change(self.copy.id, in_step=self._state())

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.files.surroundings import git_head, remarks
 from tests.support.cli_lab import KEY, Cli
 
 
@@ -172,3 +173,52 @@ def test_nobody_is_told_of_a_folder_that_they_paused_themselves(cli: Cli, tmp_pa
     cli.ok("attach", str(tmp_path / "agent"))
     cli.ok("folders", "pause", str(tmp_path / "agent"))
     assert cli.ok("write", "tone", "--body", "direct").err == ""
+
+
+def test_a_folder_that_cannot_even_be_looked_at_keeps_nobody_from_the_memory(
+    cli: Cli, tmp_path: Path
+) -> None:
+    """A dead mount, a folder of another user: what leads there is no error that tells "not there". Each command ended with 30."""
+    above = tmp_path / "above"
+    place = above / "agent"
+    place.mkdir(parents=True)
+    (place / "role.md").write_text("firmware\n")
+    cli.ok("attach", str(place))
+    above.rename(tmp_path / "elsewhere")
+    above.symlink_to("x" * 300)  # the system refuses to look: for root, too
+    said = f"cannot look into {place}: "
+    for command in (
+        ("read", "role", "--body"),
+        ("write", "tone", "--body", "direct"),
+        ("list",),
+        ("export",),
+    ):
+        assert said in cli.ok(*command).err
+    assert said in cli.ok("status").out and said in cli.ok("folders", "list").out
+    assert said in cli("folders", "accept", str(place)).err
+    assert "--gone" in cli.fails(30, "detach", str(place)).err
+    cli.ok("attach", str(tmp_path / "another"))
+    cli.ok("detach", str(place), "--gone")
+    assert cli.ok("read", "role", "--body").err == ""
+
+
+def test_a_file_that_stays_behind_is_named_by_who_wrote_or_forgot(cli: Cli, tmp_path: Path) -> None:
+    place = tmp_path / "agent"
+    cli.ok("attach", str(place))
+    cli.ok("write", "role", "--body", "firmware")
+    asides = place / ".ipfsmem" / "aside"
+    asides.rmdir()
+    asides.write_text("in the way of what is set aside")
+    for command in (("forget", "role"), ("list",)):
+        assert f"note: {place}: role.md could not be brought up to date: " in cli.ok(*command).err
+    assert (place / "role.md").exists()
+    asides.unlink()
+    assert cli.ok("list").err == "" and not (place / "role.md").exists()
+
+
+def test_a_place_that_may_not_be_looked_at_has_no_remarks(tmp_path: Path) -> None:
+    place = tmp_path / ("x" * 200) / "agent"
+    place.mkdir(parents=True)
+    (place / ".git").symlink_to("y" * 300)
+    (place / ".stfolder").symlink_to("y" * 300)
+    assert remarks(place) == [] and git_head(place) == b""

@@ -61,6 +61,12 @@ def test_only_the_answer_is_printed(cli: Cli, tmp_path: Path) -> None:
     assert cli.ok("hook", "session-start", "--program", "unknown", stdin=said).out == ""
 
 
+def test_a_home_that_cannot_be_looked_at_is_said_in_words(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "homes").symlink_to("x" * 300)
+    done = cli("hook", "session-start", "--home", str(tmp_path / "homes" / "mine"))
+    assert done.code == 0 and "cannot look into" in done.err and "unexpected" not in done.err
+
+
 def test_a_hook_that_is_interrupted_ends_with_0(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
