@@ -110,10 +110,10 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
     env = os.environ if environment is None else environment
     named = env.get("IPFSMEM_CONFIG") if file is None else None
     if file is None:
-        file = Path(named) if named else _platform("config") / "config.toml"
+        file = Path(named) if named else _usual_file()
     known = Settings()
     try:
-        text = _read(file)
+        text = _read(file) if file is not None else ""
         import tomllib
 
         known = msgspec.convert(tomllib.loads(text), Settings)
@@ -128,6 +128,13 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
     names = [f for f in Settings.__struct_fields__ if f != "providers"]
     over = {f: env[f"IPFSMEM_{f.upper()}"] for f in names if env.get(f"IPFSMEM_{f.upper()}")}
     return msgspec.structs.replace(known, **over)
+
+
+def _usual_file() -> Path | None:
+    try:
+        return _platform("config") / "config.toml"
+    except RuntimeError:
+        return None  # the system names no home, so there are no settings in it
 
 
 def _read(file: Path) -> str:
@@ -150,7 +157,28 @@ def home(chosen: str | os.PathLike[str] | None, known: Settings | None = None) -
     """The home directory: an argument, else the settings, else the platform's data directory."""
     if chosen is None:
         chosen = (known or settings()).home
-    return Path(chosen).expanduser() if chosen is not None else _platform("data")
+    try:
+        return Path(chosen).expanduser() if chosen is not None else _platform("data")
+    except RuntimeError:
+        raise _no_home(f"{chosen} cannot be found: " if chosen is not None else "") from None
+
+
+def user_home() -> Path:
+    """The home of this user, where other programs keep what is theirs. Raises ConfigError where the system names none."""
+    try:
+        found = Path.home()
+    except RuntimeError:
+        raise _no_home() from None
+    if not found.is_absolute():
+        raise _no_home(f"HOME is {str(found)!r}, which depends on where one stands: ")
+    return found
+
+
+def _no_home(why: str = "") -> ConfigError:
+    return ConfigError(
+        f"{why}the system names no home folder for this user",
+        hint="Set HOME to the whole path of one. Where memories are can also be said with --home DIR (in Python: home=).",
+    )
 
 
 def is_namespace(name: str) -> bool:

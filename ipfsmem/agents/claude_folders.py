@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from ipfsmem.canonical import read_json
+from ipfsmem.config import user_home
 from ipfsmem.device.atomic_files import read_file, storage_errors
 from ipfsmem.errors import UsageError
 from ipfsmem.files.projects import Project
@@ -51,7 +52,8 @@ class ClaudeHome(msgspec.Struct, frozen=True):
         if chosen := environment.get("CLAUDE_CONFIG_DIR"):
             folder = Path(chosen).expanduser()
             return cls(folder, folder / ".claude.json")
-        return cls(Path.home() / ".claude", Path.home() / ".claude.json")
+        home = user_home()
+        return cls(home / ".claude", home / ".claude.json")
 
 
 class MemoryPlace(msgspec.Struct, frozen=True):

@@ -113,7 +113,7 @@ def usual_home() -> Path:
     """Where memories are for a program that knows nothing of this shell's variables."""
     plain = configuration.settings({})
     if plain.home is None and os.environ.get("XDG_DATA_HOME") and sys.platform not in ("darwin", "win32"):
-        return Path.home() / ".local" / "share" / "ipfsmem"
+        return configuration.user_home() / ".local" / "share" / "ipfsmem"
     return configuration.home(None, plain)
 
 

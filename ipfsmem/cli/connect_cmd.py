@@ -130,11 +130,11 @@ def surroundings() -> Surroundings:
     """This user, on this machine."""
     import os
     import sys
-    from pathlib import Path
 
     from ipfsmem.agents.programs.program import Surroundings
+    from ipfsmem.config import user_home
 
-    return Surroundings(user=Path.home(), environment=os.environ, system=sys.platform)
+    return Surroundings(user=user_home(), environment=os.environ, system=sys.platform)
 
 
 def _list(context: CommandContext) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -28,8 +27,9 @@ def command() -> None:
 
 def _manager(context: CommandContext) -> Manager:
     from ipfsmem.agents.service import Manager
+    from ipfsmem.config import user_home
 
-    return Manager(user=Path.home(), home=context.home, environment=os.environ)
+    return Manager(user=user_home(), home=context.home, environment=os.environ)
 
 
 def _name(context: CommandContext, manager: Manager) -> str:

@@ -15,9 +15,10 @@ from pathlib import Path
 import click
 import pytest
 
+from ipfsmem import config
 from ipfsmem.cli import app, conflicts_cmd
 from ipfsmem.cli.app import SHORT
-from ipfsmem.errors import IpfsmemError
+from ipfsmem.errors import ConfigError, IpfsmemError
 from ipfsmem.results import Conflict, ConflictCopy
 from tests.support.cli_lab import Cli, program
 
@@ -334,3 +335,28 @@ def test_a_name_that_is_no_unicode_text_is_an_error_in_words(
         assert b"Traceback" not in done.stderr and b"unexpected" not in done.stderr
         assert (b"a label is not text" if "--label" in arguments else b"udcff") in done.stderr
     assert not (home / "default" / "ipfsmem.json").exists()
+
+
+def test_a_user_without_a_home_is_told_so_and_may_say_where_memories_are(
+    bare: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container whose user stands in no list: each command said `unexpected RuntimeError`, also with --home."""
+
+    def unknown(user: int) -> None:
+        raise KeyError(user)
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "IPFSMEM_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    bare.ok("init", "--mode", "local")
+    assert config.settings({}) == config.Settings()
+    for words in (("connect", "--list"), ("service", "status")):
+        assert "names no home folder" in bare.fails(3, *words).err
+    hint = "Set HOME to the whole path of one. Where memories are can also be said with --home DIR (in Python: home=)."
+    with pytest.raises(ConfigError, match="names no home folder") as refused:
+        config.home(None, config.Settings())
+    assert refused.value.hint == hint
+    assert "~/x cannot be found" in bare.fails(3, "status", "--home", "~/x").err
+    monkeypatch.setenv("HOME", "here")
+    for words in (("connect", "--list"), ("service", "status")):
+        assert "HOME is 'here', which depends on where one stands" in bare.fails(3, *words).err
