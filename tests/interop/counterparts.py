@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 HERE = Path(__file__).parent
+WEB = HERE.parents[1] / "web"
 #: The user's own, for what Go and npm are told there about registries: the tests run with an empty home.
 _HOME = Path.home()
 
@@ -107,7 +108,7 @@ def run(
 def _build(kind: str) -> Path | str:
     """The directory of a counterpart, or why there is none; tried once a run."""
     try:
-        return _go() if kind == "gopeer" else _npm(kind)
+        return _go() if kind == "gopeer" else _web() if kind == "web" else _npm(kind)
     except (AssertionError, OSError, LockedError, subprocess.TimeoutExpired) as error:
         return f"{kind} could not be built: {error}"
 
@@ -147,8 +148,8 @@ def _go() -> Path:
     return cached_where_asked("gopeer", content_key(files), make)
 
 
-def _npm(folder: str) -> Path:
-    source = HERE / folder
+def _modules(name: str, source: Path) -> Path:
+    """A directory with the packages that a lock file names."""
     lock = [source / "package.json", source / "package-lock.json"]
 
     def install(target: Path) -> None:
@@ -157,7 +158,34 @@ def _npm(folder: str) -> Path:
         with _builders() as env:
             run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=target, env=env)
 
-    modules = cached_where_asked(folder, content_key(lock), install)
+    return cached_where_asked(name, content_key(lock), install)
+
+
+def _web() -> Path:
+    """The browser client with its tests, its types checked and its modules built for Node and browsers."""
+    sources = [path for folder in ("src", "tests") for path in (WEB / folder).rglob("*.ts")]
+    sources += [*WEB.glob("*.ts"), WEB / "tsconfig.json"]
+    modules = _modules("web", WEB)
+
+    def build(target: Path) -> None:
+        for path in sources:
+            copy = target / path.relative_to(WEB)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)
+        with _builders() as env:
+            run([modules / "node_modules/.bin/tsc", "--noEmit"], cwd=target, env=env)
+            run(
+                [modules / "node_modules/.bin/vite", "build", "--config", "vite.vectors.config.ts"],
+                cwd=target,
+                env=env,
+            )
+
+    return cached("built", content_key(sources), build, modules) / "build" / "vectors"
+
+
+def _npm(folder: str) -> Path:
+    source = HERE / folder
+    modules = _modules(folder, source)
     scripts = sorted(source.glob("*.mjs"))
 
     def copy(target: Path) -> None:
@@ -185,6 +213,15 @@ def gopeer_program() -> Path:
 def node(script: str, *args: str | Path) -> str:
     """Run a script of the JavaScript counterpart (tests/interop/node); what it prints."""
     return run([need_program("node"), npm_folder("node") / script, *args])
+
+
+def built_web() -> Path:
+    """Where the vectors' judges of the browser client lie, built."""
+    need_program("npm")
+    built = _build("web")
+    if isinstance(built, str):
+        missing(built)
+    return built
 
 
 def npm_folder(folder: str) -> Path:

@@ -1,0 +1,278 @@
+/**
+ * Bytes and text in their one form, canonical JSON, and the one kind of error that means "refused" (FORMAT.md, Notation and 6).
+ *
+ * Knows nothing of memories, and of no platform: only what browsers, workers and Node share.
+ */
+
+import { sha256 as nobleSha256 } from '@noble/hashes/sha2.js'
+
+export type Bytes = Uint8Array
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
+
+/** The class of what was refused, for telling people and for comparing with the vectors. */
+export type RefusalKind =
+  | 'format'
+  | 'limit'
+  | 'signature'
+  | 'member'
+  | 'open'
+  | 'missing'
+  | 'damaged'
+  | 'held'
+  | 'vault'
+  | 'passphrase'
+  | 'words'
+  | 'none'
+  | 'other kind'
+
+/** Something that the format refuses: nothing of it is used. */
+export class Refused extends Error {
+  constructor(
+    readonly kind: RefusalKind,
+    message: string = kind
+  ) {
+    super(message)
+    this.name = 'Refused'
+  }
+}
+
+export function refuse(kind: RefusalKind, message?: string): never {
+  throw new Refused(kind, message)
+}
+
+export function need(condition: boolean, kind: RefusalKind, message?: string): asserts condition {
+  if (!condition) refuse(kind, message)
+}
+
+/** Of `read()` what it gives, or null where the format refuses it; other errors are faults of this program. */
+export function unlessRefused<T>(read: () => T): T | null {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof Refused) return null
+    throw error
+  }
+}
+
+// --- bytes ---
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** UTF-8 of well-formed text. */
+export const utf8 = (text: string): Bytes => encoder.encode(text)
+
+export function fromUtf8(data: Bytes): string {
+  try {
+    return decoder.decode(data)
+  } catch {
+    return refuse('format', 'not UTF-8')
+  }
+}
+
+/** How many bytes a text has in UTF-8. */
+export const byteLength = (text: string): number => encoder.encode(text).length
+
+export const asBytes = (part: string | Bytes | readonly number[]): Bytes =>
+  typeof part === 'string' ? utf8(part) : part instanceof Uint8Array ? part : Uint8Array.from(part)
+
+/** The parts one after another; text as UTF-8. */
+export function join(...parts: (string | Bytes | readonly number[])[]): Bytes {
+  const all = parts.map(asBytes)
+  const out = new Uint8Array(all.reduce((sum, part) => sum + part.length, 0))
+  let at = 0
+  for (const part of all) {
+    out.set(part, at)
+    at += part.length
+  }
+  return out
+}
+
+/** Less than 0, 0 or more, as bytes sort. */
+export function compareBytes(a: Bytes, b: Bytes): number {
+  const size = Math.min(a.length, b.length)
+  for (let i = 0; i < size; i++) if (a[i] !== b[i]) return (a[i] as number) - (b[i] as number)
+  return a.length - b.length
+}
+
+/** Whether two byte strings are equal. Not for comparing secrets: see `sameSecret`. */
+export const same = (a: Bytes, b: Bytes): boolean => a.length === b.length && compareBytes(a, b) === 0
+
+/** Whether two byte strings are equal, in a time that depends on their length alone. */
+export function sameSecret(a: Bytes, b: Bytes): boolean {
+  let different = a.length ^ b.length
+  for (let i = 0; i < a.length; i++) different |= (a[i] as number) ^ (b[i] ?? 0)
+  return different === 0
+}
+
+export const sha256 = (data: Bytes | string): Bytes => nobleSha256(asBytes(data))
+
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+
+/** Lower-case hex. */
+export function hex(data: Bytes): string {
+  let out = ''
+  for (const byte of data) out += HEX[byte]
+  return out
+}
+
+/** Whether this is text of so many bytes in hex. */
+export const isHex = (text: unknown, bytes: number): text is string =>
+  typeof text === 'string' && text.length === 2 * bytes && /^[0-9a-f]*$/.test(text)
+
+/** The bytes of hex, of exactly `bytes` bytes where that is given. */
+export function fromHex(text: unknown, bytes?: number): Bytes {
+  const size = bytes ?? (typeof text === 'string' ? text.length / 2 : -1)
+  need(isHex(text, size), 'format', 'not hex of the right length')
+  const out = new Uint8Array(size)
+  for (let i = 0; i < size; i++) out[i] = Number.parseInt(text.slice(2 * i, 2 * i + 2), 16)
+  return out
+}
+
+const DIGITS64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+
+/** base64url without padding. */
+export function base64url(data: Bytes): string {
+  let out = ''
+  for (let i = 0; i < data.length; i += 3) {
+    const [a, b, c] = [data[i] as number, data[i + 1] ?? 0, data[i + 2] ?? 0]
+    const digits = [a >> 2, ((a & 3) << 4) | (b >> 4), ((b & 15) << 2) | (c >> 6), c & 63]
+    out += digits.slice(0, Math.min(4, data.length - i + 1)).map(digit => DIGITS64[digit]).join('')
+  }
+  return out
+}
+
+/** The bytes of base64url without padding; another spelling of the same bytes is refused. */
+export function fromBase64url(text: unknown, bytes?: number): Bytes {
+  need(typeof text === 'string' && text.length % 4 !== 1, 'format', 'not base64url')
+  const size = Math.floor((text.length * 3) / 4)
+  need(bytes === undefined || size === bytes, 'format', 'another length')
+  const out = new Uint8Array(size)
+  let value = 0
+  let bits = 0
+  let at = 0
+  for (const letter of text) {
+    const digit = DIGITS64.indexOf(letter)
+    need(digit >= 0, 'format', 'not base64url')
+    value = ((value << 6) | digit) & 0xffff
+    bits += 6
+    if (bits >= 8) out[at++] = (value >> (bits -= 8)) & 255
+  }
+  need((value & ((1 << bits) - 1)) === 0, 'format', 'not base64url in its one form')
+  return out
+}
+
+/** A big-endian integer of so many bytes. */
+export function number(value: number | bigint, bytes: number): Bytes {
+  const out = new Uint8Array(bytes)
+  let rest = BigInt(value)
+  for (let i = bytes - 1; i >= 0; i--, rest >>= 8n) out[i] = Number(rest & 255n)
+  return out
+}
+
+/** The first four bytes at `at` as an integer. */
+export const uint32 = (data: Bytes, at = 0): number =>
+  new DataView(data.buffer, data.byteOffset, data.byteLength).getUint32(at)
+
+/** The length of x as an integer of `bits` bits, followed by x. */
+export function len(bits: 16 | 32, x: string | Bytes): Bytes {
+  const data = asBytes(x)
+  return join(number(data.length, bits / 8), data)
+}
+
+// --- order ---
+
+/** By Unicode code points, as the format sorts text; the language's own order is by UTF-16 units. */
+export function byCodePoints(a: string, b: string): number {
+  for (let i = 0; ; i++) {
+    const [left, right] = [a.codePointAt(i), b.codePointAt(i)]
+    if (left === undefined || right === undefined) return a.length - b.length
+    if (left !== right) return left - right
+    if (left > 0xffff) i++
+  }
+}
+
+export type Part = number | bigint | string
+
+/** Greater, less or the same, part by part. */
+export function compare(a: readonly Part[], b: readonly Part[]): number {
+  for (let i = 0; i < a.length; i++) {
+    const [left, right] = [a[i] as Part, b[i] as Part]
+    if (left === right) continue
+    if (typeof left === 'string') return byCodePoints(left, right as string)
+    return left < (right as number | bigint) ? -1 : 1
+  }
+  return 0
+}
+
+/** The greatest of one item or more. */
+export const greatest = <T>(items: readonly T[], by: (item: T) => readonly Part[]): T =>
+  items.reduce((best, one) => (compare(by(one), by(best)) > 0 ? one : best))
+
+/** A list of texts that must be sorted and without repeats. */
+export function sortedTexts(list: unknown, most = Infinity): string[] {
+  need(Array.isArray(list) && list.length <= most, 'format', 'not a list, or too long')
+  list.forEach((one: unknown, i) => {
+    need(typeof one === 'string', 'format', 'not text')
+    need(i === 0 || byCodePoints(list[i - 1] as string, one) < 0, 'format', 'not sorted, or a repeat')
+  })
+  return list as string[]
+}
+
+// --- JSON ---
+
+/** RFC 8785: names by UTF-16 units, numbers and text as the language writes them. */
+export function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
+  if (value !== null && typeof value === 'object') {
+    const object = value as Record<string, unknown>
+    const names = Object.keys(object).sort()
+    return `{${names.map(name => `${JSON.stringify(name)}:${canonical(object[name])}`).join(',')}}`
+  }
+  return JSON.stringify(value)
+}
+
+/** Canonical JSON of the format's own structures, decoded; doubled names and any other spelling differ after re-encoding. */
+export function parseCanonical(data: Bytes | string): Json {
+  const text = typeof data === 'string' ? data : fromUtf8(data)
+  let value: Json
+  try {
+    value = JSON.parse(text) as Json
+  } catch {
+    return refuse('format', 'not JSON')
+  }
+  check(value, 0)
+  need(text.isWellFormed() && canonical(value) === text, 'format', 'not canonical JSON')
+  return value
+}
+
+function check(value: Json, depth: number): void {
+  need(depth < 64, 'format', 'nested too deep')
+  if (typeof value === 'number') need(Number.isSafeInteger(value), 'format', 'not a whole number within 2^53-1')
+  if (value === null || typeof value !== 'object') return
+  for (const [name, inner] of Object.entries(value)) {
+    need(Array.isArray(value) || /^[\x00-\x7f]*$/.test(name), 'format', 'a name that is not ASCII')
+    check(inner, depth + 1)
+  }
+}
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  value !== null && typeof value === 'object' && !Array.isArray(value)
+
+/** An object with exactly these names, and perhaps some of `optional`. */
+export function fields(value: unknown, names: readonly string[], optional: readonly string[] = []): Record<string, Json> {
+  need(isObject(value), 'format', 'not an object')
+  for (const name of names) need(Object.hasOwn(value, name), 'format', `no field ${name}`)
+  for (const name of Object.keys(value)) {
+    need(names.includes(name) || optional.includes(name), 'format', `unknown field ${name}`)
+  }
+  return value as Record<string, Json>
+}
+
+/** An object with any names. */
+export const anyFields = (value: unknown): Record<string, Json> => {
+  need(isObject(value), 'format', 'not an object')
+  return value as Record<string, Json>
+}
+
+export const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0

@@ -1,0 +1,192 @@
+/**
+ * CIDs, the numbers that they and protobuf are made of, and IPNS names (FORMAT.md 6 and 7). Only of
+ * sha2-256 it is known here whether bytes are what a CID names.
+ */
+
+import { type Bytes, fromHex, hex, join, need, refuse, same, sha256 } from './bytes.ts'
+
+export const RAW = 0x55
+export const DAG_PB = 0x70
+const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567'
+const BASE36 = '0123456789abcdefghijklmnopqrstuvwxyz'
+const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
+const SHA256 = Uint8Array.of(0x12, 0x20)
+
+export type Cid = {
+  readonly version: 0 | 1
+  readonly codec: number
+  /** Code and length of a hash, and its digest. */
+  readonly multihash: Bytes
+  /** In base32, or base58btc in version 0. */
+  readonly text: string
+}
+
+/** Digits of bases that take whole bits: by prefix of multibase the alphabet, and bits a digit. */
+const BIT_BASES: Readonly<Record<string, readonly [alphabet: string, bits: number]>> = {
+  b: [BASE32, 5],
+  v: ['0123456789abcdefghijklmnopqrstuv', 5],
+  f: ['0123456789abcdef', 4],
+  u: ['ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_', 6]
+}
+/** Those that write one large number. */
+const NUMBER_BASES: Readonly<Record<string, string>> = { k: BASE36, z: BASE58 }
+
+function toBits(data: Bytes, [alphabet, per]: readonly [string, number]): string {
+  let out = ''
+  let value = 0
+  let bits = 0
+  for (const byte of data) {
+    value = ((value << 8) | byte) & 0xffff
+    for (bits += 8; bits >= per; bits -= per) out += alphabet[(value >> (bits - per)) & ((1 << per) - 1)]
+  }
+  return bits ? out + alphabet[(value << (per - bits)) & ((1 << per) - 1)] : out
+}
+
+function fromBits(text: string, base: readonly [string, number]): Bytes {
+  const out: number[] = []
+  let value = 0
+  let bits = 0
+  for (const letter of text) {
+    const digit = base[0].indexOf(letter)
+    need(digit >= 0, 'format', 'a letter that is no digit')
+    value = ((value << base[1]) | digit) & 0xffff
+    bits += base[1]
+    if (bits >= 8) out.push((value >> (bits -= 8)) & 255)
+  }
+  const data = Uint8Array.from(out)
+  need(toBits(data, base) === text, 'format', 'not in the one form of its base')
+  return data
+}
+
+function toNumber(data: Bytes, alphabet: string): string {
+  const zeros = data.findIndex(byte => byte !== 0)
+  let value = data.length ? BigInt(`0x${hex(data)}`) : 0n
+  let out = ''
+  for (const base = BigInt(alphabet.length); value; value /= base) out = (alphabet[Number(value % base)] as string) + out
+  return (alphabet[0] as string).repeat(zeros < 0 ? data.length : zeros) + out
+}
+
+function fromNumber(text: string, alphabet: string): Bytes {
+  need(text.length <= MOST_LETTERS, 'limit', 'too long for a CID')
+  let value = 0n
+  for (const letter of text) {
+    const digit = alphabet.indexOf(letter)
+    need(digit >= 0, 'format', 'a letter that is no digit')
+    value = value * BigInt(alphabet.length) + BigInt(digit)
+  }
+  const zeros = [...text].findIndex(letter => letter !== alphabet[0])
+  const digits = value.toString(16)
+  const rest = value ? fromHex(digits.length % 2 ? `0${digits}` : digits) : new Uint8Array()
+  return join(new Uint8Array(zeros < 0 ? text.length : zeros), rest)
+}
+
+export const base32 = (data: Bytes): string => toBits(data, [BASE32, 5])
+
+/** A number of protobuf and multiformats at `at`, in its shortest form and of at most 63 bits, and where it ends. */
+export function varint(data: Bytes, at: number): [value: bigint, end: number] {
+  let value = 0n
+  for (let i = 0; i < 9; i++) {
+    const byte = data[at + i]
+    need(byte !== undefined, 'format', 'cut off')
+    value |= BigInt(byte & 127) << BigInt(7 * i)
+    if (byte < 128) {
+      need(i === 0 || byte !== 0, 'format', 'a number not in its shortest form')
+      return [value, at + i + 1]
+    }
+  }
+  return refuse('format', 'a number of more than 63 bits')
+}
+
+/** A number that counts bytes of `data`, so it is no larger than these are many. */
+export function size(data: Bytes, at: number): [value: number, end: number] {
+  const [value, end] = varint(data, at)
+  need(value <= BigInt(data.length - end), 'format', 'cut off')
+  return [Number(value), end]
+}
+
+export function toVarint(value: number | bigint): Bytes {
+  const out: number[] = []
+  let rest = BigInt(value)
+  for (; rest > 127n; rest >>= 7n) out.push(Number(rest & 127n) | 128)
+  return Uint8Array.from([...out, Number(rest)])
+}
+
+const MOST_DIGEST = 64
+
+/** The CID in bytes at `at`, and where it ends. */
+export function readCid(data: Bytes, at = 0): [cid: Cid, end: number] {
+  if (same(data.subarray(at, at + 2), SHA256)) {
+    need(data.length >= at + 34, 'format', 'cut off')
+    const multihash = data.slice(at, at + 34)
+    return [{ version: 0, codec: DAG_PB, multihash, text: toNumber(multihash, BASE58) }, at + 34]
+  }
+  const [version, afterVersion] = varint(data, at)
+  need(version === 1n, 'format', 'not a CID')
+  const [codec, start] = varint(data, afterVersion)
+  const [hash, afterHash] = varint(data, start)
+  const [length, begin] = size(data, afterHash)
+  need(codec <= 0xffffffffn && length <= MOST_DIGEST && (hash !== 0x12n || length === 32), 'format', 'not a CID')
+  return [cidOfMultihash(Number(codec), data.slice(start, begin + length)), begin + length]
+}
+
+const cidOfMultihash = (codec: number, multihash: Bytes): Cid => ({
+  version: 1,
+  codec,
+  multihash,
+  text: `b${base32(join([1], toVarint(codec), multihash))}`
+})
+
+/** The CID of bytes with this SHA-256. */
+export const cidOfHash = (codec: number, hash: Bytes): Cid => cidOfMultihash(codec, join(SHA256, hash))
+
+export const cidOf = (codec: number, data: Bytes): Cid => cidOfHash(codec, sha256(data))
+
+/** Whether these are the bytes that a CID names; false where its hash is none that is known here. */
+export const isBlockOf = (cid: Cid, data: Bytes): boolean =>
+  cid.multihash[0] === 0 ? same(cid.multihash.subarray(2), data) : same(cid.multihash, join(SHA256, sha256(data)))
+
+/** The same CID in version 1. */
+export const asVersion1 = (cid: Cid): Cid => (cid.version === 1 ? cid : cidOfMultihash(cid.codec, cid.multihash))
+
+/** A CID in bytes; nothing stands behind it. */
+export function cidFromBytes(data: Bytes): Cid {
+  const [cid, end] = readCid(data)
+  need(end === data.length, 'format', 'bytes after a CID')
+  return cid
+}
+
+export const cidBytes = (cid: Cid): Bytes =>
+  cid.version === 0 ? cid.multihash : join([1], toVarint(cid.codec), cid.multihash)
+
+const MOST_LETTERS = 200
+
+/** A CID as text, in any base that is in use. */
+export function parseCid(text: unknown): Cid {
+  need(typeof text === 'string' && text.length <= MOST_LETTERS, 'format', 'not a CID')
+  if (text.length === 46 && text.startsWith('Qm')) return cidFromBytes(fromNumber(text, BASE58))
+  const prefix = text.slice(0, 1)
+  const lower = prefix.toLowerCase()
+  const isUpper = prefix !== lower && ['b', 'f', 'v', 'k'].includes(lower)
+  const digits = isUpper ? text.slice(1).toLowerCase() : text.slice(1)
+  need(!isUpper || text === text.toUpperCase(), 'format', 'small and capital letters in one CID')
+  const base = isUpper ? lower : prefix
+  const bits = BIT_BASES[base]
+  const alphabet = NUMBER_BASES[base]
+  need(bits !== undefined || alphabet !== undefined, 'format', 'of an unknown base')
+  const cid = cidFromBytes(bits ? fromBits(digits, bits) : fromNumber(digits, alphabet as string))
+  need(cid.version === 1, 'format', 'version 0 has no base')
+  return cid
+}
+
+const LIBP2P_KEY = Uint8Array.of(1, 0x72, 0, 0x24, 8, 1, 0x12, 0x20)
+
+/** The IPNS name of an Ed25519 key: base36 of an identity CID of codec libp2p-key. */
+export const ipnsName = (publicKey: Bytes): string => `k${toNumber(join(LIBP2P_KEY, publicKey), BASE36)}`
+
+/** The key of an IPNS name. */
+export function keyOfName(name: string): Bytes {
+  need(/^k[0-9a-z]{61}$/.test(name), 'format', 'not an IPNS name')
+  const data = fromNumber(name.slice(1), BASE36)
+  need(data.length === 40 && same(data.subarray(0, 8), LIBP2P_KEY), 'format', 'not an IPNS name')
+  return data.slice(8)
+}

@@ -1,0 +1,142 @@
+/** Commits: a device's signed word about a whole state (FORMAT.md 6 and 7). */
+
+import {
+  anyFields,
+  base64url,
+  type Bytes,
+  fields,
+  fromBase64url,
+  fromHex,
+  hex,
+  isHex,
+  isObject,
+  join,
+  need,
+  parseCanonical,
+  sha256,
+  sortedTexts,
+  unlessRefused
+} from './bytes.ts'
+import { verify } from './curves.ts'
+import type { Ring } from './ring.ts'
+import { ObjectType, openWithAny } from './sealed.ts'
+import { checkEntry, type Entry, readDot, type Seen, seenMessage, type State, valueMessage } from './state.ts'
+
+const MOST_COMMIT = 384 << 10
+
+export type Commit = {
+  readonly c: number
+  readonly dev: string
+  readonly ek: string
+  readonly h: string
+  readonly prev: readonly string[]
+  readonly state: string
+  /** Of its JSON; it names the commit. */
+  readonly hash: string
+  /** What its device had seen, by id; those without a key in the ring are left out. */
+  readonly seen: ReadonlyMap<string, Seen>
+  /** The numbers of all ids. */
+  readonly numbers: ReadonlyMap<string, number>
+  /** The ids without a key. */
+  readonly lacking: readonly string[]
+}
+
+/** The JSON of a commit in its form. */
+function parseCommit(json: Bytes, tag: Bytes): Record<string, unknown> & { ctx: Record<string, [number, string, string]> } {
+  const it = fields(parseCanonical(json), ['c', 'ctx', 'dev', 'ek', 'h', 'prev', 'ring', 'state', 'v', 'vault'])
+  need(it.v === 1 && it.vault === hex(tag), 'format', 'of another vault')
+  need(Number.isSafeInteger(it.c) && (it.c as number) >= 1 && isHex(it.dev, 8) && isHex(it.h, 8), 'format', 'not a commit')
+  need((it.ek === '' || isHex(it.ek, 8)) && isHex(it.ring, 32) && isHex(it.state, 32), 'format', 'not a commit')
+  need(sortedTexts(it.prev).every(one => isHex(one, 32)), 'format', 'not a list of commits')
+  for (const [dev, pair] of Object.entries(anyFields(it.ctx))) {
+    need(isHex(dev, 8) && Array.isArray(pair) && pair.length === 3, 'format', 'not a pair')
+    const [n, r, s] = pair as unknown[]
+    need(Number.isSafeInteger(n) && (n as number) >= 1 && isHex(r, 8), 'format', 'not a pair')
+    fromBase64url(s, 64)
+  }
+  return it as unknown as Record<string, unknown> & { ctx: Record<string, [number, string, string]> }
+}
+
+const signedBy = async (keys: readonly string[], message: Bytes, signature: string): Promise<boolean> => {
+  for (const key of keys) if (await verify(fromHex(key), message, fromBase64url(signature, 64))) return true
+  return false
+}
+
+/** JSON and signature of a head's file. */
+function opened(head: Bytes, ring: Ring): { json: Bytes; signature: Bytes } {
+  if (ring.plain) {
+    const file = fields(parseCanonical(head), ['k', 's'])
+    return { json: fromBase64url(file.k), signature: fromBase64url(file.s, 64) }
+  }
+  const found = openWithAny(ring.readable, ObjectType.commit, '', head)
+  need(found !== null, 'open', 'no key opens this commit')
+  const [payload, key] = found
+  const json = payload.slice(64)
+  const said = unlessRefused(() => parseCanonical(json))
+  need(isObject(said) && said.ek === key.id, 'format', 'it names another key than the one it is under')
+  return { json, signature: payload.slice(0, 64) }
+}
+
+/** The commit of a head, verified with a ring that knows its device. `head`: of head.ipm, or of commit.json in a plain vault. */
+export async function readCommit(head: Bytes, ring: Ring, keyring: Bytes): Promise<Commit> {
+  need(head.length <= MOST_COMMIT, 'limit', 'a commit of more than 384 KiB')
+  const { json, signature } = opened(head, ring)
+  const it = parseCommit(json, ring.tag)
+  need(ring.plain === (it.ek === ''), 'format', 'the commit of a vault of the other kind')
+  need(it.ring === hex(sha256(keyring)), 'format', 'it names another ring')
+  const dev = it.dev as string
+  const member = ring.said.members.get(dev)
+  need(member !== undefined && member.role !== 'reader', 'member', `${dev} is no member who may write`)
+  need(await signedBy([member.sign], join('ipfsmem/v1/commit', [0], json), base64url(signature)), 'signature', 'not signed by its device')
+  const lacking: string[] = []
+  const seen = new Map<string, Seen>()
+  await Promise.all(
+    Object.entries(it.ctx).map(async ([id, [n, r, s]]) => {
+      const keys = ring.said.keysOf.get(id)
+      if (keys === undefined) {
+        lacking.push(id)
+        return
+      }
+      seen.set(id, { n, r, s })
+      need(await signedBy(keys, seenMessage(id, n, r, ring.tag), s), 'signature', `a counter of ${id} that it did not sign`)
+    })
+  )
+  return {
+    c: it.c as number,
+    dev,
+    ek: it.ek as string,
+    h: it.h as string,
+    prev: it.prev as string[],
+    state: it.state as string,
+    hash: hex(sha256(json)),
+    seen,
+    numbers: new Map(Object.entries(it.ctx).map(([id, [n]]) => [id, n])),
+    lacking
+  }
+}
+
+/** The state under a verified commit: covered by what it has seen, each dot in one entry, every value signed. Ids without a key are left out. */
+export async function checkedState(entries: ReadonlyMap<string, unknown>, commit: Commit, ring: Ring): Promise<State> {
+  const places = new Set<string>()
+  const out = new Map<string, Entry>()
+  const signed: { keys: readonly string[]; message: Bytes; signature: string; dot: string }[] = []
+  for (const [name, raw] of entries) {
+    const entry = checkEntry(name, raw)
+    const kept: Record<string, Entry[string]> = {}
+    for (const [text, value] of Object.entries(entry)) {
+      const dot = readDot(text)
+      need(!places.has(text), 'format', `${text} in two entries`)
+      places.add(text)
+      need(dot.n <= (commit.numbers.get(dot.dev) ?? 0), 'format', `${text} is not covered by what its commit has seen`)
+      const keys = ring.said.keysOf.get(dot.dev)
+      if (keys === undefined) continue
+      signed.push({ keys, message: valueMessage(name, text, value, ring.tag), signature: value.s as string, dot: text })
+      kept[text] = value
+    }
+    if (Object.keys(kept).length > 0) out.set(name, kept)
+  }
+  await Promise.all(
+    signed.map(async one => need(await signedBy(one.keys, one.message, one.signature), 'signature', `${one.dot} was not signed by its device`))
+  )
+  return { entries: out, seen: commit.seen }
+}

@@ -1,0 +1,117 @@
+/** The join of two states (FORMAT.md 5): commutative, associative, idempotent; nothing goes that whoever replaced it had not been shown. */
+
+import { byCodePoints, canonical, compare, need, type Part, refuse } from './bytes.ts'
+import type { LetIn } from './authority.ts'
+import { type Entry, type Location, readDot, type Seen, type State, type Value } from './state.ts'
+
+/** Values of an entry after a join. */
+const MOST_VALUES = 800
+
+/** What a join asks of who holds objects and the ring. */
+export type Judgement = {
+  /** Whether the object behind a location is what was meant. */
+  readonly passes: (name: string, value: Value, field: 'loc' | 'base', loc: Location) => boolean
+  /** Of two that pass the greater stays. */
+  readonly order: (loc: Location) => readonly Part[]
+  readonly letIn: (dev: string) => LetIn
+}
+
+const identity = (value: Value): string => canonical({ b: value.b, body: value.body, h: value.h, kind: value.kind, of: value.of ?? null })
+
+/** Of two sightings of one dot the one that is kept. */
+function oneOf(name: string, mine: Value, theirs: Value, judge: Judgement): Value {
+  let out = mine
+  if (byCodePoints(theirs.s ?? '', mine.s ?? '') > 0) out = { ...out, s: theirs.s as string }
+  for (const field of ['loc', 'base'] as const) {
+    const [own, other] = [mine[field], theirs[field]]
+    if (other === undefined || canonical(other) === canonical(own ?? null)) continue
+    if (own === undefined) out = { ...out, [field]: other }
+    else if (judge.passes(name, theirs, field, other)) {
+      const isLess = judge.passes(name, mine, field, own) && compare(judge.order(other), judge.order(own)) <= 0
+      if (!isLess) out = { ...out, [field]: other }
+    }
+  }
+  return out
+}
+
+/**
+ * What of an entry finds room: first the newest of each device that a root let in, then of each who let in one in turn, their
+ * devices' newest first, then the greater (clock, dot).
+ */
+export function fitting(entry: Entry, letIn: (dev: string) => LetIn, most = MOST_VALUES): Entry {
+  const newest = Object.entries(entry)
+    .map(([text, value]) => ({ text, dot: readDot(text), h: value.h }))
+    .sort((a, b) => -compare([a.h, a.dot.dev, a.dot.n], [b.h, b.dot.dev, b.dot.n]))
+  if (newest.length <= most) return entry
+  const written = new Map<string, number>()
+  const shares = new Map<string, { rank: number; by: string; values: { text: string; at: [number, number] }[] }>()
+  const order: { text: string; place: Part[] }[] = []
+  for (const [at, { text, dot }] of newest.entries()) {
+    const before = written.get(dot.dev) ?? 0
+    written.set(dot.dev, before + 1)
+    const [rank, by] = letIn(dot.dev)
+    if (rank === 0 && before === 0) {
+      order.push({ text, place: [-1, 0, '', at] })
+      continue
+    }
+    const share = shares.get(`${rank} ${by}`) ?? { rank, by, values: [] }
+    share.values.push({ text, at: [before, at] })
+    shares.set(`${rank} ${by}`, share)
+  }
+  for (const { rank, by, values } of shares.values()) {
+    values.sort((a, b) => compare(a.at, b.at)).forEach(({ text }, turn) => order.push({ text, place: [turn, rank, by, 0] }))
+  }
+  order.sort((a, b) => compare(a.place, b.place))
+  return Object.fromEntries(order.slice(0, most).map(({ text }) => [text, entry[text] as Value]))
+}
+
+/** That no dot and no pair says two things; refused as `held`. */
+function checkAgreement(a: State, b: State): void {
+  const places = new Map<string, string>()
+  for (const state of [a, b]) {
+    for (const [name, entry] of state.entries) {
+      for (const [dot, value] of Object.entries(entry)) {
+        const said = `${name} ${identity(value)}`
+        need((places.get(dot) ?? said) === said, 'held', `${dot} says two things`)
+        places.set(dot, said)
+      }
+    }
+  }
+}
+
+function joinSeen(a: ReadonlyMap<string, Seen>, b: ReadonlyMap<string, Seen>): Map<string, Seen> {
+  const out = new Map(a)
+  for (const [dev, pair] of b) {
+    const here = out.get(dev)
+    if (here === undefined || here.n < pair.n) out.set(dev, pair)
+    else if (here.n === pair.n) {
+      if (here.r !== pair.r) refuse('held', `${dev} drew two numbers at ${pair.n}`)
+      if (byCodePoints(pair.s ?? '', here.s ?? '') > 0) out.set(dev, pair)
+    }
+  }
+  return out
+}
+
+/** Both joined; refused as `held` when one dot or one pair says two things. */
+export function joinStates(a: State, b: State, judge: Judgement): State {
+  checkAgreement(a, b)
+  const seen = joinSeen(a.seen, b.seen)
+  const covers = (state: State, dotText: string): boolean => {
+    const dot = readDot(dotText)
+    return (state.seen.get(dot.dev)?.n ?? 0) >= dot.n
+  }
+  const entries = new Map<string, Entry>()
+  for (const name of new Set([...a.entries.keys(), ...b.entries.keys()])) {
+    const [mine, theirs] = [a.entries.get(name) ?? {}, b.entries.get(name) ?? {}]
+    const kept: Record<string, Value> = {}
+    for (const dot of new Set([...Object.keys(mine), ...Object.keys(theirs)])) {
+      const [own, other] = [mine[dot], theirs[dot]]
+      if (own !== undefined && other !== undefined) kept[dot] = oneOf(name, own, other, judge)
+      else if (own !== undefined && !covers(b, dot)) kept[dot] = own
+      else if (other !== undefined && !covers(a, dot)) kept[dot] = other
+    }
+    const stays = fitting(kept, judge.letIn)
+    if (Object.keys(stays).length > 0) entries.set(name, stays)
+  }
+  return { entries, seen }
+}

@@ -1,0 +1,273 @@
+/** Memory files, read leniently and written in their one normal form (FORMAT.md 1.2). */
+
+import { EVENT_ID, getScalarValue, parseEvents } from 'js-yaml'
+import { type Bytes, byteLength, canonical, fromUtf8, need } from './bytes.ts'
+import { MOST_FILE } from './limits.ts'
+
+export type Field = readonly [name: string, value: string]
+export type MemoryFile = { readonly fields: readonly Field[]; readonly body: string }
+
+export const KNOWN_FIELDS = [
+  'name',
+  'description',
+  'type',
+  'created',
+  'updated',
+  'source',
+  'decay',
+  'category',
+  'tags',
+  'important',
+  'confidence',
+  'expires',
+  'agent_name',
+  'origin_name'
+] as const
+const MOST_HEADER = 4096
+const MOST_DEPTH = 4
+const SPECIAL = '-?:,[]{}#&*!|>\'"%@`'
+const CONTROL = /[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]/
+const trim = (text: string): string => text.replace(/^[ \t\r]+|[ \t\r]+$/g, '')
+const withoutLastLines = (text: string): string => text.replace(/\n+$/, '')
+
+// --- reading ---
+
+/** Fields, in their order, and body of the bytes of a file. */
+export function parseFile(data: Bytes): MemoryFile {
+  need(data.length <= MOST_FILE, 'limit', 'a file of more than 960 KiB')
+  const found = fromUtf8(data)
+  const raw = found.startsWith('\ufeff') ? found.slice(1) : found
+  // Not with `^` and `$`: to them U+2028 ends a line.
+  const text = /^---[ \t]*\r\n/.test(raw) ? raw.replaceAll('\r\n', '\n') : raw
+  const open = /^---[ \t]*\n/.exec(text)?.[0].length
+  const none = { fields: [], body: withoutLastLines(raw) }
+  if (open === undefined) return none
+  const end = /\n---[ \t]*(?:\n|(?![^]))/.exec(text.slice(open - 1))
+  if (end === null) return none
+  const fields = readHeader(text.slice(open, open - 1 + end.index + 1))
+  if (fields === null) return none
+  const after = text.slice(open - 1 + end.index + end[0].length)
+  return { fields, body: withoutLastLines(after.startsWith('\n') ? after.slice(1) : after) }
+}
+
+/** The value of a field, '' where it has none. */
+export const fieldOf = (file: MemoryFile, name: string): string => file.fields.find(one => one[0] === name)?.[1] ?? ''
+
+/** The fields of a header, or null when it is none. */
+function readHeader(header: string): Field[] | null {
+  const lines = header === '' ? [] : header.replace(/\n$/, '').split('\n')
+  const isLong = byteLength(header) > MOST_HEADER
+  const flat = flatFields(lines)
+  if (flat !== null) {
+    need(!isLong, 'limit', 'a header of more than 4 KiB')
+    return flat.comments.length > 0 && flat.fields.length === 0 ? null : settled(flat.fields, flat.comments)
+  }
+  if (isLong) return null
+  const fields = yamlFields(header)
+  if (fields === null) return null
+  return settled(fields, lines.filter(line => line.startsWith('#')).map(line => trim(line.slice(1))))
+}
+
+/** Of doubled fields the first that is not empty; comment lines behind what a field of that name says. */
+function settled(all: readonly Field[], comments: readonly string[]): Field[] {
+  const out = new Map<string, string>()
+  for (const [name, value] of all) {
+    if (out.get(name)) continue
+    out.delete(name)
+    out.set(name, value)
+  }
+  const said = comments.filter(line => line !== '')
+  if (said.length > 0) {
+    const own = out.get('comment')
+    if (!own) out.delete('comment')
+    out.set('comment', [...(own ? [own] : []), ...said].join('\n'))
+  }
+  return [...out].filter(([, value]) => value !== '')
+}
+
+function flatFields(lines: readonly string[]): { fields: Field[]; comments: string[] } | null {
+  const fields: Field[] = []
+  const comments: string[] = []
+  for (let i = 0; i < lines.length; i++) {
+    const line = lines[i] as string
+    if (trim(line) === '') continue
+    if (line.startsWith('#')) {
+      comments.push(trim(line.slice(1)))
+      continue
+    }
+    const pair = flatLine(line)
+    if (pair === null) return null
+    const next = lines.slice(i + 1).find(one => trim(one) !== '') ?? ''
+    const indent = /^[ \t]+/.exec(next)?.[0]
+    if (pair[0] !== 'metadata' || pair[1] !== '' || indent === undefined) {
+      fields.push(pair)
+      continue
+    }
+    for (; i + 1 < lines.length; i++) {
+      const inner = lines[i + 1] as string
+      if (trim(inner) === '') continue
+      if (!inner.startsWith(indent)) break
+      const text = inner.slice(indent.length)
+      if (text.startsWith('#')) {
+        comments.push(trim(text.slice(1)))
+        continue
+      }
+      const lifted = flatLine(text)
+      if (lifted === null) return null
+      fields.push(lifted)
+    }
+  }
+  return { fields, comments }
+}
+
+function flatLine(line: string): Field | null {
+  if (/^[ \t]/.test(line)) return null
+  const quotedName = /^("(?:[^"\\]|\\.)*")[ \t]*:/.exec(line)
+  if (quotedName !== null) {
+    const name = quotedName[1] as string
+    return [jsonText(name) ?? name, scalar(trim(line.slice(quotedName[0].length)))]
+  }
+  const at = line.indexOf(':')
+  if ((!line.startsWith('"') && SPECIAL.includes(line[0] as string)) || at < 0) return null
+  return [trim(line.slice(0, at)), scalar(trim(line.slice(at + 1)))]
+}
+
+/** The text of a whole JSON string without lone surrogates, else null. */
+function jsonText(text: string): string | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'string' && value.isWellFormed() ? value : null
+  } catch {
+    return null
+  }
+}
+
+function scalar(value: string): string {
+  if (value.length > 1 && /^"[^]*"$/.test(value)) return jsonText(value) ?? value
+  if (/^'(?:[^']|'')*'$/.test(value)) return value.slice(1, -1).replaceAll("''", "'")
+  return value
+}
+
+// --- headers that are not flat ---
+
+type Yaml = string | Yaml[] | Map<string, Yaml>
+
+/** The fields of a header in YAML that yields text only, or null where it is none that is taken. */
+function yamlFields(text: string): Field[] | null {
+  const header = text.replaceAll('\r\n', '\n')
+  if (CONTROL.test(header.replace(/[\t\n]/g, ' ')) || /^%/m.test(header)) return null
+  const root = yamlRoot(header)
+  if (root === null) return null
+  const fields: Field[] = []
+  const add = (name: string, value: Yaml): void => {
+    if (name === 'tags' && Array.isArray(value)) {
+      const items = value.map(one => trim(typeof one === 'string' ? one : canonical(plain(one))))
+      fields.push([name, writeTags(items.filter(Boolean))])
+    } else fields.push([name, typeof value === 'string' ? value : canonical(plain(value))])
+  }
+  for (const [name, value] of root) {
+    if (name === 'metadata' && value instanceof Map) for (const [inner, one] of value) add(inner, one)
+    else add(name, value)
+  }
+  return fields
+}
+
+const plain = (value: Yaml): unknown =>
+  value instanceof Map
+    ? Object.fromEntries([...value].map(([name, one]) => [name, plain(one)]))
+    : Array.isArray(value)
+      ? value.map(plain)
+      : value
+
+class NotTaken extends Error {}
+
+/** What a header says, read from the events of the parser, so that nothing is made of what it refuses. */
+function yamlRoot(source: string): Map<string, Yaml> | null {
+  try {
+    const events = parseEvents(source, {})
+    let at = 0
+    const next = () => {
+      const event = events[at++]
+      if (event === undefined) throw new NotTaken()
+      return event
+    }
+    const value = (depth: number): Yaml => {
+      const event = next()
+      if (depth > MOST_DEPTH || event.type === EVENT_ID.ALIAS || event.type === EVENT_ID.DOCUMENT || event.type === EVENT_ID.POP) {
+        throw new NotTaken()
+      }
+      if (event.anchorStart >= 0 || event.tagStart >= 0) throw new NotTaken()
+      if (event.type === EVENT_ID.SCALAR) return withoutLastLines(getScalarValue(source, event))
+      if (event.type === EVENT_ID.SEQUENCE) {
+        const out: Yaml[] = []
+        while (events[at]?.type !== EVENT_ID.POP) out.push(value(depth + 1))
+        at++
+        return out
+      }
+      const out = new Map<string, Yaml>()
+      while (events[at]?.type !== EVENT_ID.POP) {
+        const name = value(depth + 1)
+        if (typeof name !== 'string' || name === '') throw new NotTaken()
+        const one = value(depth + 1)
+        const held = out.get(name)
+        if (held !== undefined && !isEmpty(held)) continue
+        out.delete(name)
+        out.set(name, one)
+      }
+      at++
+      return out
+    }
+    const document = next()
+    if (document.type !== EVENT_ID.DOCUMENT || document.directives.length > 0) return null
+    const root = value(0)
+    return root instanceof Map && next().type === EVENT_ID.POP && at === events.length ? root : null
+  } catch {
+    return null // the parser's errors, of whatever class: the header is body then
+  }
+}
+
+const isEmpty = (value: Yaml): boolean =>
+  typeof value === 'string' ? value === '' : Array.isArray(value) ? value.length === 0 : value.size === 0
+
+// --- tags ---
+
+function splitTags(inner: string): string[] {
+  const items: string[] = []
+  const item = /[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:,|$)|([^,]*)(?:,|$)/y
+  while (item.lastIndex <= inner.length) {
+    const found = item.exec(inner)
+    if (found === null) break
+    items.push(trim(found[1] === undefined ? (found[2] as string) : scalar(found[1])))
+    if (item.lastIndex === inner.length && !found[0].endsWith(',')) break
+  }
+  return items.filter(one => one !== '')
+}
+
+/** The items of `tags`, with or without brackets. */
+export const readTags = (text: string): string[] => splitTags(/^\[[^]*\]$/.test(text) ? text.slice(1, -1) : text)
+
+export const writeTags = (items: readonly string[]): string =>
+  items.length > 0 ? `[${items.map(one => (isBare(one) && !/[,[\]{}"']/.test(one) ? one : quoted(one))).join(', ')}]` : ''
+
+// --- writing ---
+
+const isBare = (value: string): boolean =>
+  value !== '' && !SPECIAL.includes(value[0] as string) && !/^ | $/.test(value) && !/: | #|:$/.test(value) && !CONTROL.test(value)
+
+const quoted = (value: string): string =>
+  JSON.stringify(value).replace(/[\x7f-\x9f\u2028\u2029\ufeff]/g, letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
+
+/** The normal form of a file. */
+export function renderFile({ fields, body }: MemoryFile): string {
+  const said = fields.map(([name, value]): Field => [name, name === 'tags' ? writeTags(readTags(value)) : value]).filter(one => one[1] !== '')
+  const known = KNOWN_FIELDS.flatMap(name => said.filter(one => one[0] === name))
+  const all = [...known, ...said.filter(one => !(KNOWN_FIELDS as readonly string[]).includes(one[0]))]
+  const text = withoutLastLines(body)
+  const end = text === '' ? '' : `${text}\n`
+  if (all.length === 0) return text.startsWith('---') || text.startsWith('\ufeff') ? `---\n---\n\n${end}` : end
+  const line = ([name, value]: Field): string => {
+    const left = isBare(name) && !name.includes(':') ? name : quoted(name)
+    return `${left}: ${name === 'tags' || isBare(value) ? value : quoted(value)}\n`
+  }
+  return `---\n${all.map(line).join('')}---\n${text === '' ? '' : `\n${end}`}`
+}

@@ -1,0 +1,368 @@
+/** A whole published vault, read with nothing but a key: anchor, ring, names, heads, join, views (FORMAT.md 7 and all before). */
+
+import { type Bytes, compare, fromHex, fromUtf8, greatest, hex, join, need, refuse, Refused, type RefusalKind, sha256, unlessRefused } from './bytes.ts'
+import { type Blocks, keyringFolder } from './blocks.ts'
+import { type Card, cardOf } from './cards.ts'
+import { cidOf, ipnsName, RAW } from './cid.ts'
+import { checkedState, type Commit, readCommit } from './commit.ts'
+import { idOf } from './curves.ts'
+import { type IpnsRecord, newestRecord, readRecord, targetOf } from './ipns.ts'
+import { joinStates, type Judgement } from './join.ts'
+import { type KeyringFile, openKeyring, parseKeyring, type Ring } from './ring.ts'
+import { ObjectType } from './sealed.ts'
+import { type Entry, type Location, readName, type State, type Value } from './state.ts'
+import { type TimelineEvent, timelineOf } from './timeline.ts'
+import { buildTree, nodePath, readTree } from './tree.ts'
+import { type Fetch, type FetchBase, type OwnView, ownViewOf, type View, viewOf } from './view.ts'
+import type { RootKeys } from './wallet.ts'
+
+const MOST_RECORDS = 8
+
+/** Under which name the roots of an anchor are pinned. */
+export const pinName = (anchor: Bytes): string => `ipfsmem-${hex(sha256(join('ipfsmem/v1/pin', [0], anchor))).slice(0, 16)}`
+
+/** Of a reading: what is not refused, or null; other errors are faults. */
+async function unlessRefusedAsync<T>(read: () => Promise<T>): Promise<T | null> {
+  try {
+    return await read()
+  } catch (error) {
+    if (error instanceof Refused) return null
+    throw error
+  }
+}
+
+/** What became of a root that may be a head. */
+export type Verdict = 'joined' | 'joined in part' | 'damaged' | 'held' | 'refused: head' | 'refused: state'
+
+type Head = Commit & { readonly root: string; readonly ring: Ring }
+
+/** A memory's views, whoever reads and for the reader alone, with its texts by the hash of their bytes. */
+export type MemoryView = { readonly scope: string; readonly key: string; readonly all: View; readonly own: OwnView; readonly text: Fetch }
+
+export type VaultReading = {
+  readonly ring: Ring
+  readonly state: State
+  readonly digest: string
+  readonly verdicts: Readonly<Record<string, Verdict>>
+  /** The root that all devices end on, null where none holds all. */
+  readonly root: string | null
+  readonly cards: ReadonlyMap<string, { card: Card | null; forgotten: boolean }>
+  /** By `key` or `scope/key`. */
+  readonly memories: ReadonlyMap<string, MemoryView>
+  readonly events: ReadonlyMap<string, readonly TimelineEvent[]>
+}
+
+export type Shelf = {
+  readonly keys: RootKeys
+  /** Which kind of vault is asked for; never taken from what is there. */
+  readonly plain: boolean
+  readonly blocks: Blocks
+  /** Records by name, from any channel. */
+  readonly names: ReadonlyMap<string, Bytes>
+  /** Roots by pin name, newest first. */
+  readonly pins: Readonly<Record<string, readonly string[]>>
+}
+
+export class VaultReader {
+  readonly #records = new Map<string, IpnsRecord>()
+  readonly #inside: string
+
+  constructor(readonly shelf: Shelf) {
+    this.#inside = shelf.plain ? 'memory/.ipfsmem/' : ''
+  }
+
+  /** All of it. */
+  async read(): Promise<VaultReading> {
+    for (const [name, bytes] of this.shelf.names) await this.#offer(name, bytes)
+    const ring = await this.#grow(await this.#firstRing())
+    const verdicts: Record<string, Verdict> = {}
+    const heads: Head[] = []
+    let state: State = { entries: new Map(), seen: new Map() }
+    const judge = this.#judgement(ring)
+    const failed = (root: string, part: 'head' | 'state', error: unknown): void => {
+      if (!(error instanceof Refused)) throw error
+      const known: Partial<Record<RefusalKind, Verdict>> = { damaged: 'damaged', missing: 'damaged', held: 'held' }
+      verdicts[root] = known[error.kind] ?? `refused: ${part}`
+    }
+    const { named, listed } = this.#places(ring)
+    for (const roots of [named, listed]) {
+      let left: Head[] = []
+      for (const root of roots) {
+        try {
+          left.push(await this.#head(root, ring))
+        } catch (error) {
+          failed(root, 'head', error)
+        }
+      }
+      for (let next = tops(left)[0]; next !== undefined; next = tops(left)[0]) {
+        const { top, below } = next
+        left = left.filter(one => one !== top)
+        try {
+          state = joinStates(state, await this.#state(top, ring), judge)
+        } catch (error) {
+          failed(top.root, 'state', error)
+          continue
+        }
+        for (const one of [top, ...below]) verdicts[one.root] = one.lacking.length > 0 ? 'joined in part' : 'joined'
+        heads.push(top, ...below)
+        left = left.filter(one => !below.includes(one))
+      }
+    }
+    need(heads.length > 0, 'damaged', 'no head can be read whole')
+    const { digest } = buildTree(state.entries)
+    return { ring, state, digest, verdicts, root: rootOf(heads, digest, state), ...this.#views(ring, state) }
+  }
+
+  /** A record from any channel; what its name did not sign is passed over. */
+  async #offer(name: string, bytes: Bytes): Promise<void> {
+    const record = await unlessRefusedAsync(() => readRecord(name, bytes))
+    if (record === null) return
+    const held = this.#records.get(name)
+    this.#records.set(name, held === undefined ? record : newestRecord([record, held]))
+  }
+
+  /** The root that a name leads to, through other names; null where it leads nowhere. */
+  #follow(publicKey: Bytes): string | null {
+    let name = ipnsName(publicKey)
+    for (let steps = 0; steps < MOST_RECORDS; steps++) {
+      const record = this.#records.get(name)
+      const to = record === undefined ? null : unlessRefused(() => targetOf(record))
+      if (to === null) return null
+      if (to.cid !== null) return to.cid
+      name = to.name
+    }
+    return null
+  }
+
+  /** The ring under a root, and its bytes; null when there is none that can be read. */
+  #keyringAt(root: string): Promise<{ bytes: Bytes; file: KeyringFile } | null> {
+    return unlessRefusedAsync(async () => {
+      const { blocks } = this.shelf
+      const top = blocks.at(root, 'keyring.json')
+      const bytes = top === null ? blocks.read(root, 'memory/.ipfsmem/keyring.json') : blocks.file(top)
+      return { bytes, file: await parseKeyring(bytes) }
+    })
+  }
+
+  /** The records that a root under an anchor's pin name brings, when it counts (7, "Anchor roots"). */
+  async #takeAnchorRoot(root: string): Promise<void> {
+    const { blocks, keys } = this.shelf
+    await unlessRefusedAsync(async () => {
+      const { keyring, records } = anchorRoot(blocks, root)
+      const read = new Map<string, IpnsRecord>()
+      for (const [name, bytes] of records) read.set(name, await readRecord(name, bytes))
+      const to = end(read, ipnsName(keys.head))
+      const folder = keyringFolder(keyring)
+      need(to === folder.cid, 'format', 'the records lead to another ring')
+      blocks.add(folder.cid, folder.block)
+      blocks.add(cidOf(RAW, keyring).text, keyring)
+      for (const [name, bytes] of records) await this.#offer(name, bytes)
+    })
+  }
+
+  /** The vault that this key signed for; refused where there is none, or only one of the other kind. */
+  async #firstRing(): Promise<Ring> {
+    const { keys, pins, plain } = this.shelf
+    const listed = pins[pinName(keys.head)] ?? []
+    for (const root of listed) await this.#takeAnchorRoot(root)
+    const anchor = this.#follow(keys.head)
+    let isOtherKind = false
+    const rings: Ring[] = []
+    for (const root of [...(anchor === null ? [] : [anchor]), ...listed]) {
+      const found = await this.#keyringAt(root)
+      if (found === null) continue
+      const isFirst = found.file.open.some(one => one.t === 'genesis' && one.roots[0] === hex(keys.admin))
+      if (!isFirst && root !== anchor) continue
+      if (found.file.plain !== plain) {
+        isOtherKind = true
+        continue
+      }
+      const opened = await unlessRefusedAsync(() => openKeyring(found.file, keys.boxSecret))
+      if (opened === null || opened.shut || opened.said.members.get(idOf(keys.admin))?.role !== 'admin') continue
+      rings.push(opened)
+    }
+    const [first, ...more] = rings
+    if (first !== undefined) return more.reduce((ring, one) => unlessRefused(() => ring.join(one)) ?? ring, first)
+    return refuse(isOtherKind ? 'other kind' : 'none', 'there is no vault that this key signed for')
+  }
+
+  /** Roots that may be heads: those of device names, and those of the pin list of the first root's anchor. */
+  #places(ring: Ring): { named: string[]; listed: string[] } {
+    const { said } = ring
+    const devices = [...said.members.values()].map(one => this.#follow(fromHex(one.sign)))
+    const first = said.first === undefined ? undefined : said.members.get(idOf(fromHex(said.first)))
+    const pinned = first?.anchor ? (this.shelf.pins[pinName(fromHex(first.anchor))] ?? []) : []
+    const named = [...new Set(devices.filter(root => root !== null))]
+    return { named, listed: [...new Set(pinned)].filter(root => !named.includes(root)) }
+  }
+
+  /** The ring joined with what anchors and verified heads bring, until nothing new is learned. */
+  async #grow(start: Ring): Promise<Ring> {
+    let ring = start
+    for (let before = ''; before !== ring.mark; ) {
+      before = ring.mark
+      for (const anchor of ring.said.anchors()) {
+        const root = this.#follow(fromHex(anchor))
+        const theirs = root === null ? null : await this.#trial(root, ring)
+        if (root !== null && theirs !== null && this.shelf.blocks.folder(root)?.size === 1) ring = theirs.ring
+      }
+      const { named, listed } = this.#places(ring)
+      for (const root of [...named, ...listed]) {
+        const theirs = await this.#trial(root, ring)
+        if (theirs === null) continue
+        const commit = await unlessRefusedAsync(() => readCommit(this.#headBytes(root), theirs.ring, theirs.bytes))
+        if (commit !== null) ring = theirs.ring
+      }
+    }
+    return ring
+  }
+
+  /** Ours joined with the ring of a root, on trial. */
+  async #trial(root: string, ring: Ring): Promise<{ bytes: Bytes; ring: Ring } | null> {
+    const found = await this.#keyringAt(root)
+    if (found === null) return null
+    return unlessRefusedAsync(async () => {
+      need(hex(found.file.tag) === hex(ring.tag), 'vault', 'of another vault')
+      return { bytes: found.bytes, ring: ring.join(await openKeyring(found.file, this.shelf.keys.boxSecret, ring.readable)) }
+    })
+  }
+
+  #headBytes(root: string): Bytes {
+    return this.shelf.blocks.read(root, `${this.#inside}${this.shelf.plain ? 'commit.json' : 'head.ipm'}`)
+  }
+
+  /** The verified commit of a root, with the ring that it was verified with. */
+  async #head(root: string, ring: Ring): Promise<Head> {
+    const theirs = await this.#trial(root, ring)
+    need(theirs !== null, 'vault', 'its ring is not of this vault')
+    return { ...(await readCommit(this.#headBytes(root), theirs.ring, theirs.bytes)), root, ring: theirs.ring }
+  }
+
+  /** The state that a commit names, read whole and checked. */
+  #state(head: Head, ring: Ring): Promise<State> {
+    const { plain, blocks } = this.shelf
+    const key = head.ring.readable.find(one => one.id === head.ek)
+    const entries = readTree(head.state, prefix => {
+      const path = `${this.#inside}${nodePath(prefix)}.${plain ? 'json' : 'ipm'}`
+      const stored = unlessRefused(() => blocks.read(head.root, path))
+      if (stored === null || plain) return stored
+      return key === undefined ? null : unlessRefused(() => key.open(ObjectType.node, prefix, stored))
+    })
+    return checkedState(entries, head, ring)
+  }
+
+  /** The plain bytes at a location, or null: not here, of another size, or they do not open. */
+  #object(ring: Ring, name: string, loc: Location): Bytes | null {
+    return unlessRefused(() => {
+      const stored = this.shelf.blocks.object(loc[1])
+      need(stored.length === loc[2], 'open')
+      if (this.shelf.plain) return stored
+      const { type, ctx } = readName(name)
+      const key = ring.readable.find(one => one.id === loc[0])
+      need(key !== undefined, 'open')
+      return key.open(type, ctx, stored)
+    })
+  }
+
+  #judgement(ring: Ring): Judgement {
+    const epochs = new Map(ring.readable.map(key => [key.id, key.epoch]))
+    return {
+      passes: (name, value, field, loc) => {
+        const data = this.#object(ring, name, loc)
+        if (data === null) return false
+        const hash = hex(sha256(data))
+        return field === 'loc' ? hash === value.body : hash.startsWith(value.b[0] as string)
+      },
+      order: loc => [epochs.get(loc[0]) ?? 0, ...loc],
+      letIn: dev => ring.said.letIn(dev)
+    }
+  }
+
+  #views(ring: Ring, state: State): Pick<VaultReading, 'cards' | 'memories' | 'events'> {
+    const { persons } = ring.said
+    const me = persons.get(idOf(this.shelf.keys.admin))
+    const isMine = (id: string): boolean => persons.get(id) === me
+    const isOwn = (dot: string, value: Value): boolean =>
+      isMine(dot.slice(0, 16)) && (value.of === undefined || (value.of !== 'foreign' && isMine(value.of)))
+    const cards = new Map<string, { card: Card | null; forgotten: boolean }>()
+    const memories = new Map<string, MemoryView>()
+    const segments = new Map<string, { dev: string; data: Bytes }[]>()
+    for (const [name, entry] of [...state.entries].sort((a, b) => compare([a[0]], [b[0]]))) {
+      const said = readName(name)
+      const fetch = this.#fetcher(ring, name, entry)
+      if (said.kind === 'c') cards.set(said.scope, cardOf(entry, fetch))
+      else if (said.kind === 'm') {
+        const base: FetchBase = value => (value.base === undefined ? null : this.#object(ring, name, value.base))
+        const all = viewOf(said.key, entry, fetch, base)
+        memories.set(said.ctx, { scope: said.scope, key: said.key, all, own: ownViewOf(said.key, entry, isOwn, fetch, base), text: fetch })
+      } else {
+        const texts = Object.values(entry).map(value => ({ dev: said.dev, data: fetch(value.body ?? '') ?? new Uint8Array() }))
+        segments.set(said.scope, [...(segments.get(said.scope) ?? []), ...texts])
+      }
+    }
+    return { cards, memories, events: new Map([...segments].map(([scope, all]) => [scope, timelineOf(all)])) }
+  }
+
+  #fetcher(ring: Ring, name: string, entry: Entry): Fetch {
+    return body => {
+      for (const value of Object.values(entry)) {
+        const data = value.body === body && value.loc !== undefined ? this.#object(ring, name, value.loc) : null
+        if (data !== null && hex(sha256(data)) === body) return data
+      }
+      return null
+    }
+  }
+}
+
+/** The ring and the records of a root under an anchor's pin name. */
+function anchorRoot(blocks: Blocks, root: string): { keyring: Bytes; records: [string, Bytes][] } {
+  const files = blocks.folder(root)
+  const ring = files?.get('keyring.json')
+  need(files !== null && ring !== undefined, 'format', 'not the root of an anchor')
+  const others = [...files].filter(([name]) => name !== 'keyring.json')
+  need(others.length >= 1 && others.length <= MOST_RECORDS && others.every(([name]) => name.endsWith('.ipns')), 'format', 'not the root of an anchor')
+  return { keyring: blocks.file(ring), records: others.map(([name, cid]): [string, Bytes] => [name.slice(0, -5), blocks.file(cid)]) }
+}
+
+/** The root that records lead to from a name. */
+function end(records: ReadonlyMap<string, IpnsRecord>, start: string): string {
+  let name = start
+  for (let steps = 0; steps <= records.size; steps++) {
+    const record = records.get(name)
+    need(record !== undefined, 'format', 'records that do not lead on')
+    const to = targetOf(record)
+    need(to !== null, 'format', 'a record that leads nowhere')
+    if (to.cid !== null) return to.cid
+    name = to.name
+  }
+  return refuse('format', 'records that lead in a circle')
+}
+
+/** Heads that no other one of these holds, by clock and hash, each with those that it holds: joined already when it is (7). */
+function tops(heads: readonly Head[]): { top: Head; below: Head[] }[] {
+  const byHash = new Map(heads.map(one => [one.hash, one]))
+  const below = (one: Head): Head[] =>
+    one.lacking.length > 0 ? [] : one.prev.flatMap(hash => byHash.get(hash) ?? []).filter(other => covers(one, other))
+  const held = new Set(heads.flatMap(below))
+  const reached = (one: Head): Head[] => below(one).flatMap(other => [other, ...reached(other)])
+  return heads
+    .filter(one => !held.has(one))
+    .sort((a, b) => compare([a.h, a.hash], [b.h, b.hash]))
+    .map(top => ({ top, below: [...new Set(reached(top))] }))
+}
+
+const covers = (one: Head, other: Head): boolean =>
+  [...other.seen].every(([dev, pair]) => {
+    const mine = one.seen.get(dev)
+    return mine !== undefined && (mine.n > pair.n || (mine.n === pair.n && mine.r === pair.r))
+  })
+
+/** The root that all devices end on: of the heads that say what the join says, that of the greatest commit. */
+function rootOf(heads: readonly Head[], digest: string, state: State): string | null {
+  const seenText = (seen: State['seen']): string => [...seen].map(([dev, pair]) => `${dev} ${pair.n} ${pair.r}`).sort().join()
+  const same = heads.filter(one => one.state === digest && seenText(one.seen) === seenText(state.seen))
+  return same.length > 0 ? greatest(same, one => [one.hash, one.root]).root : null
+}
+
+/** The text of a memory, or null. */
+export const textOf = (data: Bytes | null): string | null => (data === null ? null : unlessRefused(() => fromUtf8(data)))

@@ -1,0 +1,13 @@
+/** The judges of the vectors as one module that Node and browsers run. */
+
+import { defineConfig } from 'vite'
+
+export default defineConfig({
+  build: {
+    outDir: 'build/vectors',
+    target: 'es2022',
+    minify: false,
+    lib: { entry: { node: 'tests/node.ts' }, formats: ['es'] },
+    rollupOptions: { external: [/^node:/] }
+  }
+})
