@@ -28,7 +28,7 @@ In Python the same errors are exceptions, all below `IpfsmemError`; `exit_code`,
 | 0 | | done | |
 """
 TAIL = f"""| {app.UNEXPECTED} | `Unexpected` | A fault of ipfsmem itself | Run it again with `IPFSMEM_DEBUG=1` for the traceback, and report it. |
-| {app.INTERRUPTED} | `Interrupted` | Ctrl-C | Nothing that was acknowledged is lost. |
+| {app.INTERRUPTED} | `Interrupted` | Ctrl-C (143: SIGTERM, 129: the terminal was closed) | Nothing that was acknowledged is lost. |
 | {app.BROKEN_PIPE} | | Whoever read the output stopped reading | |
 
 Exit code 1 without an error line means that a check did not hold: `ipfsmem demo` when a claim was false, `ipfsmem doctor` when

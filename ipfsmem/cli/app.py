@@ -7,6 +7,7 @@ hint a second one, and its exit code; with `--json` one JSON object on stderr, s
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 import click
 
+from ipfsmem.ending_signals import ended_as_by_ctrl_c
 from ipfsmem.errors import IpfsmemError, StorageError, UsageError
 
 #: What is offered, in the order of `ipfsmem --help`. The module of a command is `<name>_cmd`, its attribute `command`.
@@ -130,6 +132,7 @@ USEFUL_WITHOUT_OUTPUT: Final = frozenset(
 #: A message is cut in its middle beyond so many characters.
 _LONGEST: Final = 1200
 UNEXPECTED: Final = 70
+#: By Ctrl-C; by another signal as much more as its number is.
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 
@@ -211,7 +214,8 @@ def group(ctx: click.Context, version: bool, namespace: str | None, home: str | 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and answer its exit code; every error is printed here and nowhere else."""
-    code = _run(arguments)
+    with ended_as_by_ctrl_c():
+        code = _run(arguments)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -252,11 +256,14 @@ def _run(arguments: Sequence[str] | None) -> int:
         return 2
     except click.ClickException as error:
         return _report("UsageError", error.format_message(), _usage_hint(error), 2, as_json)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
         import warnings
 
         warnings.simplefilter("ignore", RuntimeWarning)  # of what had not begun when it was interrupted
-        return _report("Interrupted", "interrupted; nothing that was acknowledged is lost", "", 130, as_json)
+        by = error if isinstance(error, KeyboardInterrupt) else error.__cause__
+        number = by.args[0] if isinstance(by, KeyboardInterrupt) and by.args else signal.SIGINT
+        said = "interrupted; nothing that was acknowledged is lost"
+        return _report("Interrupted", said, "", INTERRUPTED - signal.SIGINT + number, as_json)
     except (ReaderGoneError, BrokenPipeError):
         return BROKEN_PIPE
     except OSError as error:

@@ -90,6 +90,7 @@ async def _serve(
     from msgspec import UNSET
     from msgspec.json import encode
 
+    from ipfsmem.ending_signals import ending_signals
     from ipfsmem.http.psa_requests import PinRequests
     from ipfsmem.http.running import running
     from ipfsmem.http.serving import PSA_PATH, app
@@ -105,7 +106,7 @@ async def _serve(
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C comes as KeyboardInterrupt
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in ending_signals():
             loop.add_signal_handler(number, ended.set)
     async with running(server, host, port, public=bool(names)) as url:
         pins = f"{url}{PSA_PATH}"
@@ -128,7 +129,7 @@ async def _serve(
                 click.echo(f"the token, shown this once: {token}")
         await ended.wait()
     with contextlib.suppress(NotImplementedError):
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in ending_signals():
             # `timeout` sends its signal twice; the second would meet a loop that is half closed, and be told as an error.
             if loop.remove_signal_handler(number):
                 signal.signal(number, signal.SIG_IGN)

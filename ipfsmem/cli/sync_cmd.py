@@ -17,6 +17,7 @@ from ipfsmem.cli.options import duration, provider_option
 from ipfsmem.cli.printing import Meter, clean, moment, seconds, size, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
 from ipfsmem.device.agent_notes import note_syncing
+from ipfsmem.ending_signals import ending_signals
 from ipfsmem.errors import IpfsmemError, PassphraseError, ProviderUnavailable, UsageError
 from ipfsmem.wording import count
 
@@ -100,7 +101,7 @@ def command(
     With a wallet it also does what only a wallet can: it adds this device, and gives keys to new members (the same as
     `ipfsmem keys unlock`).
 
-    With --every it goes on until Ctrl-C or SIGTERM, prints a line for each sync that did something, waits outages out,
+    With --every it goes on until Ctrl-C, SIGTERM or SIGHUP, prints a line for each sync that did something, waits outages out,
     and publishes what still waits before it ends.
 
     The exit code is 27 when this device may not or cannot publish, and 44 when something that lives is missing at a provider
@@ -156,8 +157,10 @@ async def _keep_in_sync(
     handled: list[signal.Signals] = []
 
     def end() -> None:
-        while handled:  # a second Ctrl-C ends it at once
-            loop.remove_signal_handler(handled.pop())
+        # A second Ctrl-C ends it at once. Others come twice by themselves, from `timeout` for one, while what waits is published.
+        if signal.SIGINT in handled:
+            handled.remove(signal.SIGINT)
+            loop.remove_signal_handler(signal.SIGINT)
         ended.set()
 
     def print_attempt(attempt: Attempt) -> None:
@@ -169,7 +172,7 @@ async def _keep_in_sync(
         if isinstance(attempt.error, PassphraseError):
             ended.set()  # the keys are locked: the block's end says so
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ending_signals():
         with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
             loop.add_signal_handler(number, end)
             handled.append(number)
@@ -179,7 +182,8 @@ async def _keep_in_sync(
         ):
             await ended.wait()
     finally:
-        end()
+        for number in handled:
+            loop.remove_signal_handler(number)
 
 
 class _AttemptPrinter:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
 from ipfsmem.device.agent_notes import note_syncing
+from ipfsmem.ending_signals import ending_signals
 from ipfsmem.errors import IpfsmemError, PassphraseError
 from ipfsmem.mcp.server import MemoryServer
 from ipfsmem.mcp.watching import watch
@@ -31,7 +31,7 @@ async def run(served: MemoryServer, transport: Callable[[], Awaitable[None]], *,
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C comes as KeyboardInterrupt
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in ending_signals():
             loop.add_signal_handler(number, ended.set)
     stopped = asyncio.Event()
     serving = asyncio.ensure_future(transport())

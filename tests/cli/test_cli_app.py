@@ -360,3 +360,41 @@ def test_a_user_without_a_home_is_told_so_and_may_say_where_memories_are(
     monkeypatch.setenv("HOME", "here")
     for words in (("connect", "--list"), ("service", "status")):
         assert "HOME is 'here', which depends on where one stands" in bare.fails(3, *words).err
+
+
+#: `ipfsmem` that is ended when a file of it is about to be whole.
+ENDED = """
+import os, signal, sys
+from ipfsmem.cli import main
+fsync = os.fsync
+def ended(descriptor):
+    os.fsync = fsync
+    os.kill(os.getpid(), int(os.environ["ENDED_BY"]))
+    fsync(descriptor)
+os.fsync = ended
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("to", ["--zip", "--dir", "--out", "--plain-car"])
+def test_an_export_that_is_ended_leaves_no_plain_text_half_made(
+    sealed: Cli, tmp_path: Path, number: signal.Signals, to: str
+) -> None:
+    """What was begun stood there for good, in the clear, beside a memory that is sealed."""
+    sealed.ok("write", "tone", "--body", "direct")
+    place = tmp_path / "place"
+    place.mkdir()
+    there = {**os.environ, "IPFSMEM_HOME": str(sealed.home), "ENDED_BY": str(int(number))}
+    words = [sys.executable, "-c", ENDED, "export", to, str(place / "all")]
+    done = subprocess.run(words, env=there, capture_output=True, timeout=60)
+    assert done.returncode == 128 + number and b"interrupted; nothing" in done.stderr
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no terminals that are closed")
+def test_who_said_that_it_shall_outlive_its_terminal_is_heard(sealed: Cli, tmp_path: Path) -> None:
+    there = {**os.environ, "IPFSMEM_HOME": str(sealed.home), "ENDED_BY": str(int(signal.SIGHUP))}
+    words = [sys.executable, "-c", ENDED, "export", "--zip", str(tmp_path / "all.zip")]
+    done = subprocess.run(["nohup", *words], env=there, capture_output=True, timeout=60)
+    assert done.returncode == 0 and (tmp_path / "all.zip").exists()

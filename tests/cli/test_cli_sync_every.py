@@ -49,15 +49,21 @@ def test_others_changes_arrive_and_quiet_syncs_say_nothing(
     assert kept.end() == (0, [])
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("number", "before"),
+    [(signal.SIGINT, ()), (signal.SIGTERM, ()), (signal.SIGTERM, (signal.SIGTERM,)), (signal.SIGHUP, ())],
+)
 def test_what_waits_is_published_at_the_end(
-    sealed: Cli, keep: Callable[..., Keeping], number: signal.Signals
+    sealed: Cli, keep: Callable[..., Keeping], number: signal.Signals, before: tuple[signal.Signals, ...]
 ) -> None:
+    """Also where `timeout` sends its signal twice, and where a terminal is closed."""
     sealed.ok("sync")
     kept = keep(sealed, "--every", "1h")
     kept.line(lambda line: "Nothing new" in line)
     sealed.ok("write", "tone", "--body", "direct")
     assert sealed.ok("status", "--json").json["unpublished"]
+    for each in before:
+        kept.process.send_signal(each)
     code, rest = kept.end(number)
     assert code == 0 and len(rest) == 1 and "Published: " in rest[0]
     assert not sealed.ok("status", "--json").json["unpublished"]

@@ -20,6 +20,7 @@ FLOORS = (
     (
         "canonical",
         "config",
+        "ending_signals",
         "file_durability",
         "in_thread",
         "invisible_characters",
