@@ -177,7 +177,9 @@ def store(
 
     config: dict[str, Any] = credentials(address, settings)
     client: ClientConfig = {
-        "allow_http": True,  # the user chose the URL; keys only sign, and are not sent
+        # The user chose the URL; S3 keys only sign, and are not sent. What is asked by https is not led to http, which services of
+        # this machine and its network speak: obstore follows where a server leads.
+        "allow_http": not address.endpoint.startswith("https:"),
         "connect_timeout": timedelta(seconds=patience.connect),
         "read_timeout": timedelta(seconds=patience.silent),
         "timeout": timedelta(seconds=patience.total),

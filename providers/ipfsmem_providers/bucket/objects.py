@@ -22,6 +22,7 @@ from ipfsmem_providers.packs.blocking_work import heartbeat
 from ipfsmem_providers.packs.shelf import FileInfo, Head
 
 T = TypeVar("T")
+K = TypeVar("K")
 #: The largest object that is put, in bytes.
 PUT_MAX: Final = 24 * 1024 * 1024
 #: Bytes a second that even a slow connection moves.
@@ -31,6 +32,8 @@ _AT_ONCE: Final = 8
 #: Objects below one prefix at most; more are not ours.
 _LIST_MAX: Final = 200_000
 _PAGE: Final = 1_000
+#: Bytes of an answer that are handed on at once.
+_PART: Final = 256 * 1024
 #: Bodies of up to this many bytes have the shortest time-out; each class of larger ones is four times as large.
 _SMALL: Final = 256 * 1024
 
@@ -79,24 +82,23 @@ class Objects:
         self._count("sent", len(data))
 
     def read(self, key: str) -> bytes:
-        """An object whole. FileNotFoundError when there is none."""
+        """An object whole. FileNotFoundError when there is none, or one that is larger than any that is put."""
         import obstore
 
-        data = self._ask("GET", "read an object", lambda at: bytes(obstore.get(at, key).bytes()))
+        def ask(at: Any) -> bytes:
+            found = obstore.get(at, key)
+            if found.meta["size"] > PUT_MAX:
+                raise NoSuchObject  # and is none of ours
+            return _first(found, PUT_MAX)
+
+        data = self._ask("GET", "read an object", ask)
         self._count("received", len(data))
         return data
 
     def head(self, key: str, length: int) -> Head | None:
         """The first `length` bytes of an object, and its size; None when it is missing or empty."""
-        import obstore
-
-        def ask(at: Any) -> Head:
-            found = obstore.get(at, key, options={"range": (0, length)})
-            size = found.meta["size"]
-            return Head(bytes(found.bytes()), size)
-
         try:
-            head = self._ask("GET", "read an object", ask, ranged=True)
+            head = self._part(key, 0, length)
         except (NoSuchObject, BehindTheEnd):
             return None
         self._count("received", len(head.data))
@@ -105,28 +107,28 @@ class Objects:
     def ranges(self, key: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
         """Spans of an object (first offset, offset behind the last), several requests at once; shorter where the object ends
         before. FileNotFoundError without it."""
-        import obstore
 
-        if not spans:
-            return []
-        starts, ends = [start for start, _ in spans], [end for _, end in spans]
-        try:
-            parts = self._ask(
-                "GET",
-                "read an object",
-                lambda at: [
-                    bytes(part) for part in obstore.get_ranges(at, key, starts=starts, ends=ends, coalesce=0)
-                ],
-                count=len(spans),
-                ranged=True,
-            )
-        except BehindTheEnd:  # one such range, and the server gives none of them
-            data = self.read(key)
-            return [data[start:end] for start, end in spans]
+        def part(span: tuple[int, int]) -> bytes:
+            try:
+                return self._part(key, *span).data
+            except BehindTheEnd:
+                return b""
+
+        parts = [data for _, data in self.all_of(spans, part)]
         self._count("received", sum(map(len, parts)))
         return parts
 
-    def all_of(self, keys: Sequence[str], work: Callable[[str], T]) -> Iterator[tuple[str, T]]:
+    def _part(self, key: str, start: int, end: int) -> Head:
+        """The bytes of an object from `start` to before `end`, and its size."""
+        import obstore
+
+        def ask(at: Any) -> Head:
+            found = obstore.get(at, key, options={"range": (start, end)})
+            return Head(_first(found, end - start), found.meta["size"])
+
+        return self._ask("GET", "read an object", ask, ranged=True)
+
+    def all_of(self, keys: Sequence[K], work: Callable[[K], T]) -> Iterator[tuple[K, T]]:
         """The result of `work` for each key, several at once, in the order of the keys."""
         if len(keys) < 2:
             for key in keys:
@@ -190,7 +192,6 @@ class Objects:
         work: Callable[[Any], T],
         *,
         size: int = 0,
-        count: int = 1,
         ranged: bool = False,
     ) -> T:
         attempts = self._bounds.attempts(self.where)
@@ -201,7 +202,7 @@ class Objects:
                 )
             patience = self._patience(size)
             began = self._now()
-            self.requests[kind] = self.requests.get(kind, 0) + count
+            self.requests[kind] = self.requests.get(kind, 0) + 1
             try:
                 found = work(self._store(patience))
             except Exception as error:
@@ -252,3 +253,13 @@ class Objects:
             if found is None:
                 found = self._stores[patience] = store(self._address, self._settings, patience)
             return found
+
+
+def _first(found: Any, most: int) -> bytes:
+    """The first `most` bytes of an answer: nothing makes a server end where it was asked to."""
+    data = bytearray()
+    for part in found.stream(min_chunk_size=_PART):
+        data += part
+        if len(data) >= most:
+            break
+    return bytes(data[:most])

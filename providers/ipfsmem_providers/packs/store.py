@@ -249,10 +249,11 @@ class Packs:
                 if places is None:
                     some_removed = True
                     continue
-                sound = self._read(name, places)
+                sound = self._read(name, size, places)
                 if len(sound) < len(places):
                     # The pack or the index is damaged; after a scan the index names only what is sound.
-                    sound |= self._read(name, self._rebuild(name, size).find(missing - sound.keys()))
+                    places = self._rebuild(name, size).find(missing - sound.keys())
+                    sound |= self._read(name, size, places)
             except FileNotFoundError:
                 some_removed = True
                 continue
@@ -274,11 +275,13 @@ class Packs:
                 )  # removed with its pack, or alone: then it is made again
         return None
 
-    def _read(self, name: str, places: list[Place]) -> dict[bytes, bytes]:
-        """The sound blocks at these places of a pack; those that lie close together are read together."""
+    def _read(self, name: str, size: int, places: list[Place]) -> dict[bytes, bytes]:
+        """The sound blocks at these places of a pack of `size` bytes; those that lie close together are read together. Places that
+        are not in the pack are left out: an index may claim any."""
+        inside = (one for one in places if one.length <= BLOCK_MAX and one.offset + one.length <= size)
+        places = sorted(inside, key=_offset)
         if not places:
             return {}
-        places = sorted((place for place in places if place.length <= BLOCK_MAX), key=_offset)
         parts: list[list[Place]] = []
         spans: list[tuple[int, int]] = []
         for place in places:

@@ -8,9 +8,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from ipfsmem_providers.bucket import BucketProvider
 from ipfsmem_providers.bucket import address as bucket_address
 from ipfsmem_providers.bucket import layout as bucket_layout
@@ -23,6 +25,7 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import open_provider
 from tests.servers import s3
+from tests.servers.threaded import own_certificate, serve
 from tests.support.hints import Refused
 from tests.unit.provider.test_contract import NAME, record
 from tests.unit.providers.bucket_lab import Bucket, bucket
@@ -358,6 +361,76 @@ def test_parts_behind_the_end_of_an_object_are_short(at: Bucket) -> None:
     assert objects.head("empty", 4) is None and objects.head("none", 4) is None
     with pytest.raises(FileNotFoundError):
         objects.ranges("none", [(50, 60)])
+
+
+@pytest.mark.parametrize("what", ["head", "ranges", "read"])
+def test_an_answer_that_does_not_end_is_read_to_its_bound(at: Bucket, what: str) -> None:
+    """It was all taken into memory: 600 MB for a head of 1,000 bytes."""
+    sent = 0
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        headers = {"ETag": '"x"', "Last-Modified": "Sun, 01 Nov 2026 00:00:00 GMT"}
+        asked = request.headers.get("Range", "")[len("bytes=") :]
+        if asked:
+            headers["Content-Range"] = f"bytes {asked}/5000"
+        answer = web.StreamResponse(status=206 if asked else 200, headers=headers)
+        answer.content_length = 256 << 20
+        await answer.prepare(request)
+        for _ in range(256):
+            await answer.write(b"x" * (1 << 20))
+            sent += 1
+        return answer
+
+    objects = at.open(retry=ONCE).objects
+    at.server.faults.add("GET", ".*", endless, -1)
+    if what == "head":
+        assert objects.head("a", 1_000) == (b"x" * 1_000, 5_000)
+    elif what == "ranges":
+        assert objects.ranges("a", [(0, 10), (20, 25)]) == [b"x" * 10, b"x" * 5]
+    else:
+        with pytest.raises(FileNotFoundError):
+            objects.read("a")
+    assert sent < 128
+
+
+def test_what_is_asked_by_https_is_not_led_to_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server of a bucket had this machine ask any service of its own network."""
+    from obstore.store import S3Store
+
+    asked: list[str] = []
+
+    def of_this_network() -> web.Application:
+        async def answer(request: web.Request) -> web.Response:
+            asked.append(request.path)
+            return web.Response(text="for this network only")
+
+        app = web.Application()
+        app.router.add_get("/{path:.*}", answer)
+        return app
+
+    def trusting(bucket: str, *, client_options: dict[str, Any], **options: Any) -> S3Store:
+        return S3Store(
+            bucket, client_options={**client_options, "allow_invalid_certificates": True}, **options
+        )
+
+    monkeypatch.setattr("obstore.store.S3Store", trusting)
+    with serve(of_this_network) as inside, serve(lambda: leads_to(inside), own_certificate(tmp_path)) as url:
+        objects = BucketProvider(f"{url}/memories/mem", {**KEYS, "retry": ONCE}).objects
+        with pytest.raises(ProviderError, match="failed when it was asked to read an object"):
+            objects.read("a")
+    assert asked == []
+
+
+def leads_to(place: str) -> web.Application:
+    """A server that answers everything with a redirect."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=302, headers={"Location": f"{place}/secrets"})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    return app
 
 
 def test_416_to_a_request_without_a_range_is_an_error_of_the_server(at: Bucket) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 import tracemalloc
@@ -9,10 +10,15 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem_providers.directory.files import FolderShelf
 from ipfsmem_providers.packs import index as pack_index
 from ipfsmem_providers.packs.index import Index, Place, encode_index
 
+from ipfsmem.content.tree import build_tree
+from tests.unit.providers.bucket_lab import bucket
+
+TREE = build_tree({"a": b"one", "b/c": b"two" * 999})
 GOOD = encode_index([(sha256(b"x").digest(), 40, 10)], 100)
 
 
@@ -96,3 +102,37 @@ def test_a_large_index_finds_what_a_small_one_finds(
     data[-1] ^= 1
     path.write_bytes(data)
     assert not pieces.intact()
+
+
+#: Places that no pack has: behind its end, and where numbers end.
+NO_PLACES = [(2**40, 100), (2**63 - 1, 10), (2**63, 10), (2**64 - 5, 2**20), (10, 2**32 - 1)]
+
+
+@pytest.mark.parametrize(("offset", "length"), NO_PLACES)
+def test_an_index_whose_places_are_in_no_pack_hides_nothing_in_a_folder(
+    tmp_path: Path, offset: int, length: int
+) -> None:
+    """It ended every sync with OverflowError, or with words about an invalid argument."""
+    asyncio.run(DirectoryProvider(tmp_path).put_car(TREE.cid, TREE.blocks, name="m"))
+    [path] = (tmp_path / "packs").glob("*.idx")
+    path.write_bytes(displaced(path.read_bytes(), path.with_suffix(".car").stat().st_size, offset, length))
+    found = asyncio.run(DirectoryProvider(tmp_path).get_blocks([cid for cid, _ in TREE.blocks]))
+    assert found == dict(TREE.blocks)
+
+
+@pytest.mark.parametrize(("offset", "length"), NO_PLACES)
+def test_an_index_whose_places_are_in_no_pack_hides_nothing_in_a_bucket(offset: int, length: int) -> None:
+    with bucket() as at:
+        asyncio.run(at.open().put_car(TREE.cid, TREE.blocks, name="m"))
+        [key] = [key for key in at.server.objects if key.endswith(".idx")]
+        body, *rest = at.server.objects[key]
+        size = len(at.server.objects[key[:-4] + ".car"][0])
+        at.server.objects[key] = (displaced(body, size, offset, length), *rest)
+        found = asyncio.run(at.open().get_blocks([cid for cid, _ in TREE.blocks]))
+    assert found == dict(TREE.blocks)
+
+
+def displaced(index: bytes, pack_size: int, offset: int, length: int) -> bytes:
+    """An index with right checksums, whose blocks are all said to lie there."""
+    places = pack_index.decode_index(index).places()
+    return encode_index([Place(place.digest, offset, length) for place in places], pack_size)
