@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, is_terminal, size, write_bytes
 from ipfsmem.device.connection import DatabaseDamagedError
-from ipfsmem.errors import IncompleteError, UsageError
+from ipfsmem.errors import IncompleteError, StorageError, UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -95,14 +96,33 @@ def command(
         raise output_closed_error("ipfsmem export")
     form = form or ("folder" if folder else "zip" if zipped else "car" if plain_car else "blob")
     refuse_inside(context, tree or out)
+    opened = False
     try:
         with context.memory() as memory:
+            opened = True
             left = _export(context, memory, tree or out, form)
-    except DatabaseDamagedError as error:
-        click.echo(f"{clean(str(error))}: what can still be read goes out", err=True)
-        with context.damaged_memory() as memory:
-            left = _export(context, memory, tree or out, form)
+    except StorageError as error:
+        if opened and not isinstance(error, DatabaseDamagedError):
+            raise  # it is the place that could not be written
+        left = _export_as_it_lies(context, error, tree or out, form)
     report_left_out(left, partial)
+
+
+def _export_as_it_lies(context: CommandContext, error: StorageError, to: str | None, form: str) -> LeftOut:
+    """Export a memory that cannot be opened as usual, writing nothing beside it: it is damaged, or its disk is full or read-only.
+    Raises `error` where that is no use either."""
+    with contextlib.ExitStack() as opened:
+        try:
+            memory = opened.enter_context(context.damaged_memory())
+        except StorageError as still:
+            raise still if isinstance(error, DatabaseDamagedError) else error from None
+        goes = (
+            "what can still be read"
+            if isinstance(error, DatabaseDamagedError)
+            else "what was taken in so far"
+        )
+        click.echo(f"{clean(str(error))}: {goes} goes out", err=True)
+        return _export(context, memory, to, form)
 
 
 def _export(context: CommandContext, memory: Memory, to: str | None, form: str) -> LeftOut:

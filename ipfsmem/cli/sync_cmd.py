@@ -214,9 +214,8 @@ class _AttemptPrinter:
     def _worked(self, report: SyncReport) -> None:
         if self._first or self._problem or _did_something(report):
             self._line(paragraph(report))
-        for notice in report.notices:
-            if notice not in self._notices:
-                self._line(notice_line(notice))
+        for line in dict.fromkeys(notice_line(one) for one in report.notices if one not in self._notices):
+            self._line(line)  # two may differ in their details alone
         self._notices, self._problem = list(report.notices), ""
 
     def _failed(self, error: Exception, attempt: Attempt) -> None:

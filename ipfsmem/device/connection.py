@@ -120,8 +120,20 @@ def open_to_be_read(path: Path) -> Connection:
     with storage_errors(path, "read"):
         os.close(open_regular(path, os.O_RDONLY))
         log = path.with_name(path.name + "-wal")
-        # With a log SQLite has to look into it; without one nobody has the file open, and nothing is made beside it.
-        quiet = "" if log.exists() else "&immutable=1"
+        logged = log.stat().st_size if log.exists() else None
+    # With a log SQLite has to look into it; without one nobody has the file open, and nothing is made beside it.
+    if logged is None:
+        return _open_to_be_read(path, "&immutable=1")
+    try:
+        return _open_to_be_read(path, "")
+    except StorageError:
+        if logged:
+            raise
+        # What it needs for that cannot be made, on a full disk for one, and there is nothing in the log.
+        return _open_to_be_read(path, "&immutable=1")
+
+
+def _open_to_be_read(path: Path, quiet: str) -> Connection:
     where = f"file:{quote(str(path))}?mode=ro{quiet}"
     try:
         db = sqlite3.connect(where, uri=True, isolation_level=None, factory=Connection)
@@ -129,8 +141,13 @@ def open_to_be_read(path: Path) -> Connection:
         raise explained(path, error) from None
     db.path = path
     db.text_factory = lambda text: text.decode("utf-8", "replace")
-    db.execute("PRAGMA cell_size_check=ON")
-    db.execute("BEGIN")  # one committed state, until it is closed
+    try:
+        db.execute("PRAGMA cell_size_check=ON")
+        db.execute("BEGIN")  # one committed state, until it is closed
+        db.execute("PRAGMA schema_version")
+    except BaseException:
+        db.close()
+        raise
     return db
 
 

@@ -6,9 +6,14 @@ The rescue never writes to the damaged file, and nothing comes out that is not w
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import random
 import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
 from hashlib import sha256
 from pathlib import Path
 
@@ -328,3 +333,25 @@ def test_damage_of_an_older_version_is_not_given_a_checksum(tmp_path: Path) -> N
         assert memory.bundles.left_out().lost and memory.files()
     with contextlib.closing(sqlite3.connect(home / "state.db")) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (schema.FIRST,)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+def test_what_lies_on_a_full_disk_comes_out(device: Cli) -> None:
+    """Not a byte can be written, so the database cannot be opened as usual: nothing at all came out."""
+    import resource
+
+    def full() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    for name in ("state.db-wal", "state.db-shm"):
+        assert not (device.home / "default" / name).exists()
+    there = {**os.environ, "IPFSMEM_HOME": str(device.home)}
+    words = [sys.executable, "-m", "ipfsmem.cli"]
+    read = subprocess.run([*words, "list"], env=there, capture_output=True, preexec_fn=full, timeout=60)
+    assert read.returncode == 30
+    done = subprocess.run([*words, "export"], env=there, capture_output=True, preexec_fn=full, timeout=60)
+    assert done.returncode == 0 and b": what was taken in so far goes out" in done.stderr
+    brought = json.loads(done.stdout)["files"]
+    assert brought.keys() == {f"{key}.md" for key in TEXTS | LATER}
+    assert all(text in brought[f"{key}.md"] for key, text in (TEXTS | LATER).items())
