@@ -302,7 +302,10 @@ class PlainFolder:
             fd = self._held(ASIDE, make=True).open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             try:
                 if mode != 0o600 and hasattr(os, "fchmod"):
-                    os.fchmod(fd, mode)
+                    with contextlib.suppress(
+                        OSError
+                    ):  # ours just now: a disk that refuses has no modes of its own
+                        os.fchmod(fd, mode)
                 _write_all(fd, data)
                 if durable:
                     flush_to_disk(fd)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from hashlib import sha256
@@ -613,8 +614,6 @@ def test_files_set_aside_go_after_a_while(lab: Lab) -> None:
 def test_a_disk_that_is_full_delays_files_and_loses_nothing(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import errno
-
     from ipfsmem.device.directory_handle import Directory
 
     lab.memory.write_text("a", b"a\n")
@@ -640,6 +639,21 @@ def test_systems_that_cannot_exchange_names(lab: Lab, monkeypatch: pytest.Monkey
     monkeypatch.setattr(directory_handle, "_renamer", lambda: None)
     test_a_whole_file_written_over_a_text_that_its_writer_had_not_read(lab)
     test_lines_written_through_a_handle_that_was_open_are_kept(lab)
+
+
+@pytest.mark.skipif(not hasattr(os, "fchmod"), reason="no modes of files here")
+def test_disks_that_refuse_modes(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a folder of Windows within WSL does: a file that an editor had made there was never brought up to date."""
+    (lab.dir / "a.md").write_bytes(b"a\n")
+    (lab.dir / "a.md").chmod(0o644)
+    lab.look()
+
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "fchmod", refused)
+    lab.memory.write_text("a", b"b\n")
+    assert lab.files()["a.md"] == b"b\n" and lab.copy.notices() == []
 
 
 def test_a_folder_that_cannot_be_written_is_said_and_the_memory_works(tmp_path: Path, mode: ModeName) -> None:
