@@ -22,6 +22,9 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.errors import FormatError, StorageError
 
 IMAGE_FILE: Final = "recall.image"
+#: Those of other stacks than the nameless scope alone, and how many files there are at most.
+_OTHERS: Final = "recall-*.image"
+_MOST_FILES: Final = 4
 #: What a file begins with, by whether it is sealed; sealed ones are bound to it.
 _SEALED, _PLAIN = b"ipfsmem recall image 1 sealed\n", b"ipfsmem recall image 1 plain\n"
 _NONCE, _SUM = 24, 32
@@ -41,10 +44,10 @@ class RecallImage(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_f
 _decode = msgspec.msgpack.Decoder(RecallImage).decode
 
 
-def save_image(replica: Replica, image: RecallImage) -> bool:
-    """Put an index in the place of the one before. Gives whether there is a place for one: not in mode `none`, in a memory that
+def save_image(replica: Replica, image: RecallImage, stack: str = "") -> bool:
+    """Put the index of a stack of scopes in the place of the one before. Gives whether there is a place for one: not in mode `none`, in a memory that
     was opened to be read only, or without keys. Raises StorageError."""
-    path = _path(replica)
+    path = _path(replica, stack)
     if path is None or replica.read_only or (replica.config.mode.sealed and not replica.device.row_key):
         return False
     data = msgspec.msgpack.encode(image)
@@ -56,37 +59,64 @@ def save_image(replica: Replica, image: RecallImage) -> bool:
         stream = zlib.compress(data, 1)
         stored = _PLAIN + hashlib.sha256(stream).digest() + stream
     write_atomic(path, stored)
+    others = [one for one in images(replica) if one != path]
+    for old in sorted(others, key=_age, reverse=True)[_MOST_FILES - 1 :]:
+        _remove(old)
     return True
 
 
-def load_image(replica: Replica) -> RecallImage | None:
-    """The index that was kept last; None where there is none, or it does not open: then it is removed."""
+def load_image(replica: Replica, stack: str = "") -> RecallImage | None:
+    """The index of a stack of scopes that was kept last; None where there is none, or it does not open: then it is removed."""
+    path = _path(replica, stack)
     try:
-        return _open(replica)
+        return None if path is None else _open(replica, path)
     except (FormatError, StorageError):
-        remove_image(replica)
+        if path is not None and not replica.read_only:
+            _remove(path)
         return None
 
 
-def remove_image(replica: Replica) -> None:
-    """Remove the kept index, if there is one. What cannot be removed does not open either, or is not believed by its state."""
-    path = _path(replica)
-    if path is not None and not replica.read_only:
-        with contextlib.suppress(OSError):
-            path.unlink()
+def remove_images(replica: Replica) -> None:
+    """Remove all kept indexes. What cannot be removed does not open either, or is not believed by its state."""
+    if not replica.read_only:
+        for path in images(replica):
+            _remove(path)
 
 
 def image_notice(replica: Replica) -> str:
-    """What a person should know of the kept index; "" when it opens, or there is none."""
-    try:
-        _open(replica)
-    except (FormatError, StorageError) as error:
-        return f"the kept index of recall is of no use and is made anew by the next recall: {error}"
+    """What a person should know of the kept indexes; "" when they open, or there is none."""
+    for path in images(replica):
+        try:
+            _open(replica, path)
+        except (FormatError, StorageError) as error:
+            return f"the kept index of recall is of no use and is made anew by the next recall: {error}"
     return ""
 
 
-def _path(replica: Replica) -> Path | None:
-    return None if replica.folder is None else replica.folder / IMAGE_FILE
+def images(replica: Replica) -> list[Path]:
+    """The files of kept indexes."""
+    return [] if replica.folder is None else [*replica.folder.glob(IMAGE_FILE), *replica.folder.glob(_OTHERS)]
+
+
+def _age(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
+def _path(replica: Replica, stack: str) -> Path | None:
+    """Of a stack of scopes. Its name says nothing of theirs to who has no key."""
+    if replica.folder is None or not stack:
+        return None if replica.folder is None else replica.folder / IMAGE_FILE
+    key = replica.device.row_key if replica.config.mode.sealed else b""
+    name = hashlib.blake2b(stack.encode(), digest_size=8, key=key, person=b"ipfsmem/stack").hexdigest()
+    return replica.folder / _OTHERS.replace("*", name)
 
 
 def _key(replica: Replica) -> bytes:
@@ -94,11 +124,10 @@ def _key(replica: Replica) -> bytes:
     return hashlib.blake2b(digest_size=32, key=replica.device.row_key, person=b"ipfsmem/recall").digest()
 
 
-def _open(replica: Replica) -> RecallImage | None:
-    """The kept index. Raises FormatError when the file does not fit, StorageError."""
-    path = _path(replica)
+def _open(replica: Replica, path: Path) -> RecallImage | None:
+    """A kept index. Raises FormatError when the file does not fit, StorageError."""
     sealed = replica.config.mode.sealed
-    if path is None or (sealed and not replica.device.row_key):
+    if sealed and not replica.device.row_key:
         return None
     stored = read_file(path, _MOST)
     if stored is None:

@@ -15,7 +15,7 @@ import msgspec
 
 from ipfsmem.causal.clock import ZERO
 from ipfsmem.causal.entries import SegmentName, memory_name, segment_name
-from ipfsmem.causal.tree import Node, StateTree, empty_tree, open_tree
+from ipfsmem.causal.tree import Node, StateTree, empty_tree, name_digits, open_tree
 from ipfsmem.causal.value import Entry, Loc, Seen, Value, decode_entry, encode_entry
 from ipfsmem.device.codec import Codec
 from ipfsmem.device.connection import DAMAGED_HINT, DatabaseDamagedError, blob, damaged, not_found_again
@@ -60,6 +60,37 @@ class _State(msgspec.Struct):
     many: list[str]
     #: Names of the cards in the tree: read with each read in a scope.
     cards: list[str]
+
+
+class StateMark(msgspec.Struct, frozen=True, array_like=True):
+    """A state, as far as it takes to tell later what may have changed since."""
+
+    #: Digests of the nodes of two digits, and of leaves above them, by prefix.
+    nodes: dict[str, bytes] = {}
+    #: The entries that stood in the journal, and a hash of all that it says.
+    journal: frozenset[str] = frozenset()
+    chain: bytes = b""
+
+
+class ChangesSince(msgspec.Struct, frozen=True):
+    """The entries that may differ from those of a mark."""
+
+    #: The canonical JSON of those that are there, by name.
+    texts: dict[str, bytes]
+    #: Where in the tree they are.
+    prefixes: tuple[str, ...]
+    journal: frozenset[str]
+
+    def may_be_gone(self, names: Iterable[str]) -> set[str]:
+        """Of entries of the mark those that are not there any more."""
+        if not self.prefixes:
+            return {name for name in names if name in self.journal and name not in self.texts}
+        return {
+            name
+            for name in names
+            if name not in self.texts
+            and (name in self.journal or name_digits(name).startswith(self.prefixes))
+        }
 
 
 class DamagedStateError(DatabaseDamagedError):
@@ -280,6 +311,43 @@ class Store:
         for name, changed in list(self._overlay.items()):
             if changed is not None:
                 yield name, changed
+
+    def mark(self) -> StateMark:
+        """The state that is here now."""
+        return StateMark(self._node_digests(), frozenset(self._overlay), self._chain)
+
+    def changes_since(self, mark: StateMark) -> ChangesSince:
+        """What may have changed since a mark; of the rest of the tree nothing is read. All that is there, since an empty one."""
+        here = self._node_digests()
+        prefixes = tuple(
+            prefix for prefix in here.keys() | mark.nodes.keys() if here.get(prefix) != mark.nodes.get(prefix)
+        )
+        texts: dict[str, bytes] = {}
+        for prefix in prefixes:
+            if prefix in here:
+                for node in self._tree.nodes(self._tree.find(prefix)):
+                    texts.update(node.entries or {})
+        journal = mark.journal | self._overlay.keys()
+        for name in journal:
+            text = self.raw(name)
+            if text is None:
+                texts.pop(name, None)
+            else:
+                texts[name] = text
+        return ChangesSince(texts, prefixes, journal)
+
+    def _node_digests(self) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        stack = [self._tree.top]
+        while stack:
+            node = stack.pop()
+            if node.children is None:
+                found[node.prefix] = node.digest
+            elif node.prefix:
+                found.update({node.prefix + digit: digest for digit, digest in node.children.items()})
+            else:
+                stack += [self._tree.child(node, digit) for digit in node.children]
+        return found
 
     def entries_with_siblings(self) -> Iterator[tuple[str, Entry]]:
         """The entries with more than one value; others cost nothing."""

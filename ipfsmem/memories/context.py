@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -241,8 +242,8 @@ def _index(parts: Sequence[Memories], room: int) -> tuple[str, int, int]:
     with parts[0].replica.reading():
         found = _by_time(parts)
         total = len(found)
-        for _, key, part, entry in found:
-            section, line = _line(part, key, entry)
+        for _, key, part in found:
+            section, line = _line(part, key, parts[0].replica.store.entry(part.name(key)))
             if not section:
                 total -= 1
                 continue
@@ -274,19 +275,29 @@ def _index(parts: Sequence[Memories], room: int) -> tuple[str, int, int]:
     return "\n".join(blocks), listed, total - listed
 
 
-def _by_time(parts: Sequence[Memories]) -> list[tuple[int, str, Memories, Entry]]:
+def _by_time(parts: Sequence[Memories]) -> list[tuple[int, str, Memories]]:
     """The own memories of some scopes, the first before the next, those written last first. No text is opened for it, except
-    where there are several."""
+    where there are several; where an index of recall is at hand no entry either, and parts of sessions are left out."""
+    from ipfsmem.memories.search_index import index_at_hand  # only where something is shown
+
+    replica = parts[0].replica
+    index = index_at_hand(parts, datetime.fromtimestamp(replica.world.now() / 1000, UTC).date())
+    if index is not None:
+        by_scope = {part.scope: part for part in parts}
+        own = ((key, one) for key, one in index.held.items() if one.own and not one.part)
+        return sorted(
+            ((-int(one.hlc, 16), key, by_scope[one.scope]) for key, one in own), key=lambda one: one[:2]
+        )
     met: set[str] = set()
-    found: list[tuple[int, str, Memories, Entry]] = []
-    held = parts[0].replica.store.memories_of([part.scope for part in parts])
+    found: list[tuple[int, str, Memories]] = []
+    held = replica.store.memories_of([part.scope for part in parts])
     for part in parts:
         shown: set[str] = set()
         for key, entry in held.get(part.scope, ()) if not part.forgotten() else ():
             written = _own_since(part, key, entry)
             if written and key not in met:
                 shown.add(key)
-                found.append((-int(written, 16), key, part, entry))
+                found.append((-int(written, 16), key, part))
         met |= shown
     return sorted(found, key=lambda one: one[:2])
 

@@ -91,7 +91,7 @@ class Memories:
         #: What the memories of all scopes show, remembered by what they are.
         self.overview: Overview = sibling.overview if sibling is not None else Overview(replica)
         #: What recall looks through, by the scopes that are read; see `search_index`.
-        self.indexes: dict[tuple[str, ...], SearchIndex] = sibling.indexes if sibling is not None else {}
+        self.indexes: dict[str, SearchIndex] = sibling.indexes if sibling is not None else {}
         self._heads: dict[str, MemoryFile] = {}
 
     def in_scope(self, scope: str) -> Memories:

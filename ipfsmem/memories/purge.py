@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ipfsmem.device.collection import collect
 from ipfsmem.device.last_change import note_irrevocable
-from ipfsmem.device.recall_image import remove_image
+from ipfsmem.device.recall_image import remove_images
 from ipfsmem.device.replica import Replica
 from ipfsmem.memories.memories import Memories
 
@@ -26,4 +26,4 @@ def erase(replica: Replica, memories: Memories, key: str) -> None:
             note_irrevocable(replica, f"{key} was forgotten, and its text left the disk")
         collect(replica.store, (), dry_run=False, forgotten=key)
     replica.db.empty_log()
-    remove_image(replica)
+    remove_images(replica)

@@ -1,7 +1,7 @@
 """Memories found for a question, the best first, by the ranking of `recall/`; each can say what it was found for.
 
-Own texts come before those of others. The same memory gives the same answer on the same day. What is searched is held in this
-process (`search_index`), never on a disk.
+Own texts come before those of others. The same memory gives the same answer on the same day. What is searched is an index of words
+(`search_index`), which is brought up to date first.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import msgspec
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.readings import Reading
-from ipfsmem.memories.search_index import Filter, SearchIndex, index_of
+from ipfsmem.memories.search_index import Filter, SearchIndex, index_of, searched_header
 from ipfsmem.memories.words import MAX_WORDS, PREFIX, query_words
 from ipfsmem.memories.writers import Writers
 from ipfsmem.recall.ranking import Hit as Ranked
-from ipfsmem.recall.ranking import rank
-from ipfsmem.recall.terms import fold, split, terms, unspaced
+from ipfsmem.recall.ranking import Index, rank
+from ipfsmem.recall.terms import terms, unspaced
 
 #: What the order of hits goes by; said in each answer.
 RANKING = "words"
@@ -90,9 +90,10 @@ def recall(
         devices = None if by is None else _devices(by, Writers(replica), replica.store.frame.ctx)
         found = index_of(parts, today)
         only = Filter(type, tag, category, least, devices)
-        ranked = _ranked(found, only, query, today, limit) or _ranked(
-            found, only, " ".join(_longer(found, only, words)), today, limit
-        )
+        index = found.index(parts, only, today)
+        ranked = _ranked(found, index, query, today, limit)
+        if not ranked and (beginning := _beginnings(words)):
+            ranked = _ranked(found, index, query, today, limit, beginning)
         hits = []
         for hit in ranked:
             held = found.held[hit.id]
@@ -104,35 +105,36 @@ def recall(
             if reading is None:
                 continue
             reasons = hit.parts if why else {}
-            has = _words_in(words, held.document.words) if why else ()
+            has = _words_in(words, reading) if why else ()
             hits.append(Hit(reading, hit.score, held.hides, reasons, has))
-        return Recall(tuple(hits), len(found.index(only)), len(found.not_fetched))
+        return Recall(tuple(hits), len(index), len(found.not_fetched))
 
 
-def _ranked(found: SearchIndex, only: Filter, query: str, today: date, limit: int) -> list[Ranked]:
-    """The best hits, own ones before those of others, which take no place of theirs."""
-    index, wanted = found.index(only), limit
+def _ranked(
+    found: SearchIndex, index: Index, query: str, today: date, limit: int, beginning: tuple[str, ...] = ()
+) -> list[Ranked]:
+    """The best hits, own ones before those of others, which take no place of theirs. `beginning`: what the words that are looked
+    for begin with, in place of the query's."""
+    terms = index.words.beginning_with(beginning)[:MAX_WORDS] if beginning else None
+    if terms == []:
+        return []
+    wanted = limit
     while True:
-        ranked = rank(index, query, today=today, limit=wanted)
+        ranked = rank(index, query, today=today, limit=wanted, wanted=terms)
         own = [hit for hit in ranked if found.held[hit.id].own]
         if len(own) >= limit or len(ranked) < wanted:
             return [*own, *(hit for hit in ranked if not found.held[hit.id].own)][:limit]
         wanted *= 8
 
 
-def _longer(found: SearchIndex, only: Filter, words: Iterable[str]) -> list[str]:
-    """The words that begin with one of the query's, for a query of which none occurs."""
-    begin = tuple(word for word in words if len(word) >= PREFIX and not unspaced().fullmatch(word))
-    longer: set[str] = set()
-    for document in found.documents(only) if begin else ():
-        folded = fold(document.words)
-        if any(word in folded for word in begin):  # a tenth of what it takes to split each text
-            longer.update(word for word in split(folded) if word.startswith(begin))
-    return sorted(longer)[:MAX_WORDS]
+def _beginnings(words: Iterable[str]) -> tuple[str, ...]:
+    """For a query of which no word occurs, what longer words may begin with."""
+    return tuple(word for word in words if len(word) >= PREFIX and not unspaced().fullmatch(word))
 
 
-def _words_in(words: Iterable[str], text: str) -> tuple[str, ...]:
-    there = frozenset(terms(text))
+def _words_in(words: Iterable[str], reading: Reading) -> tuple[str, ...]:
+    file = reading.readable
+    there = frozenset(terms(f"{searched_header(reading.key, file)}\n{file.body}"))
     return tuple(word for word in words if any(term in there or _begins(word, there) for term in terms(word)))
 
 

@@ -1,13 +1,16 @@
-"""What recall looks through: the memories that a reader of some scopes is shown, held in this process only.
+"""What recall looks through: the memories that a reader of some scopes is shown.
 
-It is made at the first recall and then brought up to date by the entries that changed since, whoever changed them. A stack of
-scopes has an index of its own, so that nothing of another scope counts in it, not even how rare a word is.
+It is made at the first recall and then brought up to date by the entries that changed since, whoever changed them; when the memory
+is closed it is kept for the next process (`device/recall_image`). A stack of scopes has an index of its own, so that nothing of
+another scope counts in it, not even how rare a word is. It holds no texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
+from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -15,10 +18,13 @@ import msgspec
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.causal.clock import hlc_ms
-from ipfsmem.causal.entries import MemoryName, memory_name
+from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.device.bulk import no_collection
-from ipfsmem.device.state import Frame
+from ipfsmem.device.recall_image import RecallImage, load_image, save_image
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.state import StateMark
+from ipfsmem.errors import FormatError, StorageError
 from ipfsmem.memories.readings import readable_file
 from ipfsmem.recall.ranking import Document, Index
 from ipfsmem.recall.worth import worth
@@ -26,8 +32,12 @@ from ipfsmem.recall.worth import worth
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import Memories
 
-#: Stacks of scopes, and filters of one, of which the index is kept.
+#: Stacks of scopes, and filters of one, of which the index is held.
 _STACKS, _FILTERS = 4, 4
+#: What an image is made of may change with the program; then this does.
+_VERSION = 1
+#: An image is written anew when so many memories were taken in or out since, and of fewer memories than these none is.
+_STALE, _FEW = 200, 100
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -43,31 +53,37 @@ class Filter(msgspec.Struct, frozen=True):
 
     def takes(self, one: Held) -> bool:
         """Whether a memory is one of those. Parts of sessions are so only with the type `session`."""
-        file = one.file
         return (
-            (not one.part if self.type is None else file.type == self.type)
-            and self.tag in (None, *file.tags)
-            and self.category in (None, file.fields.get("category", ""))
+            (not one.part if self.type is None else one.type == self.type)
+            and self.tag in (None, *one.tags)
+            and self.category in (None, one.category)
             and one.written >= self.since
             and (self.by is None or one.device in self.by)
         )
 
 
-class Held(NamedTuple):
-    """A memory as it is looked through."""
+class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What is known of a memory beside its words."""
 
     scope: str
-    document: Document
-    #: Its header alone.
-    file: MemoryFile
     own: bool
-    #: The device that wrote it, and when, in milliseconds since 1970 UTC.
+    #: The device that wrote it, and its clock then.
     device: str
-    written: int
+    hlc: str
     #: Whether it is a part of a session.
     part: bool
+    #: Whether what it is worth changes with the day.
+    fades: bool
+    type: str
+    category: str
+    tags: tuple[str, ...]
     #: The other scopes of the stack that have a text under its key.
     hides: tuple[str, ...]
+
+    @property
+    def written(self) -> int:
+        """When it was written, in milliseconds since 1970 UTC."""
+        return hlc_ms(self.hlc) if self.hlc else 0
 
 
 class _Shown(NamedTuple):
@@ -79,124 +95,232 @@ class _Shown(NamedTuple):
     hlc: str
 
 
-class _State(NamedTuple):
+class _Made(msgspec.Struct, frozen=True):
     """What the index was made of: when it is the same, nothing changed."""
 
-    frame: Frame
-    strangers: tuple[str, ...]
+    mark: StateMark
     today: date
+
+
+class _Rest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """What is kept beside the words."""
+
+    today: date
+    mark: StateMark
+    known: dict[str, bytes]
+    held: dict[str, Held]
+    not_fetched: set[str]
+
+
+_rest = msgspec.msgpack.Decoder(_Rest)
 
 
 class SearchIndex:
     """The memories of one stack of scopes."""
 
     def __init__(self) -> None:
-        self._clear()
+        self._clear(b"")
 
-    def _clear(self) -> None:
-        self._state: _State | None = None
-        self._places: dict[str, MemoryName | None] = {}
-        #: The entries that it was made of, as they stand in the state.
-        self._texts: dict[str, bytes] = {}
+    def _clear(self, kind: bytes) -> None:
+        self._kind = kind
+        self._made: _Made | None = None
+        #: The entries that it was made of: the hash of each as it stood in the state.
+        self._known: dict[str, bytes] = {}
         #: By key.
         self.held: dict[str, Held] = {}
         #: Keys of which no text is on this device.
         self.not_fetched: set[str] = set()
-        self._fading: set[str] = set()
         self._indexes: dict[Filter, Index] = {}
+        #: The words of the image that this was opened from, as long as nobody asked for them.
+        self._image = b""
+        #: How many memories were taken in or out since an image was written.
+        self._stale = _STALE
+
+    # -- for the next process ------------------------------------------------------------------------------------
+
+    def open(self, parts: Sequence[Memories]) -> bool:
+        """Take what an earlier process kept for these scopes. False where there is nothing, or it was made of something else."""
+        kind = _kind(parts)
+        image = load_image(parts[0].replica, _stack(parts))
+        if image is None or image.state != kind:
+            return False
+        try:
+            rest = _rest.decode(image.rest)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return False
+        self._clear(kind)
+        self._made = _Made(rest.mark, rest.today)
+        self._known, self.held, self.not_fetched = rest.known, rest.held, rest.not_fetched
+        self._image, self._stale = image.index, 0
+        return True
+
+    def keep(self, replica: Replica, stack: str) -> None:
+        """Write it down for the next process, where enough is new. Raises StorageError."""
+        words, made = self._indexes.get(_ALL), self._made
+        if made is None or words is None or self._stale < _STALE or len(self.held) < _FEW:
+            return
+        rest = _Rest(made.today, made.mark, self._known, self.held, self.not_fetched)
+        if save_image(replica, RecallImage(self._kind, msgspec.msgpack.encode(rest), words.image()), stack):
+            self._stale = 0
+
+    # -- what changed --------------------------------------------------------------------------------------------
 
     def refresh(self, parts: Sequence[Memories], today: date) -> None:
         """Take in what changed (inside `reading`)."""
-        replica = parts[0].replica
-        frame = replica.store.frame
-        strangers = tuple(sorted(device for device in frame.ctx if not replica.is_mine(device)))
-        state, before = _State(frame, strangers, today), self._state
-        if state == before and not self.not_fetched:
+        store = parts[0].replica.store
+        made, before = _Made(store.mark(), today), self._made
+        kind = _kind(parts)
+        if kind != self._kind:
+            self._clear(kind)
+            before = None
+        if made == before and not self.not_fetched:
             return
-        if before is not None and before.strangers != strangers:
-            self._clear()
-        changed = self._changed({part.scope for part in parts if not part.forgotten()}, parts[0])
-        changed |= self.not_fetched
+        changed = self._changed(parts, before.mark if before is not None else StateMark())
         if before is not None and before.today != today:
-            changed |= self._fading
+            changed |= {key for key, one in self.held.items() if one.fades}
+        changed |= self.not_fetched
+        if changed:
+            self._open_words()
         with no_collection():
             for key in changed:
                 self._look(parts, key, today)
-        self._state = state
+        self._made = made
 
-    def _changed(self, scopes: set[str], part: Memories) -> set[str]:
+    def _changed(self, parts: Sequence[Memories], mark: StateMark) -> set[str]:
         """The keys whose entries are not those of last time."""
-        here, changed, places = dict[str, bytes](), set[str](), self._places
-        for name, text in part.replica.store.texts():
-            try:
-                place = places[name]
-            except KeyError:
-                place = places[name] = memory_name(name)
+        scopes = {part.scope for part in parts if not part.forgotten()}
+        since, changed = parts[0].replica.store.changes_since(mark), set[str]()
+        for name, text in since.texts.items():
+            place = memory_name(name)
             if place is None or place.scope not in scopes:
                 continue
-            here[name] = text
-            known = self._texts.get(name)
-            if known is not text and known != text:
+            hash = blake2b(text, digest_size=8).digest()
+            if self._known.get(name) != hash:
+                self._known[name] = hash
                 changed.add(place.key)
-        for name in self._texts.keys() - here.keys():
-            place = places[name]
+        for name in since.may_be_gone(self._known):
+            del self._known[name]
+            place = memory_name(name)
             if place is not None:
                 changed.add(place.key)
-        self._texts = here
         return changed
 
     def _look(self, parts: Sequence[Memories], key: str, today: date) -> None:
         self.not_fetched.discard(key)
-        self._fading.discard(key)
+        store = parts[0].replica.store
         there = [
             (part, found)
             for part in parts
-            if (text := self._texts.get(part.name(key))) is not None
-            and (found := _shown(part, key, decode_entry(part.name(key), text))) is not None
+            if (name := part.name(key)) in self._known
+            and (text := store.raw(name)) is not None
+            and (found := _shown(part, key, decode_entry(name, text))) is not None
         ]
         chosen = next((one for one in there if one[1].own), there[0] if there else None)
         if chosen is None or chosen[1].data is None:
             if chosen is not None:
                 self.not_fetched.add(key)
             if self.held.pop(key, None) is not None:
+                self._stale += 1
                 for index in self._indexes.values():
                     index.remove(key)
             return
         part, found = chosen
+        self._stale += 1
+        file = readable_file(found.data or b"")
         hides = tuple(other.scope for other, _ in there if other is not part)
-        one = self.held[key] = _held(key, part.scope, found, hides, today)
-        if one.file.fields.keys() & {"decay", "expires"}:
-            self._fading.add(key)
+        one = self.held[key] = _held(key, part.scope, found, file, hides)
         for filter, index in self._indexes.items():
             index.remove(key)
             if filter.takes(one):
-                index.add(one.document)
+                index.add(_document(key, one, file, today))
 
-    def index(self, filter: Filter) -> Index:
-        """What `rank` takes, of the memories that a filter takes."""
+    # -- for a question ------------------------------------------------------------------------------------------
+
+    def index(self, parts: Sequence[Memories], filter: Filter, today: date) -> Index:
+        """What `rank` takes, of the memories that a filter takes (inside `reading`, after `refresh`)."""
+        self._open_words()
         made = self._indexes.pop(filter, None)
         if made is None:
+            by_scope = {part.scope: part for part in parts}
             with no_collection():
-                made = Index(one.document for one in self.held.values() if filter.takes(one))
+                made = Index()
+                for key, one in self.held.items():
+                    if not filter.takes(one):
+                        continue
+                    part = by_scope[one.scope]
+                    found = _shown(part, key, part.replica.store.entry(part.name(key)))
+                    if found is not None and found.data is not None:
+                        made.add(_document(key, one, readable_file(found.data), today))
             if len(self._indexes) >= _FILTERS:
-                self._indexes.pop(next(iter(self._indexes)))
+                self._indexes.pop(next(one for one in self._indexes if one != _ALL))
         self._indexes[filter] = made
         return made
 
-    def documents(self, filter: Filter) -> Iterator[Document]:
-        """What a filter takes."""
-        return (one.document for one in self.held.values() if filter.takes(one))
+    def _open_words(self) -> None:
+        """The words of the image that this was opened from."""
+        if self._image:
+            image, self._image = self._image, b""
+            with no_collection(), contextlib.suppress(FormatError):  # else they are read from the texts
+                self._indexes[_ALL] = Index.from_image(image)
+
+    def searched(self, filter: Filter) -> int:
+        """How many memories a filter takes."""
+        return sum(map(filter.takes, self.held.values()))
+
+
+#: All memories but parts of sessions: what is kept.
+_ALL = Filter()
+
+
+def _kind(parts: Sequence[Memories]) -> bytes:
+    """What an index is of, beside the state: other scopes, another reader, or an earlier program make another one."""
+    replica = parts[0].replica
+    strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))
+    scopes = [(part.scope, part.forgotten()) for part in parts]
+    return blake2b(msgspec.msgpack.encode((_VERSION, scopes, strangers)), digest_size=16).digest()
+
+
+def _stack(parts: Iterable[Memories]) -> str:
+    return "\n".join(part.scope for part in parts)
 
 
 def index_of(parts: Sequence[Memories], today: date) -> SearchIndex:
-    """The index of a stack of scopes, brought up to date (inside `reading`); those used last are kept."""
-    known, scopes = parts[0].indexes, tuple(part.scope for part in parts)
-    found = known.pop(scopes, None) or SearchIndex()
+    """The index of a stack of scopes, brought up to date (inside `reading`); those used last are held."""
+    found = _at_hand(parts) or SearchIndex()
     found.refresh(parts, today)
-    if len(known) >= _STACKS:
-        known.pop(next(iter(known)))
-    known[scopes] = found
+    return _held_last(parts, found)
+
+
+def index_at_hand(parts: Sequence[Memories], today: date) -> SearchIndex | None:
+    """The same where it need not be made: it is held, or was kept by an earlier process."""
+    found = _at_hand(parts)
+    if found is None:
+        return None
+    found.refresh(parts, today)
+    return _held_last(parts, found)
+
+
+def _at_hand(parts: Sequence[Memories]) -> SearchIndex | None:
+    found = parts[0].indexes.pop(_stack(parts), None)
+    if found is None:
+        made = SearchIndex()
+        found = made if made.open(parts) else None
     return found
+
+
+def _held_last(parts: Sequence[Memories], found: SearchIndex) -> SearchIndex:
+    held = parts[0].indexes
+    if len(held) >= _STACKS:
+        held.pop(next(iter(held)))
+    held[_stack(parts)] = found
+    return found
+
+
+def keep_indexes(replica: Replica, indexes: dict[str, SearchIndex]) -> None:
+    """Write down for the next process what this one holds. What cannot be written is made anew there."""
+    for stack, index in indexes.items():
+        with contextlib.suppress(StorageError):
+            index.keep(replica, stack)
 
 
 def _shown(part: Memories, key: str, entry: Entry) -> _Shown | None:
@@ -214,25 +338,39 @@ def _shown(part: Memories, key: str, entry: Entry) -> _Shown | None:
     return _Shown(view.data, view.own, view.dot[:16], entry[view.dot].h)
 
 
-def _held(key: str, scope: str, found: _Shown, hides: tuple[str, ...], today: date) -> Held:
-    file = readable_file(found.data or b"")
-    written = hlc_ms(found.hlc) if found.hlc else 0
-    at = _last_change(file, written)
-    tags = file.tags
-    header = " ".join((key, file.name, file.description, *tags, file.fields.get("category", "")))
+def _held(key: str, scope: str, found: _Shown, file: MemoryFile, hides: tuple[str, ...]) -> Held:
+    return Held(
+        scope,
+        found.own,
+        found.device,
+        found.hlc,
+        is_part(key, file),
+        bool(file.fields.keys() & {"decay", "expires"}),
+        file.type,
+        file.fields.get("category", ""),
+        file.tags,
+        hides,
+    )
+
+
+def searched_header(key: str, file: MemoryFile) -> str:
+    """What of a memory is searched beside its body."""
+    return " ".join((key, file.name, file.description, *file.tags, file.fields.get("category", "")))
+
+
+def _document(key: str, one: Held, file: MemoryFile, today: date) -> Document:
+    at = _last_change(file, one.written)
     until = _day(file.expires)
     value = worth(
         file.type,
-        len(tags),
+        len(one.tags),
         important=file.important,
         confidence=file.confidence,
         decay=file.fields.get("decay", ""),
         idle_days=(today - at).days if at else 0,
         expired=until is not None and until < today,
     )
-    document = Document(key, file.body, header, at=at, memory=True, salience=value)
-    fields = MemoryFile(file.fields)
-    return Held(scope, document, fields, found.own, found.device, written, is_part(key, file), hides)
+    return Document(key, file.body, searched_header(key, file), at=at, memory=True, salience=value)
 
 
 def _last_change(file: MemoryFile, written: int) -> date | None:

@@ -200,5 +200,9 @@ class OpenMemory:
         try:
             if files is not None:
                 files.close()
+            if self.memories.indexes:
+                from ipfsmem.memories.search_index import keep_indexes  # only a recall loads it
+
+                keep_indexes(self.replica, self.memories.indexes)
         finally:
             self.replica.close()

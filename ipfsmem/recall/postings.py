@@ -119,6 +119,10 @@ class _Places(dict[str, "list[int] | _Several"]):
         return place
 
 
+#: Letters that a stem may have lost of a word that is typed in part, and that it has at least.
+_ENDING, _STEM = 3, 4
+
+
 class Postings:
     """The terms of numbered entries. A number is used once, and is 1 or more."""
 
@@ -213,6 +217,19 @@ class Postings:
             numbers = array("I", compress(numbers, there))
             counts = array("I", compress(counts, there))
         return numbers, counts
+
+    def beginning_with(self, beginnings: tuple[str, ...]) -> list[str]:
+        """The terms that begin with one of these, or that are what one of these begins with but for an ending that a stem has lost."""
+        found = {term for term in (*self._flat.terms, *self._added) if term.startswith(beginnings)}
+        if not found:
+            shorter = {
+                word[:-cut]
+                for word in beginnings
+                for cut in range(1, _ENDING + 1)
+                if len(word) - cut >= _STEM
+            }
+            found = {term for term in shorter if term in self._at or term in self._added}
+        return sorted(term for term in found if len(self.row(term).numbers))
 
     def scores(self, terms: Iterable[str]) -> dict[int, float]:
         """BM25 of each entry that has one of the different terms."""

@@ -419,13 +419,15 @@ def rank(
     today: date,
     limit: int = 10,
     meaning: Mapping[str, float] | None = None,
+    wanted: Iterable[str] | None = None,
 ) -> list[Hit]:
-    """The best entries for a question, the best first; of equal ones the first by id.
+    """The best entries for a question, the best first; of equal ones the first by id. `wanted`: terms in place of the question's.
 
     Only entries come that share a term with it, themselves or by their group, whose day it names, or for which a similarity is
     given in `meaning`, by id.
     """
-    words = _Words(index, list(dict.fromkeys(terms(question)))[:MAX_TERMS])
+    sought = terms(question) if wanted is None else wanted
+    words = _Words(index, list(dict.fromkeys(sought))[:MAX_TERMS])
     similar = {n: value for id, value in (meaning or {}).items() if (n := index.number(id)) is not None}
     named = days_named(question, today)
     dated: set[int] = set()

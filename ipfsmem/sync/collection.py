@@ -8,6 +8,7 @@ import msgspec
 
 from ipfsmem.content.cid import CID, is_cid, parse_cid, raw_cid
 from ipfsmem.device.collection import Collected, collect
+from ipfsmem.device.recall_image import remove_images
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import heads, meta, objects, placed
 from ipfsmem.errors import ProviderError
@@ -242,6 +243,7 @@ def _collect_here(run: Run, here: list[Verdict], rules: Rules, dropped: frozense
             forget_guards(run.replica, dropped)
     if not rules.dry_run:
         run.replica.db.shrink()
+        remove_images(run.replica)  # what went may have words in them
     return collected
 
 

@@ -19,6 +19,7 @@ from ipfsmem.causal.tree import build_tree
 from ipfsmem.causal.value import Entry, encode_entry, sign_value
 from ipfsmem.device.events import SEGMENT, Timeline
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.state import StateMark
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import LimitError, StorageError, UsageError
 from ipfsmem.testing.clock import MockClock
@@ -74,6 +75,25 @@ def signed(replica: Replica, name: str, entry: Entry) -> Entry:
     }
 
 
+Marked = list[tuple[StateMark, dict[str, bytes]]]
+
+
+def check_changes(replica: Replica, marked: Marked) -> None:
+    """Whoever holds what was there at a mark has what is there now, when the changes since are taken in; a mark is the same
+    only when nothing changed."""
+    with replica.reading():
+        store, now = replica.store, dict(replica.store.texts())
+        for mark, before in marked:
+            since = store.changes_since(mark)
+            held = {**before, **since.texts}
+            for name in since.may_be_gone(before):
+                del held[name]
+            assert held == now
+            assert mark != store.mark() or before == now
+        marked.append((store.mark(), now))
+        assert dict(store.changes_since(StateMark()).texts) == now
+
+
 def check(replica: Replica, model: dict[str, Entry]) -> None:
     """The store shows the model, and every text of it."""
     with replica.reading():
@@ -94,8 +114,10 @@ def test_store_is_its_model(script: list[tuple[str, Any]], mode: str) -> None:
     with tempfile.TemporaryDirectory() as top:
         replica = make(Path(top) / "n", mode)
         model: dict[str, Entry] = {}
+        marked: Marked = []
         try:
             for what, wanted in script:
+                check_changes(replica, marked)
                 if what == "write":
                     model |= perform(replica, wanted)
                 elif what == "cut":

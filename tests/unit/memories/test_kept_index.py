@@ -1,0 +1,232 @@
+"""The index that recall keeps for the next process: with it the answers are those of one made of the texts."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.device import recall_image
+from ipfsmem.memories import search_index
+from ipfsmem.memory import Memory
+from tests.support.device_lab import Lab
+from tests.support.effort import cases
+
+SCOPES = ("", "work", "home")
+STACKS: tuple[tuple[str, ...], ...] = ((), ("work",), ("home", "work"))
+WORDS = ("tea", "milk", "sugar", "rain", "configuration")
+
+
+@pytest.fixture(autouse=True)
+def each_change_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_index, "_FEW", 0)
+    monkeypatch.setattr(search_index, "_STALE", 1)
+
+
+def images(home: Path) -> list[Path]:
+    return sorted(home.rglob("recall*.image"))
+
+
+def answers(memory: Memory) -> list[Any]:
+    """All that a reader sees of it, in each stack."""
+    found: list[Any] = []
+    for tokens in STACKS:
+        stack = memory.stack(*tokens)
+        for layout in ("index", "full"):
+            block = stack.context("tea milk", layout=layout, max_tokens=20_000)  # type: ignore[arg-type]
+            found.append((block.text, block.listed, block.left_out, block.shown))
+        for word in (*WORDS, "confi", "tea rain", "zebra"):
+            for only in ({}, {"type": "user"}, {"tag": "x"}):
+                result = stack.recall(word, limit=50, why=True, **only)  # type: ignore[arg-type]
+                hits = [
+                    (
+                        hit.reading.scope,
+                        hit.reading.key,
+                        hit.reading.data,
+                        hit.score,
+                        hit.parts,
+                        hit.words,
+                        hit.hides,
+                    )
+                    for hit in result.hits
+                ]
+                found.append((tokens, word, hits, result.searched, result.not_fetched))
+    return found
+
+
+step = st.one_of(
+    st.tuples(
+        st.sampled_from(SCOPES),
+        st.sampled_from("abcdef"),
+        st.sampled_from(WORDS),
+        st.sampled_from(("user", "project")),
+    ),
+    st.tuples(st.sampled_from(SCOPES), st.sampled_from("abcdef")),
+    st.sampled_from(["open again", "ask", "next day"]),
+)
+
+
+@settings(max_examples=cases(12, 60), deadline=None)
+@given(st.data(), st.sampled_from(["local", "encrypted-ipfs"]))
+def test_the_answers_with_a_kept_index_are_those_without(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, mode: str
+) -> None:
+    lab = Lab(tmp_path_factory.mktemp("lab"))
+    home = lab.home("a")
+    try:
+        memory = lab.create("a") if mode == "encrypted-ipfs" else lab_local(lab)
+        for n, one in enumerate(data.draw(st.lists(step, max_size=14))):
+            if one == "ask":
+                answers(memory)
+            elif one == "next day":
+                lab.clock.advance(timedelta(days=40).total_seconds())
+            elif one == "open again":
+                memory = reopened(lab, memory, mode)
+            elif len(one) == 4:
+                scope, key, word, kind = one
+                there = memory.scope(scope) if scope else memory
+                fields = {"decay": "30d"} if n % 3 == 0 else {}
+                there.write(key, f"{word} {n}", type=kind, tags=["x"] if n % 2 else [], fields=fields)
+            else:
+                scope, key = one
+                (memory.scope(scope) if scope else memory).forget(key)
+        answers(memory)
+        memory = reopened(lab, memory, mode)
+        kept = answers(memory)
+        memory.close()
+        for path in images(home):
+            path.unlink()
+        memory = reopened(lab, memory, mode)
+        fresh = answers(memory)
+        assert kept == fresh
+    finally:
+        lab.close()
+
+
+def lab_local(lab: Lab) -> Memory:
+    return lab._keep("a", Memory.load("a", "local", home=lab.home("a")))
+
+
+def reopened(lab: Lab, memory: Memory, mode: str) -> Memory:
+    memory.close()
+    return lab.open("a") if mode == "encrypted-ipfs" else lab_local(lab)
+
+
+def test_a_recall_in_the_next_process_reads_no_text_but_those_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        for n in range(40):
+            memory.write(f"k{n}", f"tea {'rain' if n == 7 else 'milk'}")
+        memory.recall("tea")
+    (image,) = images(tmp_path)
+    read: list[str] = []
+    production = search_index._shown
+    monkeypatch.setattr(search_index, "_shown", lambda *of: read.append(of[1]) or production(*of))
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        assert [hit.reading.key for hit in memory.recall("rain").hits] == ["k7"] and read == []
+        assert memory.context().listed == 40 and read == []
+        memory.write("k8", "rain")
+        assert {hit.reading.key for hit in memory.recall("rain").hits} == {"k7", "k8"} and read == ["k8"]
+    assert images(tmp_path) == [image]
+
+
+@pytest.mark.parametrize("damage", ["torn", "garbled", "of another memory", "rest of another form"])
+def test_a_kept_index_that_does_not_fit_is_made_anew(tmp_path: Path, damage: str) -> None:
+    for name in ("alex", "other"):
+        with Memory.load(name, "local", home=tmp_path) as memory:
+            memory.write("k", f"tea of {name}")
+            memory.recall("tea")
+    mine, others = images(tmp_path)
+    data = mine.read_bytes()
+    if damage == "torn":
+        mine.write_bytes(data[:-3])
+    elif damage == "garbled":
+        mine.write_bytes(data[:60] + bytes([data[60] ^ 1]) + data[61:])
+    elif damage == "of another memory":
+        mine.write_bytes(others.read_bytes())
+    else:
+        with Memory.load("alex", "local", home=tmp_path) as memory:
+            kept = recall_image.load_image(memory.replica)
+            assert kept is not None
+            recall_image.save_image(
+                memory.replica, recall_image.RecallImage(kept.state, b"\x93\x01", kept.index)
+            )
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        assert [hit.reading.file.body for hit in memory.recall("tea").hits] == ["tea of alex"]
+        assert "k.md" in memory.context().text
+
+
+def test_an_index_of_words_that_does_not_open_is_made_of_the_texts(tmp_path: Path) -> None:
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        memory.write("k", "tea")
+        memory.recall("tea")
+        kept = recall_image.load_image(memory.replica)
+        memory.close()
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        kept = recall_image.load_image(memory.replica)
+        assert kept is not None
+        recall_image.save_image(memory.replica, recall_image.RecallImage(kept.state, kept.rest, b"no index"))
+        assert [hit.reading.key for hit in memory.recall("tea").hits] == ["k"]
+
+
+def test_what_was_forgotten_is_in_no_kept_index(tmp_path: Path) -> None:
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        memory.write("k", "tea with zebracanary")
+        memory.write("other", "tea")
+        memory.recall("tea")
+    assert images(tmp_path)
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        memory.forget("k")
+        assert images(tmp_path) == []
+        assert [hit.reading.key for hit in memory.recall("tea").hits] == ["other"]
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        kept = recall_image.load_image(memory.replica)
+        assert kept is not None and b"zebracanary" not in kept.index + kept.rest
+
+
+def test_a_sealed_memory_keeps_no_word_and_no_scope_in_the_clear(lab: Lab) -> None:
+    memory = lab.create("a")
+    memory.scope("zebrascope").write("zebrakey", "tea with zebraword", name="Zebraname")
+    for tokens in ((), ("zebrascope",)):
+        memory.stack(*tokens).recall("tea")
+    memory.close()
+    assert len(images(lab.home("a"))) == 2
+    for path in lab.home("a").rglob("*"):
+        assert "zebra" not in path.name
+        assert not path.is_file() or b"zebra" not in path.read_bytes().lower()
+
+
+def test_of_many_stacks_the_last_four_are_kept(tmp_path: Path) -> None:
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        for n in range(7):
+            memory.scope(f"s{n}").write("k", "tea")
+    for n in range(7):
+        with Memory.load("alex", "local", home=tmp_path) as memory:
+            assert len(memory.stack(f"s{n}").recall("tea").hits) == 1
+    assert len(images(tmp_path)) == 4
+
+
+def test_a_small_memory_keeps_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        memory.write("k", "tea")
+        memory.recall("tea")
+    assert images(tmp_path) == []
+
+
+def test_a_collection_takes_the_kept_index_along(lab: Lab) -> None:
+    memory = lab.create("a")
+    memory.write("k", "tea")
+    memory.recall("tea")
+    memory.close()
+    assert images(lab.home("a"))
+    memory = lab.open("a")
+    lab.sync(memory)
+    asyncio.run(memory.maintenance.gc())
+    assert images(lab.home("a")) == []
