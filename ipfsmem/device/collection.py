@@ -5,17 +5,19 @@ Mark and sweep inside one transaction. The caller decides which roots are kept; 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 
 import msgspec
 
-from ipfsmem.content.cid import CID, PB_PREFIX
+from ipfsmem.content.cid import CID, DAG_PB
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.device.database import Database
 from ipfsmem.device.last_change import blocks_for_undo
 from ipfsmem.device.state import Store
 from ipfsmem.device.tables import blocks, folders, nodes, objects, renders
 from ipfsmem.device.texts_of_others import blocks_of_kept_texts
+from ipfsmem.errors import FormatError
 
 
 class Collected(msgspec.Struct, frozen=True):
@@ -26,17 +28,19 @@ class Collected(msgspec.Struct, frozen=True):
 
 
 def reachable(db: Database, roots: Iterable[CID]) -> set[bytes]:
-    """Digests of every block of the trees `roots`. Below a block that is missing here nothing is known."""
-    found: set[bytes] = set()
-    stack = [cid.encode() for cid in roots]
+    """Digests of every block of the trees `roots`. Below a block that is missing here, or that is no folder, nothing is known."""
+    # A CID says what its block is: who calls a folder of others a raw block must not hide what is below it.
+    seen: set[CID] = set()
+    stack = list(roots)
     while stack:
         cid = stack.pop()
-        if cid[4:] in found:
+        if cid in seen:
             continue
-        found.add(cid[4:])
-        if cid[:4] == PB_PREFIX and (block := db.block(cid[4:])) is not None:
-            stack.extend(link.cid.encode() for link in decode_node(block).links)
-    return found
+        seen.add(cid)
+        if cid.codec == DAG_PB and (block := db.block(cid.digest)) is not None:
+            with contextlib.suppress(FormatError):  # anybody can call a text a folder
+                stack.extend(link.cid for link in decode_node(block).links)
+    return {cid.digest for cid in seen}
 
 
 def collect(store: Store, roots: Iterable[CID], *, dry_run: bool, forgotten: str | None = None) -> Collected:

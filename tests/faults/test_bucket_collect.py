@@ -26,6 +26,7 @@ from tests.faults.test_directory_collect import (  # noqa: F401 - the same laws,
     test_little_waste_is_left,
     test_space_comes_back_a_day_later_and_not_before,
     test_what_is_needed_of_a_pack_moves_to_another_one,
+    test_who_calls_a_folder_a_text_takes_nothing_away,
     test_who_was_told_that_it_is_there_has_a_day_to_pin,
 )
 from tests.support.effort import cases

@@ -15,8 +15,10 @@ from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem_providers.directory import collection as directory_collect
 from ipfsmem_providers.directory.files import FolderShelf
 
-from ipfsmem.content.cid import CID, ipns_name
+from ipfsmem.content.cid import CID, DAG_PB, ipns_name, raw_cid
+from ipfsmem.content.dagpb import Link
 from ipfsmem.content.tree import build_tree
+from ipfsmem.content.unixfs import directory
 from ipfsmem.device import shared_folder
 from ipfsmem.device.directory_handle import Directory
 from ipfsmem.device.replica import World
@@ -140,6 +142,31 @@ def test_what_is_needed_of_a_pack_moves_to_another_one(stick: Stick) -> None:
     stick.later(1.1)
     assert stick.collect() > 80_000
     assert stick.whole({"keep": b"k" * 2000}) and stick.size < 5_000
+
+
+def test_who_calls_a_folder_a_text_takes_nothing_away(stick: Stick) -> None:
+    """A CID says what a block is: by a record of its own, or a folder that it pinned, anybody could call the folders of others raw
+    blocks. Then nothing was looked for below them, and all of it went a day later."""
+    root = stick.put(NEW)
+    stick.pin(root)
+    record = make_record(SEED, f"/ipfs/{raw_cid(root.digest)}", 1, 2**62)
+    asyncio.run(stick.open().put_name(NAME, record))
+    for days in (1.1, 1.1, 1.1):
+        stick.later(days)
+        stick.collect()
+    assert stick.whole(NEW), "by a name"
+    folders = [cid for cid, _ in build_tree(NEW).blocks if cid.codec == DAG_PB]
+    false = directory([Link(f"{n}", raw_cid(cid.digest), 1) for n, cid in enumerate(folders)])
+    asyncio.run(stick.open().put_car(false.cid, false.blocks, name="n"))
+    stick.pin(false.cid)
+    above = directory([Link("above", root, 1)])  # so that what is pinned comes to them first
+    asyncio.run(stick.open().put_car(above.cid, above.blocks, name="n"))
+    stick.pin(above.cid)
+    stick.unpin(root)
+    for days in (1.1, 1.1, 1.1):
+        stick.later(days)
+        stick.collect()
+    assert stick.whole(NEW), "by a pin"
 
 
 def test_a_publish_does_it_when_it_is_time(stick: Stick) -> None:

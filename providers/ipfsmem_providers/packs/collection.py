@@ -120,32 +120,29 @@ class Collector(ABC):
     def _live(self, roots: Roots) -> set[bytes]:
         """Digests of all blocks in the trees of the roots. ProviderRefused where a folder of a tree is missing."""
         live: set[bytes] = set()
-        level = {cid.multihash[2:]: cid for cid in roots.pinned}
+        # A CID says what its block is: who calls a folder of others a raw block must not hide what is below it.
+        seen: set[CID] = set()
         # Anybody can leave a record here, of any CID; only blocks with SHA-256 are kept here.
-        named = {cid.digest: cid for cid in roots.named if cid.hash_code == SHA2_256}
-        level |= {digest: named[digest] for digest in self._packs.get(named)}
+        named = {cid for cid in roots.named if cid.hash_code == SHA2_256 and cid.codec in (DAG_PB, RAW)}
+        here = self._packs.get({cid.digest for cid in named})
+        level = {*roots.pinned, *(cid for cid in named if cid.digest in here)}
         while level:
-            live.update(level)
-            nodes = []
-            for digest, cid in level.items():
-                if cid.codec == DAG_PB:
-                    nodes.append(digest)
-                elif cid.codec != RAW:
-                    raise _unsure(cid)
-            below: dict[bytes, CID] = {}
+            seen.update(level)
+            live.update(cid.digest for cid in level)
+            nodes = [cid for cid in level if cid.codec == DAG_PB]
+            if unknown := next((cid for cid in level if cid.codec not in (DAG_PB, RAW)), None):
+                raise _unsure(unknown)
+            below: set[CID] = set()
             for start in range(0, len(nodes), _BATCH):
                 part = nodes[start : start + _BATCH]
-                blocks = self._packs.get(part)
-                for digest in part:
+                blocks = self._packs.get({cid.digest for cid in part if cid.hash_code != IDENTITY})
+                for cid in part:
+                    inline = cid.hash_code == IDENTITY
                     try:
-                        cid = level[digest]
-                        inline = cid.hash_code == IDENTITY
-                        links = decode_node(cid.digest if inline else blocks[digest]).links
+                        links = decode_node(cid.digest if inline else blocks[cid.digest]).links
                     except (KeyError, FormatError):
-                        raise _unsure(level[digest]) from None
-                    for link in links:
-                        if link.cid.multihash[2:] not in live:
-                            below[link.cid.multihash[2:]] = link.cid
+                        raise _unsure(cid) from None
+                    below.update(link.cid for link in links if link.cid not in seen)
             level = below
         return live
 

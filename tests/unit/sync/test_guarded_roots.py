@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.content.cid import parse_cid
+from ipfsmem.content.cid import CID, DAG_PB, ipns_name, parse_cid, raw_cid
 from ipfsmem.device.state import Frame
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.parts import status
+from ipfsmem.published.ipns_record import make_record, parse_record
 from ipfsmem.sync.guards import guard_name, guarded
 from ipfsmem.sync.mass_delete import tally_mass_delete
+from ipfsmem.sync.sending import new_blocks
 from ipfsmem.testing import SimCloud, SimProvider
 from tests.support.device_lab import ROOT, Forger, Lab, delete, kinds, says
 
@@ -385,6 +387,33 @@ def test_a_guarded_root_goes_when_the_user_says_so(lab: Lab) -> None:
     assert guards(a) == [] and parse_cid(before) not in {pin.cid for pin in lab.cloud.pins}
     with pytest.raises(NotFoundError):
         a.versions.diff(before)
+
+
+@pytest.mark.parametrize("how", ["raw", "version 0", "a text as a folder"])
+def test_a_name_that_calls_a_guarded_root_a_text_takes_nothing_away(lab: Lab, how: str) -> None:
+    """Finding: a member whose name led to that root's hash, as a raw block, had each device drop all that is below it, and so what
+    the guard was there for. One that led to a text as a folder ended every collection."""
+    a, before = after_a_mass_delete(lab)
+    root, b = parse_cid(before), lab.devices["b"].replica
+    text = next(cid for cid in reachable_cids(a, root) if cid.codec != DAG_PB)
+    leads = {
+        "raw": raw_cid(root.digest),
+        "version 0": CID(0, DAG_PB, root.multihash),
+        "a text as a folder": CID(1, DAG_PB, text.multihash),
+    }[how]
+    records = lab.cloud.names[ipns_name(b.device.sign_public)]
+    number = parse_record(records[-1]).sequence + 1
+    until = (lab.clock.ms + 365 * DAY * 1000) * 10**6
+    records.append(make_record(b.device.sign_seed, f"/ipfs/{leads}", number, until))
+    lab.sync(a)
+    there = reachable_cids(a, root)
+    assert not gone(a, before)
+    assert reachable_cids(a, root) == there and len(there) > 20
+
+
+def reachable_cids(memory: Memory, root: CID) -> list[CID]:
+    """What this device holds below a root."""
+    return [cid for cid in new_blocks(memory.replica.db, root, ()) if memory.replica.db.has_block(cid.digest)]
 
 
 def test_saying_so_early_counts_when_its_time_comes(lab: Lab) -> None:
