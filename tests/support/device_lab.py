@@ -311,7 +311,7 @@ class FolderLab(Lab):
         return {file: sha256(file.read_bytes()).digest() for file in files}
 
     def greatest(self) -> dict[str, bytes]:
-        return {str(file): file.read_bytes() for file in self.folder.glob("p*/names/*")}
+        return {str(file): file.read_bytes() for file in self.folder.glob("p*/names/*") if file.is_file()}
 
     def meet(self, *names: str) -> None:
         """What a program that keeps folders in step does: files that are lacking are copied, none is changed."""
