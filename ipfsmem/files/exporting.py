@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from ipfsmem.bundle.blob import Blob, name_copies
+from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.causal.cards import Card, is_forgotten
 from ipfsmem.causal.entries import MemoryName, SegmentName, card_entry, parse_entry, scope_of
 from ipfsmem.causal.value import MAX_DOTS, Entry
@@ -26,7 +27,7 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.device.atomic_files import make_directory, new_name, storage_errors, sync_directory
 from ipfsmem.device.events import events_of, missing_of
 from ipfsmem.device.scopes import read_card
-from ipfsmem.errors import IncompleteError, UsageError
+from ipfsmem.errors import FormatError, IncompleteError, UsageError
 from ipfsmem.file_durability import flush_to_disk
 from ipfsmem.files.folder import is_flushed_together, sync_all
 from ipfsmem.memories.bundle_tree import OTHERS, Part, base_files
@@ -59,9 +60,13 @@ class LeftOut(msgspec.Struct, frozen=True):
     scopes: tuple[str, ...] = ()
     #: What could not be read of a damaged database, in words.
     lost: tuple[str, ...] = ()
+    #: Memories whose bytes are no text that the form can hold, as only a program of somebody else writes them: their keys.
+    no_text: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.copies or self.not_fetched or self.segments or self.scopes or self.lost)
+        return bool(
+            self.copies or self.not_fetched or self.segments or self.scopes or self.lost or self.no_text
+        )
 
     def __str__(self) -> str:
         parts = [
@@ -69,6 +74,7 @@ class LeftOut(msgspec.Struct, frozen=True):
             _counted(self.not_fetched, "memory that is not fetched", "memories that are not fetched"),
             f"{self.segments} pieces of the timeline that are not fetched" if self.segments else "",
             _counted(self.scopes, "scope", "scopes"),
+            _counted(self.no_text, "memory whose bytes are no text", "memories whose bytes are no text"),
             *self.lost,
         ]
         return ", ".join(filter(None, parts))
@@ -146,6 +152,12 @@ class Everything(msgspec.Struct, frozen=True):
             if reading is not None and not reading.own
         ]
 
+    def no_text(self) -> tuple[str, ...]:
+        """The keys of those of them, and of the shown ones, that are no memory files at all: not UTF-8, or with a header that is too
+        long. A folder takes their bytes; what is made of texts has no place for them."""
+        texts = (*self.files.items(), *self.others())
+        return tuple(dict.fromkeys(key for key, data in texts if not is_memory_file(data)))
+
     def _more(self) -> list[tuple[str, bytes]]:
         """The own texts that stand beside or behind something, by key."""
         return [
@@ -175,6 +187,15 @@ class Everything(msgspec.Struct, frozen=True):
         return Part(
             Blob(self.files, self.events, "", more, forgotten=self.forgotten(), others=others), self.card
         )
+
+
+def is_memory_file(data: bytes) -> bool:
+    """Whether bytes are a memory file."""
+    try:
+        parse_memory(data)
+    except FormatError:
+        return False
+    return True
 
 
 def _is_own(reading: Reading | None) -> bool:

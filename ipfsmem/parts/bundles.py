@@ -26,6 +26,7 @@ from ipfsmem.files.exporting import (
     export_folder,
     export_plain_car,
     export_zip,
+    is_memory_file,
     tree_of,
     whole,
 )
@@ -81,13 +82,15 @@ class MemoryBundles(MemoryPart):
             )
 
     def left_out(self) -> LeftOut:
-        """What a blob of this memory cannot carry: conflict copies, what is not on this device, and, unless one scope was
-        chosen (`scope`), all scopes but the nameless one.
+        """What a blob of this memory cannot carry: conflict copies, what is not on this device, what is no text, and, unless one scope
+        was chosen (`scope`), all scopes but the nameless one.
         """
         return self._left_out_of(self._everything())
 
     def _left_out_of(self, found: Everything) -> LeftOut:
-        left = msgspec.structs.replace(found.without_copies(), lost=self._replica.lost)
+        left = msgspec.structs.replace(
+            found.without_copies(), lost=self._replica.lost, no_text=found.no_text()
+        )
         if self._chosen is not None:
             return left
         with self._replica.reading():
@@ -103,7 +106,8 @@ class MemoryBundles(MemoryPart):
             self._check_scope()
         found = self._everything()
         self._left_out_of(found).refuse(partial)
-        return write_blob(found.files, found.events, found.index, found.others())
+        others = [(key, data) for key, data in found.others() if is_memory_file(data)]
+        return write_blob(_memory_files(found), found.events, found.index, others)
 
     def export_published(self, out: BinaryIO, root: str | None = None) -> CID:
         """Write a published root (None: the last one) with all its blocks as a CAR; its CID. Sealed as it was published.
@@ -251,7 +255,7 @@ class MemoryBundles(MemoryPart):
         if others := tuple(key for key, _ in found.others()):
             left = msgspec.structs.replace(left, copies=(*left.copies, *others))
         left.refuse(partial)
-        files = export_folder(Path(folder), okf.write_bundle(found.files, found.events))
+        files = export_folder(Path(folder), okf.write_bundle(_memory_files(found), found.events))
         return Exported(files=files, left_out=left)
 
     def _assigned(self, parts: Collection[str], maps: Mapping[str, str], same: bool) -> dict[str, str]:
@@ -269,3 +273,8 @@ class MemoryBundles(MemoryPart):
             known, own = known_scopes(self._replica.store), own_scopes(self._replica)
         forgotten = {scope for scope, card in known.items() if is_forgotten(card)}
         return assign(parts, maps, live=known.keys() - forgotten, own=own, forgotten=forgotten, same=same)
+
+
+def _memory_files(found: Everything) -> dict[str, bytes]:
+    """What is shown, but for what is no memory file: a writer's program can store any bytes, and must keep nobody from the rest."""
+    return {key: data for key, data in found.files.items() if is_memory_file(data)}

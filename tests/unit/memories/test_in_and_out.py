@@ -6,14 +6,27 @@ import errno
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ipfsmem.causal.value import Loc, sign_value
 from ipfsmem.errors import FormatError, IncompleteError, UsageError
 from ipfsmem.memory import Memory
-from tests.support.device_lab import SHORT, TOO_LONG, Lab, all_texts, body, events, texts
+from tests.support.device_lab import (
+    SHORT,
+    TOO_LONG,
+    Forger,
+    Lab,
+    all_texts,
+    body,
+    events,
+    of_another,
+    replaced,
+    texts,
+)
 
 
 @pytest.fixture
@@ -128,6 +141,42 @@ def test_l7_a_fork_carries_conflicts_and_what_is_forgotten_stays_so(lab: Lab, tm
             (i.key, i.files, i.forgotten) for i in a.conflicts()
         ]
         assert events(copy) == sorted([*events(a), "forked"])
+
+
+@pytest.mark.parametrize("bytes_", [b"\xff\xfe no text", b"---\n" + b"name: x\n" * 1000 + b"---\n"])
+@pytest.mark.parametrize("another", [False, True])
+def test_a_writer_that_stores_no_text_keeps_nobody_from_an_export(
+    lab: Lab, tmp_path: Path, another: bool, bytes_: bytes
+) -> None:
+    """One such memory, of a device of one's own or of somebody else, ended every blob and every bundle with an error, `--partial` too."""
+    a = lab.create("a")
+    a.write("tone", "t")
+    lab.sync(a)
+    b = lab.restore("b")
+    if another:
+        of_another(a, b)
+    lab.settle(a, b)
+    forger = Forger(b)
+    under = forger.next_dot()
+    digest, stored = sha256(bytes_).hexdigest(), b.replica.codec.seal_body("m/odd", bytes_)
+    made = replaced(
+        forger.value("m/odd", under, "x")[0],
+        body=digest,
+        loc=Loc(stored[0], sha256(stored[1]).hexdigest(), len(stored[1])),
+    )
+    signed = sign_value(b.replica.device.signer, "m/odd", under, replaced(made, s=""), forger.vault)
+    block = (sha256(stored[1]).digest(), stored[1])
+    forger.put({"m/odd": {under: signed}}, ctx={b.device: int(under[17:])}, blocks=[block])
+    forger.publish()
+    assert lab.sync(a).entries_changed == 1
+    with pytest.raises(IncompleteError, match=r"bytes are no text \(odd\)"):
+        a.bundles.export()
+    blob = json.loads(a.bundles.export(partial=True))
+    assert "tone.md" in blob["files"] and "odd.md" not in blob["files"] and "others" not in blob
+    assert a.bundles.export_okf(tmp_path / "okf", partial=True).left_out.no_text == ("odd",)
+    assert (tmp_path / "okf" / "tone.md").is_file() and not (tmp_path / "okf" / "odd.md").exists()
+    a.bundles.export_folder(tmp_path / "out")
+    assert bytes_ in [file.read_bytes() for file in (tmp_path / "out").rglob("*odd*")]
 
 
 # -- in ----------------------------------------------------------------------------------------------------------
