@@ -945,6 +945,22 @@ class MovedTo(Answer, frozen=True, kw_only=True):
             )
 
 
+class SearchIndexStatus(Answer, frozen=True, kw_only=True):
+    """The index that recall keeps for the next process."""
+
+    #: Whether one is kept for the nameless scope, of how many memories, and how many changed since.
+    kept: bool
+    memories: int
+    behind: int
+    #: Memories whose texts are not on this device, so that nothing can be found in them.
+    not_fetched: int
+    #: Indexes that are kept, those of stacks with other scopes among them, and their bytes together.
+    files: int
+    bytes: int
+    #: What is wrong with one of them; the next recall makes it anew.
+    problem: str
+
+
 class Collecting(Answer, frozen=True, kw_only=True):
     """What a collection let go, or with `dry_run` would: a verdict for each root, at each provider and here; bytes that are
     free at providers, and why one did not do its part; the roots that are guarded."""

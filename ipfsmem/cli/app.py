@@ -72,6 +72,8 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "doctor": "Check this memory and say what to do.",
         "salvage": "Bring back what can be read of what is damaged.",
         "gc": "Let go of old versions, with a reason for each.",
+        "index": "What recall keeps, so that its answers come at once: status.",
+        "reindex": "Make the index of recall anew.",
     },
     "Formats": {
         "cid": "The IPFS address (root CID) of any file or folder, and its CAR.",

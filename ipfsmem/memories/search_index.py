@@ -21,7 +21,7 @@ from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.device.bulk import no_collection
-from ipfsmem.device.recall_image import RecallImage, load_image, save_image
+from ipfsmem.device.recall_image import RecallImage, load_image, remove_images, save_image
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateMark
 from ipfsmem.errors import FormatError, StorageError
@@ -162,6 +162,10 @@ class SearchIndex:
         rest = _Rest(made.today, made.mark, self._known, self.held, self.not_fetched)
         if save_image(replica, RecallImage(self._kind, msgspec.msgpack.encode(rest), words.image()), stack):
             self._stale = 0
+
+    def behind(self, parts: Sequence[Memories]) -> int:
+        """How many memories changed since (inside `reading`); what was held of them counts no more."""
+        return 0 if self._made is None else len(self._changed(parts, self._made.mark))
 
     # -- what changed --------------------------------------------------------------------------------------------
 
@@ -314,6 +318,24 @@ def _held_last(parts: Sequence[Memories], found: SearchIndex) -> SearchIndex:
         held.pop(next(iter(held)))
     held[_stack(parts)] = found
     return found
+
+
+def kept_index(parts: Sequence[Memories]) -> SearchIndex | None:
+    """What an earlier process kept for a stack of scopes, as it is."""
+    found = SearchIndex()
+    return found if found.open(parts) else None
+
+
+def made_anew(parts: Sequence[Memories], today: date) -> SearchIndex:
+    """The index of a stack of scopes made of the texts (inside `reading`); nothing that was kept stays."""
+    replica, indexes = parts[0].replica, parts[0].indexes
+    remove_images(replica)
+    indexes.clear()
+    found = SearchIndex()
+    found.refresh(parts, today)
+    found.index(parts, _ALL, today)
+    found.keep(replica, _stack(parts))
+    return _held_last(parts, found)
 
 
 def keep_indexes(replica: Replica, indexes: dict[str, SearchIndex]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
@@ -17,7 +18,7 @@ from ipfsmem.mode import Mode
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.syncing import Syncing
-from ipfsmem.results import Collecting, Salvage
+from ipfsmem.results import Collecting, Salvage, SearchIndexStatus
 from ipfsmem.sync.collection import Rules
 from ipfsmem.sync.engine import collect, salvage
 from ipfsmem.sync.lost_objects import miss
@@ -107,6 +108,35 @@ class MemoryMaintenance(MemoryPart):
                 if STATE_DAMAGED in codes:
                     self._replica.db.set_meta(meta.DAMAGED_STATE, b"1")
         return found
+
+    def reindex(self) -> SearchIndexStatus:
+        """Make the index of recall anew of the texts, and keep it for the next process. Nothing needs it: an index is brought up
+        to date by each recall, and one that does not fit is made anew. Raises StorageError."""
+        from ipfsmem.memories.search_index import made_anew
+
+        world = self._replica.world
+        with self._replica.reading():
+            made_anew((self._memories,), datetime.fromtimestamp(world.now() / 1000, UTC).date())
+        return self.index_status()
+
+    def index_status(self) -> SearchIndexStatus:
+        """What is kept of the index of recall."""
+        from ipfsmem.device.recall_image import image_notice, images
+        from ipfsmem.memories.search_index import kept_index
+
+        problem = image_notice(self._replica)
+        sizes = [path.stat().st_size for path in images(self._replica)]
+        with self._replica.reading():
+            kept = kept_index((self._memories,))
+            return SearchIndexStatus(
+                kept=kept is not None,
+                memories=0 if kept is None else len(kept.held),
+                behind=0 if kept is None else kept.behind((self._memories,)),
+                not_fetched=0 if kept is None else len(kept.not_fetched),
+                files=len(sizes),
+                bytes=sum(sizes),
+                problem=problem,
+            )
 
     def trust_clock(self) -> int:
         """Date new writes by this machine's clock again, though this device once wrote far in its future; by how many

@@ -479,6 +479,8 @@ def test_u12_what_a_hint_tells_to_run_is_what_was_run() -> None:
 
 #: Hints that other tests carry out, each in its situation.
 ELSEWHERE = {
+    "count is given a text and returns how many tokens it has: a number that is 0 or more.": "tests/unit/memories/test_recall.py::test_a_counter_of_tokens_that_counts_nothing_is_refused",
+    "Set HOME to the whole path of one. Where memories are can also be said with --home DIR (in Python: home=).": "tests/cli/test_cli_app.py::test_a_user_without_a_home_is_told_so_and_may_say_where_memories_are",
     "Those who did: VALUE.": "tests/cli/test_cli_recall.py::test_nobody_of_that_name_wrote_here",
     "Take it away (in Python: memory.sessions.pop), or begin a session of another name.": "tests/unit/memories/test_sessions.py::test_nothing_is_swallowed_behind_the_last_moment",
     "Keep the memory in a folder without such a character: --home DIR (in Python: home=).": "tests/unit/agents/test_service.py::test_what_no_file_can_say_is_refused",

@@ -289,6 +289,15 @@ def old_place_gone(place: Place) -> None:
     unplug(place)
 
 
+def folder_in_place_of_the_index(place: Place) -> None:
+    """The index cannot be written: a folder has its name."""
+    from ipfsmem.memories import search_index
+
+    place.patch.setattr(search_index, "_FEW", 0)
+    (state,) = (place.base / "home").rglob("state.db")
+    (state.parent / "recall.image" / "x").mkdir(parents=True)
+
+
 def not_here(place: Place) -> None:
     (place.base / "note.md").unlink()
 
@@ -585,6 +594,9 @@ ROWS: tuple[Row, ...] = (
     Row("salvage", "the provider cannot be reached", 41, "salvage", "sealed", prepare=unplug),
     Row("gc", "what is superseded went, or nothing was", 0, "gc", "sealed", SAID),
     Row("gc", "a provider did not do its part", 7, "gc", "sealed", SAID, no_collecting),
+    Row("index status", "said", 0, "index status"),
+    Row("reindex", "made anew, where the memory is large enough", 0, "reindex"),
+    Row("reindex", "the index could not be written", 30, "reindex", prepare=folder_in_place_of_the_index),
     Row("gc", "no provider could be reached; --daily is not noted", 41, "gc --daily", "sealed", prepare=unplug),
     Row("cid", "printed", 0, "cid PLAIN", "none"),
     Row("cid", "it is not there", 4, "cid BASE/none", "none"),

@@ -230,3 +230,25 @@ def test_a_collection_takes_the_kept_index_along(lab: Lab) -> None:
     lab.sync(memory)
     asyncio.run(memory.maintenance.gc())
     assert images(lab.home("a")) == []
+
+
+def test_what_is_kept_is_told_and_made_anew_when_somebody_asks(tmp_path: Path) -> None:
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        memory.write("k", "tea")
+        assert not memory.maintenance.index_status().kept
+        made = memory.maintenance.reindex()
+        assert (made.kept, made.memories, made.behind, made.files, made.problem) == (True, 1, 0, 1, "")
+        assert made.bytes == images(tmp_path)[0].stat().st_size
+        memory.write("other", "tea")
+        memory.scope("work").write("k", "tea")
+        assert memory.maintenance.index_status().behind == 1
+        images(tmp_path)[0].write_bytes(b"x")
+        assert "is of no use" in memory.maintenance.index_status().problem
+        assert memory.maintenance.reindex().memories == 2
+        assert {hit.reading.key for hit in memory.recall("tea").hits} == {"k", "other"}
+
+
+def test_no_index_is_kept_of_a_memory_that_writes_nothing() -> None:
+    with Memory.load("alex", "none") as memory:
+        memory.write("k", "tea")
+        assert not memory.maintenance.reindex().kept

@@ -419,6 +419,7 @@ def test_a_counter_of_tokens_that_counts_nothing_is_refused(memory: Memory, wron
     memory.write("k", "tea")
     with pytest.raises(UsageError, match="the counter of tokens gave"):
         memory.context("tea", count=lambda text: wrong)
+    assert memory.context("tea", count=lambda text: len(text.split())).shown == ("k",)  # as its hint says
 
 
 def test_a_counter_may_give_parts_of_tokens(memory: Memory) -> None:

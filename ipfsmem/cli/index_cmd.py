@@ -1,0 +1,45 @@
+"""`ipfsmem index status`: what recall keeps for the next process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.printing import size
+from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from ipfsmem.results import SearchIndexStatus
+
+
+@click.group("index", context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """The index of words that recall, context and the hooks of agents' programs answer from."""
+
+
+@cli_command("status", short_help="What is kept of it.")
+def status(context: CommandContext) -> None:
+    """Say what is kept of the index, and how far behind it is. The next recall brings it up to date."""
+    with context.memory() as memory:
+        found = memory.maintenance.index_status()
+    if context.json:
+        context.emit(found)
+    else:
+        click.echo(in_words(found))
+
+
+def in_words(found: SearchIndexStatus) -> str:
+    """One sentence or two for a person."""
+    if found.problem:
+        return found.problem[:1].upper() + found.problem[1:]
+    if not found.kept:
+        return "No index is kept: the memory is small, or nothing was looked for yet. The next recall makes one where it helps."
+    behind = f"; {count(found.behind, 'memory', 'memories')} changed since" if found.behind else ""
+    lacking = f", {found.not_fetched:,} not fetched" if found.not_fetched else ""
+    files = f" ({count(found.files, 'index', 'indexes')} in all)" if found.files > 1 else ""
+    return f"The index has {count(found.memories, 'memory', 'memories')}{lacking}{behind}. It takes {size(found.bytes)}{files}."
+
+
+command.add_command(status)
