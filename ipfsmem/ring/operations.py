@@ -40,6 +40,7 @@ from ipfsmem.ring.statements import (
     Statement,
     check_label,
     check_possession,
+    id_of_hex,
     member_id,
     possession,
     sign_statement,
@@ -495,10 +496,7 @@ def _add_epochs(
         if root not in view.members:
             raise MembershipError(f"the ring does not say the box key of the root {root}")
         roots[root] = view.members[root]
-    said: defaultdict[str, list[str]] = defaultdict(list)
-    for one, admins in view.put_out_by.items():
-        for admin in admins:
-            said[admin].append(one)
+    said = _put_out(ring)
     # The roots' own statement comes with every other one: it keeps the names of the keys.
     given: dict[tuple[str, ...], dict[str, RingMember]] = {(): dict(roots)}
     for member in members:
@@ -533,6 +531,32 @@ def _add_epochs(
             more = grown.add([st])
             grown = more if more.filled <= max(MOST_FILLED, grown.filled) else grown
     return grown
+
+
+def _put_out(ring: Ring) -> dict[str, list[str]]:
+    """Whom each admin put out, as a new epoch says it. An admin whose epoch only passes on what others say here themselves is left
+    out: what found words removed would last as the word of each admin that had to repeat it, when all that they said has ended."""
+    own: set[tuple[str, str]] = set()
+    passed_on: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for st in ring.statements:
+        body, by = st.body, id_of_hex(st.body.by)
+        if isinstance(body, Revoke):
+            own.add((by, body.id))
+        elif isinstance(body, Epoch):
+            own.update((by, one) for one in body.not_)
+            for admin, ids in body.while_.items():
+                for one in ids:
+                    if admin == by or body.by in ring.view.rights.roots:
+                        own.add((admin, one))
+                    else:
+                        passed_on[by, one].add(admin)
+    said: defaultdict[str, list[str]] = defaultdict(list)
+    for one, admins in ring.view.put_out_by.items():
+        sources = {admin for admin in admins if (admin, one) in own}
+        for admin in admins:
+            if admin in sources or not passed_on[admin, one] <= sources:
+                said[admin].append(one)
+    return said
 
 
 def _older_names(ring: Ring, by: str) -> set[str]:

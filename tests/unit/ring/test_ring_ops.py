@@ -313,6 +313,22 @@ def test_an_admins_claim_that_somebody_was_put_out_ends_with_that_admin() -> Non
         assert GUEST.id not in ended.view.asked and GUEST.opens(ended.serialise()) == ended
 
 
+@pytest.mark.parametrize("by", [(OTHER,), (OTHER, OTHER), (OTHER, ROOT), (OTHER, ROOT, OTHER), (ROOT, OTHER)])
+def test_who_repeats_what_an_admin_said_does_not_make_it_its_own_word(by: tuple[Party, ...]) -> None:
+    """A second wallet made a key while found words kept a device out. Its epoch had to repeat that, and the next one said it in the
+    names of both; so the device stayed out when the words, and all that they said, had ended."""
+    ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
+    ring = enrolled(ring, ROOT, OTHER, "admin")
+    key = ek_of(5, 5)
+    claim = says_epoch(ADMIN, key, [LAPTOP, OTHER], while_={ADMIN: [GUEST]}, old=ring.view.names)
+    ring = ring.add([claim], [key])
+    for n, one in enumerate(by):
+        ring = rotate(ring, one.signer, ek(10 + n), box=fixed_box)
+        assert GUEST.id in ring.view.asked
+    ended = _revoke(ring, ROOT, ADMIN.id, 30, stands=False)
+    assert GUEST.id not in ended.view.asked and GUEST.opens(ended.serialise()) == ended
+
+
 def test_revokes_of_those_whom_nobody_else_let_in_are_not_let_stand() -> None:
     ring = enrolled(enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin"), ADMIN, PHONE)
     strangers = [party(f"stranger {n}") for n in range(300)]
