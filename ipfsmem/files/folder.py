@@ -302,9 +302,8 @@ class PlainFolder:
             fd = self._held(ASIDE, make=True).open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             try:
                 if mode != 0o600 and hasattr(os, "fchmod"):
-                    with contextlib.suppress(
-                        OSError
-                    ):  # ours just now: a disk that refuses has no modes of its own
+                    # Ours just now: a disk that refuses has no modes of its own.
+                    with contextlib.suppress(OSError):
                         os.fchmod(fd, mode)
                 _write_all(fd, data)
                 if durable:
