@@ -1,4 +1,5 @@
-"""What an agent waits for: a call of a tool through `ipfsmem mcp` and the official client, and `ipfsmem context` as a process."""
+"""What an agent waits for: a call of a tool through `ipfsmem mcp` and the official client, and commands as processes, before and after an
+index of recall is kept."""
 
 from __future__ import annotations
 
@@ -44,8 +45,16 @@ def agents(ctx: Context) -> None:
     timed("read", "read", key, budget=COMMAND_BUDGET)
     timed("write", "write", "made", "--body", "text", budget=COMMAND_BUDGET)
     timed("list", "list")
+    session = ("hook", "session-start", "--program", "claude-code")
+    timed("context, no index kept", "context")
+    timed("hook session-start, no index kept", *session)
+    timed("make the index of recall", "reindex")
     timed("context", "context")
-    timed("hook session-start", "hook", "session-start", "--program", "claude-code", budget=HOOK_BUDGET)
+    timed("recall", "recall", "memory station")
+    timed(
+        "context for a query", "context", "--query", "memory station", "--layout", "turn", budget=HOOK_BUDGET
+    )
+    timed("hook session-start", *session, budget=HOOK_BUDGET)
     for name, seconds in asyncio.run(_calls(found, home, ctx.runs(15))).items():
         ctx.add(f"MCP: {name}", seconds, runs=ctx.runs(15))
 

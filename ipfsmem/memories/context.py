@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -37,6 +39,7 @@ from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.memories.recall import Hit
+    from ipfsmem.memories.search_index import Held
 
 #: Matches that are looked at, and bytes of one that are shown.
 _HITS = 20
@@ -242,8 +245,8 @@ def _index(parts: Sequence[Memories], room: int) -> tuple[str, int, int]:
     with parts[0].replica.reading():
         found = _by_time(parts)
         total = len(found)
-        for _, key, part in found:
-            section, line = _line(part, key, parts[0].replica.store.entry(part.name(key)))
+        for _, key, part, line_of in found:
+            section, line = line_of()
             if not section:
                 total -= 1
                 continue
@@ -275,21 +278,26 @@ def _index(parts: Sequence[Memories], room: int) -> tuple[str, int, int]:
     return "\n".join(blocks), listed, total - listed
 
 
-def _by_time(parts: Sequence[Memories]) -> list[tuple[int, str, Memories]]:
-    """The own memories of some scopes, the first before the next, those written last first. No text is opened for it, except
-    where there are several; where an index of recall is at hand no entry either, and parts of sessions are left out."""
+_Listed = tuple[int, str, "Memories", Callable[[], tuple[str, str]]]
+
+
+def _by_time(parts: Sequence[Memories]) -> list[_Listed]:
+    """The own memories of some scopes, the first before the next, those written last first, each with what gives its section and
+    line. No text is opened for it, except where there are several; where an index of recall is at hand no entry either, and parts
+    of sessions are left out."""
     from ipfsmem.memories.search_index import index_at_hand  # only where something is shown
 
     replica = parts[0].replica
     index = index_at_hand(parts, datetime.fromtimestamp(replica.world.now() / 1000, UTC).date())
     if index is not None:
         by_scope = {part.scope: part for part in parts}
-        own = ((key, one) for key, one in index.held.items() if one.own and not one.part)
-        return sorted(
-            ((-int(one.hlc, 16), key, by_scope[one.scope]) for key, one in own), key=lambda one: one[:2]
-        )
+        own = [(-int(one.hlc, 16), key, one) for key, one in index.held.items() if one.own and one.section]
+        return [
+            (order, key, by_scope[one.scope], partial(_kept_line, one))
+            for order, key, one in sorted(own, key=itemgetter(0, 1))
+        ]
     met: set[str] = set()
-    found: list[tuple[int, str, Memories]] = []
+    found: list[_Listed] = []
     held = replica.store.memories_of([part.scope for part in parts])
     for part in parts:
         shown: set[str] = set()
@@ -297,9 +305,13 @@ def _by_time(parts: Sequence[Memories]) -> list[tuple[int, str, Memories]]:
             written = _own_since(part, key, entry)
             if written and key not in met:
                 shown.add(key)
-                found.append((-int(written, 16), key, part))
+                found.append((-int(written, 16), key, part, partial(_line, part, key, entry)))
         met |= shown
-    return sorted(found, key=lambda one: one[:2])
+    return sorted(found, key=itemgetter(0, 1))
+
+
+def _kept_line(one: Held) -> tuple[str, str]:
+    return one.section, one.line
 
 
 def _own_since(part: Memories, key: str, entry: Entry) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from ipfsmem.bundle.index import index_line, item_of
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.causal.clock import hlc_ms
@@ -79,6 +80,9 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
     tags: tuple[str, ...]
     #: The other scopes of the stack that have a text under its key.
     hides: tuple[str, ...]
+    #: Its section in the index of memories, and its line there; both empty where it has none.
+    section: str
+    line: str
 
     @property
     def written(self) -> int:
@@ -372,6 +376,7 @@ def _held(key: str, scope: str, found: _Shown, file: MemoryFile, hides: tuple[st
         file.fields.get("category", ""),
         file.tags,
         hides,
+        *index_line(item_of(key, file)),
     )
 
 
