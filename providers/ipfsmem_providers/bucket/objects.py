@@ -231,6 +231,8 @@ class Objects:
 
         if isinstance(error, BaseError | OSError):
             return provider_error(error, self.where, what, self._redact, ranged=ranged)
+        if type(error) in (ValueError, OverflowError):  # a date or a size that Python has no value for
+            return ProviderRefused(f"{self.where} answered what is none when it was asked to {what}")
         raise error
 
     def _patience(self, size: int) -> Patience:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import socket
 import subprocess
@@ -392,6 +393,23 @@ def test_an_answer_that_does_not_end_is_read_to_its_bound(at: Bucket, what: str)
         with pytest.raises(FileNotFoundError):
             objects.read("a")
     assert sent < 128
+
+
+@pytest.mark.parametrize(
+    "date", ["9999-12-31T23:59:59Z", "+10000-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "then"]
+)
+@pytest.mark.parametrize("size", ["18446744073709551615", "18446744073709551616", "-1"])
+def test_a_list_of_what_python_has_no_value_for_is_refused_in_words(at: Bucket, date: str, size: str) -> None:
+    """Finding: a date in the year 10000 ended the program with ValueError."""
+    rows = "".join(
+        f"<Contents><Key>mem/packs/{name}</Key><LastModified>{date}</LastModified><Size>{size}</Size></Contents>"
+        for name in ("0" * 64 + ".car", "0" * 64 + ".idx", "1" * 64 + ".car")
+    )
+    body = f"<ListBucketResult><IsTruncated>false</IsTruncated>{rows}</ListBucketResult>"
+    at.server.faults.answer("GET", r"/memories/?$", 200, body, times=-1, kind="application/xml")
+    for what, given in (("pins", "m"), ("has", [CID]), ("get_blocks", [CID])):
+        with contextlib.suppress(ProviderError):
+            assert not asks(at, what, given)
 
 
 def test_what_is_asked_by_https_is_not_led_to_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
