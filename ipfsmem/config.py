@@ -22,6 +22,18 @@ _SETTINGS_MAX: Final = 1024 * 1024
 _is_namespace = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}").fullmatch
 
 
+class EmbeddingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table `[embeddings]` of the settings file: the model by which recall also goes. What is empty follows from the provider."""
+
+    provider: str = ""
+    model: str = ""
+    base_url: str = ""
+    #: Name of the environment variable with the key. The key itself stands in no file.
+    api_key_env: str = ""
+    #: Numbers of a vector that the model is asked for; 0: as many as it likes.
+    dimensions: int = 0
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the settings file may say; every field has an environment variable IPFSMEM_<NAME>, and most have a flag."""
 
@@ -34,6 +46,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     #: Settings and tokens of providers, a table `[providers.<kind>]` each. Only in this file: it is the user's own, and
     #: `ipfsmem.json` goes wherever the memory's folder goes.
     providers: dict[str, dict[str, Any]] = {}
+    #: Only in this file: texts leave the device by it. None: recall goes by words alone.
+    embeddings: EmbeddingSettings | None = None
 
     def __repr__(self) -> str:
         """Without the tables of providers: they hold tokens."""
@@ -125,7 +139,7 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
             ) from None
     except (ValueError, OSError, RecursionError) as error:
         raise ConfigError(f"settings file {file} cannot be used: {error}") from None
-    names = [f for f in Settings.__struct_fields__ if f != "providers"]
+    names = [f for f in Settings.__struct_fields__ if f not in ("providers", "embeddings")]
     over = {f: env[f"IPFSMEM_{f.upper()}"] for f in names if env.get(f"IPFSMEM_{f.upper()}")}
     return msgspec.structs.replace(known, **over)
 

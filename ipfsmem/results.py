@@ -185,18 +185,25 @@ class Found(Answer, frozen=True, kw_only=True):
 
 class Recalled(Answer, frozen=True, kw_only=True):
     """What `recall` found: the best hits of `searched` memories. `ranking` says by what they are in order: `words` is without a
-    model. In `not_fetched` memories nothing could be looked for."""
+    model. In `not_fetched` memories nothing could be looked for. `notice`: what a person should know of the model, said once."""
 
-    ranking: Literal["words"] = "words"
+    ranking: Literal["words", "words and meaning"] = "words"
     searched: int
     not_fetched: int
     hits: tuple[Found, ...]
+    notice: str = ""
 
     @classmethod
     def of(cls, found: Recall, writers: Writers, *, why: bool = False) -> Recalled:
         """What was found; `writers` are those of the memory."""
         hits = tuple(Found.of(hit, writers, why=why) for hit in found.hits)
-        return cls(searched=found.searched, not_fetched=found.not_fetched, hits=hits)
+        return cls(
+            ranking="words and meaning" if found.by_meaning else "words",
+            searched=found.searched,
+            not_fetched=found.not_fetched,
+            hits=hits,
+            notice=found.notice,
+        )
 
 
 class ContextText(Answer, frozen=True, kw_only=True):

@@ -35,6 +35,12 @@ if TYPE_CHECKING:
     "--since", metavar="DATE", help="Only what was written since this date or time (ISO 8601, UTC)."
 )
 @click.option(
+    "--threshold",
+    type=click.FloatRange(-1, 1),
+    metavar="COSINE",
+    help="Only what is so similar to the question, -1 to 1, by the model that the settings name.",
+)
+@click.option(
     "--why", is_flag=True, help="Show what each score is the sum of, and which of the words it has."
 )
 def command(
@@ -46,12 +52,13 @@ def command(
     category: str | None,
     by: str | None,
     since: str | None,
+    threshold: float | None,
     why: bool,
 ) -> None:
     """Find the memories that fit WORDS, or a question, the best first.
 
-    They are ranked by words, without a model: over name, description, tags, key and text, whatever the case, accents and English
-    endings; then by their type, tags, importance and age. Own texts come before those of others, which are marked as candidates.
+    They are ranked by words: over name, description, tags, key and text, whatever the case, accents and English
+    endings; then by their type, tags, importance and age; and by meaning where the settings name a model. Own texts come before those of others, which are marked as candidates.
     """
     from ipfsmem.memories.writers import Writers
     from ipfsmem.results import Recalled
@@ -66,6 +73,7 @@ def command(
             category=category,
             since=since,
             by=by,
+            threshold=threshold,
             why=why,
         )
         answer = Recalled.of(found, Writers(memory.replica), why=why)
@@ -89,8 +97,10 @@ def _print(answer: Recalled) -> None:
         for part, value in _sum(hit):
             click.echo(style(f"  {part:<10}{value:>8}", dim=True))
         click.echo(clean_lines("".join(f"  {line}\n" for line in hit.body.split("\n"))), nl=False)
+    if answer.notice:
+        click.echo(clean(answer.notice), err=True)
     if is_terminal() or answer.not_fetched:
-        said = f"{count(answer.searched, 'memory')} searched, ranked by words"
+        said = f"{count(answer.searched, 'memory')} searched, ranked by {answer.ranking}"
         if answer.not_fetched:
             said += (
                 f"; {count(answer.not_fetched, 'text')} could not be looked through, not being on this device"

@@ -52,6 +52,7 @@ from ipfsmem.memories.readings import (
 )
 
 if TYPE_CHECKING:
+    from ipfsmem.memories.meaning import Meaning
     from ipfsmem.memories.search_index import SearchIndex
 
 #: Bytes from which on a text is looked at before others have to wait: shorter ones take no millisecond.
@@ -92,6 +93,8 @@ class Memories:
         self.overview: Overview = sibling.overview if sibling is not None else Overview(replica)
         #: What recall looks through, by the scopes that are read; see `search_index`.
         self.indexes: dict[str, SearchIndex] = sibling.indexes if sibling is not None else {}
+        #: Opens recall by meaning, when somebody asks; None where nobody can.
+        self.meaning: Callable[[], Meaning] | None = sibling.meaning if sibling is not None else None
         self._heads: dict[str, MemoryFile] = {}
 
     def in_scope(self, scope: str) -> Memories:

@@ -27,3 +27,6 @@ def erase(replica: Replica, memories: Memories, key: str) -> None:
         collect(replica.store, (), dry_run=False, forgotten=key)
     replica.db.empty_log()
     remove_images(replica)
+    from ipfsmem.memories.kept_vectors import erase_forgotten  # what only reads need not load it
+
+    erase_forgotten(memories)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
+from typing import NamedTuple
 
 import msgspec
 
 from ipfsmem.errors import UsageError
+from ipfsmem.memories.meaning import NOT_NAMED_HINT, Asked
 from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.search_index import Filter, SearchIndex, index_of, searched_header
@@ -21,8 +23,6 @@ from ipfsmem.recall.ranking import Hit as Ranked
 from ipfsmem.recall.ranking import Index, rank
 from ipfsmem.recall.terms import terms, unspaced
 
-#: What the order of hits goes by; said in each answer.
-RANKING = "words"
 MAX_HITS = 200
 
 
@@ -47,6 +47,10 @@ class Recall(msgspec.Struct, frozen=True):
     hits: tuple[Hit, ...]
     searched: int
     not_fetched: int
+    #: Whether vectors of a model counted too.
+    by_meaning: bool = False
+    #: What a person should know of the model, said once; "" for nothing.
+    notice: str = ""
 
 
 def since_ms(since: str) -> int:
@@ -71,18 +75,23 @@ def recall(
     category: str | None = None,
     since: str | None = None,
     by: str | None = None,
+    threshold: float | None = None,
     why: bool = False,
 ) -> Recall:
     """The memories of some scopes, the first before the next, that fit a query.
 
     `type`, `tag`, `category`, `since` (when it was written), `by` (who wrote it: what a device or its member is called, or its id)
-    leave out the others; parts of sessions are found only with type `session`. `why`: each hit says what its score is the sum
-    of and which words it has. Raises UsageError.
+    leave out the others; parts of sessions are found only with type `session`. `threshold`, -1 to 1, leaves out what is less
+    similar to the query by the model that the user named. `why`: each hit says what its score is the sum
+    of and which words it has. Raises UsageError, also for a threshold without a model, and with a threshold what came of asking it.
     """
     if not 1 <= limit <= MAX_HITS:
         raise UsageError(f"limit is 1 to {MAX_HITS}, not {limit}")
+    if threshold is not None and not -1 <= threshold <= 1:
+        raise UsageError(f"threshold is -1 to 1, not {threshold}")
     words = query_words(query)
     replica = parts[0].replica
+    asked = _asked(parts[0], query, threshold)
     least = since_ms(since) if since is not None else 0
     today = datetime.fromtimestamp(replica.world.now() / 1000, UTC).date()
     by_key = {part.scope: part for part in parts}
@@ -91,9 +100,12 @@ def recall(
         found = index_of(parts, today)
         only = Filter(type, tag, category, least, devices)
         index = found.index(parts, only, today)
-        ranked = _ranked(found, index, query, today, limit)
-        if not ranked and (beginning := _beginnings(words)):
-            ranked = _ranked(found, index, query, today, limit, beginning)
+        search = _Search(found, index, query, today, _similar(found, asked, threshold), threshold is not None)
+        by_words = ranked = search.without_meaning().ranked(limit)
+        if not by_words and (beginning := _beginnings(words)):
+            ranked = search.ranked(limit, beginning)
+        if asked.similar and (by_words or not ranked):
+            ranked = search.ranked(limit)
         hits = []
         for hit in ranked:
             held = found.held[hit.id]
@@ -107,24 +119,67 @@ def recall(
             reasons = hit.parts if why else {}
             has = _words_in(words, reading) if why else ()
             hits.append(Hit(reading, hit.score, held.hides, reasons, has))
-        return Recall(tuple(hits), len(index), len(found.not_fetched))
+        not_fetched = len(found.not_fetched)
+        return Recall(tuple(hits), len(index), not_fetched, bool(asked.similar), asked.notice)
 
 
-def _ranked(
-    found: SearchIndex, index: Index, query: str, today: date, limit: int, beginning: tuple[str, ...] = ()
-) -> list[Ranked]:
-    """The best hits, own ones before those of others, which take no place of theirs. `beginning`: what the words that are looked
-    for begin with, in place of the query's."""
-    terms = index.words.beginning_with(beginning)[:MAX_WORDS] if beginning else None
-    if terms == []:
-        return []
-    wanted = limit
-    while True:
-        ranked = rank(index, query, today=today, limit=wanted, wanted=terms)
-        own = [hit for hit in ranked if found.held[hit.id].own]
-        if len(own) >= limit or len(ranked) < wanted:
-            return [*own, *(hit for hit in ranked if not found.held[hit.id].own)][:limit]
-        wanted *= 8
+def _asked(part: Memories, query: str, threshold: float | None) -> Asked:
+    """What the model says of a query, where one is named. Raises what `recall` says."""
+    asked = Asked({}, "", named=False) if part.meaning is None else part.meaning().ask(query)
+    if threshold is not None and not asked.similar:
+        if asked.problem is not None:
+            raise asked.problem
+        if not asked.named:
+            raise UsageError("a threshold needs a model, and none is named", hint=NOT_NAMED_HINT)
+        raise UsageError("no text has a vector of the model yet", hint="Try again in a moment.")
+    return asked
+
+
+def _similar(found: SearchIndex, asked: Asked, threshold: float | None) -> dict[str, float]:
+    """How similar memories are to the query, by key."""
+    if not asked.similar:
+        return {}
+    least = -1.0 if threshold is None else threshold
+    similar, get = {}, asked.similar.get
+    for key, one in found.held.items():
+        value = get(one.vector)
+        if value is not None and value >= least:
+            similar[key] = value
+    return similar
+
+
+class _Search(NamedTuple):
+    """One query, and what is looked through for it."""
+
+    found: SearchIndex
+    words: Index
+    query: str
+    today: date
+    #: By key.
+    similar: dict[str, float]
+    only_similar: bool
+
+    def without_meaning(self) -> _Search:
+        """The same by words alone."""
+        return self._replace(similar={}, only_similar=False)
+
+    def ranked(self, limit: int, beginning: tuple[str, ...] = ()) -> list[Ranked]:
+        """The best hits, own ones before those of others, which take no place of theirs. `beginning`: what the words that are
+        looked for begin with, in place of the query's."""
+        index, held = self.words, self.found.held
+        terms = index.words.beginning_with(beginning)[:MAX_WORDS] if beginning else None
+        if terms == []:
+            return []
+        wanted = limit
+        while True:
+            ranked = rank(
+                index, self.query, today=self.today, limit=wanted, wanted=terms, meaning=self.similar
+            )
+            hits = [hit for hit in ranked if not self.only_similar or hit.id in self.similar]
+            own = [hit for hit in hits if held[hit.id].own]
+            if len(own) >= limit or len(ranked) < wanted:
+                return [*own, *(hit for hit in hits if not held[hit.id].own)][:limit]
+            wanted *= 8
 
 
 def _beginnings(words: Iterable[str]) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 #: Stacks of scopes, and filters of one, of which the index is held.
 _STACKS, _FILTERS = 4, 4
 #: What an image is made of may change with the program; then this does.
-_VERSION = 1
+_VERSION = 2
 #: An image is written anew when so many memories were taken in or out since, and of fewer memories than these none is.
 _STALE, _FEW = 200, 100
 
@@ -83,6 +83,8 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
     #: Its section in the index of memories, and its line there; both empty where it has none.
     section: str
     line: str
+    #: What its vector is kept by.
+    vector: bytes
 
     @property
     def written(self) -> int:
@@ -236,7 +238,9 @@ class SearchIndex:
         self._stale += 1
         file = readable_file(found.data or b"")
         hides = tuple(other.scope for other, _ in there if other is not part)
-        one = self.held[key] = _held(key, part.scope, found, file, hides)
+        name = part.name(key)
+        vector = entry_id(name, store.raw(name) or b"")
+        one = self.held[key] = _held(key, part.scope, found, file, hides, vector)
         for filter, index in self._indexes.items():
             index.remove(key)
             if filter.takes(one):
@@ -349,6 +353,11 @@ def keep_indexes(replica: Replica, indexes: dict[str, SearchIndex]) -> None:
             index.keep(replica, stack)
 
 
+def entry_id(name: str, text: bytes) -> bytes:
+    """What the vector of an entry is kept by: its name and its values, as they stand in the state."""
+    return blake2b(name.encode() + b"\0" + text, digest_size=16).digest()
+
+
 def _shown(part: Memories, key: str, entry: Entry) -> _Shown | None:
     """What a scope shows under a key; None when nothing."""
     if len(entry) == 1:
@@ -364,7 +373,9 @@ def _shown(part: Memories, key: str, entry: Entry) -> _Shown | None:
     return _Shown(view.data, view.own, view.dot[:16], entry[view.dot].h)
 
 
-def _held(key: str, scope: str, found: _Shown, file: MemoryFile, hides: tuple[str, ...]) -> Held:
+def _held(
+    key: str, scope: str, found: _Shown, file: MemoryFile, hides: tuple[str, ...], vector: bytes
+) -> Held:
     return Held(
         scope,
         found.own,
@@ -377,6 +388,7 @@ def _held(key: str, scope: str, found: _Shown, file: MemoryFile, hides: tuple[st
         file.tags,
         hides,
         *index_line(item_of(key, file)),
+        vector,
     )
 
 

@@ -84,6 +84,7 @@ class Stack:
         category: str | None = None,
         since: str | None = None,
         by: str | None = None,
+        threshold: float | None = None,
         why: bool = False,
     ) -> Recall:
         """The memories that `read` would show that fit the query, best first; see `memories.recall`. Raises UsageError."""
@@ -98,6 +99,7 @@ class Stack:
             category=category,
             since=since,
             by=by,
+            threshold=threshold,
             why=why,
         )
 

@@ -10,7 +10,9 @@ import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+import msgspec
 
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
@@ -20,6 +22,10 @@ from ipfsmem.files.working_copies import WorkingCopies
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.scopes import Scopes
 from ipfsmem.mode import Mode
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.meaning import Meaning
+    from ipfsmem.recall.embedder import Embedder
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,6 +42,18 @@ def _alone(method: Callable[Concatenate[OpenMemory, P], R]) -> Callable[Concaten
     return call
 
 
+def _embedder(question: bool) -> Embedder | None:
+    """The model that the settings name. Raises ConfigError."""
+    from ipfsmem.config import settings
+
+    known = settings().embeddings
+    if known is None:
+        return None
+    from ipfsmem.provider.contract import open_embedder
+
+    return open_embedder({**msgspec.structs.asdict(known), "question": question})
+
+
 class OpenMemory:
     """One memory that is open on this device."""
 
@@ -44,6 +62,8 @@ class OpenMemory:
         self.replica = replica
         #: The texts of the nameless scope; `in_scope` leads to those of another.
         self.memories = Memories(replica)
+        self._meaning: Meaning | None = None
+        self.memories.meaning = self.meaning
         self.scopes = Scopes(replica)
         self._timelines: dict[str, Timeline] = {}
         #: The folders of plain files; None where nothing is kept on the disk, and once the memory is closed.
@@ -80,6 +100,19 @@ class OpenMemory:
         """Whether this device was revoked, as far as it knows."""
         ring = self.replica.ring
         return ring is not None and ring.view.is_out(self.device)
+
+    def meaning(self) -> Meaning:
+        """Recall by meaning."""
+        if self._meaning is None:
+            from ipfsmem.memories.meaning import Meaning
+
+            self._meaning = Meaning(self.memories, self.alone, _embedder)
+        return self._meaning
+
+    def end_meaning(self) -> None:
+        """Make no more vectors, and wait a little for those under way. Not while `alone` is held."""
+        if self._meaning is not None:
+            self._meaning.end()
 
     def timeline(self, scope: str) -> Timeline:
         """The events of one scope."""
@@ -124,6 +157,8 @@ class OpenMemory:
             finally:
                 self.replica.forget_keys()
                 self.memories.indexes.clear()
+                if self._meaning is not None:
+                    self._meaning.drop()
 
     # -- plain files -----------------------------------------------------------------------------------------
 
@@ -196,6 +231,8 @@ class OpenMemory:
     def close(self) -> None:
         """Let go of files and secrets."""
         self.closed = True
+        if self._meaning is not None:
+            self._meaning.drop()
         files, self.files = self.files, None
         try:
             if files is not None:

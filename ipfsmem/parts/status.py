@@ -82,6 +82,7 @@ class MemoryStatus(MemoryPart):
                     else []
                 ),
                 *self._superseded(),
+                *self._open.meaning().notices(),
                 *([image] if (image := image_notice(self._replica)) else []),
             ],
             files=self._folders.list(),

@@ -231,13 +231,14 @@ class MemoryTexts(MemoryPart):
         scope: str | None = None,
         since: str | None = None,
         by: str | None = None,
+        threshold: float | None = None,
         why: bool = False,
     ) -> Recall:
-        """The memories that fit the query, best first; they are ranked by words, without a model.
+        """The memories that fit the query, best first; they are ranked by words, and by meaning where the settings name a model.
 
         `scope`: another one than this. `since`: an ISO 8601 date or time, of when a text was written. `by`: what the device that
         wrote it, or its member, is called, or its id. `why`: each hit says what its score is the sum of, and which words of the
-        query it has. Texts of others are candidates (`own` False) and come after own ones. Raises UsageError, KeyNameError.
+        query it has. `threshold`, -1 to 1: only what is so similar by that model. Texts of others are candidates (`own` False) and come after own ones. Raises UsageError, KeyNameError.
         """
         self._open.look()
         there = self if scope is None else self.in_scope(scope)
@@ -249,6 +250,7 @@ class MemoryTexts(MemoryPart):
             category=category,
             since=since,
             by=by,
+            threshold=threshold,
             why=why,
         )
 
@@ -305,6 +307,10 @@ class MemoryTexts(MemoryPart):
             from ipfsmem.memories.purge import erase
 
             erase(self._replica, self.memories, key)
+        else:
+            from ipfsmem.memories.kept_vectors import erase_forgotten
+
+            erase_forgotten(self.memories)
         return True
 
     def conflicts(self, *, everywhere: bool = False) -> list_[Unsettled]:

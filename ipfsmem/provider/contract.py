@@ -32,9 +32,13 @@ from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from ipfsmem.recall.embedder import Embedder
+
 ENTRY_POINTS: Final = "ipfsmem.providers"
 #: Group of what reads single files from web servers: a callable that takes settings.
 READERS: Final = "ipfsmem.readers"
+#: Group of what makes vectors of texts: a callable that takes settings.
+EMBEDDERS: Final = "ipfsmem.embedders"
 #: Callers ask `has` and `get_blocks` for at most so many blocks at once; that bounds what one answer holds in memory.
 MAX_BATCH: Final = 10_000
 
@@ -286,6 +290,16 @@ def open_reader(settings: Mapping[str, Any] | None = None) -> FileReader:
     for point in entry_points(group=READERS, name="web"):
         return cast("FileReader", point.load()(settings or {}))
     raise ConfigError("URLs of web servers cannot be read", hint="Install ipfsmem again.")
+
+
+def open_embedder(settings: Mapping[str, Any]) -> Embedder:
+    """The model that settings name (`EmbeddingSettings`, and `question`: whether somebody waits). No network is touched. Raises
+    ConfigError."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=EMBEDDERS, name="endpoint"):
+        return cast("Embedder", point.load()(settings))
+    raise ConfigError("embeddings endpoints cannot be asked", hint="Install ipfsmem again.")
 
 
 _PATHS: Final = ("/", "./", "../", "~", ".\\", "..\\")

@@ -16,7 +16,6 @@ from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.layouts import LAYOUTS, LEAST_TOKENS, TOKEN_BYTES, usual_tokens
 from ipfsmem.memories.memories import Listed
 from ipfsmem.memories.readings import Reading
-from ipfsmem.memories.recall import RANKING
 from ipfsmem.memories.words import MAX_QUERY
 from ipfsmem.memories.write_request import WriteRequest
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
@@ -382,7 +381,7 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
         text,
         {
             "notice": notice(*items),
-            "ranking": RANKING,
+            "ranking": "words and meaning" if found.by_meaning else "words",
             "searched": found.searched,
             "not_fetched": found.not_fetched,
             "hits": hits,

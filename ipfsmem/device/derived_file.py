@@ -1,0 +1,91 @@
+"""Files beside the state that are made from it, such as an index of recall: kept for the next process, and thrown away when in doubt.
+
+Whatever does not fit, a torn file, another key, another version, is removed, and whoever needs it makes it anew. In a sealed
+memory it is sealed under a key of its own that follows from this device's row key, and not compressed: the size of a compressed
+one would tell whoever can add texts which words are there already. In plain modes, where the texts lie beside it, it is
+compressed. What stands in a file, and whether it is still true, its maker says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from pathlib import Path
+from typing import Final
+
+from nacl import bindings, exceptions
+
+from ipfsmem.device.atomic_files import read_file, write_atomic
+from ipfsmem.device.replica import Replica
+from ipfsmem.errors import FormatError
+
+_NONCE, _SUM = 24, 32
+#: Bytes of a file, and of what it inflates to. An index of a hundred thousand long texts comes to about 60 MB.
+_MOST: Final = 1024 * 1024 * 1024
+
+
+class DerivedFiles:
+    """Files of one kind: what they begin with, and what their key is for (at most 16 bytes)."""
+
+    def __init__(self, begins: bytes, person: bytes) -> None:
+        #: What a file begins with, by whether it is sealed; sealed ones are bound to it.
+        self._sealed, self._plain = begins + b" sealed\n", begins + b" plain\n"
+        self._person = person
+
+    def save(self, replica: Replica, path: Path | None, data: bytes) -> bool:
+        """Put these bytes in the place of those before. Gives whether there is a place for them: not without a path, in a memory
+        that was opened to be read only, or without keys. Raises StorageError."""
+        sealed = replica.config.mode.sealed
+        if path is None or replica.read_only or (sealed and not replica.device.row_key):
+            return False
+        if sealed:
+            nonce = replica.world.random(_NONCE)
+            key = self._key(replica)
+            box = bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(data, self._sealed, nonce, key)
+            stored = self._sealed + nonce + box
+        else:
+            stream = zlib.compress(data, 1)
+            stored = self._plain + hashlib.sha256(stream).digest() + stream
+        write_atomic(path, stored)
+        return True
+
+    def open(self, replica: Replica, path: Path | None) -> bytes | None:
+        """The bytes that were kept last; None where there are none, or no keys. Raises FormatError when the file does not fit,
+        StorageError."""
+        sealed = replica.config.mode.sealed
+        if path is None or (sealed and not replica.device.row_key):
+            return None
+        stored = read_file(path, _MOST)
+        if stored is None:
+            return None
+        kind = self._sealed if sealed else self._plain
+        if not stored.startswith(kind):
+            raise FormatError(f"{path} is of another kind or version")
+        rest = stored[len(kind) :]
+        data = self._unsealed(rest, self._key(replica)) if sealed else _inflated(rest)
+        if data is None:
+            raise FormatError(f"{path} is damaged, or of another device's keys")
+        return data
+
+    def _key(self, replica: Replica) -> bytes:
+        """The key of these files alone."""
+        return hashlib.blake2b(digest_size=32, key=replica.device.row_key, person=self._person).digest()
+
+    def _unsealed(self, rest: bytes, key: bytes) -> bytes | None:
+        try:
+            return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
+                rest[_NONCE:], self._sealed, rest[:_NONCE], key
+            )
+        except (exceptions.CryptoError, exceptions.TypeError, ValueError):
+            return None
+
+
+def _inflated(rest: bytes) -> bytes | None:
+    if hashlib.sha256(rest[_SUM:]).digest() != rest[:_SUM]:
+        return None
+    inflater = zlib.decompressobj()
+    try:
+        data = inflater.decompress(rest[_SUM:], _MOST)
+    except zlib.error:
+        return None
+    return data if inflater.eof and not inflater.unused_data else None

@@ -1,0 +1,297 @@
+"""Recall by meaning: a real endpoint's vectors find what no word does, are kept sealed, are of one model, and whatever the endpoint
+does recall goes on by words and says so once."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from ipfsmem.errors import ConfigError, ProviderError, UsageError
+from ipfsmem.memories.kept_vectors import VECTORS_FILE, load_vectors
+from ipfsmem.memory import Memory
+from tests.servers.embeddings import EmbeddingsServer
+from tests.servers.threaded import serve
+
+Name = Callable[..., None]
+
+
+@pytest.fixture
+def server() -> EmbeddingsServer:
+    return EmbeddingsServer({"hashed-words": 256, "other-words": 128})
+
+
+@pytest.fixture
+def url(server: EmbeddingsServer) -> Iterator[str]:
+    with serve(server.app) as address:
+        yield f"{address}/v1"
+
+
+@pytest.fixture
+def name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Name:
+    """Writes the table `[embeddings]`."""
+    file = tmp_path / "config.toml"
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    file.write_text("")
+
+    def write(**table: str | int) -> None:
+        lines = [f"{field} = {json.dumps(value)}" for field, value in table.items()]
+        file.write_text("\n".join(["[embeddings]", *lines, ""]) if table else "")
+
+    return write
+
+
+@pytest.fixture
+def memory(tmp_path: Path, name: Name) -> Iterator[Memory]:
+    with Memory.create("m", "local", home=tmp_path / "home") as made:
+        made.write("drinks", "An espresso machine stands in the kitchen")
+        made.write("travel", "The train to Lisbon leaves at nine")
+        yield made
+
+
+def made_all(memory: Memory, count: int, dimension: int = 256) -> None:
+    """Ask until so many vectors are kept."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        memory.recall("kitchen")
+        kept = load_vectors(memory.replica)
+        if kept is not None and len(kept) == count and kept.dimension == dimension:
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"no {count} vectors came")
+
+
+def keys(found: Any) -> list[str]:
+    return [hit.reading.key for hit in found.hits]
+
+
+def test_a_paraphrase_is_found_that_shares_no_word(memory: Memory, name: Name, url: str) -> None:
+    assert keys(memory.recall("lisboa")) == []
+    name(model="hashed-words", base_url=url)
+    assert "on this machine" in memory.recall("kitchen").notice
+    made_all(memory, 2)
+    found = memory.recall("lisboa trains", why=True)
+    assert keys(found)[0] == "travel" and found.by_meaning
+    assert found.hits[0].parts["meaning"] == 3.0
+    assert keys(memory.recall("expresso machines", threshold=0.25)) == ["drinks"]
+    assert keys(memory.recall("kitchen", threshold=1.0)) == []
+
+
+def test_only_what_is_new_or_changed_is_sent_and_what_is_forgotten_is_erased(
+    memory: Memory, name: Name, url: str, server: EmbeddingsServer
+) -> None:
+    name(model="hashed-words", base_url=url)
+    made_all(memory, 2)
+    server.texts.clear()
+    memory.write("travel", "The ferry to Oslo leaves at ten")
+    memory.write("third", "A third text")
+    made_all(memory, 3)
+    sent = [text for text in server.texts if "\n" in text]
+    assert sorted(text.split("\n")[0].split()[0] for text in sent) == ["third", "travel"]
+    before = load_vectors(memory.replica)
+    assert before is not None
+    memory.forget("travel")
+    after = load_vectors(memory.replica)
+    assert after is not None and len(after) == 2 and set(after.ids) < set(before.ids)
+
+
+def test_another_model_starts_anew_and_two_are_never_mixed(
+    memory: Memory, name: Name, url: str, server: EmbeddingsServer
+) -> None:
+    name(model="hashed-words", base_url=url)
+    made_all(memory, 2)
+    name(model="other-words", base_url=url)
+    said = [line for line in memory.status().notices if "other-words" in line]
+    assert "the model before was hashed-words" in said[0] and "2 texts still without a vector" in said[0]
+    assert "anew, as the model was hashed-words before" in memory.recall("kitchen").notice
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        kept = load_vectors(memory.replica)
+        assert kept is not None
+        assert {"hashed-words": 256, "other-words": 128}[kept.identity.name] == kept.dimension
+        if kept.identity.name == "other-words" and len(kept) == 2:
+            break
+        time.sleep(0.02)
+    else:
+        raise AssertionError("the new model made no vectors")
+    assert keys(memory.recall("lisboa trains"))[0] == "travel"
+
+
+def test_no_word_and_no_vector_of_a_sealed_memory_lies_open_on_the_disk(
+    tmp_path: Path, name: Name, url: str
+) -> None:
+    name(model="hashed-words", base_url=url)
+    home = tmp_path / "sealed"
+    with Memory.create(
+        "m", "encrypted-ipfs", home=home, provider=str(tmp_path / "at"), passphrase=False
+    ) as memory:
+        memory.write("drinks", "An espresso machine stands in the kitchen")
+        made_all(memory, 1)
+        kept = load_vectors(memory.replica)
+        assert kept is not None
+        (row,) = kept._rows.values()
+        stored = (home / "m" / VECTORS_FILE).read_bytes()
+        assert row not in stored and b"hashed-words" not in stored and kept.dump()[:40] not in stored
+    with Memory.load("m", home=home) as memory:
+        again = load_vectors(memory.replica)
+        assert again is not None and again.dump() == kept.dump()
+        assert memory.recall("espressos").by_meaning
+
+
+def _garbage(answer: dict[str, Any]) -> web.Response:
+    return web.Response(text="<html>a portal</html>", content_type="text/html")
+
+
+def _nan(answer: dict[str, Any]) -> web.Response:
+    answer["data"][0]["embedding"][0] = float("nan")
+    return web.json_response(answer)
+
+
+def _zero(answer: dict[str, Any]) -> web.Response:
+    answer["data"][0]["embedding"] = [0.0] * 256
+    return web.json_response(answer)
+
+
+def _fewer(answer: dict[str, Any]) -> web.Response:
+    del answer["data"][0]
+    return web.json_response(answer)
+
+
+def _shorter(answer: dict[str, Any]) -> web.Response:
+    for one in answer["data"]:
+        one["embedding"] = one["embedding"][:100]
+    return web.json_response(answer)
+
+
+def _huge(answer: dict[str, Any]) -> web.Response:
+    return web.Response(body=b" " * (1 << 20), content_type="application/json")
+
+
+def _elsewhere(answer: dict[str, Any]) -> web.Response:
+    return web.Response(status=307, headers={"Location": "http://127.0.0.1:9/v1/embeddings"})
+
+
+def _refuses(answer: dict[str, Any]) -> web.Response:
+    return web.json_response({"error": {"message": "no credit"}}, status=402)
+
+
+ILL = (_garbage, _nan, _zero, _fewer, _shorter, _huge, _elsewhere, _refuses)
+
+
+@pytest.mark.parametrize("ill", ILL, ids=lambda one: one.__name__)
+def test_whatever_the_endpoint_answers_recall_goes_by_words_and_says_so_once(
+    memory: Memory, name: Name, url: str, server: EmbeddingsServer, ill: Any
+) -> None:
+    name(model="hashed-words", base_url=url)
+    made_all(memory, 2)
+    server.sick = ill
+    found = memory.recall("kitchen")
+    assert keys(found) == ["drinks"] and not found.by_meaning
+    assert "recall goes by words alone" in found.notice
+    asked = len(server.asked)
+    again = memory.recall("kitchen")
+    assert keys(again) == ["drinks"] and again.notice == "" and len(server.asked) == asked
+    with pytest.raises(ProviderError):
+        memory.recall("kitchen", threshold=0.1)
+
+
+def test_an_endpoint_that_is_down_or_has_no_key_is_no_error(
+    memory: Memory, name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name(model="hashed-words", base_url="http://127.0.0.1:9/v1")
+    assert keys(memory.recall("kitchen")) == ["drinks"]
+    monkeypatch.delenv("MY_KEY", raising=False)
+    name(model="hashed-words", base_url="http://127.0.0.1:9/v1", api_key_env="MY_KEY")
+    found = memory.recall("kitchen")
+    assert keys(found) == ["drinks"] and "MY_KEY is not set" in found.notice
+    with pytest.raises(ConfigError, match="MY_KEY is not set") as caught:
+        memory.recall("kitchen", threshold=0.5)
+    assert caught.value.hint == "export MY_KEY=<the key>"
+    monkeypatch.setenv("MY_KEY", "a-key")
+    until = time.monotonic() + 30
+    while True:  # now it is asked, and nobody is there
+        with pytest.raises((ProviderError, UsageError)) as told:
+            memory.recall("kitchen", threshold=0.5)
+        if isinstance(told.value, ProviderError):
+            break
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_the_key_comes_from_the_variable_and_goes_to_that_address_only(
+    tmp_path: Path, memory: Memory, name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = EmbeddingsServer(key="a-long-key")
+    with serve(server.app) as address:
+        monkeypatch.setenv("MY_KEY", "a-long-key")
+        name(model="hashed-words", base_url=f"{address}/v1", api_key_env="MY_KEY")
+        made_all(memory, 2)
+        monkeypatch.setenv("MY_KEY", "another-key")
+        said = memory.recall("kitchen").notice
+        assert "recall goes by words alone" in said and "another-key" not in said
+    name(model="hashed-words", base_url="http://127.0.0.1:9/v1", api_key="a-long-key")
+    assert "unknown field `api_key`" in memory.recall("kitchen").notice
+    name(model="hashed-words", base_url="http://:a-long-key@127.0.0.1:9/v1")
+    said = memory.recall("kitchen").notice
+    assert "no key stands in a file" in said and "a-long-key" not in said
+
+
+def test_where_texts_go_is_said_and_this_machine_is_told_from_another(memory: Memory, name: Name) -> None:
+    assert not [line for line in memory.status().notices if "model" in line]
+    name(provider="ollama")
+    (said,) = [line for line in memory.status().notices if "nomic-embed-text" in line]
+    assert "on this machine" in said and "LEAVE" not in said
+    name(model="m", base_url="http://192.0.2.1/v1")
+    (said,) = [line for line in memory.status().notices if "192.0.2.1" in line]
+    assert "LEAVE this device" in said and "UNENCRYPTED" in said
+    name(model="m", base_url="https://192.0.2.1/v1")
+    (said,) = [line for line in memory.status().notices if "192.0.2.1" in line]
+    assert "LEAVE this device" in said and "UNENCRYPTED" not in said
+    name(provider="someone")
+    assert [line for line in memory.status().notices if "'someone' is no provider of embeddings" in line]
+
+
+def test_a_threshold_needs_a_model_and_is_a_cosine(memory: Memory, name: Name) -> None:
+    with pytest.raises(UsageError, match="none is named"):
+        memory.recall("kitchen", threshold=0.5)
+    with pytest.raises(UsageError) as caught:
+        memory.recall("kitchen", threshold=0.5)
+    name(
+        **dict([caught.value.hint.partition("instance ")[2].partition(";")[0].replace('"', "").split(" = ")])
+    )
+    assert [line for line in memory.status().notices if "nomic-embed-text" in line]
+    with pytest.raises(UsageError, match="-1 to 1"):
+        memory.recall("kitchen", threshold=1.5)
+
+
+def test_a_threshold_waits_for_the_first_vectors(memory: Memory, name: Name, url: str) -> None:
+    name(model="hashed-words", base_url=url)
+    with pytest.raises(UsageError, match="no text has a vector") as caught:
+        memory.recall("espresso", threshold=0.2)
+    assert caught.value.hint == "Try again in a moment."
+    made_all(memory, 2)
+    assert keys(memory.recall("espresso", threshold=0.2)) == ["drinks"]
+
+
+def test_another_length_under_the_same_name_is_another_model_that_has_to_be_said(
+    memory: Memory, name: Name, url: str, server: EmbeddingsServer
+) -> None:
+    name(model="hashed-words", base_url=url)
+    made_all(memory, 2)
+    server.models["hashed-words"] = 100
+    with pytest.raises(ProviderError, match="answers as another model than before") as caught:
+        memory.recall("kitchen", threshold=0.1)
+    assert caught.value.hint.startswith("Say which it is with model or dimensions")
+    kept = load_vectors(memory.replica)
+    assert kept is not None and kept.dimension == 256
+    name(model="hashed-words", base_url=url, dimensions=100)
+    with Memory.load("m", home=memory.replica.folder.parent) as again:  # type: ignore[union-attr]
+        made_all(again, 2, 100)
+        kept = load_vectors(again.replica)
+        assert kept is not None and kept.dimension == 100
+        assert keys(again.recall("kitchen", threshold=0.1)) == ["drinks"]

@@ -1,0 +1,109 @@
+"""Vectors kept as bytes: the cosines are those of the numbers, with and without NumPy; damage is said, and two models never mix."""
+
+from __future__ import annotations
+
+import random
+import sys
+from math import sqrt
+
+import pytest
+
+from ipfsmem.errors import FormatError
+from ipfsmem.recall.embedder import EmbedderIdentity
+from ipfsmem.recall.vectors import MAX_DIMENSION, Vectors, quantised
+from tests.support.extras import need_extra
+
+ONE, OTHER = EmbedderIdentity("one", "here", "aa"), EmbedderIdentity("one", "there", "bb")
+
+
+def drawn(count: int, dimension: int, seed: int) -> dict[bytes, list[float]]:
+    chance = random.Random(seed)
+    return {n.to_bytes(16): [chance.gauss(0, 1) * 10**-3 for _ in range(dimension)] for n in range(count)}
+
+
+def exact(one: list[float], other: list[float]) -> float:
+    product = sum(a * b for a, b in zip(one, other, strict=True))
+    return product / sqrt(sum(a * a for a in one) * sum(b * b for b in other))
+
+
+def kept(texts: dict[bytes, list[float]], identity: EmbedderIdentity = ONE) -> Vectors:
+    made = Vectors(identity)
+    made.add(texts)
+    return made
+
+
+@pytest.fixture(params=["numpy", "plain"])
+def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "numpy":
+        need_extra("llama-index", "numpy")
+    else:
+        monkeypatch.setitem(sys.modules, "numpy", None)
+    return str(request.param)
+
+
+def test_cosines_are_those_of_the_numbers(how: str) -> None:
+    texts = drawn(50, 384, 1)
+    question = [a + b for a, b in zip(texts[bytes(16)], drawn(1, 384, 2)[bytes(16)], strict=True)]
+    found = kept(texts).cosines(question)
+    assert found.keys() == texts.keys()
+    assert all(abs(found[id] - exact(vector, question)) < 0.01 for id, vector in texts.items())
+    assert max(found, key=found.__getitem__) == bytes(16)
+    assert all(-1 <= value <= 1 for value in kept(texts).cosines(texts[bytes(16)]).values())
+
+
+def test_of_many_the_nearest_are_the_nearest(how: str) -> None:
+    texts = drawn(3_000, 256, 3)
+    for n in range(0, 3_000, 300):
+        near = [
+            a + 0.7 * b for a, b in zip(texts[n.to_bytes(16)], drawn(1, 256, n + 9)[bytes(16)], strict=True)
+        ]
+        found = kept(texts).cosines(near)
+        best = max(found, key=found.__getitem__)
+        assert best == n.to_bytes(16) and abs(found[best] - exact(texts[best], near)) < 0.01
+        assert len(found) == 3_000
+
+
+def test_they_come_back_from_their_bytes_and_damage_is_said() -> None:
+    made = kept(drawn(20, 32, 4))
+    data = made.dump()
+    assert Vectors.restore(data).dump() == data
+    assert Vectors.restore(Vectors(ONE).dump()).dump() == Vectors(ONE).dump()
+    for cut in range(len(data)):
+        with pytest.raises(FormatError):
+            Vectors.restore(data[:cut])
+    with pytest.raises(FormatError):
+        Vectors.restore(data + b"x")
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [[], [0.0] * 8, [float("nan")] * 8, [float("inf")] + [1.0] * 7, [1.0] * 7, [1e-320] * 8, [1e308] * 8],
+    ids=["none", "all 0", "nan", "infinite", "another length", "too small", "too large"],
+)
+def test_what_has_no_direction_or_another_length_is_refused_and_nothing_is_added(vector: list[float]) -> None:
+    made = kept(drawn(3, 8, 5))
+    before = made.dump()
+    with pytest.raises(FormatError):
+        made.add({b"a" * 16: [1.0] * 8, b"b" * 16: vector})
+    assert made.dump() == before
+    if vector:
+        with pytest.raises(FormatError):
+            made.cosines(vector)
+    with pytest.raises(FormatError):
+        Vectors(ONE).add({b"a" * 16: [1.0] * (MAX_DIMENSION + 1)})
+
+
+def test_vectors_of_another_model_or_length_are_not_taken() -> None:
+    made = kept(drawn(3, 8, 6))
+    before = made.dump()
+    made.take(kept(drawn(5, 8, 7), OTHER))
+    made.take(kept(drawn(5, 16, 8)))
+    assert made.dump() == before
+    made.take(kept(drawn(5, 8, 9)))
+    assert len(made) == 5 and made.dump().startswith(before[:3])
+    made.keep([bytes(16)])
+    assert list(made.ids) == [bytes(16)]
+
+
+def test_bytes_keep_the_direction() -> None:
+    assert quantised([0.5, -0.25, 0.0]) == bytes((127, 256 - 64, 0))
