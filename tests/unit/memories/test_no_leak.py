@@ -1,0 +1,196 @@
+"""Nothing of another scope is in what a reader of some scopes is given, by any operation that reads: no word, no name, and not even
+how rare a word is.
+
+Which operations read is asked of the classes and of the tools, so that a new one fails here until it has its row.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.errors import IpfsmemError, NotFoundError
+from ipfsmem.memories.stacks import Stack
+from ipfsmem.memory import Memory
+from ipfsmem.parts.texts import MemoryTexts
+from ipfsmem.parts.timeline import MemoryTimeline
+from ipfsmem.tools import toolset
+from tests.support.effort import cases
+from tests.support.tools_lab import Model
+
+SCOPES = ("", "work", "home", "agent")
+KEYS = tuple("abcd")
+WORDS = ("tea", "milk", "sugar", "rain")
+
+#: How each operation of a stack is called; it gives what it shows for all keys and words.
+OF_STACK: dict[str, Callable[[Stack], Any]] = {
+    "read": lambda stack: [stack.read(key) for key in KEYS],
+    "list": lambda stack: stack.list(),
+    "recall": lambda stack: [stack.recall(word, limit=200, why=True) for word in (*WORDS, "te", "suga")],
+    "context": lambda stack: [
+        stack.context("tea milk", layout=layout, max_tokens=50_000)  # type: ignore[arg-type]
+        for layout in ("index", "ranked", "full", "turn")
+    ],
+    "timeline": lambda stack: stack.timeline(),
+    "timeline_missing": lambda stack: stack.timeline_missing(),
+    "scopes": lambda stack: stack.scopes,
+}
+#: Of one scope.
+OF_SCOPE: dict[str, Callable[[MemoryTexts], Any]] = {
+    "read": lambda texts: [texts.read(key) for key in KEYS],
+    "list": lambda texts: texts.list(),
+    "recall": lambda texts: [texts.recall(word, limit=200, why=True) for word in WORDS],
+    "context": lambda texts: [texts.context("tea milk", layout="full", max_tokens=50_000)],
+    "index": lambda texts: texts.index(),
+    "conflicts": lambda texts: texts.conflicts(),
+    "candidates": lambda texts: texts.candidates(),
+    "files": lambda texts: texts.files(),
+}
+#: What changes something, or only says where one stands.
+NOT_READING = {
+    "scope",
+    "in_scope",
+    "target",
+    "write",
+    "write_text",
+    "forget",
+    "resolve",
+    "promote",
+    "promote_all",
+    "undo",
+}
+#: These ask for a copy or an older text that these memories do not have.
+NEEDS_A_COPY = {"read_conflict"}
+OF_TOOLS: dict[str, list[dict[str, Any]]] = {
+    "read_memory": [{"key": key} for key in KEYS],
+    "list_memories": [{}],
+    "recall": [{"query": word, "limit": 50} for word in WORDS],
+    "context": [
+        {"query": "tea milk", "layout": layout, "max_tokens": 20_000} for layout in ("full", "ranked")
+    ],
+    "memory_recall": [{"query": word} for word in WORDS],
+    "memory_list": [{}],
+}
+
+operations = st.lists(
+    st.tuples(
+        st.sampled_from(SCOPES),
+        st.sampled_from(KEYS),
+        st.sampled_from((*WORDS, "note", "forget", "scope goes")),
+    ),
+    max_size=24,
+)
+
+
+def public(owner: type) -> set[str]:
+    return {name for name, _ in inspect.getmembers(owner) if not name.startswith("_") and name.islower()}
+
+
+def test_every_operation_that_reads_has_a_row() -> None:
+    assert public(Stack) == OF_STACK.keys()
+    assert public(MemoryTexts) - NOT_READING - NEEDS_A_COPY == OF_SCOPE.keys()
+    assert public(MemoryTimeline) == {"add", "record", "read", "missing"}
+    with Memory.load("alex", "none") as memory:
+        assert {tool.name for tool in toolset(memory, read_only=True)} == OF_TOOLS.keys()
+
+
+def filled(done: Iterable[tuple[str, str, str]], only: Iterable[str] = SCOPES) -> Memory:
+    """A memory in which that was done in some scopes. Each text and event has a word that nothing else has."""
+    memory = Memory.load("alex", "none")
+    for n, (scope, key, what) in enumerate(done):
+        if scope not in only:
+            continue
+        if scope and scope in {one.token for one in memory.scopes.list(forgotten=True)} - {
+            one.token for one in memory.scopes.list()
+        }:
+            continue  # nothing is written there
+        there = memory.scope(scope) if scope else memory
+        mark = f"zq{SCOPES.index(scope)}n{n}zq"
+        if what == "note":
+            there.note("said", text=mark)
+        elif what == "forget":
+            there.forget(key)
+        elif what == "scope goes":
+            if scope and memory.scopes.get(scope) is not None:
+                memory.scopes.forget(scope)
+        else:
+            there.write(key, f"{what} {mark}", name=mark, description=mark, tags=[mark], type="user")
+    return memory
+
+
+def marks(value: Any) -> set[int]:
+    """The scopes whose words stand in a value."""
+    text = repr(value)
+    return {at for at in range(len(SCOPES)) if f"zq{at}n" in text}
+
+
+@settings(max_examples=cases(25, 300), deadline=None)
+@given(operations, st.lists(st.sampled_from(SCOPES[1:]), max_size=3, unique=True))
+def test_a_stack_shows_nothing_of_another_scope(done: list[tuple[str, str, str]], tokens: list[str]) -> None:
+    allowed = {SCOPES.index(scope) for scope in (*tokens, "")}
+    with filled(done) as memory:
+        for name, call in OF_STACK.items():
+            assert marks(call(memory.stack(*tokens))) <= allowed, name
+        for scope in tokens:
+            for name, read in OF_SCOPE.items():
+                try:
+                    shown = marks(read(memory.scope(scope)))  # type: ignore[arg-type]
+                except NotFoundError:
+                    continue  # it is forgotten
+                # What a model is given of a scope is followed by what is everybody's.
+                assert shown <= {SCOPES.index(scope), *([0] if name == "context" else [])}, name
+
+
+@settings(max_examples=cases(15, 150), deadline=None)
+@given(operations, st.sampled_from(SCOPES))
+def test_a_tool_shows_nothing_of_another_scope(done: list[tuple[str, str, str]], scope: str) -> None:
+    allowed = {SCOPES.index(scope), 0}
+    with filled(done) as memory:
+        model = Model(memory, scope=scope) if scope else Model(memory)
+        for name, calls in OF_TOOLS.items():
+            for arguments in calls:
+                try:
+                    said = model(name, **arguments)
+                except IpfsmemError as error:
+                    assert marks(str(error)) <= allowed, name
+                else:
+                    assert marks((said.text, said.structured)) <= allowed, name
+
+
+@settings(max_examples=cases(20, 200), deadline=None)
+@given(operations, st.lists(st.sampled_from(SCOPES[1:]), max_size=2, unique=True))
+def test_what_is_found_and_its_score_are_those_of_a_memory_without_the_other_scopes(
+    done: list[tuple[str, str, str]], tokens: list[str]
+) -> None:
+    def found(memory: Memory) -> list[Any]:
+        stack = memory.stack(*tokens)
+        hits = [stack.recall(word, limit=50, why=True) for word in WORDS]
+        block = stack.context("tea milk", layout="full", max_tokens=50_000)
+        return [
+            [
+                [(hit.reading.scope, hit.reading.key, hit.score, hit.parts) for hit in one.hits]
+                for one in hits
+            ],
+            [(one.searched, one.not_fetched) for one in hits],
+            (block.shown, block.skipped, block.listed, block.left_out),
+        ]
+
+    with filled(done) as whole, filled(done, (*tokens, "")) as part:
+        assert found(whole) == found(part)
+
+
+@pytest.mark.parametrize("scope", SCOPES[1:])
+def test_the_reading_rows_do_show_what_they_may(scope: str) -> None:
+    """Else the properties above would hold of nothing."""
+    with filled([(scope, "a", "tea"), ("", "b", "milk"), (scope, "", "note")]) as memory:
+        for name in ("read", "list", "recall", "context"):
+            assert marks(OF_STACK[name](memory.stack(scope))) == {0, SCOPES.index(scope)}, name
+        for name in ("read", "list", "recall", "context", "index", "files"):
+            shown = marks(OF_SCOPE[name](memory.scope(scope)))  # type: ignore[arg-type]
+            assert shown - {0} == {SCOPES.index(scope)}, name
+        assert marks(OF_STACK["timeline"](memory.stack(scope))) == {SCOPES.index(scope)}
