@@ -352,13 +352,16 @@ class Memory:
 
     # -- closing ---------------------------------------------------------------------------------------------
 
+    @_handed_on  # as the vectors under way are waited for without holding what they are kept with
     def close(self) -> None:
         """Let go of files, secrets and the providers that were opened here from their specs.
 
         In a running event loop connections end when the loop comes to it; `aclose`, or `async with`, waits for that.
         """
         if self._chosen is None:
-            self._made.close()
+            self._open.end_meaning()
+            with self._open.alone:
+                self._made.close()
 
     async def aclose(self) -> None:
         """`close`, and the connections of this event loop are closed when it returns."""

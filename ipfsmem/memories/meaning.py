@@ -167,7 +167,7 @@ class Meaning:
         size, embedder = _FIRST, None
         try:
             embedder = self._opener(False)
-            while embedder is not None and not self._ended:
+            while embedder is not None:
                 with self._alone:
                     if self._dropped:
                         return
@@ -177,6 +177,8 @@ class Meaning:
                 made = asyncio.run(_closing(embedder, list(batch.values())))
                 with self._alone:
                     self._take(embedder, dict(zip(batch, made, strict=True)))
+                if self._ended:  # a command ends soon after it began: one batch is made all the same
+                    return
                 size = min(2 * size, _LARGEST)
         except IpfsmemError as error:
             if not self._dropped:

@@ -110,7 +110,6 @@ class Made(msgspec.Struct):
         """Let go of all that it holds."""
         if self.connection.begun is not None:
             self.connection.begun.close()
-        self.opened.end_meaning()
         self.opened.close()
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.servers.embeddings import EmbeddingsServer
+from tests.servers.threaded import serve
 from tests.support.cli_lab import Cli
 
 
@@ -41,3 +45,30 @@ def test_nobody_of_that_name_wrote_here(cli: Cli) -> None:
     assert refused.code == 2 and "nobody who wrote here is called 'Mallory'" in refused.err
     assert f"Those who did: {writer}." in refused.err
     assert len(cli.ok("recall", "direct", "--by", writer, "--json").json["hits"]) == 1
+
+
+def test_threshold_and_why_by_a_model_that_the_settings_name(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "named.toml"
+    settings.write_text("")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(settings))
+    cli.ok("write", "drinks", "--body", "An espresso machine stands in the kitchen")
+    cli.ok("write", "travel", "--body", "The train to Lisbon leaves at nine")
+    refused = cli("recall", "espresso", "--threshold", "0.3")
+    assert refused.code == 2 and "none is named" in refused.err and "[embeddings]" in refused.err
+    assert cli("recall", "espresso", "--threshold", "2").code == 2
+    with serve(EmbeddingsServer().app) as address:
+        settings.write_text(f'[embeddings]\nmodel = "hashed-words"\nbase_url = "{address}/v1"\n')
+        first = cli.ok("recall", "espresso")
+        assert "being embedded" in first.err and "on this machine" in first.err
+        # The command let its batch end, so that the next one has vectors.
+        found = cli.ok("recall", "expresso machines", "--threshold", "0.25", "--why", "--json").json
+        assert [hit["key"] for hit in found["hits"]] == ["drinks"] and found["ranking"] == "words and meaning"
+        assert found["hits"][0]["parts"]["meaning"] > 0
+        assert "  meaning " in cli.ok("recall", "expresso", "--why").out
+        assert "goes by words and by the model hashed-words" in cli.ok("status").out
+    down = cli("recall", "espresso", "--threshold", "0.25")
+    assert down.code not in (0, 2) and "embeddings" in down.err
+    words = cli.ok("recall", "espresso")
+    assert "drinks" in words.out and "recall goes by words alone" in words.err
