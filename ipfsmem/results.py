@@ -1157,7 +1157,7 @@ class SyncAttempt(Answer, frozen=True, kw_only=True):
 
 
 class McpServing(Answer, frozen=True, kw_only=True):
-    """Where an MCP server listens on this machine; `token` only where it was made now."""
+    """Where a server for MCP or the HTTP API listens on this machine; `token` only where it was made now."""
 
     SAID_ONCE = ("token",)
 

@@ -13,6 +13,7 @@ from typing import Final
 PATHS: Final = (
     "unit/adapters/test_langgraph_store.py",
     "unit/agents/",
+    "unit/api/",
     "unit/bundle/",
     "unit/causal/",
     "unit/content/",

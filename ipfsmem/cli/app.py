@@ -55,6 +55,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "connect": "Let an agents' program use this memory.",
         "disconnect": "Take out of its settings what connect added.",
         "mcp": "Serve the memory to programs that speak MCP.",
+        "api": "Serve the memory to programs over HTTP.",
         "hook": "What agents' programs run at their events.",
         "service": "Sync by itself, from the moment that you log in.",
     },

@@ -9,10 +9,9 @@ import errno
 import os
 import socket
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from ipfsmem.errors import ConfigError
-from ipfsmem.loopback import LOCAL_HOSTS, has_bearer, host_of, is_loopback
+from ipfsmem.loopback import is_loopback, refusal
 from ipfsmem.mcp.http_sessions import Asgi, BoundedSessions
 
 if TYPE_CHECKING:
@@ -148,19 +147,6 @@ def _refusal(scope: dict[str, Any], token: str) -> tuple[int, str] | None:
     headers: dict[bytes, list[str]] = {}
     for name, value in scope["headers"]:
         headers.setdefault(name.lower(), []).append(value.decode("latin-1"))
-    hosts, origins = headers.get(b"host", []), headers.get(b"origin", [])
-    if len(hosts) != 1 or host_of(hosts[0]) not in LOCAL_HOSTS:
-        return 421, "this server is not known under that name"
-    if any(not _is_local_origin(origin) for origin in origins):
-        return 403, "pages of other hosts are not answered"
-    if not any(has_bearer(value, token) for value in headers.get(b"authorization", [])):
-        return 401, "token wrong or missing"
-    return None
-
-
-def _is_local_origin(origin: str) -> bool:
-    try:
-        parsed = urlsplit(origin)
-    except ValueError:
-        return False
-    return parsed.scheme == "http" and host_of(parsed.netloc) in LOCAL_HOSTS
+    return refusal(
+        headers.get(b"host", []), headers.get(b"origin", []), headers.get(b"authorization", []), token
+    )

@@ -338,6 +338,16 @@ def served(place: Place) -> None:
     place.patch.setattr(serve_cmd, "_serve", soon)
 
 
+def api_served(place: Place) -> None:
+    """An API that ends as soon as it runs."""
+    from ipfsmem.cli import api_cmd
+
+    async def soon(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    place.patch.setattr(api_cmd, "_serve", soon)
+
+
 def mcp_extra(place: Place) -> None:
     need_extra("mcp", "mcp_types")
 
@@ -404,6 +414,9 @@ ROWS: tuple[Row, ...] = (
     Row("mcp", "the extra is missing, or the call is wrong", 2, "mcp --http nonsense"),
     Row("mcp", "others could reach the address, or it is taken", 3, "mcp --http 0.0.0.0:8788", prepare=mcp_extra),
     Row("mcp", "there is no memory", 4, "mcp", "none", prepare=mcp_extra),
+    Row("api", "it ended with Ctrl-C", 0, "api --port 0", prepare=api_served),
+    Row("api", "the token is too short", 2, "api --token-fd 0"),
+    Row("api", "there is no memory", 4, "api", "none"),
     Row("list", "a scope to be read with others is none, or forgotten", 4, "list --stack work"),
     Row("timeline", "there is no such scope", 4, "timeline --scope work"),
     Row("conflicts", "there is no such scope", 4, "conflicts --scope work"),

@@ -1,0 +1,51 @@
+"""Errors as problem details (RFC 9457): pure, from an error to a status and a body. An error that is not ours says nothing of itself."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+
+from ipfsmem import errors
+from ipfsmem.api.bodies import Problem
+
+CONTENT_TYPE: Final = "application/problem+json"
+#: The most specific class first.
+_STATUS: Final[tuple[tuple[type[errors.IpfsmemError], int], ...]] = (
+    (errors.ChangedError, 412),
+    (errors.LockedError, 503),
+    (errors.ConcurrencyError, 409),
+    (errors.LimitError, 413),
+    (errors.BlockError, 500),
+    (errors.DamagedError, 500),
+    (errors.FormatError, 400),
+    (errors.PassphraseError, 423),
+    (errors.MembershipError, 403),
+    (errors.UsageError, 400),
+    (errors.NotFoundError, 404),
+    (errors.IncompleteError, 409),
+    (errors.PublicError, 409),
+    (errors.StorageError, 507),
+    (errors.ProviderUnavailable, 503),
+    (errors.ProviderError, 502),
+)
+
+
+def of_error(error: Exception) -> Problem:
+    """An error of ours as it is; any other is a fault of ipfsmem, and its text, which may quote a memory, is not passed on."""
+    if not isinstance(error, errors.IpfsmemError):
+        return said(500, "Unexpected", "a fault of ipfsmem itself", exit_code=70)
+    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+    return said(status, error.kind, str(error), hint=error.hint, exit_code=error.exit_code)
+
+
+def said(status: int, kind: str, detail: str, *, hint: str = "", exit_code: int = 2) -> Problem:
+    """A problem in these words."""
+    return Problem(
+        type=f"urn:ipfsmem:error:{kind}",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        kind=kind,
+        hint=hint,
+        exit_code=exit_code,
+    )

@@ -1,0 +1,285 @@
+"""The HTTP API of a memory, asked by a client that is not ours, as the documents describe it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from ipfsmem.api.document import document
+from ipfsmem.api.serving import Api
+from ipfsmem.http.running import running
+from ipfsmem.mcp.holding import Holder
+from ipfsmem.memory import Memory
+from ipfsmem.wallet.root_keys import RootKeys
+from tests.support.extras import need_extra
+
+TOKEN = "a token of enough length"
+AUTH = {"Authorization": f"Bearer {TOKEN}"}
+DOC = Path(__file__).parents[3] / "docs" / "HTTP.md"
+NEW = {"If-None-Match": "*"}
+JSON = {"Content-Type": "application/json"}
+
+Client = aiohttp.ClientSession
+
+
+def asked(home: Path, ask: Callable[[Client], Awaitable[None]], *, read_only: bool = False) -> None:
+    """Run `ask` against the API of a local memory in `home`."""
+    holder = Holder(lambda: Memory.load("m", "local", home=home, passphrase=False, create=True))
+
+    async def run() -> None:
+        async with (
+            running(Api(holder, TOKEN, read_only=read_only).app()) as url,
+            aiohttp.ClientSession(url, headers=AUTH) as client,
+        ):
+            await ask(client)
+
+    try:
+        asyncio.run(run())
+    finally:
+        holder.close()
+
+
+async def told(answer: Any, status: int, kind: str) -> dict[str, Any]:
+    """The problem that an answer must be."""
+    async with answer as got:
+        text = await got.text()
+        assert got.status == status, text
+        assert got.content_type == "application/problem+json" and "Traceback" not in text
+        problem: dict[str, Any] = json.loads(text)
+    assert (problem["status"], problem["kind"]) == (status, kind)
+    assert problem["type"] == f"urn:ipfsmem:error:{kind}" and problem["detail"]
+    return problem
+
+
+async def good(answer: Any, status: int = 200) -> tuple[Any, str]:
+    """The value and the ETag of an answer that must be no error."""
+    async with answer as got:
+        assert got.status == status, await got.text()
+        return await got.json(), got.headers.get("ETag", "")
+
+
+def test_written_read_listed_changed_and_forgotten(tmp_path: Path) -> None:
+    async def ask(client: Client) -> None:
+        made, first = await good(
+            client.put("/v1/memories/tone", json={"body": "Be brief.", "type": "feedback"}, headers=NEW), 201
+        )
+        assert made["body"] == "Be brief." and first == f'"{made["seen"]}"'
+        assert await good(client.get("/v1/memories/tone")) == (made, first)
+        changed, second = await good(
+            client.put("/v1/memories/tone", json={"name": "Tone"}, headers={"If-Match": first})
+        )
+        assert changed["body"] == "Be brief." and changed["fields"]["name"] == "Tone" and second != first
+        page, _ = await good(client.get("/v1/memories?type=feedback"))
+        assert [one["key"] for one in page["memories"]] == ["tone"] and page["next"] is None
+        assert (await good(client.get("/v1/memories?type=user")))[0]["memories"] == []
+        await told(client.delete("/v1/memories/tone", headers={"If-Match": first}), 412, "ChangedError")
+        gone, _ = await good(client.delete("/v1/memories/tone?reason=old", headers={"If-Match": second}))
+        assert gone == {"key": "tone", "forgotten": True}
+        await told(client.get("/v1/memories/tone"), 404, "NotFoundError")
+
+    asked(tmp_path, ask)
+
+
+def test_a_write_replaces_only_what_its_caller_was_shown(tmp_path: Path) -> None:
+    async def ask(client: Client) -> None:
+        path = "/v1/memories/tone"
+        await told(client.put(path, json={"body": "x"}), 428, "UsageError")
+        _, etag = await good(client.put(path, json={"body": "one"}, headers=NEW), 201)
+        await told(client.put(path, json={"body": "two"}, headers=NEW), 412, "ChangedError")
+        await good(client.put(path, json={"body": "two"}, headers={"If-Match": etag}))
+        await told(client.put(path, json={"body": "three"}, headers={"If-Match": etag}), 412, "ChangedError")
+        for wrong in ("*", "tone", '"12"', f"{etag}, {etag}", f"W/{etag}"):
+            await told(client.put(path, json={"body": "x"}, headers={"If-Match": wrong}), 400, "UsageError")
+        await told(client.delete(path), 428, "UsageError")
+        await told(client.delete(path, headers=NEW), 400, "UsageError")
+        assert (await good(client.get(path)))[0]["body"] == "two"
+
+    asked(tmp_path, ask)
+
+
+def test_pages_give_each_memory_once_also_when_one_comes_between(tmp_path: Path) -> None:
+    async def ask(client: Client) -> None:
+        for number in range(7):
+            await good(client.put(f"/v1/memories/k{number}", json={"body": "x"}, headers=NEW), 201)
+        seen, cursor = [], ""
+        while cursor is not None:
+            page, _ = await good(client.get(f"/v1/memories?limit=3&cursor={cursor}"))
+            seen += [one["key"] for one in page["memories"]]
+            cursor = page["next"]
+            if len(seen) == 3:
+                await good(client.put("/v1/memories/a", json={"body": "x"}, headers=NEW), 201)
+        assert seen == [f"k{number}" for number in range(7)]
+        for wrong in ("0", "1001", "-1", "x", "", "99999", "\u0661"):
+            await told(client.get("/v1/memories", params={"limit": wrong}), 400, "UsageError")
+        await told(client.get("/v1/memories?cursor=../x"), 400, "KeyNameError")
+
+    asked(tmp_path, ask)
+
+
+def test_recall_context_and_scopes(tmp_path: Path) -> None:
+    async def ask(client: Client) -> None:
+        await good(client.put("/v1/memories/tea", json={"body": "Green tea at four."}, headers=NEW), 201)
+        await good(client.put("/v1/memories/tea?scope=work", json={"body": "No tea here."}, headers=NEW), 201)
+        found, _ = await good(client.post("/v1/recall", json={"query": "tea", "why": True}))
+        assert [one["key"] for one in found["hits"]] == ["tea"] and found["hits"][0]["parts"]
+        given, _ = await good(client.post("/v1/context", json={"query": "tea"}))
+        assert "Green tea" in given["text"] and given["tokens"] <= 2_000
+        assert (await good(client.get("/v1/memories/tea?scope=work")))[0]["body"] == "No tea here."
+        await told(client.get("/v1/memories?scope=nobodys"), 404, "NotFoundError")
+        await told(client.get("/v1/memories?scope=NO!"), 400, "KeyNameError")
+        await told(client.post("/v1/recall", json={"query": "x", "since": "never"}), 400, "UsageError")
+
+    asked(tmp_path, ask)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"body": 1}',
+        b'{"body": "\\ud800"}',
+        b'{"bdoy": "x"}',
+        b'{"type": "x"}',
+        b"\xff",
+        b"[" * 100_000,
+        b'{"body": "\xff"}',
+        b'{"tags": "x"}',
+    ],
+)
+def test_a_wrong_body_is_refused_in_words(tmp_path: Path, sent: bytes) -> None:
+    async def ask(client: Client) -> None:
+        headers = {**NEW, **JSON}
+        await told(client.put("/v1/memories/tone", data=sent, headers=headers), 400, "UsageError")
+        for route in ("recall", "context"):
+            if sent != b"{}":
+                await told(client.post(f"/v1/{route}", data=sent, headers=JSON), 400, "UsageError")
+        assert (await good(client.get("/v1/memories")))[0]["memories"] == []
+
+    asked(tmp_path, ask)
+
+
+def test_wrong_routes_methods_keys_and_sizes(tmp_path: Path) -> None:
+    async def ask(client: Client) -> None:
+        await told(client.get("/v1/nothing"), 404, "NotFoundError")
+        await told(client.post("/v1/memories"), 405, "UsageError")
+        await told(client.get("/v1/memories/No%20Key"), 400, "KeyNameError")
+        await told(client.put("/v1/memories/x", data=b"{}", headers=NEW), 415, "UsageError")
+        huge = json.dumps({"body": "x" * (5 << 20)}).encode()
+        await told(client.put("/v1/memories/x", data=huge, headers={**NEW, **JSON}), 413, "UsageError")
+
+    asked(tmp_path, ask)
+
+
+def test_only_who_has_the_token_under_the_right_name_is_answered(tmp_path: Path) -> None:
+    """Rebinding host, foreign page, page of another local port, and no or a wrong token: for every route."""
+
+    async def ask(client: Client) -> None:
+        _, etag = await good(client.put("/v1/memories/tone", json={"body": "mine"}, headers=NEW), 201)
+        port = client._base_url.port  # type: ignore[union-attr]
+        await good(client.get("/v1/memories", headers={"Origin": f"http://127.0.0.1:{port}"}))
+        routes = [("get", "/healthz"), ("get", "/v1/openapi.json")]
+        routes += [(m, p.replace("{key}", "tone")) for p, at in document()["paths"].items() for m in at]
+        for method, path in routes:
+            for headers, status in (
+                ({"Host": "evil.example"}, 421),
+                ({"Host": f"127.0.0.1.evil.example:{port}"}, 421),
+                ({"Origin": "https://evil.example"}, 403),
+                ({"Origin": f"http://127.0.0.1:{port + 1}"}, 403),
+                ({"Origin": "null"}, 403),
+                ({"Authorization": "Bearer wrong"}, 401),
+                ({"Authorization": ""}, 401),
+                ({"Authorization": "Bearer "}, 401),
+            ):
+                all_headers = {**headers, "If-Match": etag}
+                async with client.request(method, path, headers=all_headers, json={"body": "gone"}) as got:
+                    assert got.status == status, (method, path, headers)
+                    assert "mine" not in await got.text()
+                    assert not [name for name in got.headers if name.lower().startswith("access-control")]
+                    assert "Set-Cookie" not in got.headers
+        assert (await good(client.get("/v1/memories/tone")))[0]["body"] == "mine"
+
+    asked(tmp_path, ask)
+
+
+def test_read_only_changes_nothing(tmp_path: Path) -> None:
+    async def ask(client: Client) -> None:
+        await told(client.put("/v1/memories/tone", json={"body": "x"}, headers=NEW), 403, "MembershipError")
+        etag = {"If-Match": '"0123456789abcdef"'}
+        await told(client.delete("/v1/memories/tone", headers=etag), 403, "MembershipError")
+        assert (await good(client.get("/v1/memories")))[0]["memories"] == []
+
+    asked(tmp_path, ask, read_only=True)
+
+
+def test_the_document_names_every_route_and_its_schemas_hold_for_live_answers(tmp_path: Path) -> None:
+    need_extra("mcp", "jsonschema")
+    import jsonschema
+
+    async def ask(client: Client) -> None:
+        said, _ = await good(client.get("/v1/openapi.json"))
+        assert said == json.loads(json.dumps(document())) and said["openapi"] == "3.1.0"
+        served = {
+            (route.method.lower(), route.resource.canonical)
+            for route in Api(None, TOKEN).app().router.routes()  # type: ignore[arg-type]
+            if route.resource is not None and route.method != "HEAD"
+        }
+        described = {(method, path) for path, at in said["paths"].items() for method in at}
+        assert described == served - {("get", "/healthz"), ("get", "/v1/openapi.json")}
+
+        def holds(name: str, value: Any) -> None:
+            form = {"$ref": f"#/components/schemas/{name}", "components": said["components"]}
+            jsonschema.Draft202012Validator(form).validate(value)
+
+        text, _ = await good(client.put("/v1/memories/tone", json={"body": "x"}, headers=NEW), 201)
+        holds("MemoryText", text)
+        holds("MemoryPage", (await good(client.get("/v1/memories")))[0])
+        holds("Recalled", (await good(client.post("/v1/recall", json={"query": "x"})))[0])
+        holds("ContextText", (await good(client.post("/v1/context", json={})))[0])
+        holds("Problem", await told(client.get("/v1/memories/none"), 404, "NotFoundError"))
+        with pytest.raises(jsonschema.ValidationError):
+            holds("MemoryText", {**text, "key": 1})
+
+    asked(tmp_path, ask)
+
+
+def test_the_page_about_http_names_every_route_and_no_other() -> None:
+    rows = set(re.findall(r"^\| `([A-Z]+) (/[^`?]*)", DOC.read_text("utf-8"), re.M))
+    there = {(method.upper(), path) for path, at in document()["paths"].items() for method in at}
+    assert rows == there | {("GET", "/healthz"), ("GET", "/v1/openapi.json")}
+
+
+def test_a_locked_memory_answers_as_locked(tmp_path: Path) -> None:
+    from ipfsmem.errors import PassphraseError
+
+    (tmp_path / "kept").mkdir()
+    Memory.load(
+        "m",
+        "encrypted-ipfs",
+        provider=f"directory:{tmp_path / 'kept'}",
+        unlock=RootKeys.from_random(b"\x05" * 64, "default", 1),
+        passphrase="correct horse battery staple",
+        home=tmp_path / "home",
+        create=True,
+    ).close()
+    holder = Holder(lambda: Memory.load("m", home=tmp_path / "home"))
+
+    async def run() -> None:
+        async with (
+            running(Api(holder, TOKEN).app()) as url,
+            aiohttp.ClientSession(url, headers=AUTH) as client,
+        ):
+            said = await told(client.get("/v1/memories"), 423, "PassphraseError")
+            assert said["exit_code"] == PassphraseError.exit_code and said["hint"]
+            assert (await good(client.get("/healthz")))[0] == {"ok": True}
+
+    asyncio.run(run())
