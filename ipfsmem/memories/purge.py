@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ipfsmem.device.collection import collect
 from ipfsmem.device.last_change import note_irrevocable
-from ipfsmem.device.recall_image import remove_images
 from ipfsmem.device.replica import Replica
 from ipfsmem.memories.memories import Memories
 
@@ -26,7 +25,9 @@ def erase(replica: Replica, memories: Memories, key: str) -> None:
             note_irrevocable(replica, f"{key} was forgotten, and its text left the disk")
         collect(replica.store, (), dry_run=False, forgotten=key)
     replica.db.empty_log()
-    remove_images(replica)
-    from ipfsmem.memories.kept_vectors import erase_forgotten  # what only reads need not load it
+    # What only reads need not load these.
+    from ipfsmem.device.recall_image import remove_images
+    from ipfsmem.memories.kept_vectors import erase_forgotten
 
+    remove_images(replica)
     erase_forgotten(memories)

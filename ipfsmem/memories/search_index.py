@@ -27,11 +27,10 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateMark
 from ipfsmem.errors import FormatError, StorageError
 from ipfsmem.memories.readings import readable_file
-from ipfsmem.recall.ranking import Document, Index
-from ipfsmem.recall.worth import worth
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # who only lists what is there loads no ranking
     from ipfsmem.memories.memories import Memories
+    from ipfsmem.recall.ranking import Document, Index
 
 #: Stacks of scopes, and filters of one, of which the index is held.
 _STACKS, _FILTERS = 4, 4
@@ -250,6 +249,8 @@ class SearchIndex:
 
     def index(self, parts: Sequence[Memories], filter: Filter, today: date) -> Index:
         """What `rank` takes, of the memories that a filter takes (inside `reading`, after `refresh`)."""
+        from ipfsmem.recall.ranking import Index
+
         self._open_words()
         made = self._indexes.pop(filter, None)
         if made is None:
@@ -271,6 +272,8 @@ class SearchIndex:
     def _open_words(self) -> None:
         """The words of the image that this was opened from."""
         if self._image:
+            from ipfsmem.recall.ranking import Index
+
             image, self._image = self._image, b""
             with no_collection(), contextlib.suppress(FormatError):  # else they are read from the texts
                 self._indexes[_ALL] = Index.from_image(image)
@@ -398,6 +401,9 @@ def searched_header(key: str, file: MemoryFile) -> str:
 
 
 def _document(key: str, one: Held, file: MemoryFile, today: date) -> Document:
+    from ipfsmem.recall.ranking import Document
+    from ipfsmem.recall.worth import worth
+
     at = _last_change(file, one.written)
     until = _day(file.expires)
     value = worth(

@@ -91,6 +91,10 @@ class MemoryMaintenance(MemoryPart):
         rules = Rules(dry_run, keep_roots, keep_days, each_name(drop_guarded))
         places = self._syncing.published_at()
         done = await collect(self._replica, places.open, rules, progress, not_opened=places.not_opened)
+        if not dry_run:
+            from ipfsmem.memories.kept_vectors import erase_forgotten
+
+            erase_forgotten(self._memories)
         return Collecting.of(done, dry_run=dry_run)
 
     def gc_daily(self, keep: RetentionRule | None) -> None:

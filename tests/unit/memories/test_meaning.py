@@ -3,6 +3,7 @@ does recall goes on by words and says so once."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -295,3 +296,23 @@ def test_another_length_under_the_same_name_is_another_model_that_has_to_be_said
         kept = load_vectors(again.replica)
         assert kept is not None and kept.dimension == 100
         assert keys(again.recall("kitchen", threshold=0.1)) == ["drinks"]
+
+
+def test_a_collection_erases_the_vectors_of_a_forgotten_scope_though_no_model_is_named_any_more(
+    tmp_path: Path, name: Name, url: str
+) -> None:
+    stick = tmp_path / "stick"
+    stick.mkdir()
+    with Memory.create(
+        "p", "encrypted-ipfs", provider=str(stick), passphrase=False, home=tmp_path / "home"
+    ) as memory:
+        memory.write("a", "tea")
+        memory.scope("work").write("b", "milk")
+        name(model="hashed-words", base_url=url)
+        made_all(memory, 2)
+        name()
+        memory.scopes.forget("work")
+        asyncio.run(memory.sync())
+        asyncio.run(memory.maintenance.gc())
+        left = load_vectors(memory.replica)
+        assert left is not None and len(left) == 1
