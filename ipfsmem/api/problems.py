@@ -33,7 +33,7 @@ _STATUS: Final[tuple[tuple[type[errors.IpfsmemError], int], ...]] = (
 def of_error(error: Exception) -> Problem:
     """An error of ours as it is; any other is a fault of ipfsmem, and its text, which may quote a memory, is not passed on."""
     if not isinstance(error, errors.IpfsmemError):
-        return said(500, "Unexpected", "a fault of ipfsmem itself", exit_code=70)
+        return said(500, "Unexpected", "a fault of this program", exit_code=70)
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
     return said(status, error.kind, str(error), hint=error.hint, exit_code=error.exit_code)
 

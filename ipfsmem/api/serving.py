@@ -18,6 +18,7 @@ from ipfsmem.api import problems
 from ipfsmem.api.bodies import ContextBody, MemoryPage, Problem, RecallBody, WriteBody
 from ipfsmem.api.document import document
 from ipfsmem.bundle.keys import check_key, check_scope
+from ipfsmem.canonical import read_json
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.in_thread import in_thread
 from ipfsmem.loopback import refusal
@@ -266,7 +267,7 @@ async def _body(request: web.Request, form: type[B]) -> B:
         raise Refused(problems.said(415, "UsageError", "a body is application/json"))
     try:
         data = await asyncio.wait_for(request.read(), BODY_TIME)
-        return msgspec.json.decode(data, type=form)
+        return read_json(data, form)
     except TimeoutError:
         raise Refused(problems.said(408, "UsageError", "the body did not come in time")) from None
     except msgspec.MsgspecError as error:

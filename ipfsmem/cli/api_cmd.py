@@ -28,7 +28,7 @@ def command(context: CommandContext, port: int, token_fd: int | None, read_only:
 
     It listens on 127.0.0.1 only and answers who sends the token: IPFSMEM_API_TOKEN, --token-fd, or one made now and printed
     once. Whoever has it reads every memory in the clear, and changes them unless --read-only. It is another thing than `ipfsmem
-    serve`, which gives sealed blocks to your other devices.
+    serve`, which gives encrypted blocks to your other devices.
     """
     given = secret_input.server_token(token_fd, "IPFSMEM_API_TOKEN", hint="Or have one made: leave it out.")
     passphrase = context.passphrase_from_fd_or_environment()

@@ -35,7 +35,7 @@ _REST = 60_000
 _PATIENCE = 3.0
 #: Gives an embedder, one that answers soon for questions (True) or one for batches; None where the user named none.
 Opener = Callable[[bool], "Embedder | None"]
-NOT_NAMED_HINT: Final = 'Name one under [embeddings] in the settings file, for instance provider = "ollama"; docs/CLI.md says more.'
+NOT_NAMED_HINT: Final = 'Name one under [embeddings] in the settings file, for instance provider = "ollama"; model and base_url can stand there too.'
 
 
 class Asked(NamedTuple):

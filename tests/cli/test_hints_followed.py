@@ -481,7 +481,7 @@ def test_u12_what_a_hint_tells_to_run_is_what_was_run() -> None:
 ELSEWHERE = {
     "count is given a text and returns how many tokens it has: a number that is 0 or more.": "tests/unit/memories/test_recall.py::test_a_counter_of_tokens_that_counts_nothing_is_refused",
     "Set HOME to the whole path of one. Where memories are can also be said with --home DIR (in Python: home=).": "tests/cli/test_cli_app.py::test_a_user_without_a_home_is_told_so_and_may_say_where_memories_are",
-    'Name one under [embeddings] in the settings file, for instance provider = "ollama"; docs/CLI.md says more.': "tests/unit/memories/test_meaning.py::test_a_threshold_needs_a_model_and_is_a_cosine",
+    'Name one under [embeddings] in the settings file, for instance provider = "ollama"; model and base_url can stand there too.': "tests/unit/memories/test_meaning.py::test_a_threshold_needs_a_model_and_is_a_cosine",
     'Under [embeddings] in the settings file: provider = "openai", "google" or "ollama", or model and base_url.': "tests/unit/memories/test_meaning.py::test_where_texts_go_is_said_and_this_machine_is_told_from_another",
     'Put the key into a variable, and name that: api_key_env = "MY_KEY".': "tests/unit/memories/test_meaning.py::test_the_key_comes_from_the_variable_and_goes_to_that_address_only",
     "export VALUE=<the key>": "tests/unit/memories/test_meaning.py::test_an_endpoint_that_is_down_or_has_no_key_is_no_error",
