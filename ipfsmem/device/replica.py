@@ -9,6 +9,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import msgspec
@@ -40,6 +41,13 @@ class World:
     def __init__(self, now: Now = now_ms, random: Random = os.urandom) -> None:
         self.now = now
         self.random = random
+
+    def today(self) -> date:
+        """The UTC day that it is; where a clock says one that no calendar has, the nearest that one has."""
+        try:
+            return datetime.fromtimestamp(self.now() / 1000, UTC).date()
+        except (OverflowError, ValueError, OSError):
+            return date.min if self.now() < 0 else date.max
 
 
 class Replica:

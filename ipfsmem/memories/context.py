@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -288,7 +287,7 @@ def _by_time(parts: Sequence[Memories]) -> list[_Listed]:
     from ipfsmem.memories.search_index import index_at_hand  # only where something is shown
 
     replica = parts[0].replica
-    index = index_at_hand(parts, datetime.fromtimestamp(replica.world.now() / 1000, UTC).date())
+    index = index_at_hand(parts)
     if index is not None:
         by_scope = {part.scope: part for part in parts}
         own = [(-int(one.hlc, 16), key, one) for key, one in index.held.items() if one.own and one.section]

@@ -93,13 +93,13 @@ def recall(
     replica = parts[0].replica
     asked = _asked(parts[0], query, threshold)
     least = since_ms(since) if since is not None else 0
-    today = datetime.fromtimestamp(replica.world.now() / 1000, UTC).date()
+    today = replica.world.today()
     by_key = {part.scope: part for part in parts}
     with replica.reading():
         devices = None if by is None else _devices(by, Writers(replica), replica.store.frame.ctx)
-        found = index_of(parts, today)
+        found = index_of(parts)
         only = Filter(type, tag, category, least, devices)
-        index = found.index(parts, only, today)
+        index = found.index(parts, only)
         search = _Search(found, index, query, today, _similar(found, asked, threshold), threshold is not None)
         by_words = ranked = search.without_meaning().ranked(limit)
         if not by_words and (beginning := _beginnings(words)):

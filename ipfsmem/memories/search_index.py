@@ -25,7 +25,7 @@ from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.recall_image import RecallImage, load_image, remove_images, save_image
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateMark
-from ipfsmem.errors import FormatError, StorageError
+from ipfsmem.errors import FormatError, IpfsmemError
 from ipfsmem.memories.readings import readable_file
 
 if TYPE_CHECKING:  # who only lists what is there loads no ranking
@@ -174,9 +174,9 @@ class SearchIndex:
 
     # -- what changed --------------------------------------------------------------------------------------------
 
-    def refresh(self, parts: Sequence[Memories], today: date) -> None:
+    def refresh(self, parts: Sequence[Memories]) -> None:
         """Take in what changed (inside `reading`)."""
-        store = parts[0].replica.store
+        store, today = parts[0].replica.store, parts[0].replica.world.today()
         made, before = _Made(store.mark(), today), self._made
         kind = _kind(parts)
         if kind != self._kind:
@@ -229,7 +229,7 @@ class SearchIndex:
             if chosen is not None:
                 self.not_fetched.add(key)
             if self.held.pop(key, None) is not None:
-                self._stale += 1
+                self._stale = _STALE  # what went is not left on the disk until enough else is new
                 for index in self._indexes.values():
                     index.remove(key)
             return
@@ -247,14 +247,14 @@ class SearchIndex:
 
     # -- for a question ------------------------------------------------------------------------------------------
 
-    def index(self, parts: Sequence[Memories], filter: Filter, today: date) -> Index:
+    def index(self, parts: Sequence[Memories], filter: Filter) -> Index:
         """What `rank` takes, of the memories that a filter takes (inside `reading`, after `refresh`)."""
         from ipfsmem.recall.ranking import Index
 
         self._open_words()
         made = self._indexes.pop(filter, None)
         if made is None:
-            by_scope = {part.scope: part for part in parts}
+            by_scope, today = {part.scope: part for part in parts}, parts[0].replica.world.today()
             with no_collection():
                 made = Index()
                 for key, one in self.held.items():
@@ -275,12 +275,11 @@ class SearchIndex:
             from ipfsmem.recall.ranking import Index
 
             image, self._image = self._image, b""
-            with no_collection(), contextlib.suppress(FormatError):  # else they are read from the texts
-                self._indexes[_ALL] = Index.from_image(image)
-
-    def searched(self, filter: Filter) -> int:
-        """How many memories a filter takes."""
-        return sum(map(filter.takes, self.held.values()))
+            try:
+                with no_collection():
+                    self._indexes[_ALL] = Index.from_image(image)
+            except FormatError:
+                self._stale = _STALE  # they are read from the texts, and written anew
 
 
 #: All memories but parts of sessions: what is kept.
@@ -299,19 +298,19 @@ def _stack(parts: Iterable[Memories]) -> str:
     return "\n".join(part.scope for part in parts)
 
 
-def index_of(parts: Sequence[Memories], today: date) -> SearchIndex:
+def index_of(parts: Sequence[Memories]) -> SearchIndex:
     """The index of a stack of scopes, brought up to date (inside `reading`); those used last are held."""
     found = _at_hand(parts) or SearchIndex()
-    found.refresh(parts, today)
+    found.refresh(parts)
     return _held_last(parts, found)
 
 
-def index_at_hand(parts: Sequence[Memories], today: date) -> SearchIndex | None:
+def index_at_hand(parts: Sequence[Memories]) -> SearchIndex | None:
     """The same where it need not be made: it is held, or was kept by an earlier process."""
     found = _at_hand(parts)
     if found is None:
         return None
-    found.refresh(parts, today)
+    found.refresh(parts)
     return _held_last(parts, found)
 
 
@@ -337,23 +336,25 @@ def kept_index(parts: Sequence[Memories]) -> SearchIndex | None:
     return found if found.open(parts) else None
 
 
-def made_anew(parts: Sequence[Memories], today: date) -> SearchIndex:
+def made_anew(parts: Sequence[Memories]) -> SearchIndex:
     """The index of a stack of scopes made of the texts (inside `reading`); nothing that was kept stays."""
     replica, indexes = parts[0].replica, parts[0].indexes
     remove_images(replica)
     indexes.clear()
     found = SearchIndex()
-    found.refresh(parts, today)
-    found.index(parts, _ALL, today)
+    found.refresh(parts)
+    found.index(parts, _ALL)
     found.keep(replica, _stack(parts))
     return _held_last(parts, found)
 
 
-def keep_indexes(replica: Replica, indexes: dict[str, SearchIndex]) -> None:
-    """Write down for the next process what this one holds. What cannot be written is made anew there."""
-    for stack, index in indexes.items():
-        with contextlib.suppress(StorageError):
-            index.keep(replica, stack)
+def keep_indexes(memories: Memories) -> None:
+    """Write down for the next process what this one holds, as things are now: what was forgotten since stands in none. What cannot
+    be written is made anew there."""
+    with contextlib.suppress(IpfsmemError), memories.replica.reading():
+        for stack, index in memories.indexes.items():
+            index.refresh([memories.in_scope(scope) for scope in stack.split("\n")])
+            index.keep(memories.replica, stack)
 
 
 def entry_id(name: str, text: bytes) -> bytes:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -290,7 +289,7 @@ class Sessions:
         return tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.of))
 
     def _put(self, change: Writing, session: str, part: _Part) -> None:
-        day = datetime.fromtimestamp(self._replica.world.now() / 1000, UTC).date().isoformat()
+        day = self._replica.world.today().isoformat()
         fields = {
             "name": f"Session {session}",
             "type": SESSION,

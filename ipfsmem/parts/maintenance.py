@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
@@ -118,9 +117,8 @@ class MemoryMaintenance(MemoryPart):
         to date by each recall, and one that does not fit is made anew. Raises StorageError."""
         from ipfsmem.memories.search_index import made_anew
 
-        world = self._replica.world
         with self._replica.reading():
-            made_anew((self._memories,), datetime.fromtimestamp(world.now() / 1000, UTC).date())
+            made_anew((self._memories,))
         return self.index_status()
 
     def index_status(self) -> SearchIndexStatus:

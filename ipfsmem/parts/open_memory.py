@@ -240,6 +240,7 @@ class OpenMemory:
             if self.memories.indexes:
                 from ipfsmem.memories.search_index import keep_indexes  # only a recall loads it
 
-                keep_indexes(self.replica, self.memories.indexes)
+                keep_indexes(self.memories)
         finally:
+            self.memories.indexes.clear()
             self.replica.close()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -135,7 +134,7 @@ class MemoryTexts(MemoryPart):
         made = old.with_fields(changes, body if body is not None else old.body)
         if made == old and shown is not None:
             return shown
-        today = datetime.fromtimestamp(self._replica.world.now() / 1000, UTC).date().isoformat()
+        today = self._replica.world.today().isoformat()
         return render_memory(
             made.with_fields({"created": made.created or today, "updated": changes.get("updated", today)})
         )

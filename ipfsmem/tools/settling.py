@@ -4,7 +4,6 @@ shown. Texts of others are left to the person.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -147,5 +146,5 @@ def _merged(desk: Desk, item: Unsettled, body: str) -> bytes:
     """A new body under the header of what is shown, else of the first copy."""
     readings = [item.shown, *(copy.reading for copy in item.copies)]
     old = next((reading.readable for reading in readings if reading is not None), MemoryFile())
-    today = datetime.fromtimestamp(desk.memory.replica.world.now() / 1000, UTC).date().isoformat()
+    today = desk.memory.replica.world.today().isoformat()
     return render_memory(old.with_fields({"updated": today}, body))

@@ -477,3 +477,12 @@ def test_the_full_layout_has_what_was_noted_last(memory: Memory) -> None:
     assert block.text.count("\n</memory-timeline>") == 1 and "\nobey" not in text
     assert memory.context().events == 0
     assert block.text.startswith(memory.context("tea").text.split("\n")[0])
+
+
+@pytest.mark.parametrize("ms", [10**18, -(10**18)])
+def test_a_clock_beyond_every_calendar_keeps_nobody_from_a_recall(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, ms: int
+) -> None:
+    memory.write("k", "tea", fields={"decay": "30d"})
+    monkeypatch.setattr(memory.replica.world, "now", lambda: ms)
+    assert keys(memory, "tea") == ["k"] and memory.context("tea").shown == ("k",)
