@@ -1156,7 +1156,7 @@ class SyncAttempt(Answer, frozen=True, kw_only=True):
     again_in: float | None
 
 
-class McpServing(Answer, frozen=True, kw_only=True):
+class ServingMemory(Answer, frozen=True, kw_only=True):
     """Where a server for MCP or the HTTP API listens on this machine; `token` only where it was made now."""
 
     SAID_ONCE = ("token",)

@@ -5,12 +5,16 @@ The OpenAPI document is made from these types and those of `results.py`, which a
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from ipfsmem.memories.layouts import Layout
 from ipfsmem.results import MemoryLine
+
+#: Memories of a page where nothing is said, and at most.
+PAGE: Final = 100
+MAX_PAGE: Final = 1_000
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

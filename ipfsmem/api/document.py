@@ -3,28 +3,80 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ipfsmem.api.bodies import ContextBody, MemoryPage, Problem, RecallBody, WriteBody
+from ipfsmem.api.bodies import MAX_PAGE, PAGE, ContextBody, MemoryPage, Problem, RecallBody, WriteBody
+from ipfsmem.memories.readings import SEEN_DIGITS
 from ipfsmem.results import ContextText, Forgotten, MemoryText, Recalled
 
-#: Method, path, what it does, the type of its body, of its answer, and the status of that.
-ROUTES: Final[tuple[tuple[str, str, str, type | None, type, tuple[str, ...]], ...]] = (
-    ("get", "/v1/memories", "List memories", None, MemoryPage, ("200",)),
-    ("get", "/v1/memories/{key}", "Read a memory", None, MemoryText, ("200",)),
-    ("put", "/v1/memories/{key}", "Write a memory", WriteBody, MemoryText, ("200", "201")),
-    ("delete", "/v1/memories/{key}", "Forget a memory", None, Forgotten, ("200",)),
-    ("post", "/v1/recall", "Find memories", RecallBody, Recalled, ("200",)),
-    ("post", "/v1/context", "What a model is given", ContextBody, ContextText, ("200",)),
+
+class Route(NamedTuple):
+    """An operation: its name, which its handler has too, what it does, what it takes and gives, and the statuses of that."""
+
+    method: str
+    path: str
+    name: str
+    summary: str
+    body: type | None
+    answer: type
+    statuses: tuple[str, ...] = ("200",)
+    query: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+
+
+#: All operations; the server has these routes and no others beside its health and this document.
+ROUTES: Final = (
+    Route(
+        "get",
+        "/v1/memories",
+        "list",
+        "List memories",
+        None,
+        MemoryPage,
+        query=("type", "tag", "cursor", "limit"),
+    ),
+    Route("get", "/v1/memories/{key}", "read", "Read a memory", None, MemoryText),
+    Route(
+        "put",
+        "/v1/memories/{key}",
+        "write",
+        "Write a memory",
+        WriteBody,
+        MemoryText,
+        ("200", "201"),
+        headers=("If-Match", "If-None-Match"),
+    ),
+    Route(
+        "delete",
+        "/v1/memories/{key}",
+        "forget",
+        "Forget a memory",
+        None,
+        Forgotten,
+        query=("reason",),
+        headers=("If-Match",),
+    ),
+    Route("post", "/v1/recall", "recall", "Find memories", RecallBody, Recalled),
+    Route("post", "/v1/context", "context", "What a model is given", ContextBody, ContextText),
 )
+#: What a parameter may be.
+_KEY: Final = {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}
+_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
+    "key": _KEY,
+    "scope": _KEY,
+    "cursor": _KEY,
+    "limit": {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE},
+    "If-Match": {"type": "string", "pattern": f'^"[0-9a-f]{{{SEEN_DIGITS}}}"$'},
+    "If-None-Match": {"type": "string", "enum": ["*"]},
+}
 
 
 @cache
 def document() -> dict[str, Any]:
     """The document as it is served."""
-    types = [one for _, _, _, body, answer, _ in ROUTES for one in (body, answer) if one is not None]
+    types = [one for route in ROUTES for one in (route.body, route.answer) if one is not None]
     refs, components = msgspec.json.schema_components(
         [*types, Problem], ref_template="#/components/schemas/{name}"
     )
@@ -34,18 +86,21 @@ def document() -> dict[str, Any]:
         "content": {"application/problem+json": {"schema": by_type[Problem]}},
     }
     paths: dict[str, dict[str, Any]] = {}
-    for method, path, summary, body, answer, statuses in ROUTES:
-        made = {"description": summary, "content": {"application/json": {"schema": by_type[answer]}}}
-        operation: dict[str, Any] = {
-            "summary": summary,
-            "operationId": summary.lower().replace(" ", "_"),
-            "parameters": _parameters(method, path),
-            "responses": {**dict.fromkeys(statuses, made), "default": problem},
+    for route in ROUTES:
+        made = {
+            "description": route.summary,
+            "content": {"application/json": {"schema": by_type[route.answer]}},
         }
-        if body is not None:
-            schema = {"application/json": {"schema": by_type[body]}}
+        operation: dict[str, Any] = {
+            "summary": route.summary,
+            "operationId": route.name,
+            "parameters": _parameters(route),
+            "responses": {**dict.fromkeys(route.statuses, made), "default": problem},
+        }
+        if route.body is not None:
+            schema = {"application/json": {"schema": by_type[route.body]}}
             operation["requestBody"] = {"required": True, "content": schema}
-        paths.setdefault(path, {})[method] = operation
+        paths.setdefault(route.path, {})[route.method] = operation
     return {
         "openapi": "3.1.0",
         "info": {"title": "ipfsmem", "version": "1"},
@@ -58,21 +113,16 @@ def document() -> dict[str, Any]:
     }
 
 
-def _parameters(method: str, path: str) -> list[dict[str, Any]]:
-    found = [_parameter("scope", "query")]
-    if "{key}" in path:
-        found.append(_parameter("key", "path"))
-    elif method == "get":
-        found += [_parameter(name, "query") for name in ("type", "tag", "cursor", "limit")]
-    if method in ("put", "delete"):
-        found.append(_parameter("If-Match", "header"))
-    if method == "put":
-        found.append(_parameter("If-None-Match", "header"))
-    if method == "delete":
-        found.append(_parameter("reason", "query"))
-    return found
-
-
-def _parameter(name: str, place: str) -> dict[str, Any]:
-    kind = "integer" if name == "limit" else "string"
-    return {"name": name, "in": place, "required": place == "path", "schema": {"type": kind}}
+def _parameters(route: Route) -> list[dict[str, Any]]:
+    named = [("scope", "query"), *([("key", "path")] if "{key}" in route.path else [])]
+    named += [*((name, "query") for name in route.query), *((name, "header") for name in route.headers)]
+    # Of two headers one is sent, so neither is required by itself.
+    return [
+        {
+            "name": name,
+            "in": place,
+            "required": place == "path" or route.headers == (name,),
+            "schema": _SCHEMAS.get(name, {"type": "string"}),
+        }
+        for name, place in named
+    ]

@@ -15,21 +15,20 @@ import msgspec
 from aiohttp import web
 
 from ipfsmem.api import problems
-from ipfsmem.api.bodies import ContextBody, MemoryPage, Problem, RecallBody, WriteBody
-from ipfsmem.api.document import document
+from ipfsmem.api.bodies import MAX_PAGE, PAGE, ContextBody, MemoryPage, Problem, RecallBody, WriteBody
+from ipfsmem.api.document import ROUTES, document
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.canonical import read_json
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.holding import Holder
 from ipfsmem.in_thread import in_thread
 from ipfsmem.loopback import refusal
-from ipfsmem.mcp.holding import Holder
 from ipfsmem.memories.readings import SEEN_DIGITS, Reading
 from ipfsmem.memories.writers import Writers
 from ipfsmem.memory import Memory
 from ipfsmem.results import ContextText, Forgotten, MemoryLine, MemoryText, Recalled
 
 MAX_BODY: Final = 4 * 1024 * 1024
-MAX_PAGE: Final = 1_000
 #: Seconds between two looks whether the memory was locked, and that one request may take to send its body.
 LOOK_EVERY: Final = 0.5
 BODY_TIME: Final = 30.0
@@ -65,12 +64,10 @@ class Api:
             [
                 web.get("/healthz", self._health),
                 web.get("/v1/openapi.json", self._document),
-                web.get("/v1/memories", self._list),
-                web.get("/v1/memories/{key}", self._read),
-                web.put("/v1/memories/{key}", self._write),
-                web.delete("/v1/memories/{key}", self._forget),
-                web.post("/v1/recall", self._recall),
-                web.post("/v1/context", self._context),
+                *(
+                    getattr(web, route.method)(route.path, getattr(self, f"_{route.name}"))
+                    for route in ROUTES
+                ),
             ]
         )
         app.cleanup_ctx.append(self._watching)
@@ -255,7 +252,7 @@ def _cursor(request: web.Request) -> str:
 
 
 def _limit(request: web.Request) -> int:
-    given = request.query.get("limit", "100")
+    given = request.query.get("limit", str(PAGE))
     if not given.isascii() or not given.isdecimal() or len(given) > 4 or not 1 <= int(given) <= MAX_PAGE:
         raise UsageError(f"limit is a number from 1 to {MAX_PAGE}")
     return int(given)

@@ -14,7 +14,7 @@ from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import WholeNumber
 
 if TYPE_CHECKING:
-    from ipfsmem.mcp.holding import Holder
+    from ipfsmem.holding import Holder
 
 
 @cli_command("api")
@@ -32,7 +32,7 @@ def command(context: CommandContext, port: int, token_fd: int | None, read_only:
     """
     given = secret_input.server_token(token_fd, "IPFSMEM_API_TOKEN", hint="Or have one made: leave it out.")
     passphrase = context.passphrase_from_fd_or_environment()
-    from ipfsmem.mcp.holding import Holder
+    from ipfsmem.holding import Holder
     from ipfsmem.memory import Memory
 
     holder = Holder(lambda: Memory.load(context.namespace, home=context.home, passphrase=passphrase))
@@ -53,7 +53,7 @@ async def _serve(
     from ipfsmem.api.serving import Api
     from ipfsmem.ending_signals import ending_signals
     from ipfsmem.http.running import running
-    from ipfsmem.results import McpServing
+    from ipfsmem.results import ServingMemory
 
     token = given or secrets.token_urlsafe(24)
     ended = asyncio.Event()
@@ -63,7 +63,7 @@ async def _serve(
             loop.add_signal_handler(number, ended.set)
     async with running(Api(holder, token, read_only=read_only).app(), port=port) as url:
         if context.json:
-            click.echo(encode(McpServing(url=url, token=UNSET if given else token)))
+            click.echo(encode(ServingMemory(url=url, token=UNSET if given else token)))
         else:
             click.echo(f"serving the unlocked memory at {url}/v1, for who sends the token")
             if not given:

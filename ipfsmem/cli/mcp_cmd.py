@@ -51,7 +51,7 @@ def command(
     if token_fd is not None and where is None:
         raise UsageError("--token-fd gives the token of --http, which was not asked for")
     need_extra()
-    from ipfsmem.mcp.holding import Holder
+    from ipfsmem.holding import Holder
     from ipfsmem.mcp.running import run
     from ipfsmem.mcp.server import MemoryServer
 
@@ -100,10 +100,10 @@ def _address(where: str) -> tuple[str, int]:
 def _say(context: CommandContext, url: str, token: str | None) -> None:
     from msgspec import UNSET
 
-    from ipfsmem.results import McpServing
+    from ipfsmem.results import ServingMemory
 
     if context.json:
-        context.emit(McpServing(url=url, token=UNSET if token is None else token))
+        context.emit(ServingMemory(url=url, token=UNSET if token is None else token))
         return
     click.echo(f"serving MCP at {url}, for who sends the token")
     if token is not None:

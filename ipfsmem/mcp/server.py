@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ipfsmem.bundle.fence import clean_text
 from ipfsmem.errors import IpfsmemError, NotFoundError
+from ipfsmem.holding import Holder, Mark
 from ipfsmem.mcp.addresses import TEMPLATES, address, parts
-from ipfsmem.mcp.holding import Holder, Mark
 from ipfsmem.tools import GUIDANCE, Tool, ToolResult, toolset
 from ipfsmem.tools.desk import Session
 from ipfsmem.tools.tool import refusal

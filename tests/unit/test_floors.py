@@ -42,7 +42,7 @@ FLOORS = (
     ("results",),
     ("parts",),
     ("memory",),
-    ("agents", "tools"),
+    ("agents", "holding", "tools"),
     ("adapters", "demo", "http", "mcp", "testing"),
     ("api",),
     ("cli",),

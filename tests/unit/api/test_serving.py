@@ -14,8 +14,8 @@ import pytest
 
 from ipfsmem.api.document import document
 from ipfsmem.api.serving import Api
+from ipfsmem.holding import Holder
 from ipfsmem.http.running import running
-from ipfsmem.mcp.holding import Holder
 from ipfsmem.memory import Memory
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.extras import need_extra

@@ -11,8 +11,8 @@ import pytest
 
 from ipfsmem.bundle.fence import NOTICE
 from ipfsmem.errors import KeyNameError, NotFoundError, PassphraseError, UsageError
+from ipfsmem.holding import Holder
 from ipfsmem.mcp.addresses import address, parts
-from ipfsmem.mcp.holding import Holder
 from ipfsmem.memory import Memory
 from ipfsmem.tools import EVERYDAY, GUIDANCE, PEERS
 from ipfsmem.vault.owner import Unlock

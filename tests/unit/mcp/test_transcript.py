@@ -46,7 +46,7 @@ CALLS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 
 
 async def conversation() -> str:
-    from ipfsmem.mcp.holding import Holder
+    from ipfsmem.holding import Holder
     from ipfsmem.mcp.server import MemoryServer
 
     told = []
