@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 from pathlib import Path
 from typing import Final
 
@@ -37,13 +38,15 @@ _decode = msgspec.msgpack.Decoder(RecallImage).decode
 
 
 def save_image(replica: Replica, image: RecallImage, stack: str = "") -> bool:
-    """Put the index of a stack of scopes in the place of the one before. Gives whether there is a place for one: not in mode `none`, in a memory that
-    was opened to be read only, or without keys. Raises StorageError."""
+    """Put the index of a stack of scopes in the place of the one before. Gives whether there is a place for one: not in mode
+    `none`, in a memory that was opened to be read only, or without keys. Raises StorageError."""
     path = _path(replica, stack)
     if path is None or not _FILES.save(replica, path, msgspec.msgpack.encode(image)):
         return False
-    others = [one for one in images(replica) if one != path]
-    for old in sorted(others, key=_age, reverse=True)[_MOST_FILES - 1 :]:
+    others = sorted(
+        ((stat.st_mtime, one) for one, stat in images(replica) if one != path), key=lambda one: one[0]
+    )
+    for _, old in others[: max(0, len(others) + 1 - _MOST_FILES)]:
         _remove(old)
     return True
 
@@ -62,13 +65,13 @@ def load_image(replica: Replica, stack: str = "") -> RecallImage | None:
 def remove_images(replica: Replica) -> None:
     """Remove all kept indexes. What cannot be removed does not open either, or is not believed by its state."""
     if not replica.read_only:
-        for path in images(replica):
+        for path, _ in images(replica):
             _remove(path)
 
 
 def image_notice(replica: Replica) -> str:
     """What a person should know of the kept indexes; "" when they open, or there is none."""
-    for path in images(replica):
+    for path, _ in images(replica):
         try:
             _open(replica, path)
         except (FormatError, StorageError) as error:
@@ -76,16 +79,14 @@ def image_notice(replica: Replica) -> str:
     return ""
 
 
-def images(replica: Replica) -> list[Path]:
-    """The files of kept indexes."""
-    return [] if replica.folder is None else [*replica.folder.glob(IMAGE_FILE), *replica.folder.glob(_OTHERS)]
-
-
-def _age(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
+def images(replica: Replica) -> list[tuple[Path, os.stat_result]]:
+    """The files of kept indexes, without such as another process removes just now."""
+    found = []
+    folder = replica.folder
+    for path in () if folder is None else (*folder.glob(IMAGE_FILE), *folder.glob(_OTHERS)):
+        with contextlib.suppress(OSError):
+            found.append((path, path.stat()))
+    return found
 
 
 def _remove(path: Path) -> None:

@@ -127,7 +127,7 @@ class MemoryMaintenance(MemoryPart):
         from ipfsmem.memories.search_index import kept_index
 
         problem = image_notice(self._replica)
-        sizes = [path.stat().st_size for path in images(self._replica)]
+        sizes = [stat.st_size for _, stat in images(self._replica)]
         with self._replica.reading():
             kept = kept_index((self._memories,))
             return SearchIndexStatus(
