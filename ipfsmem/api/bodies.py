@@ -58,7 +58,7 @@ class MemoryPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """An error, by RFC 9457. `kind` is a name of docs/ERRORS.md, `hint` what to do next, `exit_code` a command's for the same."""
+    """An error, by RFC 9457. `kind` is a name of docs/ERRORS.md or docs/HTTP.md, `hint` what to do next, `exit_code` a command's for the same."""
 
     type: str
     title: str

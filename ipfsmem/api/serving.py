@@ -33,6 +33,8 @@ MAX_BODY: Final = 4 * 1024 * 1024
 LOOK_EVERY: Final = 0.5
 BODY_TIME: Final = 30.0
 _ETAG: Final = re.compile(rf'"([0-9a-f]{{{SEEN_DIGITS}}})"')
+#: Why somebody is not answered, by status: these three are of this face, no command ends with them.
+_REFUSALS: Final = {401: "TokenError", 403: "OriginError", 421: "HostError"}
 
 T = TypeVar("T")
 B = TypeVar("B")
@@ -86,7 +88,7 @@ class Api:
             same_origin=True,
         )
         if refused is not None:
-            return _problem(problems.said(refused[0], "MembershipError", refused[1], exit_code=26))
+            return _problem(problems.said(refused[0], _REFUSALS[refused[0]], refused[1], exit_code=26))
         try:
             return await handler(request)
         except Refused as stopped:
@@ -278,7 +280,12 @@ def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) 
         status=status,
         body=msgspec.json.encode(value),
         content_type="application/json",
-        headers={"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **(headers or {})},
+        headers={
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+            "Server": "ipfsmem",  # the library's own names its version and Python's
+            **(headers or {}),
+        },
     )
 
 

@@ -203,6 +203,9 @@ def test_only_who_has_the_token_under_the_right_name_is_answered(tmp_path: Path)
                 all_headers = {**headers, "If-Match": etag}
                 async with client.request(method, path, headers=all_headers, json={"body": "gone"}) as got:
                     assert got.status == status, (method, path, headers)
+                    kind = {401: "TokenError", 403: "OriginError", 421: "HostError"}[status]
+                    assert (await got.json(content_type=None))["kind"] == kind
+                    assert got.headers["Server"] == "ipfsmem"
                     assert "mine" not in await got.text()
                     assert not [name for name in got.headers if name.lower().startswith("access-control")]
                     assert "Set-Cookie" not in got.headers
