@@ -99,8 +99,9 @@ def _print(answer: Recalled) -> None:
         click.echo(clean_lines("".join(f"  {line}\n" for line in hit.body.split("\n"))), nl=False)
     if answer.notice:
         click.echo(clean(answer.notice), err=True)
-    if is_terminal() or answer.not_fetched:
-        said = f"{count(answer.searched, 'memory')} searched, ranked by {answer.ranking}"
+    if is_terminal() or answer.not_fetched or not answer.hits:
+        found = "" if answer.hits else "nothing found: "
+        said = f"{found}{count(answer.searched, 'memory')} searched, ranked by {answer.ranking}"
         if answer.not_fetched:
             said += (
                 f"; {count(answer.not_fetched, 'text')} could not be looked through, not being on this device"

@@ -72,3 +72,11 @@ def test_threshold_and_why_by_a_model_that_the_settings_name(
     assert down.code not in (0, 2) and "embeddings" in down.err
     words = cli.ok("recall", "espresso")
     assert "drinks" in words.out and "recall goes by words alone" in words.err
+
+
+def test_nothing_found_is_said(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "direct")
+    nothing = cli.ok("recall", "zeppelin")
+    assert nothing.out == "" and "nothing found: 1 memory searched" in nothing.err
+    assert "nothing found" not in cli.ok("recall", "direct").err
+    assert cli.ok("recall", "zeppelin", "--json").json["hits"] == []
