@@ -116,7 +116,7 @@ class Api:
     async def _on(self, request: web.Request, work: Callable[[Memory], T], *, writes: bool = False) -> T:
         """What `work` makes of the memory in the scope that the request names."""
         if writes and self._read_only:
-            raise Refused(problems.said(403, "MembershipError", "this server changes nothing", exit_code=26))
+            raise Refused(problems.said(403, "ReadOnlyError", "this server was started to change nothing"))
         scope = request.query.get("scope", "")
         if scope:
             check_scope(scope)
@@ -280,12 +280,7 @@ def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) 
         status=status,
         body=msgspec.json.encode(value),
         content_type="application/json",
-        headers={
-            "Cache-Control": "no-store",
-            "X-Content-Type-Options": "nosniff",
-            "Server": "ipfsmem",  # the library's own names its version and Python's
-            **(headers or {}),
-        },
+        headers={"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **(headers or {})},
     )
 
 

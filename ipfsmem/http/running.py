@@ -36,6 +36,7 @@ async def running(
             f"{host} can be reached from other machines",
             hint="Serve on 127.0.0.1, or say that it is meant to be public and name the host names it is asked by.",
         )
+    app.on_response_prepare.append(_without_versions)
     # Nothing that somebody sends is decompressed (format section 8): a megabyte of it may come to a gigabyte.
     runner = web.AppRunner(
         app, access_log=None, shutdown_timeout=2.0, handler_cancellation=True, auto_decompress=False
@@ -63,3 +64,8 @@ async def running(
             listening.close()
         connections.close()
         await runner.cleanup()
+
+
+async def _without_versions(_: web.Request, answer: web.StreamResponse) -> None:
+    """The library's own Server header names its version and Python's: of use only to who looks for an old one."""
+    answer.headers["Server"] = "ipfsmem"

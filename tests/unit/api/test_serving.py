@@ -205,7 +205,6 @@ def test_only_who_has_the_token_under_the_right_name_is_answered(tmp_path: Path)
                     assert got.status == status, (method, path, headers)
                     kind = {401: "TokenError", 403: "OriginError", 421: "HostError"}[status]
                     assert (await got.json(content_type=None))["kind"] == kind
-                    assert got.headers["Server"] == "ipfsmem"
                     assert "mine" not in await got.text()
                     assert not [name for name in got.headers if name.lower().startswith("access-control")]
                     assert "Set-Cookie" not in got.headers
@@ -216,9 +215,9 @@ def test_only_who_has_the_token_under_the_right_name_is_answered(tmp_path: Path)
 
 def test_read_only_changes_nothing(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
-        await told(client.put("/v1/memories/tone", json={"body": "x"}, headers=NEW), 403, "MembershipError")
+        await told(client.put("/v1/memories/tone", json={"body": "x"}, headers=NEW), 403, "ReadOnlyError")
         etag = {"If-Match": '"0123456789abcdef"'}
-        await told(client.delete("/v1/memories/tone", headers=etag), 403, "MembershipError")
+        await told(client.delete("/v1/memories/tone", headers=etag), 403, "ReadOnlyError")
         assert (await good(client.get("/v1/memories")))[0]["memories"] == []
 
     asked(tmp_path, ask, read_only=True)

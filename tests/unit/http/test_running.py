@@ -43,6 +43,24 @@ def test_s14_nothing_that_is_sent_is_decompressed() -> None:
     asyncio.run(run())
 
 
+def test_no_answer_names_the_versions_of_what_runs_here() -> None:
+    async def well(_: web.Request) -> web.Response:
+        return web.Response()
+
+    async def broken(_: web.Request) -> web.Response:
+        raise web.HTTPConflict
+
+    async def run() -> None:
+        app = web.Application()
+        app.add_routes([web.get("/well", well), web.get("/broken", broken)])
+        async with running(app) as url, aiohttp.ClientSession(url) as session:
+            for path, status in (("/well", 200), ("/broken", 409), ("/nowhere", 404)):
+                async with session.get(path) as answer:
+                    assert (answer.status, answer.headers["Server"]) == (status, "ipfsmem")
+
+    asyncio.run(run())
+
+
 def test_u12_where_a_server_may_stand() -> None:
     """A port that is taken, and an address that others reach: told what to do, done, and it answers there."""
 
