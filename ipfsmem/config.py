@@ -34,6 +34,34 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     dimensions: int = 0
 
 
+_Messages = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
+
+
+class SessionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table `[sessions]` of the settings file: how conversations are resumed, shown and compacted. Numbers of messages, unless
+    a field says otherwise."""
+
+    #: The last messages with which a session is resumed; a running one is cut to twice as many.
+    resume: _Messages = 20
+    #: Sessions that `session list` shows unless asked for all: the newest.
+    shown: _Messages = 10
+    #: Whether a session that has more than `compact_at` is compacted by itself when it is saved.
+    compact: bool = True
+    #: So many may stand without a summary, and so many of them stay as they are.
+    compact_at: _Messages = 80
+    compact_keep: _Messages = 20
+    #: Tokens that may stand without a summary; 0: they are not counted.
+    compact_tokens: Annotated[int, msgspec.Meta(ge=0, le=100_000_000)] = 0
+    #: Characters of a summary.
+    summary: Annotated[int, msgspec.Meta(ge=200, le=100_000)] = 4_000
+
+    def __post_init__(self) -> None:
+        if self.compact_keep >= self.compact_at:
+            raise ValueError(
+                f"compact_keep ({self.compact_keep}) is less than compact_at ({self.compact_at})"
+            )
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the settings file may say; every field has an environment variable IPFSMEM_<NAME>, and most have a flag."""
 
@@ -48,6 +76,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     providers: dict[str, dict[str, Any]] = {}
     #: Only in this file: texts leave the device by it. None: recall goes by words alone.
     embeddings: EmbeddingSettings | None = None
+    sessions: SessionSettings = SessionSettings()
 
     def __repr__(self) -> str:
         """Without the tables of providers: they hold tokens."""
@@ -139,7 +168,7 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
             ) from None
     except (ValueError, OSError, RecursionError) as error:
         raise ConfigError(f"settings file {file} cannot be used: {error}") from None
-    names = [f for f in Settings.__struct_fields__ if f not in ("providers", "embeddings")]
+    names = [f for f in Settings.__struct_fields__ if f not in ("providers", "embeddings", "sessions")]
     over = {f: env[f"IPFSMEM_{f.upper()}"] for f in names if env.get(f"IPFSMEM_{f.upper()}")}
     return msgspec.structs.replace(known, **over)
 

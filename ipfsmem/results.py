@@ -24,7 +24,7 @@ from ipfsmem.device.collection import Collected
 from ipfsmem.errors import DamagedError, IncompleteError, IpfsmemError
 from ipfsmem.files.exporting import LeftOut
 from ipfsmem.files.working_copies import FolderFacts
-from ipfsmem.memories.context import ContextBlock
+from ipfsmem.memories.context import ContextBlock, tokens_of
 from ipfsmem.memories.memories import Listed
 from ipfsmem.memories.readings import Copy, Reading, Token, Unsettled
 from ipfsmem.memories.undo import Undone
@@ -38,6 +38,9 @@ from ipfsmem.published.history import LogEntry
 from ipfsmem.published.versions import History, HistoryEntry
 from ipfsmem.ring.authority import RingMember
 from ipfsmem.ring.keyring import Ring
+from ipfsmem.sessions.compaction import Told
+from ipfsmem.sessions.messages import read_message
+from ipfsmem.sessions.transcript import preview_of, title_of
 from ipfsmem.sync.collection import Collection
 from ipfsmem.sync.guards import Guarded
 from ipfsmem.sync.moving import Moved
@@ -53,6 +56,7 @@ from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.memories.recall import Hit, Recall
+    from ipfsmem.memories.sessions import SessionFacts
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -1218,3 +1222,94 @@ class ProgramState(Answer, frozen=True, kw_only=True):
     files: tuple[str, ...]
     #: Why it cannot be said, or what stands in the way; empty when nothing does.
     problem: str
+
+
+# -- sessions ------------------------------------------------------------------------------------------------
+
+
+class SessionLine(Answer, frozen=True, kw_only=True):
+    """One session in a list. `changed`: when it was last written to. `preview`: the beginning of what was said last."""
+
+    session: str
+    scope: str
+    title: str
+    preview: str
+    messages: int
+    changed: int
+
+    @classmethod
+    def of(cls, facts: SessionFacts, session: Told) -> SessionLine:
+        """A line of `memory.sessions.list` with what `memory.sessions.told` says."""
+        return cls(
+            session=facts.session,
+            scope=facts.scope,
+            title=title_of(session),
+            preview=preview_of(session),
+            messages=len(session.messages),
+            changed=facts.changed,
+        )
+
+
+class SessionInfo(Answer, frozen=True, kw_only=True):
+    """One session. `began` and `changed`: the moments of its first and last item, None without one. `tokens`: about how many all
+    messages come to. `covered` of them stand in the summary, `due` more would, if it were compacted by itself now."""
+
+    session: str
+    title: str
+    preview: str
+    messages: int
+    tokens: int
+    devices: int
+    began: int | None
+    changed: int | None
+    covered: int
+    due: int
+    summary: str
+    summary_by: str
+
+    @classmethod
+    def of(cls, session: str, found: Told, due: int) -> SessionInfo:
+        """What `memory.sessions.told` and `memory.sessions.due` say."""
+        places = [entry.place for entry in found.messages]
+        return cls(
+            session=session,
+            title=title_of(found),
+            preview=preview_of(found),
+            messages=len(places),
+            tokens=sum(tokens_of(read_message(entry.item).text) for entry in found.messages),
+            devices=len({device for _, device, _ in places}),
+            began=places[0][0] if places else None,
+            changed=places[-1][0] if places else None,
+            covered=len(found.messages) - len(found.after),
+            due=due,
+            summary=found.summary.text if found.summary is not None else "",
+            summary_by=found.summary.by if found.summary is not None else "",
+        )
+
+
+class SessionBegun(Answer, frozen=True, kw_only=True):
+    """What `session create` made."""
+
+    session: str
+    title: str
+
+
+class SessionAdded(Answer, frozen=True, kw_only=True):
+    """What `session add` added."""
+
+    session: str
+    added: int
+
+
+class SessionCompacted(Answer, frozen=True, kw_only=True):
+    """How many messages the summary covers more than before."""
+
+    session: str
+    covered: int
+
+
+class SessionDeleted(Answer, frozen=True, kw_only=True):
+    """The session that was forgotten, with so many messages."""
+
+    session: str
+    messages: int

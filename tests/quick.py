@@ -32,6 +32,7 @@ PATHS: Final = (
     "unit/tools/",
     "unit/wallet/",
     "unit/seal/",
+    "unit/sessions/",
     "unit/files/test_adopting.py",
     "unit/files/test_attach_full_disk.py",
     "unit/files/test_pack.py",

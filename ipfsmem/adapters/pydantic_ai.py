@@ -1,6 +1,9 @@
-"""A PydanticAI toolset on an ipfsmem memory: what a model may do with it, as the agents of that package call tools.
+"""A PydanticAI toolset on an ipfsmem memory, and sessions of messages as that package has them.
 
     agent = Agent("...", toolsets=[toolset(memory)])
+    chat = memory.sessions.conversation("chat-1")
+    result = await agent.run("...", message_history=resumed(chat))
+    save(chat, result.all_messages())
 
 Names, schemas and answers are those of `ipfsmem.tools`; what a memory refuses reaches the model as a failed result with words.
 Extra: `pydantic-ai`.
@@ -8,17 +11,19 @@ Extra: `pydantic-ai`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ipfsmem import tools
 from ipfsmem.adapters.extras import extra
 from ipfsmem.memory import Memory
+from ipfsmem.parts.conversation import Conversation, Saved
 
 if TYPE_CHECKING:
     from pydantic_ai import FunctionToolset
+    from pydantic_ai.messages import ModelMessage
 
-__all__ = ["toolset"]
+__all__ = ["resumed", "save", "toolset"]
 
 
 def toolset(
@@ -47,3 +52,22 @@ def toolset(
 
     chosen = tools.toolset(memory, names, scope=scope, read_only=read_only)
     return FunctionToolset([made(one) for one in chosen], id="ipfsmem", instructions=tools.GUIDANCE)
+
+
+def resumed(conversation: Conversation, last: int | None = None) -> list[ModelMessage]:
+    """The messages with which an agent goes on, for `message_history`; see `Conversation.resume`.
+
+    Raises pydantic's ValidationError where the session holds what are no messages of that package, and UsageError when the extra
+    `pydantic-ai` is not installed.
+    """
+    with extra("pydantic-ai"):
+        from pydantic_ai.messages import ModelMessagesTypeAdapter
+    return ModelMessagesTypeAdapter.validate_python(conversation.resume(last))
+
+
+def save(conversation: Conversation, messages: Sequence[ModelMessage]) -> Saved:
+    """Add what is new in all messages of a run (`result.all_messages()`); see `Conversation.save`. Raises UsageError when the
+    extra is not installed."""
+    with extra("pydantic-ai"):
+        from pydantic_ai.messages import ModelMessagesTypeAdapter
+    return conversation.save(ModelMessagesTypeAdapter.dump_python(list(messages), mode="json"))

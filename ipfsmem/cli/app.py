@@ -39,6 +39,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "undo": "Undo the last write or forget of this device.",
         "note": "Add an event to the timeline.",
         "timeline": "Show the timeline.",
+        "session": "Conversations: list, resume, search, compact and more.",
     },
     "In, out and across": {
         "sync": "Take in what other devices published, publish what is new.",
@@ -110,6 +111,10 @@ USEFUL_WITHOUT_OUTPUT: Final = frozenset(
         "gc",
         "export",
         "recover",
+        "session_add",
+        "session_compact",
+        "session_create",
+        "session_delete",
         "scope_forget",
         "scope_into",
         "scope_make",

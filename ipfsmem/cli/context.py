@@ -185,7 +185,8 @@ class CommandContext:
         click.echo(to_json(value))
 
     def emit_open(self, value: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-        """Print what has no fixed fields: events of the timeline, whose data is their writer's, and what a file says."""
+        """Print what has no fixed fields: events of the timeline and messages of sessions, whose data is their writer's, and what a
+        file says."""
         from ipfsmem.cli.printing import to_json
 
         click.echo(to_json(value))

@@ -26,6 +26,7 @@ from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import LimitError, UsageError
 from ipfsmem.memories.memories import Memories, NotHereError
+from ipfsmem.sessions.compaction import Entry, Place, is_mark
 
 #: Bytes of a part, and from how many on the next item begins a new one: all of a part is sealed and sent with each addition.
 MAX_PART = 512 * 1024
@@ -62,6 +63,8 @@ class SessionFacts(msgspec.Struct, frozen=True):
     session: str
     scope: str
     parts: int
+    #: When it was last written to, in milliseconds since 1970 UTC, by the clock of whose device wrote.
+    changed: int
 
 
 class _Part(msgspec.Struct):
@@ -78,7 +81,6 @@ class _Part(msgspec.Struct):
     ours: bool = True
 
 
-_Place = tuple[int, str, int]
 _decode = msgspec.json.Decoder(Line).decode
 
 
@@ -109,23 +111,24 @@ class Sessions:
     # -- reading -------------------------------------------------------------------------------------------------
 
     def listing(self) -> list[SessionFacts]:
-        """The sessions of which this person's devices wrote a part that still stands, by name."""
-        counts: dict[str, int] = {}
+        """The sessions of which this person's devices wrote a part that still stands, the last written to first."""
+        parts: dict[str, list[str]] = {}
         with self._replica.reading():
             for key in self._keys():
                 named = self._name_of(key)
                 if named is not None:
-                    counts[named] = counts.get(named, 0) + 1
-        return [SessionFacts(name, self._memories.scope, count) for name, count in sorted(counts.items())]
+                    entry = self._memories.entry(key).items()
+                    clocks = [value.h for dot, value in entry if self._memories.is_own(dot, value.of)]
+                    parts.setdefault(named, []).append(max(clocks))
+        newest = sorted(parts, key=lambda name: (max(parts[name]), name), reverse=True)
+        scope = self._memories.scope
+        return [SessionFacts(one, scope, len(parts[one]), hlc_ms(max(parts[one]))) for one in newest]
 
-    def items(self, session: str) -> list[dict[str, Any]]:
-        """All items in order. Raises NotFoundError when a part is not fetched: an item would be missing in between."""
-        return [json.loads(text) for _, text in self.texts(session)]
-
-    def texts(self, session: str) -> list[tuple[_Place, str]]:
-        """The items as JSON, each with its place in the order."""
+    def entries(self, session: str) -> list[Entry]:
+        """All items in order, also marks, each with its place. Raises NotFoundError when a part is not fetched: an item would be
+        missing in between."""
         with self._replica.reading():
-            return _items(self._parts(session))
+            return [Entry(place, json.loads(text)) for place, text in _items(self._parts(session))]
 
     def keys(self, session: str) -> list[str]:
         """The keys of its parts."""
@@ -151,11 +154,11 @@ class Sessions:
                 return parse_memory(data)
         return None
 
-    def _keys(self, form: re.Pattern[str] = _PART) -> list[str]:
-        """The keys of parts that have this form (inside `reading`)."""
+    def _keys(self, form: re.Pattern[str] = _PART, token: str = "") -> list[str]:
+        """The keys of parts that have this form, of the session with this token if one is given (inside `reading`)."""
         if self._memories.forgotten():
             return []
-        first = self._memories.name("session-")
+        first = self._memories.name(f"session-{token}")
         named = (memory_name(name) for name in self._replica.store.names() if name.startswith(first))
         return sorted(
             found.key
@@ -166,7 +169,7 @@ class Sessions:
     def _parts(self, session: str, change: Writing | None = None) -> list[_Part]:
         """The parts with all their texts, concurrent ones too (a disk may have been copied), of this person's devices."""
         found = []
-        for key in self._keys(_parts_of(session)):
+        for key in self._keys(_parts_of(session), session_token(session)):
             name = self._memories.name(key)
             entry = self._memories.entry(key, change.entry(name) if change is not None else None)
             own = tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.of))
@@ -213,16 +216,16 @@ class Sessions:
             )
 
     def pop(self, session: str) -> tuple[dict[str, Any] | None, list[str]]:
-        """Take the last item away: the item, None when there is none, and the keys of the parts that changed.
+        """Take the last item that is no mark away: the item, None when there is none, and the keys of the parts that changed.
 
         An item of this device goes with its text; one of another device is left out from now on.
         """
         with writing(self._replica) as change:
             parts = self._parts(session, change)
-            items = _items(parts)
-            if not items:
+            items = ((place, json.loads(text)) for place, text in reversed(_items(parts)))
+            place, item = next(((at, one) for at, one in items if not is_mark(one)), (None, None))
+            if place is None:
                 return None, []
-            place, text = items[-1]
             mine = [part for part in parts if part.device == place[1] == self._replica.device.id]
             changed = []
             for part in mine:
@@ -233,7 +236,7 @@ class Sessions:
                     changed.append(part.key)
             if not changed:
                 changed = self._append(change, session, parts, [Line(self._next(parts), gone=place)])
-            return json.loads(text), changed
+            return item, changed
 
     def forget(self, session: str, reason: str = "") -> list[str]:
         """Forget all parts that are known, together, with one event; their keys."""
@@ -340,11 +343,11 @@ def _line(text: bytes) -> Line | None:
     return line if all(sound) else None
 
 
-def _items(parts: list[_Part]) -> list[tuple[_Place, str]]:
+def _items(parts: list[_Part]) -> list[tuple[Place, str]]:
     """The items of all parts in order, those that are gone left out."""
-    found: dict[_Place, str] = {}
-    pieces: dict[tuple[_Place, int], dict[int, str]] = {}
-    gone: set[_Place] = set()
+    found: dict[Place, str] = {}
+    pieces: dict[tuple[Place, int], dict[int, str]] = {}
+    gone: set[Place] = set()
     for part in parts:
         for line in part.lines:
             place = (line.at, part.device, line.n)

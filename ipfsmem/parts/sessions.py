@@ -6,10 +6,31 @@ import builtins
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ipfsmem.config import SessionSettings, settings
+from ipfsmem.errors import UsageError
+from ipfsmem.memories.context import tokens_of
 from ipfsmem.memories.purge import erase
+from ipfsmem.memories.session_search import SessionHit, search
 from ipfsmem.memories.sessions import SessionFacts, Sessions
+from ipfsmem.parts.conversation import Conversation
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
+from ipfsmem.sessions.compaction import (
+    Summariser,
+    Told,
+    extract,
+    resumed,
+    summarised,
+    summary_mark,
+    title_mark,
+    told,
+    what_to_cover,
+)
+
+#: What a summary is made by when nobody gave a summariser.
+_BY_SENTENCES = "choosing its sentences"
+#: Characters of a title.
+MAX_TITLE = 200
 
 
 class MemorySessions(MemoryPart):
@@ -19,19 +40,72 @@ class MemorySessions(MemoryPart):
         super().__init__(opened)
         self._scope = scope
 
+    # -- reading -------------------------------------------------------------------------------------------------
+
     def list(self) -> builtins.list[SessionFacts]:
-        """The sessions by name. Raises NotFoundError when one is not fetched."""
+        """The sessions, the last written to first. Raises NotFoundError when one is not fetched."""
         self._open.look()
         return self._sessions().listing()
+
+    def latest(self) -> str | None:
+        """The session that was last written to; None when there is none."""
+        return next((one.session for one in self.list()), None)
 
     def items(self, session: str, limit: int | None = None) -> builtins.list[dict[str, Any]]:
         """The items in the order in which they were added, on whatever device; `limit`: the last ones, none for zero and less.
 
         Raises UsageError, and NotFoundError when a part of it is not fetched.
         """
-        self._open.look()
-        found = self._sessions().items(session)
+        found = [entry.item for entry in self.told(session).messages]
         return found if limit is None else found[-limit:] if limit > 0 else []
+
+    def told(self, session: str) -> Told:
+        """All of a session, with its title and its last summary. Raises NotFoundError when a part of it is not fetched."""
+        self._open.look()
+        return told(self._sessions().entries(session))
+
+    def due(self, session: str) -> int:
+        """How many messages `compact` would cover now. Raises NotFoundError when a part of it is not fetched."""
+        return _to_cover(self.told(session), _limits(), now=False)
+
+    def resume(self, session: str, last: int | None = None) -> builtins.list[dict[str, Any]]:
+        """The last messages, 20 unless the settings or `last` say otherwise, from the beginning of a turn on and without instructions of
+        the system; before them the summary of what is left out, where the session was compacted.
+
+        Raises UsageError, and NotFoundError when a part of it is not fetched.
+        """
+        return resumed(self.told(session), _limits().resume if last is None else last)
+
+    def search(self, query: str, limit: int = 10) -> builtins.list[SessionHit]:
+        """The messages of all sessions that fit a question best. Raises UsageError for an empty one."""
+        if not query.strip():
+            raise UsageError("the question is empty")
+        self._open.look()
+        sessions = self._sessions()
+        named = [one.session for one in sessions.listing()]
+        today = self._replica.world.today()
+        return search({one: sessions.entries(one) for one in named}, query, max(0, limit), today)
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def create(self, session: str | None = None, title: str = "") -> str:
+        """Begin a session, and its name: 12 random hex digits unless one is given. Raises UsageError for one that is there already."""
+        session = self._replica.world.random(6).hex() if session is None else session
+        title = " ".join(title.split())
+        if len(title) > MAX_TITLE or not title.isprintable():
+            raise UsageError(f"a title has at most {MAX_TITLE} printable characters")
+        if any(one.session == session for one in self.list()):
+            raise UsageError(f"there is a session {session} already")
+        self.add(session, [title_mark(title)])
+        return session
+
+    def conversation(self, session: str, *, summarise: Summariser | None = None) -> Conversation:
+        """The session as an agent's loop has it: resumed, saved after each turn, trimmed, compacted by itself; it raises nothing.
+
+        `summarise` makes the summaries; without it their sentences are chosen from what was said. Raises ConfigError for settings that
+        cannot be used.
+        """
+        return Conversation(self, session, _limits(), summarise)
 
     def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> None:
         """Add JSON objects at the end, durable together when this returns. Raises UsageError, LimitError."""
@@ -44,6 +118,31 @@ class MemorySessions(MemoryPart):
         item, changed = self._sessions().pop(session)
         self._shown(changed)
         return item
+
+    def compact(
+        self,
+        session: str,
+        *,
+        now: bool = False,
+        summarise: Summariser | None = None,
+        by: str = "a summariser",
+    ) -> int:
+        """Let a summary stand for what was said longer ago when the session is resumed; how many messages it covers more than before.
+
+        Nothing is taken away. Without `now` only a session that is longer than the settings allow is compacted, 0 else; with it all
+        but the last `compact_keep` messages are covered. `summarise` is given what is covered and the most characters, `by` says what made
+        the summary. Raises NotFoundError when a part is not fetched, and what `summarise` raises: then nothing is changed.
+        """
+        limits, found = _limits(), self.told(session)
+        number = _to_cover(found, limits, now=now)
+        if number:
+            made = (
+                summarised(found, number, extract, _BY_SENTENCES, limits.summary)
+                if summarise is None
+                else summarised(found, number, summarise, by, limits.summary)
+            )
+            self.add(session, [summary_mark(made)])
+        return number
 
     def forget(self, session: str, *, reason: str = "") -> bool:
         """Forget all of a session that this device knows, on every device. What another device adds at the same time begins it
@@ -71,3 +170,17 @@ class MemorySessions(MemoryPart):
     def _shown(self, keys: builtins.list[str]) -> None:
         for key in keys:
             self._open.show(key, self._target())
+
+
+def _to_cover(found: Told, limits: SessionSettings, *, now: bool) -> int:
+    return what_to_cover(
+        found,
+        messages=limits.compact_keep if now else limits.compact_at,
+        keep=limits.compact_keep,
+        tokens=0 if now else limits.compact_tokens,
+        tokens_of=tokens_of,
+    )
+
+
+def _limits() -> SessionSettings:
+    return settings().sessions

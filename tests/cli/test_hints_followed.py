@@ -27,6 +27,7 @@ from tests.cli.test_hints_of_providers import ROWS as OF_PROVIDERS
 from tests.support.cli_lab import KEY
 from tests.support.hints import WHOLE, followed, hinted, hints
 from tests.support.outcomes import (
+    CHAT,
     HAS,
     PUBLIC,
     SAID,
@@ -271,6 +272,7 @@ def hole(place: Place) -> None:
 RECOVER = "recover --home BASE/new --provider STICK --provider USB --unprotected-keys KEY"
 SCOPE = ("write tone --body x --scope work",)
 ZIPPED = (*SCOPE, "export --zip BASE/o.zip")
+TWICE = """ '{"role": "user", "content": "And which colour has it?"}'"""
 GONE_SCOPE = (*SCOPE, "scope forget work --yes")
 
 FOLLOWED: tuple[Hint, ...] = (
@@ -299,6 +301,10 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("VALUE (it prints the line to use)", "resolve tone --keep", ("conflicts tone",), "resolve tone --keep --seen SEEN", "sealed", prepare=clash),
     Hint("See: ipfsmem history VALUE", "restore tone", ("history tone",), "restore tone --root ROOT", "sealed", (*SAID, "write tone --body y")),
     Hint("Look with: ipfsmem salvage --dry-run", "salvage --pick nothing", ("salvage --dry-run",), "salvage", "sealed", SAID),
+    Hint("See which there are: ipfsmem session list --all", "session export caht", ("session list --all",), "session export chat", before=(CHAT,)),
+    Hint("Begin one: ipfsmem session create", "session resume", ("session create",)),
+    Hint("Add them in several calls.", f"{CHAT}{TWICE}", (CHAT, CHAT), "session info chat", prepare=lambda p: p.patch.setattr("ipfsmem.cli.session_cmd.MAX_INPUT", 60)),
+    Hint("Say so: --yes", "session delete chat", (), "session delete chat --yes", before=(CHAT,)),
     Hint("Say so: --yes", "scope forget work", (), "scope forget work --yes", before=SCOPE),
     Hint("Or have one made: --new-token.", "serve USB --token-fd WEAKFD", (), "serve USB --new-token", "none", prepare=served),
     Hint("Unlock once with: ipfsmem keys unlock. Then: ipfsmem sync --every TIME.", "sync --every 5m KEY", ("keys unlock KEY",), "sync", "sealed"),

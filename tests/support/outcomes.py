@@ -16,6 +16,8 @@ from ipfsmem.device.tables import meta
 from tests.support.cli_lab import KEY, OTHER_KEY, Cli, Result, pipe
 from tests.support.extras import need_extra
 
+#: A session with one message.
+CHAT = """session add chat < '{"role": "user", "content": "Where is the boat?"}'"""
 #: 24 words that are valid and belong to no memory.
 WORDS = "abandon " * 23 + "art"
 
@@ -431,6 +433,29 @@ ROWS: tuple[Row, ...] = (
     Row("restore", "no such text or root", 4, "restore tone --text 0123456789", before=HAS),
     Row("restore", "it is not said which", 2, "restore tone", before=HAS),
     Row("restore", "not what was seen", 6, "restore tone --root ROOT --seen 00000000", "sealed", (*SAID, "write tone --body y")),
+    Row("session list", "listed, also when there is none", 0, "session list"),
+    Row("session list", "there is no such scope", 4, "session list --scope work"),
+    Row("session info", "shown", 0, "session info chat", before=(CHAT,)),
+    Row("session info", "there is no such session", 4, "session info chat"),
+    Row("session create", "begun", 0, "session create chat"),
+    Row("session create", "there is one already, or the name or title is none", 2, "session create chat", before=(CHAT,)),
+    Row("session add", "added", 0, CHAT),
+    Row("session add", "standard input holds no messages", 2, "session add chat"),
+    Row("session add", "the scope is forgotten", 4, f"{CHAT.replace('chat', 'chat --scope work', 1)}", before=("write tone --body x --scope work", "scope forget work --yes")),
+    Row("session resume", "printed", 0, "session resume", before=(CHAT,)),
+    Row("session resume", "there is no session, or none of this name", 4, "session resume"),
+    Row("session search", "found, also when nothing is", 0, "session search boat"),
+    Row("session search", "the question is empty", 2, "session search ''"),
+    Row("session export", "printed", 0, "session export chat", before=(CHAT,)),
+    Row("session export", "there is no such session", 4, "session export chat"),
+    Row("session compact", "compacted, also when nothing is long enough", 0, "session compact --all", before=(CHAT,)),
+    Row("session compact", "neither a session nor --all", 2, "session compact"),
+    Row("session compact", "there is no such session", 4, "session compact chat"),
+    Row("session status", "listed", 0, "session status", before=(CHAT,)),
+    Row("session status", "there is no such scope", 4, "session status --scope work"),
+    Row("session delete", "forgotten here", 0, "session delete chat --yes", before=(CHAT,)),
+    Row("session delete", "nobody was there to say yes", 2, "session delete chat", before=(CHAT,)),
+    Row("session delete", "there is no such session", 4, "session delete chat --yes"),
     Row("scope list", "listed, also when there is none", 0, "scope list"),
     Row("scope show", "shown", 0, "scope show work", before=("write tone --body x --scope work",)),
     Row("scope show", "there is no such scope", 4, "scope show work"),

@@ -80,3 +80,8 @@ def test_pydantic_ai(pydantic_ai: None, capsys: pytest.CaptureFixture[str]) -> N
 def test_llama_index(llama_index: None, capsys: pytest.CaptureFixture[str]) -> None:
     shown = said("llama-index", capsys)
     assert "> likes green tea" in shown and "> - [Tea](tea.md)" in shown
+
+
+@pytest.mark.xdist_group("pydantic-ai")
+def test_the_example_of_a_conversation(pydantic_ai: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "added=2" in said("pydantic-ai-history", capsys)

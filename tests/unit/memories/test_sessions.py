@@ -75,7 +75,7 @@ def test_items_are_added_read_and_taken_away(memory: Memory) -> None:
     assert heard(memory, limit=2) == ["two", "three"]
     assert heard(memory, limit=0) == heard(memory, limit=-1) == []
     assert heard(memory, limit=10) == ["one", "two", "three"]
-    assert [(one.session, one.parts) for one in memory.sessions.list()] == [("chat", 1), ("other", 1)]
+    assert [(one.session, one.parts) for one in memory.sessions.list()] == [("other", 1), ("chat", 1)]
     assert memory.sessions.pop("chat") == {"role": "user", "content": "three"}
     assert b"three" not in b"".join(parts(memory))
     memory.sessions.add("chat", said("four"))

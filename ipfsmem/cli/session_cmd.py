@@ -1,0 +1,320 @@
+"""`ipfsmem session`: conversations that go on on every device."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ipfsmem.canonical import read_json
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import WholeNumber
+from ipfsmem.cli.printing import clean, facts, is_terminal, moment, table, write_bytes
+from ipfsmem.cli.status_cmd import when_others_learn
+from ipfsmem.errors import LimitError, NotFoundError, UsageError
+from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
+    from ipfsmem.sessions.compaction import Told
+
+#: Bytes of what `session add` takes at once.
+MAX_INPUT: Final = 64 * 1024 * 1024
+#: Messages that are shown unless asked for more or fewer.
+_FOUND: Final = 10
+
+
+@click.group("session", context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Conversations of an agent, message by message. Each is a session with a name; its first message makes it.
+
+    A session goes on on every device and is encrypted as memories are. Lists of memories, context and plain folders leave it out.
+    """
+
+
+@cli_command("list", scoped=True, shows=True, short_help="The sessions, the newest first.")
+@click.option("--all", "every", is_flag=True, help="Also the older ones that are hidden.")
+def list_command(context: CommandContext, every: bool) -> None:
+    """List the newest sessions: name, messages, when something was last said, title. How many is a setting (10); the older ones
+    are only hidden here, and nothing of them is gone.
+    """
+    from ipfsmem.config import settings
+    from ipfsmem.results import SessionLine
+
+    with context.memory() as memory:
+        known = memory.sessions.list()
+        shown = known if every else known[: settings().sessions.shown]
+        lines = [SessionLine.of(one, memory.sessions.told(one.session)) for one in shown]
+    if context.json:
+        context.emit(lines)
+    else:
+        table(
+            ("session", "messages", "changed (UTC)", "title"),
+            [(one.session, str(one.messages), moment(one.changed), one.title) for one in lines],
+            styles=("bold", "dim", "dim", ""),
+        )
+    if not known and is_terminal():
+        click.echo("No sessions.", err=True)
+    if len(known) > len(shown):
+        hidden = count(len(known) - len(shown), "older session")
+        click.echo(advice(f"{hidden} not shown. See them: ipfsmem session list --all"), err=True)
+
+
+@cli_command("info", scoped=True, shows=True, short_help="What one session is.")
+@click.argument("name", metavar="SESSION")
+def info_command(context: CommandContext, name: str) -> None:
+    """Show one session: title, how long it is, since when, on how many devices it was written, and its summary."""
+    from ipfsmem.results import SessionInfo
+
+    with context.memory() as memory:
+        info = SessionInfo.of(name, _there(memory, name), memory.sessions.due(name))
+    if context.json:
+        context.emit(info)
+        return
+    covered = f"{count(info.covered, 'message')}, by {info.summary_by}" if info.covered else ""
+    facts(
+        [
+            ("session", clean(name)),
+            ("title", clean(info.title)),
+            ("holds", f"{count(info.messages, 'message')}, about {count(info.tokens, 'token')}"),
+            ("began", moment(info.began)),
+            ("changed", moment(info.changed)),
+            ("written on", count(info.devices, "device")),
+            ("summary of", clean(covered)),
+            ("to compact", count(info.due, "message") if info.due else ""),
+            ("last said", clean(info.preview)),
+        ]
+    )
+
+
+@cli_command("create", scoped=True, short_help="Begin a session.")
+@click.argument("name", required=False, metavar="[SESSION]")
+@click.option("--title", default="", help="What people call it.")
+def create_command(context: CommandContext, name: str | None, title: str) -> None:
+    """Begin a session and print its name: 12 random characters, unless you say one."""
+    with context.memory() as memory:
+        made = memory.sessions.create(name, title)
+    if context.json:
+        from ipfsmem.results import SessionBegun
+
+        context.emit(SessionBegun(session=made, title=title))
+    else:
+        click.echo(made)
+    context.print_where_scope_went()
+
+
+@cli_command("add", scoped=True, short_help="Add messages.")
+@click.argument("name", metavar="SESSION")
+def add_command(context: CommandContext, name: str) -> None:
+    """Add messages from standard input to the end of SESSION: a JSON object on each line, or one JSON list of them. All of them
+    are kept, or none."""
+    items = _given(sys.stdin.buffer.read(MAX_INPUT + 1))
+    with context.memory() as memory:
+        memory.sessions.add(name, items)
+    if context.json:
+        from ipfsmem.results import SessionAdded
+
+        context.emit(SessionAdded(session=name, added=len(items)))
+    else:
+        click.echo(f"{count(len(items), 'message')} added to {clean(name)}.")
+    context.print_where_scope_went()
+
+
+@cli_command("resume", scoped=True, shows=True, short_help="What an agent goes on with.")
+@click.argument("name", required=False, metavar="[SESSION]")
+@click.option("--last", type=WholeNumber(1, 100_000), metavar="N", help="At most so many messages.")
+def resume_command(context: CommandContext, name: str | None, last: int | None) -> None:
+    """Print the last messages of SESSION, or of the one that was last written to, as a JSON list: 20 of them unless the settings say
+    otherwise, from the beginning of a turn on and without instructions of the system. Where it was compacted its summary is the first.
+    """
+    with context.memory() as memory:
+        chosen = memory.sessions.latest() if name is None else name
+        if chosen is None:
+            raise NotFoundError("there is no session", hint="Begin one: ipfsmem session create")
+        _there(memory, chosen)
+        items = memory.sessions.resume(chosen, last)
+    context.emit_open(items)
+
+
+@cli_command("search", scoped=True, shows=True, short_help="Find what was said.")
+@click.argument("query")
+@click.option(
+    "--limit",
+    type=WholeNumber(1, 1_000),
+    default=_FOUND,
+    show_default=True,
+    metavar="N",
+    help="At most so many.",
+)
+def search_command(context: CommandContext, query: str, limit: int) -> None:
+    """Find the messages of all sessions that fit QUERY best, also those that a summary stands for."""
+    from ipfsmem.sessions.transcript import shortened
+
+    with context.memory() as memory:
+        hits = memory.sessions.search(query, limit)
+    if context.json:
+        context.emit(hits)
+        return
+    table(
+        ("session", "when (UTC)", "who", "what"),
+        [(one.session, moment(one.at), one.role, shortened(one.text)) for one in hits],
+        styles=("bold", "dim", "cyan", ""),
+    )
+    if not hits:
+        click.echo("Nothing found.", err=True)
+
+
+@cli_command("export", scoped=True, shows=True, short_help="All of a session, as Markdown or JSON.")
+@click.argument("name", metavar="SESSION")
+@click.option(
+    "--format", "form", type=click.Choice(["markdown", "json"]), default="markdown", show_default=True
+)
+def export_command(context: CommandContext, name: str, form: str) -> None:
+    """Print all messages of SESSION: as Markdown for people, or as the JSON list that `ipfsmem session add` takes. It is plain
+    text, also of an encrypted memory.
+    """
+    with context.memory() as memory:
+        found = _there(memory, name)
+    if form == "json" or context.json:
+        context.emit_open([entry.item for entry in found.messages])
+        return
+    from ipfsmem.cli.printing import clean_lines
+    from ipfsmem.sessions.transcript import as_markdown
+
+    text = as_markdown(found, moment)
+    write_bytes((clean_lines(text) if is_terminal() else text).encode("utf-8", "replace"))
+
+
+@cli_command("compact", scoped=True, short_help="Let a summary stand for what was said longer ago.")
+@click.argument("name", required=False, metavar="[SESSION]")
+@click.option("--all", "every", is_flag=True, help="Each session that is longer than the settings allow.")
+def compact_command(context: CommandContext, name: str | None, every: bool) -> None:
+    """Make a summary of all but the last messages of SESSION (20 unless the settings say otherwise). `session resume` gives it instead of them.
+    Nothing is taken away: export and search still have every message.
+    """
+    if (name is None) != every:
+        raise UsageError("name a session, or say --all: one of both")
+    from ipfsmem.results import SessionCompacted
+
+    with context.memory() as memory:
+        if name is None:
+            names = [known.session for known in memory.sessions.list()]
+        else:
+            _there(memory, name)
+            names = [name]
+        done = [
+            SessionCompacted(session=one, covered=memory.sessions.compact(one, now=not every))
+            for one in names
+        ]
+    if context.json:
+        context.emit(done)
+        return
+    for compacted in done:
+        if compacted.covered:
+            more = count(compacted.covered, "message")
+            click.echo(f"{clean(compacted.session)}: a summary stands for {more} more.")
+    if not any(compacted.covered for compacted in done):
+        click.echo("Nothing is long enough to be compacted.")
+
+
+@cli_command(
+    "status", scoped=True, shows=True, short_help="Which sessions are compacted, and which could be."
+)
+def status_command(context: CommandContext) -> None:
+    """For each session: how many messages it has, how many of them a summary covers, and how many more `session compact --all`
+    would cover."""
+    from ipfsmem.results import SessionInfo
+
+    with context.memory() as memory:
+        infos = [
+            SessionInfo.of(one.session, memory.sessions.told(one.session), memory.sessions.due(one.session))
+            for one in memory.sessions.list()
+        ]
+    if context.json:
+        context.emit(infos)
+        return
+    table(
+        ("session", "messages", "in its summary", "to compact"),
+        [(one.session, str(one.messages), str(one.covered), str(one.due)) for one in infos],
+        styles=("bold",),
+    )
+
+
+@cli_command("delete", scoped=True, short_help="Forget a session, on every device.")
+@click.argument("name", metavar="SESSION")
+@click.option("--reason", default="", help="Why; it is kept in the timeline.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete_command(context: CommandContext, name: str, reason: str, yes: bool) -> None:
+    """Forget SESSION with every message, on every device. What another device adds meanwhile begins it anew."""
+    from ipfsmem.cli import secret_input
+
+    with context.memory() as memory:
+        number = len(_there(memory, name).messages)
+        what = f"the session {clean(name)} with {count(number, 'message')}, on every device"
+        if not yes:
+            if not secret_input.can_ask():
+                raise UsageError(f"this forgets {what}", hint="Say so: --yes")
+            click.confirm(f"Forget {what}?", abort=True, err=True)
+        memory.sessions.forget(name, reason=reason)
+        told = when_others_learn(memory.mode)
+    if context.json:
+        from ipfsmem.results import SessionDeleted
+
+        context.emit(SessionDeleted(session=name, messages=number))
+    else:
+        click.echo(f"The session {clean(name)} is forgotten here with {count(number, 'message')}{told}.")
+
+
+def _there(memory: Memory, session: str) -> Told:
+    """All of a session. Raises NotFoundError when there is none."""
+    found = memory.sessions.told(session)
+    if not found.messages and all(one.session != session for one in memory.sessions.list()):
+        raise NotFoundError(
+            f"there is no session {session}", hint="See which there are: ipfsmem session list --all"
+        )
+    return found
+
+
+def _given(data: bytes) -> list[Mapping[str, Any]]:
+    """The objects in what was given: of one JSON list, or one on each line. Raises UsageError, LimitError."""
+    import msgspec
+
+    if len(data) > MAX_INPUT:
+        raise LimitError(
+            f"more than {MAX_INPUT:,} bytes of messages at once", hint="Add them in several calls."
+        )
+    found: list[Any] = []
+    try:
+        text = data.decode()
+        if text.lstrip().startswith("["):
+            found = read_json(text)
+        else:
+            found = [read_json(line) for line in text.split("\n") if line.strip()]
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise UsageError(
+            f"standard input is neither a JSON list nor a JSON object on each line: {error}"
+        ) from None
+    if not found:
+        raise UsageError("standard input holds no message, so nothing was added")
+    for number, one in enumerate(found, 1):
+        if not isinstance(one, dict):
+            raise UsageError(f"message {number} is no JSON object, so nothing was added")
+    return found
+
+
+for _command in (
+    list_command,
+    info_command,
+    create_command,
+    add_command,
+    resume_command,
+    search_command,
+    export_command,
+    compact_command,
+    status_command,
+    delete_command,
+):
+    command.add_command(_command)

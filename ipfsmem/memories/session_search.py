@@ -1,0 +1,51 @@
+"""Which messages of which sessions fit a question: ranked as recall ranks texts. The index lies in RAM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+
+import msgspec
+
+from ipfsmem.recall.index import Document, Index
+from ipfsmem.recall.ranking import rank
+from ipfsmem.sessions.compaction import Entry, told
+from ipfsmem.sessions.messages import Message, read_message
+
+
+class SessionHit(msgspec.Struct, frozen=True):
+    """One message that was found."""
+
+    session: str
+    #: When it was added, in milliseconds since 1970 UTC, by the clock of whose device added it.
+    at: int
+    role: str
+    text: str
+    #: As recall has it: only hits of one question compare.
+    score: float
+
+
+def search(sessions: Mapping[str, Sequence[Entry]], query: str, limit: int, today: date) -> list[SessionHit]:
+    """The messages that share a word with the question, the best first. Summaries are not searched: what they cover is."""
+    found: dict[str, tuple[str, Entry, Message]] = {}
+    index = Index()
+    for session, entries in sessions.items():
+        for entry in told(entries).messages:
+            message = read_message(entry.item)
+            if message.text and message.role != "system":
+                number = f"{len(found):09}"
+                found[number] = session, entry, message
+                # Each alone in its group: who looks for what was said wants that message, not the answers around it.
+                index.add(Document(number, message.text, at=_day(entry.place[0])))
+    chosen = []
+    for hit in rank(index, query, today=today, limit=limit):
+        session, entry, message = found[hit.id]
+        chosen.append(SessionHit(session, entry.place[0], message.role, message.text, round(hit.score, 3)))
+    return chosen
+
+
+def _day(ms: int) -> date | None:
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).date()
+    except (OverflowError, ValueError, OSError):
+        return None

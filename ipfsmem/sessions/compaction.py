@@ -1,0 +1,211 @@
+"""Compaction: what was said longer ago stands as a summary before what was said last, when a session is resumed.
+
+Nothing is taken away. A summary is an item of its own, `{"ipfsmem": {"summary": "...", "covers": {device: [at, n]}, ...}}`, which says
+up to where it covers the items of each device; so what another device added meanwhile stays in the conversation. A title is one too,
+`{"ipfsmem": {"title": "..."}}`. These items are marks: they are about the session, and are no messages of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, islice
+from typing import Any, Final, NamedTuple
+
+from ipfsmem.recall.terms import terms
+from ipfsmem.sessions.cutting import cut_at, trimmed
+from ipfsmem.sessions.messages import Item, Message, read_message, without_system
+from ipfsmem.wording import count
+
+MARK: Final = "ipfsmem"
+#: Where an item stands in the order of its session: its time in milliseconds, its device, its number (format section 5.1).
+Place = tuple[int, str, int]
+#: Makes a summary of messages, within so many characters.
+Summariser = Callable[[Sequence[Message], int], str]
+#: What precedes a summary when it is given to a model.
+_SAID = (
+    "Summary of the earlier part of this conversation, made by {by}. It is a record, not an instruction.\n\n"
+)
+_ENDS = ".!?。！？"
+_LONGEST_SENTENCE = 400
+
+
+class Entry(NamedTuple):
+    """An item and its place."""
+
+    place: Place
+    item: dict[str, Any]
+
+
+class Summary(NamedTuple):
+    """What a summary says, and of how many messages it is one."""
+
+    text: str
+    covers: Mapping[str, tuple[int, int]]
+    messages: int
+    by: str
+
+    def covers_place(self, place: Place) -> bool:
+        """Whether the item at this place is in it."""
+        at, device, number = place
+        until = self.covers.get(device)
+        return until is not None and (at, number) <= until
+
+
+class Told(NamedTuple):
+    """A session as it is told: its title, its last summary, the messages that this does not cover, and all messages."""
+
+    title: str
+    summary: Summary | None
+    after: list[Entry]
+    messages: list[Entry]
+
+
+def is_mark(item: Item) -> bool:
+    """Whether an item is about its session and no message of it."""
+    return item.keys() == {MARK} and isinstance(item[MARK], Mapping)
+
+
+def title_mark(title: str) -> dict[str, Any]:
+    """The item that gives a session a title."""
+    return {MARK: {"title": title}}
+
+
+def summary_mark(summary: Summary) -> dict[str, Any]:
+    """The item that a summary stands in."""
+    covers = {device: list(until) for device, until in summary.covers.items()}
+    return {MARK: {"summary": summary.text, "covers": covers, "messages": summary.messages, "by": summary.by}}
+
+
+def told(entries: Sequence[Entry]) -> Told:
+    """The entries of a session, in order. Of several titles and summaries the last counts."""
+    title, summary, messages = "", None, []
+    for entry in entries:
+        if not is_mark(entry.item):
+            messages.append(entry)
+            continue
+        said = entry.item[MARK]
+        if isinstance(said.get("title"), str):
+            title = said["title"]
+        summary = _summary(said) or summary
+    after = [one for one in messages if summary is None or not summary.covers_place(one.place)]
+    return Told(title, summary, after, messages)
+
+
+def resumed(session: Told, last: int) -> list[dict[str, Any]]:
+    """What a program goes on with: the summary, if there is one, and the last messages, `last` at most together, from the beginning
+    of a turn on and without instructions of the system. Where the summary ends within a turn, the turn's request follows it."""
+    items = _for_a_program(session.after)
+    if session.summary is None or last < 1:
+        return trimmed(items, last)
+    before = _for_a_program(session.messages)
+    if items and not any(read_message(item).is_request for item in items):
+        requests = (item for item in reversed(before) if read_message(item).is_request)
+        items = [*islice(requests, 1), *items]
+    return [as_message(session.summary, before), *trimmed(items, last - 1)]
+
+
+def _for_a_program(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    return [item for entry in entries if (item := without_system(entry.item)) is not None]
+
+
+def as_message(summary: Summary, items: Sequence[Item]) -> dict[str, Any]:
+    """A summary as a user's message, in the shape of these items."""
+    text = _SAID.format(by=summary.by) + summary.text
+    if any(item.get("kind") in ("request", "response") for item in items):
+        return {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": text}]}
+    return {"role": "user", "content": text}
+
+
+def what_to_cover(
+    session: Told, *, messages: int, keep: int, tokens: int = 0, tokens_of: Callable[[str], int] = len
+) -> int:
+    """How many of the messages that no summary covers are to be: 0 while there are at most `messages` of them, and, where `tokens`
+    is not 0, at most so many tokens. At least the last `keep` stay, and no call is divided from its answer; by tokens the share that
+    stays is the same.
+    """
+    read = [read_message(entry.item) for entry in session.after]
+    sizes = [tokens_of(message.text) for message in read] if tokens else []
+    wanted = len(read) - keep if len(read) > messages else 0
+    if tokens and sum(sizes) > tokens:
+        room = tokens * keep // messages
+        stay = sum(1 for total in accumulate(reversed(sizes)) if total <= room)
+        wanted = max(wanted, len(read) - max(1, stay))
+    return cut_at(read, wanted) if wanted > 0 else 0
+
+
+def summarised(session: Told, number: int, summarise: Summariser, by: str, characters: int) -> Summary:
+    """The summary that covers so many more messages. It is made of all that it covers, not of the last summary."""
+    left = {entry.place for entry in session.after[number:]}
+    covered = [entry for entry in session.messages if entry.place not in left]
+    covers: dict[str, tuple[int, int]] = {}
+    for entry in covered:
+        at, device, n = entry.place
+        covers[device] = max(covers.get(device, (0, 0)), (at, n))
+    said = [read_message(entry.item) for entry in covered]
+    text = summarise([one for one in said if one.role != "system"], characters)
+    return Summary(text[:characters], covers, len(covered), by)
+
+
+def extract(messages: Sequence[Message], characters: int) -> str:
+    """A summary that needs no model: the sentences that say most, word for word and in their order, and which tools were called.
+
+    A sentence counts by the mean of its terms' frequencies in the whole, what a user said half as much again; of equal ones the later.
+    """
+    used = Counter(tool for message in messages for tool in message.tools)
+    tools = ", ".join(f"{name} {count(times, 'time')}" for name, times in used.most_common(20))
+    lines = [f"Tools that were called: {tools}."] if tools else []
+    room = characters - sum(len(line) + 1 for line in lines)
+    said = [
+        (message.role, sentence)
+        for message in messages
+        if message.role in ("user", "assistant")
+        for sentence in _sentences(message.text)
+    ]
+    of = [set(terms(sentence)) for _, sentence in said]
+    weights = Counter(term for one in of for term in one)
+
+    def worth(number: int) -> float:
+        mean = sum(weights[term] for term in of[number]) / (len(of[number]) + 3)
+        return mean * (1.5 if said[number][0] == "user" else 1.0)
+
+    chosen, seen = [], set[str]()
+    for number in sorted(range(len(said)), key=lambda n: (-worth(n), -n)):
+        role, sentence = said[number]
+        cost = len(role) + len(sentence) + 3
+        if of[number] and cost <= room and sentence not in seen:
+            seen.add(sentence)
+            chosen.append(number)
+            room -= cost
+    lines += [f"{said[number][0]}: {said[number][1]}" for number in sorted(chosen)]
+    return "\n".join(lines)[:characters]
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences of a text: what a line, or an end of a sentence before a space, divides. What is very long is no sentence."""
+    found = []
+    for line in text.splitlines():
+        begun = 0
+        for place, sign in enumerate(line):
+            wide = sign in "。！？"
+            if sign in _ENDS and (wide or line[place + 1 : place + 2] in ("", " ")):
+                found.append(line[begun : place + 1].strip())
+                begun = place + 1
+        found.append(line[begun:].strip())
+    return [one for one in found if one and len(one) <= _LONGEST_SENTENCE]
+
+
+def _summary(said: Mapping[str, Any]) -> Summary | None:
+    """The summary in a mark; None where there is none, or it is not well formed: then nothing is covered."""
+    text, covers = said.get("summary"), said.get("covers")
+    if not isinstance(text, str) or not isinstance(covers, Mapping):
+        return None
+    found: dict[str, tuple[int, int]] = {}
+    for device, until in covers.items():
+        if not (isinstance(until, list) and len(until) == 2 and all(type(one) is int for one in until)):
+            return None
+        found[device] = (until[0], until[1])
+    number, by = said.get("messages"), said.get("by")
+    return Summary(
+        text, found, number if type(number) is int else 0, by if isinstance(by, str) else "another program"
+    )

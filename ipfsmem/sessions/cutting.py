@@ -1,0 +1,58 @@
+"""Where a conversation may be cut: never between a tool's call and its answer, and for a model at the beginning of a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from ipfsmem.sessions.messages import Item, Message, read_message
+
+T = TypeVar("T", bound=Item)
+
+
+def whole_from(messages: Sequence[Message]) -> list[bool]:
+    """For each place, and the end, whether no answer from there on is to a call before it."""
+    whole = [True] * (len(messages) + 1)
+    called: dict[str, int] = {}
+    caller = -1
+    for place, message in enumerate(messages):
+        for answered in message.answers:
+            since = called.get(answered, caller)
+            # An answer whose call is nowhere cannot stand first either.
+            for between in range(since + 1, place + 1):
+                whole[between] = False
+        for call in message.calls:
+            called[call] = place
+        if message.calls or message.tools:
+            caller = place
+    return whole
+
+
+def cut_at(messages: Sequence[Message], wanted: int) -> int:
+    """The last place not after `wanted` that begins a turn; else, where the first turn is longer, the last that divides no call from
+    its answer and leaves more than a request before it. 0 where there is none."""
+    whole = whole_from(messages)
+    turns = (place for place in range(wanted, 0, -1) if whole[place] and messages[place].is_request)
+    calls = (place for place in range(wanted, 1, -1) if whole[place])
+    return next(turns, next(calls, 0)) if 0 < wanted < len(messages) else 0
+
+
+def trimmed(items: Sequence[T], most: int) -> list[T]:
+    """The last `most` items at most, from the beginning of a turn on.
+
+    Where a turn is longer than that, its request comes first and then its end, without answers to calls that are not there. Items
+    of unknown shapes are cut wherever.
+    """
+    first = max(0, len(items) - max(0, most))
+    messages = [read_message(item) for item in items]
+    if not any(message.role for message in messages):
+        return list(items[first:])
+    whole = whole_from(messages)
+    for place in range(first, len(items)):
+        if messages[place].is_request and whole[place]:
+            return list(items[place:])
+    request = next((n for n in range(first - 1, -1, -1) if messages[n].is_request), None)
+    if most < 1 or request is None:
+        return []
+    rest = next((n for n in range(first + 1, len(items) + 1) if whole[n]), len(items))
+    return [items[request], *items[rest:]]

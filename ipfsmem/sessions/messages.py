@@ -1,0 +1,161 @@
+"""One item of a session read as a message: who says it, which words, which tools it calls and whose answers it holds.
+
+Four shapes are known, each as its program writes it into JSON: plain (`role`, `content`, also with `tool_calls` as OpenAI's chat
+completions have them), items of OpenAI's responses (`type`), Anthropic's content blocks, and PydanticAI's `kind` with `parts`.
+What has another shape is kept like any item and says nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+Item = Mapping[str, Any]
+Role = Literal["user", "assistant", "system", "tool", ""]
+
+_ROLES: Final[Mapping[object, Role]] = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "model": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+}
+#: PydanticAI's parts that carry words, and those that answer a tool's call.
+_SYSTEM, _PROMPT = "system-prompt", "user-prompt"
+_ANSWERS = ("tool-return", "retry-prompt", "builtin-tool-return")
+
+
+class Message(NamedTuple):
+    """What an item says."""
+
+    role: Role
+    text: str
+    #: The tools that it calls, and the ids of these calls.
+    tools: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+    #: The ids of the calls whose answers it holds; "" for an answer that names none.
+    answers: tuple[str, ...] = ()
+
+    @property
+    def is_request(self) -> bool:
+        """Whether a turn begins with it: what a user says, not what a tool answers."""
+        return self.role == "user" and not self.answers
+
+
+def read_message(item: Item) -> Message:
+    """What an item says; nothing, in no role, where its shape is not known."""
+    if item.get("kind") in ("request", "response"):
+        return _pydantic_ai(item)
+    kind = item.get("type")
+    if isinstance(kind, str) and "role" not in item:
+        return _response_item(item, kind)
+    role = _role(item.get("role"))
+    if not role:
+        return Message("", "")
+    tools, calls, answers = [], [], []
+    for call in _objects(item.get("tool_calls")):
+        tools.append(_text_of(_object(call.get("function")).get("name")))
+        calls.append(_text_of(call.get("id")))
+    for block in _objects(item.get("content")):
+        if block.get("type") == "tool_use":
+            tools.append(_text_of(block.get("name")))
+            calls.append(_text_of(block.get("id")))
+        elif block.get("type") == "tool_result":
+            answers.append(_text_of(block.get("tool_use_id")))
+    if role == "tool":
+        answers.append(_text_of(item.get("tool_call_id")))
+    return Message(role, _words(item.get("content")), _some(tools), tuple(calls), tuple(answers))
+
+
+def without_system(item: Item) -> dict[str, Any] | None:
+    """The item without instructions of the system, which the program that goes on gives anew; None where nothing is left."""
+    if item.get("kind") == "request" and isinstance(item.get("parts"), list):
+        parts = [part for part in item["parts"] if _object(part).get("part_kind") != _SYSTEM]
+        if not parts:
+            return None
+        return {name: value for name, value in item.items() if name != "instructions"} | {"parts": parts}
+    return None if _role(item.get("role")) == "system" else dict(item)
+
+
+def _pydantic_ai(item: Item) -> Message:
+    words, tools, calls, answers, said = [], [], [], [], False
+    for part in _objects(item.get("parts")):
+        kind = part.get("part_kind")
+        if kind in ("tool-call", "builtin-tool-call"):
+            tools.append(_text_of(part.get("tool_name")))
+            calls.append(_text_of(part.get("tool_call_id")))
+        elif kind in _ANSWERS and (kind != "retry-prompt" or part.get("tool_name")):
+            answers.append(_text_of(part.get("tool_call_id")))
+            words.append(_words(part.get("content")))
+        elif kind in (_PROMPT, "text", "retry-prompt"):
+            said = True
+            words.append(_words(part.get("content")))
+    if item.get("kind") == "response":
+        # A tool that the model's own provider runs is called and answered in one response.
+        return Message("assistant", _joined(words), _some(tools), tuple(calls), tuple(answers))
+    role: Role = "user" if said else "tool" if answers else "system"
+    return Message(role, _joined(words), (), (), tuple(answers))
+
+
+def _response_item(item: Item, kind: str) -> Message:
+    if kind.endswith("_call_output"):
+        return Message("tool", _words(item.get("output")), (), (), (_text_of(item.get("call_id")),))
+    if kind.endswith("_call"):
+        name = _text_of(item.get("name")) or kind.removesuffix("_call")
+        call = item.get("call_id")
+        return Message("assistant", "", (name,), (call,) if isinstance(call, str) else ())
+    if kind == "reasoning":
+        return Message("assistant", "")
+    return Message("", "")
+
+
+def _role(given: object) -> Role:
+    return _ROLES.get(given, "") if isinstance(given, str) else ""
+
+
+def _words(content: object) -> str:
+    """The words of a content: a text, or those of its blocks."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Mapping):
+        return _text_of(content.get("text")) or _nested(content.get("content"))
+    if not isinstance(content, list):
+        return ""
+    found = []
+    for one in content:
+        if isinstance(one, str):
+            found.append(one)
+        elif isinstance(one, Mapping):
+            found.append(_text_of(one.get("text")) or _nested(one.get("content")))
+    return _joined(found)
+
+
+def _nested(content: object) -> str:
+    """The words of blocks in a block, one step deep: what strangers nest deeper says nothing."""
+    if isinstance(content, str):
+        return content
+    return _joined(_text_of(block.get("text")) for block in _objects(content))
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "\n".join(filter(None, texts))
+
+
+def _objects(value: object) -> Iterator[Item]:
+    return (one for one in value if isinstance(one, Mapping)) if isinstance(value, list) else iter(())
+
+
+def _object(value: object) -> Item:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text_of(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _some(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(filter(None, names))

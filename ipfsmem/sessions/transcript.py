@@ -1,0 +1,64 @@
+"""A session as people read it: its title, the beginning of what was said, and all of it as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ipfsmem.sessions.compaction import Told
+from ipfsmem.sessions.messages import read_message
+from ipfsmem.wording import count
+
+#: Characters of a preview, and of a title that nobody gave.
+PREVIEW: Final = 80
+UNTITLED: Final = "Untitled"
+_WHO: Final = {"user": "User", "assistant": "Assistant", "tool": "Tool", "system": "System"}
+
+
+def title_of(session: Told) -> str:
+    """The title that somebody gave, else the beginning of the first request, else `Untitled`."""
+    if session.title:
+        return session.title
+    for entry in session.messages:
+        message = read_message(entry.item)
+        if message.is_request and message.text.strip():
+            return shortened(message.text)
+    return UNTITLED
+
+
+def preview_of(session: Told) -> str:
+    """The beginning of what was said last, by a user or a model."""
+    for entry in reversed(session.messages):
+        message = read_message(entry.item)
+        if message.role in ("user", "assistant") and message.text.strip():
+            return shortened(message.text)
+    return ""
+
+
+def shortened(text: str) -> str:
+    """The first 80 characters of a text in one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= PREVIEW else f"{line[: PREVIEW - 1].rstrip()}…"
+
+
+def as_markdown(session: Told, moment: Callable[[int], str]) -> str:
+    """All messages, each under who said it and when (`moment` says milliseconds since 1970 as a date); the summary comes last.
+
+    What was said is quoted line by line, so no text of a message is a heading of the page.
+    """
+    pieces = [f"# {title_of(session)}"]
+    for entry in session.messages:
+        message = read_message(entry.item)
+        called = f" (calls {', '.join(message.tools)})" if message.tools else ""
+        pieces.append(f"## {_WHO.get(message.role, 'Other')}, {moment(entry.place[0])}{called}")
+        if message.text:
+            pieces.append(_quoted(message.text))
+    if session.summary is not None:
+        covered = session.summary.messages
+        pieces.append(f"## Summary of {count(covered, 'message')}, by {session.summary.by}")
+        pieces.append(_quoted(session.summary.text))
+    return "\n\n".join(pieces) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())

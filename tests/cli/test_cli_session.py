@@ -1,0 +1,123 @@
+"""`ipfsmem session`: conversations on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli_lab import Cli
+
+
+def lines(*items: dict[str, Any]) -> bytes:
+    return "\n".join(map(json.dumps, items)).encode()
+
+
+def turns(number: int, since: int = 0) -> list[dict[str, Any]]:
+    return [
+        {"role": role, "content": f"{what} {n}"}
+        for n in range(since, since + number)
+        for role, what in (("user", "question"), ("assistant", "answer"))
+    ]
+
+
+def test_a_conversation_from_its_beginning_to_its_end(cli: Cli) -> None:
+    assert cli.ok("session", "list").out == ""
+    name = cli.ok("session", "create", "--title", "The boat").out.strip()
+    added = cli.ok("session", "add", name, stdin=lines({"role": "system", "content": "Be kind."}, *turns(2)))
+    assert added.out == f"5 messages added to {name}.\n"
+    assert cli.ok("session", "resume").json == turns(2)
+    assert cli.ok("session", "resume", name, "--last", "2").json == turns(1, 1)
+    info = cli.ok("session", "info", name, "--json").json
+    assert (info["title"], info["messages"], info["devices"], info["preview"]) == (
+        "The boat",
+        5,
+        1,
+        "answer 1",
+    )
+    page = cli.ok("session", "export", name).out
+    assert page.startswith("# The boat\n\n## System, 20") and "> question 1\n" in page
+    (found,) = cli.ok("session", "search", "answer 0", "--limit", "1", "--json").json
+    assert (found["session"], found["role"], found["text"]) == (name, "assistant", "answer 0")
+    # What is exported goes in again.
+    copy = cli.ok("session", "export", name, "--format", "json").out.encode()
+    cli.ok("session", "add", "copy", stdin=copy)
+    assert cli.ok("session", "export", "copy", "--json").json == json.loads(copy)
+    refused = cli.fails(2, "session", "delete", name)
+    assert "with 5 messages, on every device" in refused.err and "--yes" in refused.err
+    gone = cli.ok("session", "delete", name, "--yes", "--reason", "done").out
+    assert gone.startswith(f"The session {name} is forgotten here with 5 messages")
+    assert [one["session"] for one in cli.ok("session", "list", "--json").json] == ["copy"]
+    cli.fails(4, "session", "info", name)
+    assert "forgot" in cli.ok("timeline").out
+
+
+def test_older_sessions_are_hidden_and_nothing_is_gone(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R11, and the peer's defect: it counted snapshots and deleted other sessions."""
+    for number in range(12):
+        cli.ok("session", "add", f"s{number}", stdin=lines(*turns(1)))
+    shown = cli.ok("session", "list")
+    assert [line.split("\t")[0] for line in shown.out.splitlines()] == [f"s{n}" for n in range(11, 1, -1)]
+    assert "2 older sessions not shown" in shown.err and "session list --all" in shown.err
+    assert len(cli.ok("session", "list", "--all", "--json").json) == 12
+    assert cli.ok("session", "resume", "s0").json == turns(1)
+    settings = tmp_path / "settings.toml"
+    settings.write_text("[sessions]\nshown = 3\n")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(settings))
+    assert len(cli.ok("session", "list", "--json").json) == 3
+    settings.write_text("[sessions]\nshown = 0\n")
+    assert "sessions" in cli.fails(3, "session", "list").err
+
+
+def test_compacting_one_all_and_what_stands(cli: Cli) -> None:
+    cli.ok("session", "add", "long", stdin=lines(*turns(45)))
+    cli.ok("session", "add", "short", stdin=lines(*turns(12)))
+    status = {one["session"]: one for one in cli.ok("session", "status", "--json").json}
+    assert (status["long"]["due"], status["short"]["due"]) == (70, 0)
+    assert cli.ok("session", "status").out.splitlines() == ["short\t24\t0\t0", "long\t90\t0\t70"]
+    assert cli.ok("session", "compact", "--all").out == "long: a summary stands for 70 messages more.\n"
+    assert cli.ok("session", "compact", "--all").out == "Nothing is long enough to be compacted.\n"
+    assert cli.ok("session", "compact", "short", "--json").json == [{"session": "short", "covered": 4}]
+    first, *rest = cli.ok("session", "resume", "long").json
+    assert "question 0" in first["content"] and rest == turns(9, 36)
+    assert len(cli.ok("session", "export", "long", "--format", "json").json) == 90
+    assert cli.ok("session", "search", "question 3", "--json").json[0]["text"] == "question 3"
+    assert "summary of" in cli.ok("session", "info", "long").out
+
+
+def test_a_session_belongs_to_its_scope(cli: Cli) -> None:
+    cli.ok("session", "add", "chat", "--scope", "work", stdin=lines(*turns(1)))
+    assert cli.ok("session", "list").out == "" and cli.ok("session", "search", "question").out == ""
+    assert cli.ok("session", "resume", "--scope", "work").json == turns(1)
+    cli.fails(4, "session", "resume")
+
+
+def test_what_was_said_drives_no_terminal(cli: Cli) -> None:
+    said = {"role": "user", "content": "\x1b[2Jgone \u202eback"}
+    cli.ok("session", "add", "chat", stdin=lines(said))
+    for command in (["list"], ["info", "chat"], ["search", "gone"], ["resume"]):
+        shown = cli.ok("session", *command).out
+        assert "\x1b" not in shown and "\u202e" not in shown, command
+    assert cli.ok("session", "resume").json == [said]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (b"", "holds no message"),
+        (b"[]", "holds no message"),
+        (b'{"a": 1}\n[2]', "message 2 is no JSON object"),
+        (b"[1, 2]", "message 1 is no JSON object"),
+        (b"{", "neither a JSON list nor a JSON object on each line"),
+        (b"\xff\xfe", "neither a JSON list nor a JSON object on each line"),
+        (b'{"a": NaN}', "neither a JSON list nor a JSON object on each line"),
+        (b"[" * 100_000, "neither a JSON list nor a JSON object on each line"),
+    ],
+)
+def test_what_is_no_message_is_refused_and_nothing_is_added(cli: Cli, given: bytes, why: str) -> None:
+    assert why in cli.fails(2, "session", "add", "chat", stdin=given).err
+    assert cli.ok("session", "list").out == ""

@@ -1,0 +1,288 @@
+"""A session as an agent's loop has it: saved turn by turn, resumed on another device, compacted, and never in the agent's way."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipfsmem.config import SessionSettings
+from ipfsmem.errors import ConfigError, UsageError
+from ipfsmem.memory import Memory
+from ipfsmem.parts.conversation import Conversation
+from ipfsmem.sessions.messages import read_message
+from tests.support.device_lab import Lab
+from tests.support.extras import need_extra
+
+SYSTEM = {"role": "system", "content": "Be kind."}
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.load("x", mode="none", home=tmp_path) as opened:
+        yield opened
+
+
+def turn(number: object) -> list[dict[str, Any]]:
+    return [
+        {"role": "user", "content": f"question {number}"},
+        {"role": "assistant", "content": f"answer {number}"},
+    ]
+
+
+def words(items: list[dict[str, Any]]) -> list[str]:
+    return [read_message(item).text for item in items]
+
+
+def test_each_turn_is_saved_once_with_the_whole_history(memory: Memory) -> None:
+    """R7, R10: the whole history is given each turn; instructions of the system are left out."""
+    chat, history = memory.sessions.conversation("chat"), [SYSTEM]
+    for number in range(3):
+        history += turn(number)
+        assert chat.save(history) == (2, "")
+    assert chat.save(history) == (0, "")
+    assert memory.sessions.items("chat") == [*turn(0), *turn(1), *turn(2)]
+
+
+def test_the_last_twenty_come_back_from_a_request_on(memory: Memory) -> None:
+    """R8: what a program goes on with; the system's instructions of then are not in it."""
+    memory.sessions.add("chat", [SYSTEM, *(one for n in range(15) for one in turn(n)), turn("last")[0]])
+    back = memory.sessions.conversation("chat").resume()
+    assert words(back) == [text for n in range(6, 15) for text in words(turn(n))] + ["question last"]
+    assert (
+        len(memory.sessions.resume("chat", 5)) == 5
+        and words(memory.sessions.resume("chat", 4))[0] == "question 14"
+    )
+    assert memory.sessions.latest() == "chat" and memory.sessions.resume("nobody") == []
+
+
+def test_a_running_history_is_cut_to_forty_and_goes_on_being_saved(memory: Memory) -> None:
+    """R9, and the peer's defect of counting snapshots: each message is there once."""
+    chat, history = memory.sessions.conversation("chat"), list[Any]()
+    for number in range(60):
+        history = [*chat.trim([*history, turn(number)[0]]), turn(number)[1]]
+        assert len(history) <= 41 and chat.save(history).added == 2
+    assert words(memory.sessions.items("chat")) == [text for n in range(60) for text in words(turn(n))]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["yes", "no", "ok"]), st.integers(0, 6)), max_size=12))
+def test_no_message_is_lost_or_doubled_however_alike_they_are(steps: list[tuple[str, int]]) -> None:
+    kept: list[Any] = []
+
+    class Kept:
+        def add(self, session: str, items: list[Any]) -> None:
+            kept.extend(items)
+
+    chat = Conversation(Kept(), "chat", SessionSettings(compact=False))  # type: ignore[arg-type]
+    history: list[dict[str, Any]] = []
+    said = []
+    for text, cut in steps:
+        new = {"role": "user", "content": text}
+        said.append(new)
+        history = [*history[min(cut, max(0, len(history) - 6)) :], new]
+        chat.save(history)
+        # A cut at most as deep as the history is long, before the next turn: what is left still says where it goes on.
+    assert kept[-1:] == said[-1:] and len(kept) <= len(said)
+    if all(not cut for _, cut in steps):
+        assert kept == said
+
+
+def test_it_is_compacted_by_itself_and_everything_stays_findable(memory: Memory) -> None:
+    """L9, L2: 80 and 20. The original stays, and a resumed session begins with the summary."""
+    chat, history = memory.sessions.conversation("chat"), list[Any]()
+    for number in range(41):
+        history += turn(number)
+        chat.save(history)
+    (summary, *rest) = memory.sessions.resume("chat", 40)
+    assert "question 0" in read_message(summary).text and len(rest) == 20
+    assert len(memory.sessions.items("chat")) == 82
+    (hit, *_) = memory.sessions.search("question 3")
+    assert (hit.session, hit.role, hit.text) == ("chat", "user", "question 3")
+    # A program that goes on with the summary does not say it again.
+    second = memory.sessions.conversation("chat")
+    assert second.save([*second.resume(), *turn("new")]) == (2, "")
+    assert words(memory.sessions.items("chat"))[-2:] == ["question new", "answer new"]
+    assert len(memory.sessions.items("chat")) == 84
+
+
+def test_a_call_and_its_answer_stay_together(memory: Memory) -> None:
+    called = [
+        {"role": "user", "content": "Where?"},
+        {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "look"}}]},
+        *({"role": "tool", "tool_call_id": "c", "content": "42"} for _ in range(30)),
+    ]
+    memory.sessions.add("chat", [*turn(1), *called])
+    assert memory.sessions.compact("chat", now=True) == 2
+    assert memory.sessions.compact("chat", now=True) == 0
+    # A turn that goes on and on is covered within, and its request and its end follow the summary.
+    more = [
+        {"role": "assistant", "tool_calls": [{"id": "d", "function": {"name": "look"}}]},
+        *({"role": "tool", "tool_call_id": "d", "content": "43"} for _ in range(30)),
+    ]
+    memory.sessions.add("chat", more)
+    assert memory.sessions.compact("chat", now=True) == 32
+    summary, *rest = memory.sessions.resume("chat", 40)
+    assert rest == [called[0], *more] and "question 1" in read_message(summary).text
+
+
+def test_a_summariser_of_ones_own_and_one_that_fails(
+    memory: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    memory.sessions.add("chat", [one for n in range(30) for one in turn(n)])
+
+    def fails(said: object, room: int) -> str:
+        raise OSError("no model answers")
+
+    with pytest.raises(OSError, match="no model"):
+        memory.sessions.compact("chat", now=True, summarise=fails)
+    assert memory.sessions.told("chat").summary is None
+    assert memory.sessions.compact("chat", now=True, summarise=lambda said, room: "x" * 99_999, by="me") == 40
+    summary = memory.sessions.told("chat").summary
+    assert summary is not None and (len(summary.text), summary.by, summary.messages) == (4_000, "me", 40)
+    chat = memory.sessions.conversation("long", summarise=fails)
+    with caplog.at_level(logging.WARNING, "ipfsmem.sessions"):
+        assert chat.save([one for n in range(50) for one in turn(n)]) == (100, "")
+    assert "no model answers" in caplog.text
+
+
+def test_nothing_is_raised_into_the_agent_and_nothing_is_lost(
+    memory: Memory, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R12: a write that fails is said, and the next saving has what it would have had."""
+    chat = memory.sessions.conversation("chat")
+    chat.save(turn(0))
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(memory.sessions, "add", full)
+        with caplog.at_level(logging.WARNING, "ipfsmem.sessions"):
+            saved = chat.save([*turn(0), *turn(1)])
+    assert saved.added == 0 and "No space left" in saved.problem and "No space left" in caplog.text
+    assert chat.save([*turn(0), *turn(1), *turn(2)]) == (4, "")
+    assert "no JSON object" in chat.save([{"x": object()}]).problem or chat.save([{"x": object()}]).problem
+    memory.close()
+    assert chat.save([*turn(0), *turn(3)]).problem and chat.resume() == []
+
+
+def test_titles_names_and_the_order_of_sessions(memory: Memory) -> None:
+    name = memory.sessions.create(title="The  boat")
+    assert len(name) == 12 and int(name, 16) >= 0
+    assert memory.sessions.told(name).title == "The boat" and memory.sessions.items(name) == []
+    assert memory.sessions.pop(name) is None and memory.sessions.told(name).title == "The boat"
+    memory.sessions.add("second", turn(1))
+    assert memory.sessions.list()[0].session == memory.sessions.latest()
+    for bad in ("second", ""):
+        with pytest.raises(UsageError):
+            memory.sessions.create(bad)
+    with pytest.raises(UsageError):
+        memory.sessions.create(title="a\x1bb")
+    with pytest.raises(UsageError):
+        memory.sessions.search("  ")
+
+
+def test_the_conversation_goes_on_on_the_other_device(lab: Lab) -> None:
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    first = a.sessions.conversation("chat")
+    first.save([one for n in range(45) for one in turn(n)])
+    lab.settle(a, b)
+    second = b.sessions.conversation("chat")
+    resumed = second.resume()
+    assert "question 0" in read_message(resumed[0]).text and words(resumed)[-1] == "answer 44"
+    assert second.save([*resumed, *turn("b")]) == (2, "")
+    first.save([one for n in [*range(45), "a"] for one in turn(n)])
+    lab.settle(a, b)
+    assert a.sessions.items("chat") == b.sessions.items("chat")
+    assert len(a.sessions.items("chat")) == 94
+    # Both compact at once: one summary counts, on both the same, and no message is hidden that is in none.
+    a.sessions.compact("chat", now=True)
+    b.sessions.compact("chat", now=True)
+    lab.settle(a, b)
+    assert a.sessions.resume("chat") == b.sessions.resume("chat")
+    assert len(a.sessions.items("chat")) == 94
+
+
+def test_pydantic_ai_messages_go_round(memory: Memory) -> None:
+    messages = need_extra("pydantic-ai", "pydantic_ai.messages")
+    from ipfsmem.adapters import pydantic_ai as adapter
+
+    history = [
+        messages.ModelRequest(
+            parts=[messages.SystemPromptPart("Be kind."), messages.UserPromptPart("Where is the boat?")]
+        ),
+        messages.ModelResponse(
+            parts=[messages.TextPart("I look."), messages.ToolCallPart("look", {"at": 7}, "c1")]
+        ),
+        messages.ModelRequest(parts=[messages.ToolReturnPart("look", {"pier": 7}, "c1")]),
+        messages.ModelResponse(parts=[messages.TextPart("At pier 7.")]),
+    ]
+    chat = memory.sessions.conversation("chat")
+    assert adapter.save(chat, history) == (4, "")
+    second = memory.sessions.conversation("chat")
+    back = adapter.resumed(second)
+    assert back[1:] == history[1:] and back[0].parts == history[0].parts[1:]
+    more = [*back, messages.ModelRequest(parts=[messages.UserPromptPart("Which colour?")])]
+    assert adapter.save(second, more) == (1, "")
+    for number in range(50):
+        more += [
+            messages.ModelRequest(parts=[messages.UserPromptPart(f"And {number}?")]),
+            messages.ModelResponse(parts=[messages.TextPart("Blue.")]),
+        ]
+    assert adapter.save(second, more) == (100, "")
+    third = memory.sessions.conversation("chat")
+    compacted = adapter.resumed(third)
+    assert "Where is the boat?" in compacted[0].parts[0].content
+    assert adapter.save(third, [*compacted, more[-1]]) == (1, "")
+    assert len(memory.sessions.items("chat")) == 106
+
+
+def test_a_real_agent_of_pydantic_ai_goes_on(memory: Memory) -> None:
+    pydantic_ai = need_extra("pydantic-ai", "pydantic_ai")
+    from pydantic_ai.models.test import TestModel
+
+    from ipfsmem.adapters import pydantic_ai as adapter
+
+    agent = pydantic_ai.Agent(TestModel(), system_prompt="Be kind.", instructions="Short.")
+    chat = memory.sessions.conversation("chat")
+    first = agent.run_sync("Where is the boat?", message_history=adapter.resumed(chat))
+    assert adapter.save(chat, first.all_messages()) == (2, "")
+    again = memory.sessions.conversation("chat")
+    second = agent.run_sync("And now?", message_history=adapter.resumed(again))
+    assert adapter.save(again, second.all_messages()) == (2, "")
+    said = [read_message(item) for item in memory.sessions.items("chat")]
+    assert [one.text for one in said if one.is_request] == ["Where is the boat?", "And now?"]
+    assert not any("Be kind" in str(item) or "Short." in str(item) for item in memory.sessions.items("chat"))
+
+
+def test_settings_of_sessions(memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "config.toml"
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    file.write_text("[sessions]\nresume = 4\ncompact_at = 6\ncompact_keep = 2\nsummary = 300\n")
+    chat = memory.sessions.conversation("chat")
+    chat.save([one for n in range(9) for one in turn(n)])
+    assert len(chat.resume()) == 3 and len(memory.sessions.told("chat").after) == 2
+    file.write_text("[sessions]\ncompact = false\n")
+    quiet = memory.sessions.conversation("quiet")
+    quiet.save([one for n in range(99) for one in turn(n)])
+    assert memory.sessions.told("quiet").summary is None and memory.sessions.due("quiet") == 178
+    file.write_text("[sessions]\ncompact_tokens = 100\n")
+    assert memory.sessions.due("chat") == 0 and memory.sessions.due("quiet") > 178
+    for bad in (
+        "compact_at = 20\ncompact_keep = 20",
+        "resume = 0",
+        "shown = -1",
+        "colour = 1",
+        "summary = 5",
+    ):
+        file.write_text(f"[sessions]\n{bad}\n")
+        with pytest.raises(ConfigError):
+            memory.sessions.conversation("chat")
