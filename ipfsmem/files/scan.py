@@ -74,6 +74,8 @@ class Scan:
         self._texts = BaseTexts(replica, self._renders)
         self._index_lines = frozenset(copy.lines.split(b"\n"))
         self._problems = problems
+        #: Files whose texts could not be taken in.
+        self.left_alone: list[str] = []
         self._believe = believe
         self._now = replica.world.now()
         #: What was set aside of files that were replaced.
@@ -99,6 +101,7 @@ class Scan:
             action(file)
         except (NotPlainError, IpfsmemError) as error:
             self._problems[file] = f"{file} was left alone: {error}"
+            self.left_alone.append(file)
 
     def _take(self, file: str) -> None:
         name_of(file)

@@ -257,6 +257,10 @@ class WorkingCopies:
         """Why folders are not taken in and not brought up to date, as of the last look."""
         return [text for copy in self.all() if (text := copy.trouble())]
 
+    def not_taken_in(self) -> list[str]:
+        """Which texts that stand in the folders are not in the memory, and why, as of the last look."""
+        return [text for copy in self.all() for text in copy.not_taken_in()]
+
     def miss_anew(self, before: int | None = None) -> None:
         """What is missing now, or was first missed before a moment (in milliseconds), is taken for deleted only when two looks from
         now on miss it: nobody looks while keys are locked."""

@@ -65,6 +65,8 @@ class WorkingCopy:
         #: Files that the last renderings could not bring up to date, those of the last one first.
         self.behind: list[str] = []
         self._problems: dict[str, str] = {}
+        #: Files whose texts the last look could not take in.
+        self._left_alone: list[str] = []
         #: What the last rendering of a file had to say: also of one that does not stand there, so no look drops it.
         self._unrendered: dict[str, str] = {}
         self._standing: dict[str, str] = {}
@@ -88,6 +90,14 @@ class WorkingCopy:
         first, *others = sorted(self.behind, key=lambda file: (file == INDEX_FILE, "/" in file))
         more = f"; and {count(len(others), 'more file')} (ipfsmem status)" if others else ""
         return f"{self.folder.path}: {self._unrendered[first]}{more}"
+
+    def not_taken_in(self) -> list[str]:
+        """Which texts that stand here are not in the memory, and why: those of the whole folder, or of files that cannot be
+        taken in. As of the last look; nothing where a person asked for that."""
+        if whole := self.trouble():
+            return [whole]
+        files = (file for file in self._left_alone if file in self._problems)
+        return [f"{self.folder.path}: {self._problems[file]}" for file in sorted(files)]
 
     def is_there(self) -> bool:
         """Whether the folder is there, ours, and not paused."""
@@ -126,6 +136,7 @@ class WorkingCopy:
         self._leave_alone(found)
         seen = self._renders.differences(found.files)
         now = self._replica.world.now()
+        self._left_alone = []
         missing = [
             row for row in seen.missing if row.file not in found.irregular and self._is_input(row.file)
         ]
@@ -152,6 +163,7 @@ class WorkingCopy:
                     scan.take(file)
             self._say("missing", scan.take_deletes(due, seen.known))
             scan.set_aside.look()
+            self._left_alone = scan.left_alone
         return self._state() != before
 
     def _leave_alone(self, found: Listing) -> None:

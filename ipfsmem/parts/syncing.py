@@ -147,8 +147,10 @@ class Syncing(MemoryPart):
         for suspect in check.found:
             report.say("secret", f"{suspect}: encrypted and published, but should it be in a memory?")
         if self._open.files is not None:
-            for trouble in self._open.files.troubles():
-                report.say("folder", trouble)
+            not_taken_in = self._open.files.not_taken_in()
+            report.not_taken_in = len(not_taken_in)
+            for one in not_taken_in:
+                report.say("folder", one)
         report.conflicts = len(self._open.memories.conflicts_everywhere())
         return report
 

@@ -131,6 +131,8 @@ class SyncReport(msgspec.Struct):
     not_fetched: int = 0
     #: Texts of others that were left out, and so are gone, for want of room under one name.
     left_out: int = 0
+    #: Working copies, and files in them, whose texts could not be taken in, and so are not published.
+    not_taken_in: int = 0
     #: Heads that were found and not joined because parts of them cannot be read.
     damaged: int = 0
     blocks_received: int = 0
@@ -154,7 +156,7 @@ class SyncReport(msgspec.Struct):
     @property
     def exit_code(self) -> int:
         """What a command that synced ends with: 0 when all that was asked was done, else the code of what was not: nothing
-        could be published, something that lives is missing, heads cannot be read, a provider or a text was left out."""
+        could be published, something that lives is missing, heads cannot be read, a provider, a text or a folder was left out."""
         if self.blocked:
             return NotPublishedError.exit_code
         if self.missing:
@@ -163,7 +165,8 @@ class SyncReport(msgspec.Struct):
             return UnreadError.exit_code
         if self.damaged:
             return DamagedError.exit_code
-        return IncompleteError.exit_code if self.not_placed or self.not_fetched or self.left_out else 0
+        incomplete = self.not_placed or self.not_fetched or self.left_out or self.not_taken_in
+        return IncompleteError.exit_code if incomplete else 0
 
     def say(self, kind: str, text: str) -> None:
         """Add a notice of the command that synced, once."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.files.surroundings import git_head, remarks
-from tests.support.cli_lab import KEY, Cli
+from tests.support.cli_lab import KEY, Cli, Result
 
 
 def test_a_folder_from_attach_to_detach(cli: Cli, tmp_path: Path) -> None:
@@ -163,9 +163,9 @@ def test_whoever_reads_writes_or_syncs_is_told_that_a_folder_is_not_taken_in(
         assert f"note: {place} {said}" in sealed.ok(*command).err
     missed = sealed("read", "none")
     assert missed.code == 4 and said in missed.err
-    synced = sealed.ok("sync")
-    assert said in synced.out and said not in synced.err
-    reported = sealed.ok("sync", "--json").json["notices"]
+    synced = sealed("sync")
+    assert synced.code == 7 and said in synced.out and said not in synced.err
+    reported = sealed("sync", "--json").json["notices"]
     assert [one["kind"] for one in reported] == ["folder"] and said in reported[0]["text"]
 
 
@@ -222,3 +222,33 @@ def test_a_place_that_may_not_be_looked_at_has_no_remarks(tmp_path: Path) -> Non
     (place / ".git").symlink_to("y" * 300)
     (place / ".stfolder").symlink_to("y" * 300)
     assert remarks(place) == [] and git_head(place) == b""
+
+
+def test_a_sync_says_what_it_could_not_take_in_and_does_not_end_with_0(sealed: Cli, tmp_path: Path) -> None:
+    """A file that was too long stood in a folder, and `sync` said that everything was up to date."""
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    (folder / "fine.md").write_text("Fine.\n")
+    sealed.ok("attach", str(folder))
+    sealed.ok("sync")
+
+    def incomplete(*command: str) -> Result:
+        done = sealed(*command)
+        assert done.code == 7 and not done.err, done
+        return done
+
+    (folder / "long.md").write_text("word " * 200_000)
+    (folder / "binary.md").write_bytes(b"\0\xff\xfe")
+    (folder / "notes.bin").write_bytes(b"\0")  # nobody expects that to be a memory
+    done = incomplete("sync")
+    assert "long.md was left alone" in done.out and "binary.md was left alone" in done.out
+    assert "notes.bin" not in done.out
+    report = incomplete("sync", "--json").json
+    assert report["not_taken_in"] == 2
+    (folder / "long.md").write_text("short\n")
+    (folder / "binary.md").unlink()
+    sealed.ok("sync")
+    folder.rename(tmp_path / "away")
+    assert "is not there" in incomplete("sync").out
+    sealed.ok("folders", "pause", str(folder))
+    sealed.ok("sync")

@@ -487,6 +487,7 @@ ROWS: tuple[Row, ...] = (
     Row("timeline", "no such day", 2, "timeline --since yesterday"),
     Row("sync", "pulled and published, or nothing waited", 0, "sync", "sealed", HAS),
     Row("sync", "one provider of several took no part; the others have everything", 7, "sync", "sealed", prepare=second_provider_gone),
+    Row("sync", "a folder of plain files is not there, or a file in it could not be taken in", 7, "sync", "sealed", ("attach PLAIN",), lambda p: p.folder.rename(p.base / "away")),
     Row("sync", "very many texts stand under one name: what had no room was left out", 7, "sync", "sealed", prepare=no_room),
     Row("sync", "a published state cannot be read whole; the rest is joined", 14, "sync", "sealed", prepare=damaged_head),
     Row("sync", "this device was revoked, may not write, or has no key to seal with", 27, "sync", "sealed", prepare=revoked),
