@@ -200,10 +200,20 @@ def home(chosen: str | os.PathLike[str] | None, known: Settings | None = None) -
     """The home directory: an argument, else the settings, else the platform's data directory."""
     if chosen is None:
         chosen = (known or settings()).home
+    if chosen is not None:
+        return expanded(chosen)
     try:
-        return Path(chosen).expanduser() if chosen is not None else _platform("data")
+        return _platform("data")
     except RuntimeError:
-        raise _no_home(f"{chosen} cannot be found: " if chosen is not None else "") from None
+        raise _no_home() from None
+
+
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """A path with the home that `~` or `~NAME` at its beginning means. Raises ConfigError where the system names none."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise _no_home(f"{os.fspath(path)} cannot be found: ") from None
 
 
 def user_home() -> Path:

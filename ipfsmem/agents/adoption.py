@@ -25,6 +25,7 @@ from ipfsmem.agents.projects import (
     undo_bind,
 )
 from ipfsmem.causal.cards import ProjectId
+from ipfsmem.config import expanded
 from ipfsmem.device.project_folders import ProjectFolder, connected_folders, keep_folder
 from ipfsmem.errors import IpfsmemError, NotFoundError, StorageError, UsageError
 from ipfsmem.files.projects import Project, is_replaced, project_at
@@ -221,7 +222,7 @@ def let_go(memory: Memory, row: ProjectFolder) -> None:
 
 def connected_project(memory: Memory, folder: str | Path) -> ProjectFolder:
     """The row of a project that is connected, also when its folder is not there any more. Raises NotFoundError."""
-    given = os.path.realpath(Path(folder).expanduser())
+    given = os.path.realpath(expanded(folder))
     row = next((one for one in connected_folders(memory.replica) if one.path == given), None)
     if row is None and Path(given).is_dir():
         _, row = find_connected(memory, given)

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from ipfsmem.canonical import read_json
-from ipfsmem.config import user_home
+from ipfsmem.config import expanded, user_home
 from ipfsmem.device.atomic_files import read_file, storage_errors
 from ipfsmem.errors import UsageError
 from ipfsmem.files.projects import Project
@@ -50,7 +50,7 @@ class ClaudeHome(msgspec.Struct, frozen=True):
     def of(cls, environment: Mapping[str, str]) -> ClaudeHome:
         """By CLAUDE_CONFIG_DIR, else in the user's home."""
         if chosen := environment.get("CLAUDE_CONFIG_DIR"):
-            folder = Path(chosen).expanduser()
+            folder = expanded(chosen)
             return cls(folder, folder / ".claude.json")
         home = user_home()
         return cls(home / ".claude", home / ".claude.json")
@@ -144,7 +144,7 @@ def _chosen(claude: ClaudeHome, project: Project) -> MemoryPlace | None:
         said = _object(file, _MAX_SETTINGS).get(_SETTING)
         if not isinstance(said, str) or not said.strip():
             continue
-        path = Path(said).expanduser()
+        path = expanded(said)
         if not path.is_absolute():
             continue  # as the program does
         if file == shared:

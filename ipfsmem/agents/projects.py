@@ -14,6 +14,7 @@ import msgspec
 
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.bundle.projects import random_token, scope_token, slug
+from ipfsmem.config import expanded
 from ipfsmem.device.birth_time import birth_time
 from ipfsmem.device.project_folders import ProjectFolder, connected_folders, drop_folder, keep_folder
 from ipfsmem.errors import FormatError, IpfsmemError, UsageError
@@ -43,7 +44,7 @@ def find_connected(memory: Memory, folder: str | Path) -> tuple[Project, Project
     known = {Path(one.path): one for one in connected_folders(memory.replica)}
     place = project.folder
     if project.repository is not None:
-        inside = Path(os.path.realpath(Path(folder).expanduser())).relative_to(project.repository.tree)
+        inside = Path(os.path.realpath(expanded(folder))).relative_to(project.repository.tree)
         for part in (inside, *inside.parents):
             row = known.get(place / part)
             if row is not None and (found := _as_connected(row, project, part.as_posix())) is not None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, style
+from ipfsmem.config import expanded
 from ipfsmem.wording import count
 
 
@@ -31,7 +30,7 @@ def command(context: CommandContext, folder: str, scope: str | None, take_over: 
     others stay theirs, and ours stand in one marked block. DIR belongs to one scope; a scope may have several folders.
     It is made when only its last part is not there.
     """
-    stood = Path(folder).expanduser().exists()
+    stood = expanded(folder).exists()
     with context.memory() as memory:
         made = memory.folders.attach(folder, scope=scope, take_over=take_over, timeline=timeline)
         notices = memory.status().notices

@@ -16,6 +16,7 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, is_terminal, seconds, style
+from ipfsmem.config import expanded
 from ipfsmem.errors import UsageError
 from ipfsmem.wording import count
 
@@ -92,7 +93,7 @@ def _folder(chosen: str | None) -> Path:
         return Path(tempfile.mkdtemp(prefix="ipfsmem-demo-"))
     from ipfsmem.device.atomic_files import make_directory, storage_errors
 
-    place = Path(chosen).expanduser().absolute()
+    place = expanded(chosen).absolute()
     with storage_errors(place, "look into"):
         if place.exists() and any(place.iterdir()):
             raise UsageError(f"{place} is not empty", hint="Name a folder that does not exist yet.")

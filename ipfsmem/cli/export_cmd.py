@@ -12,6 +12,7 @@ from ipfsmem.cli.app import output_closed_error, output_is_closed
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, is_terminal, size, write_bytes
+from ipfsmem.config import expanded
 from ipfsmem.device.connection import DatabaseDamagedError
 from ipfsmem.errors import IncompleteError, StorageError, UsageError
 from ipfsmem.wording import count
@@ -84,7 +85,7 @@ def command(
                 "a published version holds all scopes, so --car takes no --scope (or IPFSMEM_SCOPE)",
                 hint="One scope as plain files: --dir, --zip or --plain-car.",
             )
-        _export_car(context, Path(car).expanduser(), root)
+        _export_car(context, expanded(car), root)
         return
     tree = folder or zipped or plain_car
     if out is None and tree is None and is_terminal() and not context.json:
@@ -133,7 +134,7 @@ def _export(context: CommandContext, memory: Memory, to: str | None, form: str) 
     from ipfsmem.results import FileWritten
 
     if form != "blob" and to is not None:
-        where = Path(to).expanduser()
+        where = expanded(to)
         made = _write_tree(memory, where, form)
         done = FileWritten(path=str(where), files=made.files, root=made.root or UNSET)
         _said(context, done, f"{count(made.files, 'file')}")
@@ -141,7 +142,7 @@ def _export(context: CommandContext, memory: Memory, to: str | None, form: str) 
     left = memory.bundles.left_out()
     blob = memory.bundles.export(partial=True)
     if to is not None:
-        where = Path(to).expanduser()
+        where = expanded(to)
         with new_car(str(where), mode=0o600) as file:
             file.write(blob)
         _said(context, FileWritten(path=str(where), bytes=len(blob)), size(len(blob)))
@@ -155,7 +156,7 @@ def refuse_inside(context: CommandContext, where: str | None) -> None:
     damaged memory away would take its export along."""
     if where is None or where == "-":
         return
-    if Path(where).expanduser().resolve().is_relative_to(context.folder.resolve()):
+    if expanded(where).resolve().is_relative_to(context.folder.resolve()):
         raise UsageError(f"{where} is in the folder of the memory itself", hint="Name a place outside of it.")
 
 

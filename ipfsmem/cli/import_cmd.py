@@ -12,6 +12,7 @@ from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, style
+from ipfsmem.config import expanded
 from ipfsmem.errors import UsageError
 from ipfsmem.wording import count
 
@@ -88,7 +89,7 @@ def command(
         raise UsageError("--dry-run goes with --from")
     if program is not None and (prune or same):
         raise UsageError("--prune and --from-backup are for exports of ipfsmem, and do not go with --from")
-    source: bytes | Path = Path(path).expanduser()
+    source: bytes | Path = expanded(path)
     if path == "-":
         source = sys.stdin.buffer.read(MAX_BLOB + 1)
         if len(source) > MAX_BLOB:

@@ -32,6 +32,7 @@ from ipfsmem.cli.status_cmd import READERS
 from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.cli.wallets import Wallet, default_keystore
 from ipfsmem.cli.words_prompt import require_output, show_words, words_unprinted
+from ipfsmem.config import expanded
 from ipfsmem.errors import NoVaultError, PublicError, SecretsError
 from ipfsmem.mode import Mode
 from ipfsmem.vault.beginning import (
@@ -143,7 +144,7 @@ def _owner_keys(
         return None, None
     if request.new_wallet is None:
         return request.wallet.unlock(passphrase), None
-    path = Path(request.new_wallet).expanduser() if request.new_wallet else default_keystore(context.home)
+    path = expanded(request.new_wallet) if request.new_wallet else default_keystore(context.home)
     keystore_passphrase = request.wallet.keystore_passphrase(passphrase, new=True)
     # All that can be refused is looked at before there is a wallet that belongs to nothing.
     check_vault(vault_label(context.folder.parent, context.folder.name, request.wallet.vault))

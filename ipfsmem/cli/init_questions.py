@@ -15,6 +15,7 @@ from typing import TypeVar
 import click
 
 from ipfsmem.cli.new_memory import MemoryRequest
+from ipfsmem.config import expanded
 from ipfsmem.mode import Mode
 from ipfsmem.vault.beginning import Choices, Owner
 
@@ -83,12 +84,12 @@ def _ask_for_owner(request: InitRequest, keystore: Path) -> InitRequest:
     if answer == "new":
         while True:
             file = _text("File of the new wallet", str(keystore))
-            if not Path(file).expanduser().exists():
+            if not expanded(file).exists():
                 return replace(request, new_wallet=file)
             click.echo(f"{file} is there already. Name another one.", err=True)
     if answer == "file":
         while True:
-            file = str(Path(_text("Keystore file")).expanduser())
+            file = str(expanded(_text("Keystore file")))
             if Path(file).is_file():
                 return replace(request, wallet=request.wallet._replace(keystore=file))
             click.echo(f"There is no file {file}.", err=True)
@@ -111,8 +112,8 @@ def _place() -> str:
         place = _text("Place")
         if place.partition(":")[0] in kinds:
             return place
-        if Path(place).expanduser().is_dir():
-            return str(Path(place).expanduser())
+        if expanded(place).is_dir():
+            return str(expanded(place))
         click.echo(f"There is no folder {place}. Make it first, or name another place.", err=True)
 
 

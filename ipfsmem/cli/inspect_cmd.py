@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +10,7 @@ from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, clean_lines, style
 from ipfsmem.cli.wallets import owner, root_options
+from ipfsmem.config import expanded
 
 if TYPE_CHECKING:
     from ipfsmem.vault.inspection import Keys
@@ -33,7 +33,7 @@ def command(context: CommandContext, path: str, sealed_for: str | None, **owner_
     """
     from ipfsmem.vault.inspection import inspect
 
-    found = inspect(Path(path).expanduser(), _keys(context, sealed_for, owner_options))
+    found = inspect(expanded(path), _keys(context, sealed_for, owner_options))
     if context.json:
         context.emit_open(found)
     else:

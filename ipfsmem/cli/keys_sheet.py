@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +10,7 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, moment, to_json
+from ipfsmem.config import expanded
 
 if TYPE_CHECKING:
     from ipfsmem.vault.sheet import Place, RecoverySheet
@@ -34,7 +34,7 @@ def command(context: CommandContext, output: str | None) -> None:
     if output is None:
         click.echo(text)
         return
-    where = Path(output).expanduser()
+    where = expanded(output)
     write_atomic(where, f"{text}\n".encode())
     if context.json:
         from ipfsmem.results import FileWritten

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +10,7 @@ from ipfsmem.cli import export_cmd, list_cmd, read_cmd
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import not_empty, provider_option
 from ipfsmem.cli.printing import clean, is_terminal, size, style
+from ipfsmem.config import expanded
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.wording import count
 
@@ -109,7 +109,7 @@ def _export(context: CommandContext, memory: Memory, out: str, partial: bool) ->
     assert memory.opened is not None
     left = memory.bundles.left_out()
     blob = memory.bundles.export(partial=True)
-    where = Path(out).expanduser()
+    where = expanded(out)
     with new_car(str(where), mode=0o600) as file:
         file.write(blob)
     if context.json:

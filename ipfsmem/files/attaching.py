@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from ipfsmem.config import expanded
 from ipfsmem.device.atomic_files import storage_errors
 from ipfsmem.device.namespaces import memories_in
 from ipfsmem.device.tables.working_copies import Copy
@@ -56,7 +57,7 @@ def examine_place(
     Raises StorageError when it cannot be looked at.
     """
     # Not resolved: a link on the way is the person's own, and may lead elsewhere tomorrow.
-    path = Path(os.path.abspath(Path(folder).expanduser()))  # noqa: PTH100
+    path = Path(os.path.abspath(expanded(folder)))  # noqa: PTH100
     rows = list(copies)
     if "\0" in str(path):
         raise UsageError("the name of a folder holds no null character")

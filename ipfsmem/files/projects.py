@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ipfsmem.causal.cards import ProjectId
+from ipfsmem.config import expanded
 from ipfsmem.device.atomic_files import storage_errors
 from ipfsmem.device.birth_time import birth_time
 from ipfsmem.device.project_folders import ProjectFolder
@@ -57,7 +58,7 @@ class Project(msgspec.Struct, frozen=True):
 def project_at(folder: str | Path, *, part: bool = False) -> Project:
     """The project to which a folder belongs: its repository, else the folder itself. `part`: this folder of its repository, as a
     project of its own. Raises UsageError when there is no such folder, StorageError."""
-    named = Path(folder).expanduser()
+    named = expanded(folder)
     with storage_errors(named, "look into"):
         try:
             place = Path(os.path.realpath(named))

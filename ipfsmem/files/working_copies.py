@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from ipfsmem.bundle.keys import check_scope
+from ipfsmem.config import expanded
 from ipfsmem.device.connection import DatabaseDamagedError
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.project_folders import connected_folders
@@ -179,7 +180,7 @@ class WorkingCopies:
         return brought
 
     def _find(self, folder: Path) -> WorkingCopy:
-        path = Path(folder).expanduser().absolute()
+        path = expanded(folder).absolute()
         for copy in self.all():
             where = copy.folder.path
             if where in (path, Path(folder)):

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast, runtime
 
 import msgspec
 
+from ipfsmem.config import expanded
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
 
@@ -363,7 +364,7 @@ def lasting_spec(spec: str) -> str:
     else:
         return spec
     try:
-        return str(Path(path).expanduser().absolute())
+        return str(expanded(path).absolute())
     except (OSError, RuntimeError, ValueError):  # no home, no working directory
         return spec
 

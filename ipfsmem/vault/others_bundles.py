@@ -24,6 +24,7 @@ from ipfsmem.bundle.keys import INDEX_FILE, is_scope
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.canonical import read_json
 from ipfsmem.causal.cards import MAX_SCOPES
+from ipfsmem.config import expanded
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.content.fetch import Fetch, drive, drive_async
@@ -154,7 +155,7 @@ async def _read_source(source: str, providers: Sequence[Provider], now_ms: int) 
     try:
         wanted = parse_source(source)
     except UsageError:
-        path = Path(source).expanduser()
+        path = expanded(source)
         if not path.exists():
             raise
         return await asyncio.to_thread(read_on_disk, source, path)

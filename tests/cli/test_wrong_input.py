@@ -22,6 +22,10 @@ SEALED = (
     "session create x --title 'a\x1bb'", "session resume nobody", "session resume --last 0", "session resume --last x", "session search", "session search ' '",
     "session search x --limit 0", "session export nobody", "session export nobody --format pdf", "session compact", "session compact x --all", "session compact nobody",
     "session delete nobody --yes", "session add", "session add x", "session list --scope none", "session lsit", "session status --scope none",
+    # A home that is nobody's, where a path begins.
+    "attach ~nobody-here/x", "detach ~nobody-here/x", "folders pause ~nobody-here/x", "import ~nobody-here/x", "import --from claude-code ~nobody-here/x", "export --dir ~nobody-here/x",
+    "export --zip ~nobody-here/x", "export --out ~nobody-here/x", "open ~nobody-here/x", "open ROOT --export ~nobody-here/x", "inspect ~nobody-here/x", "providers add ~nobody-here/x", "demo --keep --dir ~nobody-here/x",
+    "connect claude-code --project ~nobody-here/x",
     "history", "history 'No Key'", f"history {LONG}", "history nothing", "history tone --scope none", "history tone --scope 'No Scope'",
     "restore tone --root nonsense", f"restore tone --root {NOBODY}", "restore tone --text zz", "restore tone --text 0123",
     "restore tone --text 0123456789abcdef", "restore nothing --text 0123456789abcdef", "restore tone --root ''",

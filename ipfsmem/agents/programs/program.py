@@ -12,6 +12,7 @@ import msgspec
 from ipfsmem.agents.command_line import Launch, hook_mark
 from ipfsmem.agents.edits import Entry, Wanted
 from ipfsmem.agents.json_edits import APPEND
+from ipfsmem.config import expanded
 
 #: What our entry is called everywhere.
 NAME: Final = "ipfsmem"
@@ -27,7 +28,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     def folder_of(self, variable: str, usual: Path) -> Path:
         """The folder that a variable names, else the usual one."""
         named = self.environment.get(variable)
-        return Path(named).expanduser() if named else usual
+        return expanded(named) if named else usual
 
     def settings(self) -> Path:
         """Where programs keep settings: XDG_CONFIG_HOME, else `.config`."""
