@@ -49,6 +49,16 @@ def sessions(ctx: Context) -> None:
             budget_seconds=one + TURN_BUDGET,
             note="the budget is one fsync and 3 ms",
         )
+        memory.sessions.add("long", [said for at in range(1_000) for said in _turn(at, words)])
+        long, last = memory.sessions.conversation("long"), list[Any]()
+        long.save(last := long.resume())
+        own.clear()
+        for number in range(20):
+            last = [*long.trim(last), *_turn(number, words)]
+            started = time.perf_counter()
+            long.save(last)
+            own.append(time.perf_counter() - started)
+        ctx.add("save a turn of a session with a thousand", middle(own), runs=20)
         runs = ctx.runs(9)
         ctx.add(
             "resume",

@@ -167,35 +167,54 @@ class Sessions:
         )
 
     def _parts(self, session: str, change: Writing | None = None) -> list[_Part]:
-        """The parts with all their texts, concurrent ones too (a disk may have been copied), of this person's devices."""
-        found = []
+        """The parts with all their texts, of this person's devices."""
+        keys = self._keys(_parts_of(session), session_token(session))
+        parts = (self._part(session, key, change) for key in keys)
+        return [part for part in parts if part is not None]
+
+    def _last_parts(self, session: str, change: Writing) -> list[_Part]:
+        """The last part of each device that has a line, and those behind it: no line of an earlier one is later, for each was
+        added after all that its writer knew."""
+        of: dict[str, list[str]] = {}
         for key in self._keys(_parts_of(session), session_token(session)):
-            name = self._memories.name(key)
-            entry = self._memories.entry(key, change.entry(name) if change is not None else None)
-            own = tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.of))
-            match = _PART.fullmatch(key)
-            if match is None or not own:
-                continue
-            part = _Part(key, match[1], int(match[2]), [], own)
-            texts: dict[bytes, Line | None] = {}
-            for dot in own:
-                value = entry[dot]
-                if value.kind != LIVE or value.body is None:
-                    continue
-                data = self._replica.store.body(name, value)
-                if data is None:
-                    raise NotHereError(
-                        f"a part of the session {session} is known but not fetched yet ({key})",
-                        hint="Try again after: ipfsmem sync.",
-                    )
-                part.ours = part.ours and parse_memory(data).fields.get(SESSION) == session
-                texts.update(_lines(data))
-            if part.ours:
-                until = _forgotten_until(entry[dot] for dot in own)
-                part.lines = [line for line in texts.values() if line is not None and line.at > until]
-                part.rest = [text for text, line in texts.items() if line is None and until < 0]
-            found.append(part)
+            of.setdefault(key.rsplit("-", 2)[1], []).append(key)
+        found = []
+        for keys in of.values():
+            for key in sorted(keys, key=lambda one: -int(one.rpartition("-")[2])):
+                part = self._part(session, key, change)
+                if part is not None:
+                    found.append(part)
+                    if part.lines:
+                        break
         return found
+
+    def _part(self, session: str, key: str, change: Writing | None) -> _Part | None:
+        """A part with its own texts, concurrent ones too (a disk may have been copied); None where there is none."""
+        name = self._memories.name(key)
+        entry = self._memories.entry(key, change.entry(name) if change is not None else None)
+        own = tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.of))
+        match = _PART.fullmatch(key)
+        if match is None or not own:
+            return None
+        part = _Part(key, match[1], int(match[2]), [], own)
+        texts: dict[bytes, Line | None] = {}
+        for dot in own:
+            value = entry[dot]
+            if value.kind != LIVE or value.body is None:
+                continue
+            data = self._replica.store.body(name, value)
+            if data is None:
+                raise NotHereError(
+                    f"a part of the session {session} is known but not fetched yet ({key})",
+                    hint="Try again after: ipfsmem sync.",
+                )
+            part.ours = part.ours and parse_memory(data).fields.get(SESSION) == session
+            texts.update(_lines(data))
+        if part.ours:
+            until = _forgotten_until(entry[dot] for dot in own)
+            part.lines = [line for line in texts.values() if line is not None and line.at > until]
+            part.rest = [text for text, line in texts.items() if line is None and until < 0]
+        return part
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -209,7 +228,7 @@ class Sessions:
             session_token(session)
             return []
         with writing(self._replica) as change:
-            parts = self._parts(session, change)
+            parts = self._last_parts(session, change)
             at = self._next(parts)
             return self._append(
                 change, session, parts, [line for n, text in enumerate(texts) for line in _cut(at, n, text)]
