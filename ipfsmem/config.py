@@ -34,6 +34,15 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     dimensions: int = 0
 
 
+class RecallSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table `[recall]` of the settings file: what counts how much when memories are ranked."""
+
+    #: In place of the usual weight of a part, by its name; `ipfsmem recall --why` shows the parts.
+    weights: dict[str, Annotated[float, msgspec.Meta(ge=-100, le=100)]] = {}
+    #: Days after which half of a memory's recency is left.
+    half_life_days: Annotated[float, msgspec.Meta(ge=0.01, le=36_500)] = 7.0
+
+
 _Messages = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 
 
@@ -77,6 +86,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     #: Only in this file: texts leave the device by it. None: recall goes by words alone.
     embeddings: EmbeddingSettings | None = None
     sessions: SessionSettings = SessionSettings()
+    recall: RecallSettings = RecallSettings()
 
     def __repr__(self) -> str:
         """Without the tables of providers: they hold tokens."""
@@ -168,7 +178,9 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
             ) from None
     except (ValueError, OSError, RecursionError) as error:
         raise ConfigError(f"settings file {file} cannot be used: {error}") from None
-    names = [f for f in Settings.__struct_fields__ if f not in ("providers", "embeddings", "sessions")]
+    names = [
+        f for f in Settings.__struct_fields__ if f not in ("providers", "embeddings", "sessions", "recall")
+    ]
     over = {f: env[f"IPFSMEM_{f.upper()}"] for f in names if env.get(f"IPFSMEM_{f.upper()}")}
     return msgspec.structs.replace(known, **over)
 

@@ -212,6 +212,7 @@ class Memory:
     list = _of_texts(MemoryTexts.list)
     index = _of_texts(MemoryTexts.index)
     recall = _of_texts(MemoryTexts.recall)
+    why = _of_texts(MemoryTexts.why)
     context = _of_texts(MemoryTexts.context)
     forget = _of_texts(MemoryTexts.forget)
     conflicts = _of_texts(MemoryTexts.conflicts)

@@ -55,7 +55,7 @@ from ipfsmem.wallet.root_keys import RootKeys
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.recall import Hit, Recall
+    from ipfsmem.memories.recall import Hit, Recall, Why
     from ipfsmem.memories.sessions import SessionFacts
 
 
@@ -207,6 +207,48 @@ class Recalled(Answer, frozen=True, kw_only=True):
             not_fetched=found.not_fetched,
             hits=hits,
             notice=found.notice,
+        )
+
+
+class Explained(Answer, frozen=True, kw_only=True):
+    """How one memory fares with a question: its `place` among all `hits` of `searched` memories, from 1, and the `parts` that its
+    score is the sum of; or place 0 and the `reason` why it is no hit. `words` are those of the question that occur in it, `missing`
+    those that do not. `before`: the hit before it, and what its score is the sum of."""
+
+    key: str
+    scope: str
+    own: bool
+    place: int
+    hits: int
+    searched: int
+    score: float
+    parts: dict[str, float]
+    words: tuple[str, ...]
+    missing: tuple[str, ...]
+    reason: str
+    hides: tuple[str, ...]
+    before: str
+    before_parts: dict[str, float]
+
+    @classmethod
+    def of(cls, found: Why) -> Explained:
+        """What `Memory.why` answers."""
+        reading = found.reading
+        return cls(
+            key=reading.key,
+            scope=reading.scope,
+            own=reading.own,
+            place=found.place,
+            hits=found.hits,
+            searched=found.searched,
+            score=found.score,
+            parts=found.parts,
+            words=found.words,
+            missing=found.missing,
+            reason=found.reason,
+            hides=found.hides,
+            before=found.before,
+            before_parts=found.before_parts,
         )
 
 

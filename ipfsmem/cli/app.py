@@ -30,6 +30,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "read": "Print a memory.",
         "list": "List all memories.",
         "recall": "Find the memories that fit a question.",
+        "why": "Why a memory fits a question, or does not.",
         "context": "What a model is given at the start of a session.",
         "forget": "Forget a memory, on every device.",
         "history": "The texts that a memory has had.",

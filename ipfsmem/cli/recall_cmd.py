@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +13,7 @@ from ipfsmem.cli.printing import clean, clean_lines, is_terminal, style
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.results import Found, Recalled
+    from ipfsmem.results import Recalled
 
 
 @cli_command("recall", scoped=True, shows=True, stacks=True)
@@ -94,8 +95,8 @@ def _print(answer: Recalled) -> None:
         if number:
             click.echo()
         click.echo(f"{style(clean(place), bold=True)}  {clean(', '.join(filter(None, about)))}")
-        for part, value in _sum(hit):
-            click.echo(style(f"  {part:<10}{value:>8}", dim=True))
+        for line in sum_of(hit.parts or {}):
+            click.echo(style(line, dim=True))
         click.echo(clean_lines("".join(f"  {line}\n" for line in hit.body.split("\n"))), nl=False)
     if answer.notice:
         click.echo(clean(answer.notice), err=True)
@@ -109,13 +110,17 @@ def _print(answer: Recalled) -> None:
         click.echo(style(said, dim=True), err=True)
 
 
-def _sum(hit: Found) -> list[tuple[str, str]]:
-    """The parts of a score, the greatest first, and the score below them, which is their sum as it is printed."""
-    if hit.parts is None:
+def sum_of(parts: Mapping[str, float], beside: Mapping[str, float] | None = None) -> list[str]:
+    """The parts of a score, the greatest first, and the score below them, which is their sum as it is printed; in a second column
+    those of another score."""
+    names = sorted({**parts, **(beside or {})}, key=lambda name: (-abs(round(parts.get(name, 0.0), 3)), name))
+    columns = [parts] if beside is None else [parts, beside]
+    rounded = [{name: round(column.get(name, 0.0), 3) for name in names} for column in columns]
+    if not names:
         return []
-    parts = [(part, round(value, 3)) for part, value in hit.parts.items()]
-    parts.sort(key=lambda one: (-abs(one[1]), one[0]))
-    return [(part, f"{value:.3f}") for part, value in (*parts, ("score", sum(value for _, value in parts)))]
+    lines = [(name, [column[name] for column in rounded]) for name in names]
+    lines.append(("score", [sum(column.values()) for column in rounded]))
+    return [f"  {name:<10}" + "".join(f"{value:>8.3f}" for value in values) for name, values in lines]
 
 
 def _named(scope: str) -> str:

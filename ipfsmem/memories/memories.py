@@ -54,6 +54,7 @@ from ipfsmem.memories.readings import (
 if TYPE_CHECKING:
     from ipfsmem.memories.meaning import Meaning
     from ipfsmem.memories.search_index import SearchIndex
+    from ipfsmem.recall.ranking import Weighed
 
 #: Bytes from which on a text is looked at before others have to wait: shorter ones take no millisecond.
 LONG = 64 * 1024
@@ -95,6 +96,8 @@ class Memories:
         self.indexes: dict[str, SearchIndex] = sibling.indexes if sibling is not None else {}
         #: Opens recall by meaning, when somebody asks; None where nobody can.
         self.meaning: Callable[[], Meaning] | None = sibling.meaning if sibling is not None else None
+        #: What counts how much in recall, asked for at each; None: as usual.
+        self.weighed: Callable[[], Weighed] | None = sibling.weighed if sibling is not None else None
         self._heads: dict[str, MemoryFile] = {}
 
     def in_scope(self, scope: str) -> Memories:

@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from ipfsmem.errors import UsageError
+from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.meaning import NOT_NAMED_HINT, Asked
 from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.readings import Reading
-from ipfsmem.memories.search_index import Filter, SearchIndex, index_of, searched_header
+from ipfsmem.memories.search_index import Filter, Held, SearchIndex, index_of, searched_header
 from ipfsmem.memories.words import MAX_WORDS, PREFIX, query_words
 from ipfsmem.memories.writers import Writers
+from ipfsmem.recall.ranking import USUAL, Index, Weighed, rank
 from ipfsmem.recall.ranking import Hit as Ranked
-from ipfsmem.recall.ranking import Index, rank
 from ipfsmem.recall.terms import terms, unspaced
 
 MAX_HITS = 200
@@ -92,6 +92,7 @@ def recall(
     words = query_words(query)
     replica = parts[0].replica
     asked = _asked(parts[0], query, threshold)
+    weighed = _weighed(parts[0])
     least = since_ms(since) if since is not None else 0
     today = replica.world.today()
     by_key = {part.scope: part for part in parts}
@@ -100,14 +101,11 @@ def recall(
         found = index_of(parts)
         only = Filter(type, tag, category, least, devices)
         index = found.index(parts, only)
-        search = _Search(found, index, query, today, _similar(found, asked, threshold), threshold is not None)
-        by_words = ranked = search.without_meaning().ranked(limit)
-        if not by_words and (beginning := _beginnings(words)):
-            ranked = search.ranked(limit, beginning)
-        if asked.similar and (by_words or not ranked):
-            ranked = search.ranked(limit)
+        search = _Search(
+            found, index, query, today, _similar(found, asked, threshold), threshold is not None, weighed
+        )
         hits = []
-        for hit in ranked:
+        for hit in search.best(words, limit):
             held = found.held[hit.id]
             try:
                 part = by_key[held.scope]
@@ -121,6 +119,86 @@ def recall(
             hits.append(Hit(reading, hit.score, held.hides, reasons, has))
         not_fetched = len(found.not_fetched)
         return Recall(tuple(hits), len(index), not_fetched, bool(asked.similar), asked.notice)
+
+
+class Why(msgspec.Struct, frozen=True):
+    """How one memory fares with a query."""
+
+    reading: Reading
+    #: Its place among all hits, from 1; 0 when it is none of them.
+    place: int
+    hits: int
+    searched: int
+    score: float
+    #: What the score is the sum of.
+    parts: dict[str, float]
+    #: The query's words that occur in it, and those that do not.
+    words: tuple[str, ...]
+    missing: tuple[str, ...]
+    #: Why it is no hit, in words; "" when it is one.
+    reason: str
+    #: The other scopes of those read that have a text under its key, which is not shown.
+    hides: tuple[str, ...]
+    #: The key of the hit before it, and what that one's score is the sum of; "" for the first, and for what is no hit.
+    before: str = ""
+    before_parts: dict[str, float] = {}
+
+
+def why(parts: Sequence[Memories], key: str, query: str) -> Why:
+    """The place of one memory among all that fit a query, and what its score is the sum of, or why it is not found.
+
+    Raises UsageError for a query without words, NotFoundError when there is no such memory, or its text is not on this device.
+    """
+    words = query_words(query)
+    replica = parts[0].replica
+    asked = _asked(parts[0], query, None)
+    weighed = _weighed(parts[0])
+    with replica.reading():
+        found = index_of(parts)
+        if key in found.not_fetched:
+            raise NotHereError(
+                f"{key} is known, and its text is not on this device", hint="Try again after: ipfsmem sync."
+            )
+        held = found.held.get(key)
+        scope = next((part for part in parts if held is not None and part.scope == held.scope), parts[0])
+        reading = scope.reading_of(key, replica.store.entry(scope.name(key)))
+        if held is None or reading is None:
+            raise NotFoundError(f"there is no memory {key}")
+        index = found.index(parts, Filter())
+        search = _Search(
+            found, index, query, replica.world.today(), _similar(found, asked, None), False, weighed
+        )
+        ranked = search.best(words, len(index)) if index.number(key) is not None else []
+        place = next((place for place, hit in enumerate(ranked, 1) if hit.id == key), 0)
+        hit = ranked[place - 1] if place else None
+        has = _words_in(words, reading)
+        before = ranked[place - 2] if place > 1 else None
+        return Why(
+            reading,
+            place,
+            len(ranked),
+            len(index),
+            hit.score if hit is not None else 0.0,
+            hit.parts if hit is not None else {},
+            has,
+            tuple(word for word in words if word not in has),
+            "" if hit is not None else _not_found(held, has),
+            held.hides,
+            before.id if before is not None else "",
+            before.parts if before is not None else {},
+        )
+
+
+def _not_found(held: Held, has: tuple[str, ...]) -> str:
+    if held.part:
+        return "it is a part of a session, and these are found only where sessions are asked for"
+    if not has:
+        return "none of the words occurs in it"
+    return "so many others fit better that it was not looked at"
+
+
+def _weighed(part: Memories) -> Weighed:
+    return USUAL if part.weighed is None else part.weighed()
 
 
 def _asked(part: Memories, query: str, threshold: float | None) -> Asked:
@@ -158,10 +236,20 @@ class _Search(NamedTuple):
     #: By key.
     similar: dict[str, float]
     only_similar: bool
+    weighed: Weighed
 
     def without_meaning(self) -> _Search:
         """The same by words alone."""
         return self._replace(similar={}, only_similar=False)
+
+    def best(self, words: Iterable[str], limit: int) -> list[Ranked]:
+        """The best hits by words and by meaning; where neither finds any, by what the query's words begin."""
+        by_words = ranked = self.without_meaning().ranked(limit)
+        if not by_words and (beginning := _beginnings(words)):
+            ranked = self.ranked(limit, beginning)
+        if (self.similar or self.only_similar) and (by_words or not ranked):
+            ranked = self.ranked(limit)
+        return ranked
 
     def ranked(self, limit: int, beginning: tuple[str, ...] = ()) -> list[Ranked]:
         """The best hits, own ones before those of others, which take no place of theirs. `beginning`: what the words that are
@@ -173,7 +261,13 @@ class _Search(NamedTuple):
         wanted = limit
         while True:
             ranked = rank(
-                index, self.query, today=self.today, limit=wanted, wanted=terms, meaning=self.similar
+                index,
+                self.query,
+                today=self.today,
+                limit=wanted,
+                wanted=terms,
+                meaning=self.similar,
+                weighed=self.weighed,
             )
             hits = [hit for hit in ranked if not self.only_similar or hit.id in self.similar]
             own = [hit for hit in hits if held[hit.id].own]

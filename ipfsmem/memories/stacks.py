@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ipfsmem.bundle.keys import check_key
 from ipfsmem.bundle.timeline import event_line, union_of_scopes
 from ipfsmem.device.events import Timeline, missing_of
 from ipfsmem.device.scopes import scope_forgotten
@@ -21,7 +22,7 @@ from ipfsmem.memories.readings import Reading
 
 if TYPE_CHECKING:
     from ipfsmem.memories.context import ContextBlock
-    from ipfsmem.memories.recall import Recall
+    from ipfsmem.memories.recall import Recall, Why
 
 list_ = list  # `Stack.list` hides the builtin inside the class
 
@@ -102,6 +103,12 @@ class Stack:
             threshold=threshold,
             why=why,
         )
+
+    def why(self, key: str, query: str) -> Why:
+        """How one memory fares with a query; see `memories.recall.why`. Raises UsageError, KeyNameError, NotFoundError."""
+        from ipfsmem.memories.recall import why
+
+        return why(self._parts, check_key(key), query)
 
     def context(
         self,

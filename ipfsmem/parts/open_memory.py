@@ -17,7 +17,7 @@ import msgspec
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.unlocked import UNLOCK_HINT
-from ipfsmem.errors import ClosedError, IpfsmemError, PassphraseError
+from ipfsmem.errors import ClosedError, ConfigError, IpfsmemError, PassphraseError
 from ipfsmem.files.working_copies import WorkingCopies
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.scopes import Scopes
@@ -26,6 +26,7 @@ from ipfsmem.mode import Mode
 if TYPE_CHECKING:
     from ipfsmem.memories.meaning import Meaning
     from ipfsmem.recall.embedder import Embedder
+    from ipfsmem.recall.ranking import Weighed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,6 +55,18 @@ def _embedder(question: bool) -> Embedder | None:
     return open_embedder({**msgspec.structs.asdict(known), "question": question})
 
 
+def _weighed() -> Weighed:
+    """What the settings say counts how much in recall. Raises ConfigError for weights that mean nothing."""
+    from ipfsmem.config import settings
+    from ipfsmem.recall.ranking import USUAL, weigh
+
+    try:
+        known = settings().recall
+    except ConfigError:
+        return USUAL  # recall goes on, and says of the same file why it asks no model
+    return weigh(known.weights, known.half_life_days)
+
+
 class OpenMemory:
     """One memory that is open on this device."""
 
@@ -64,6 +77,7 @@ class OpenMemory:
         self.memories = Memories(replica)
         self._meaning: Meaning | None = None
         self.memories.meaning = self.meaning
+        self.memories.weighed = _weighed
         self.scopes = Scopes(replica)
         self._timelines: dict[str, Timeline] = {}
         #: The folders of plain files; None where nothing is kept on the disk, and once the memory is closed.

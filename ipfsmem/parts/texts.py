@@ -24,7 +24,7 @@ from ipfsmem.parts.timeline import MemoryTimeline
 if TYPE_CHECKING:
     from ipfsmem.memories.candidates import Candidate
     from ipfsmem.memories.context import ContextBlock
-    from ipfsmem.memories.recall import Recall
+    from ipfsmem.memories.recall import Recall, Why
     from ipfsmem.memories.undo import Undone
 
 list_ = list  # `MemoryTexts.list` hides the builtin inside the class
@@ -252,6 +252,12 @@ class MemoryTexts(MemoryPart):
             threshold=threshold,
             why=why,
         )
+
+    def why(self, key: str, query: str) -> Why:
+        """The place of one memory among all that fit a query, and what its score is the sum of, or why it is not found. Raises
+        UsageError, KeyNameError, and NotFoundError when there is no such memory, or its text is not on this device."""
+        self._open.look()
+        return self._stack().why(key, query)
 
     def context(
         self,

@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from heapq import heappush, heappushpop, nlargest
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from ipfsmem.errors import ConfigError
 from ipfsmem.recall.dates import days_named
 from ipfsmem.recall.index import GROUPED, MEMORY, NUMBER, QUESTION, SIZE, TIME, Document, Index
 from ipfsmem.recall.postings import Row, bm25, lowered
@@ -21,13 +22,16 @@ from ipfsmem.recall.terms import terms
 __all__ = [
     "HALF_LIFE_DAYS",
     "MAX_TERMS",
+    "USUAL",
     "WEIGHTS",
     "Document",
     "Hit",
     "Index",
+    "Weighed",
     "rank",
     "recency",
     "salience",
+    "weigh",
 ]
 
 #: Each part and its weight. Those of entries of a group were fitted on conversations, `file` on the set of
@@ -76,9 +80,34 @@ def salience(type: str, tags: int, *, important: bool = False) -> float:
     return min(1.0, 0.5 + bonus + min(0.05 * tags, 0.2))
 
 
-def recency(days: float) -> float:
-    """1 for what was changed or used now, a half after seven days; what lies ahead is now."""
-    return float(0.5 ** (max(0.0, days) / HALF_LIFE_DAYS))
+def recency(days: float, half_life: float = HALF_LIFE_DAYS) -> float:
+    """1 for what was changed or used now, a half after so many days; what lies ahead is now."""
+    return float(0.5 ** (max(0.0, days) / half_life))
+
+
+class Weighed(NamedTuple):
+    """What each part counts: not less than 0, but for `question`. And the days after which recency is a half."""
+
+    weights: Mapping[str, float] = WEIGHTS
+    half_life: float = HALF_LIFE_DAYS
+
+
+USUAL: Final = Weighed()
+
+
+def weigh(weights: Mapping[str, float], half_life: float = HALF_LIFE_DAYS) -> Weighed:
+    """The usual weights with some in their place. Raises ConfigError for a part that there is not, or that cannot count less than
+    nothing."""
+    unknown = sorted(weights.keys() - WEIGHTS.keys())
+    if unknown:
+        raise ConfigError(
+            f"recall has no part {unknown[0][:40]!a}, so it has no weight",
+            hint=f"Its parts are {', '.join(WEIGHTS)}.",
+        )
+    for part, weight in weights.items():
+        if weight < 0 and part != "question":
+            raise ConfigError(f"the weight of {part} is 0 or more, not {weight}")
+    return Weighed({**WEIGHTS, **weights}, half_life)
 
 
 class _Words:
@@ -214,13 +243,17 @@ class _Near(NamedTuple):
 class _Ranking:
     """One question to one index: how much speaks for each entry that is looked at."""
 
-    def __init__(self, index: Index, words: _Words, similar: dict[int, float], asked: _Asked) -> None:
+    def __init__(
+        self, index: Index, words: _Words, similar: dict[int, float], asked: _Asked, weighed: Weighed
+    ) -> None:
         self.index, self.words, self.similar, self.asked = index, words, similar, asked
+        self.weights, self.half_life = weighed
         cut = len(index) > _ALL
         best = words.best()
         self._top = max([words.scores[number] for number in best], default=0.0) or 1.0
         close = _best_by_meaning(similar, index) if cut else list(similar)
-        self._weight = WEIGHTS["words"] + (WEIGHTS["meaning"] if similar else 0.0)
+        # Where neither counts, nothing speaks for an entry by itself.
+        self._weight = (self.weights["words"] + (self.weights["meaning"] if similar else 0.0)) or 1.0
         self._groups = words.group_scores()
         self._looked = self._look_at(best, close, cut=cut)
         self._best = self._best_of_groups(best, close, cut=cut)
@@ -236,9 +269,9 @@ class _Ranking:
 
     def own(self, number: int) -> float:
         """What speaks for an entry by itself."""
-        value = WEIGHTS["words"] * (self.words.scores[number] / self._top)
+        value = self.weights["words"] * (self.words.scores[number] / self._top)
         if self.similar:
-            value += WEIGHTS["meaning"] * self.similar.get(number, 0.0)
+            value += self.weights["meaning"] * self.similar.get(number, 0.0)
         return value / self._weight
 
     def _look_at(self, best: list[int], close: list[int], *, cut: bool) -> dict[int, list[int]]:
@@ -272,9 +305,9 @@ class _Ranking:
         group is looked at."""
         least, found = 0.0, dict[int, float]()
         if cut and len(best) >= _BEST:
-            least += WEIGHTS["words"] * min([self.words.scores[number] for number in best]) / self._top
+            least += self.weights["words"] * min([self.words.scores[number] for number in best]) / self._top
         if cut and len(close) >= _BEST:
-            least += WEIGHTS["meaning"] * min([self.similar[number] for number in close])
+            least += self.weights["meaning"] * min([self.similar[number] for number in close])
         of = self.index.columns.groups
         for number in {*best, *close}:
             if of[number]:
@@ -295,22 +328,22 @@ class _Ranking:
         index, words, asked = self.index, self.words, self.asked
         scores, similar = words.scores, self.similar
         sizes, marks = index.columns.sizes, index.columns.marks
-        date = WEIGHTS["date"] * bool(asked.dated)
-        by_words = WEIGHTS["words"] / self._top
-        by_group = WEIGHTS["group"] / self._top_group
-        shared = WEIGHTS["before"] + WEIGHTS["best"]
-        lengths = [WEIGHTS["length"] * length for length in self._lengths]
+        date = self.weights["date"] * bool(asked.dated)
+        by_words = self.weights["words"] / self._top
+        by_group = self.weights["group"] / self._top_group
+        shared = self.weights["before"] + self.weights["best"]
+        lengths = [self.weights["length"] * length for length in self._lengths]
         marked = [
-            WEIGHTS["when"] * (asked.when and bool(mark & TIME))
-            + WEIGHTS["number"] * (asked.number and bool(mark & NUMBER))
-            + WEIGHTS["question"] * bool(mark & QUESTION)
+            self.weights["when"] * (asked.when and bool(mark & TIME))
+            + self.weights["number"] * (asked.number and bool(mark & NUMBER))
+            + self.weights["question"] * bool(mark & QUESTION)
             for mark in range(2 * NUMBER)
         ]
         found = []
         for group, row in self._looked.items():
             if group:
                 most = shared * self._best[group] + by_group * self._groups.get(group, 0.0)
-                most += WEIGHTS["cover"] * words.cover(words.group_has.get(group, 0)) + date
+                most += self.weights["cover"] * words.cover(words.group_has.get(group, 0)) + date
                 found += [
                     (most + by_words * scores[n] + lengths[sizes[n]] + marked[marks[n]], n) for n in row
                 ]
@@ -319,17 +352,19 @@ class _Ranking:
             of_own = by_words * (1 + shared / self._weight)
             cover, headers, has, groups = words.cover, words.headers, words.has, self._groups
             for n in row:
-                most = of_own * scores[n] + by_group * groups[-n] + WEIGHTS["cover"] * cover(has[n]) + date
+                most = (
+                    of_own * scores[n] + by_group * groups[-n] + self.weights["cover"] * cover(has[n]) + date
+                )
                 if marks[n] & MEMORY:
-                    most += WEIGHTS["file"] + WEIGHTS["salience"] + WEIGHTS["recency"]
+                    most += self.weights["file"] + self.weights["salience"] + self.weights["recency"]
                     if n in headers:
-                        most += WEIGHTS["header"] * cover(headers[n])
+                        most += self.weights["header"] * cover(headers[n])
                 found.append((most, n))
         if similar:
-            alone = WEIGHTS["meaning"] * (1 + shared / self._weight)
+            alone = self.weights["meaning"] * (1 + shared / self._weight)
             of = index.columns.groups
             found = [
-                (most + (WEIGHTS["meaning"] if of[n] else alone) * similar.get(n, 0.0), n)
+                (most + (self.weights["meaning"] if of[n] else alone) * similar.get(n, 0.0), n)
                 for most, n in found
             ]
         found.sort(reverse=True)
@@ -347,9 +382,9 @@ class _Ranking:
             near = _Near(own, own, words.has[number])
             if group := of[number]:
                 near = self._near(number, own)
-                most -= WEIGHTS["before"] * (self._best[group] - near.before)
+                most -= self.weights["before"] * (self._best[group] - near.before)
                 missing = words.cover(words.group_has.get(group, 0)) - words.cover(near.has)
-                if most - WEIGHTS["cover"] * missing < least:
+                if most - self.weights["cover"] * missing < least:
                     continue
             hit = self._hit(number, near)
             found.append(hit)
@@ -393,14 +428,14 @@ class _Ranking:
             parts["header"] = words.cover(words.headers.get(number, 0))
             parts["salience"] = min(1.0, max(0.0, index.columns.salience[number]))
             day = index.columns.days[number]
-            parts["recency"] = recency(asked.today - day) if day else 0.0
+            parts["recency"] = recency(asked.today - day, self.half_life) if day else 0.0
         elif marks & GROUPED:
             parts["when"] = float(asked.when and bool(marks & TIME))
             parts["number"] = float(asked.number and bool(marks & NUMBER))
             parts["question"] = float(bool(marks & QUESTION))
             parts["length"] = self._lengths[index.columns.sizes[number]]
-        weighed = {part: WEIGHTS[part] * value for part, value in parts.items() if value}
-        return Hit(index.ids[number], sum(weighed.values()), weighed)
+        sums = {part: counts for part, value in parts.items() if (counts := self.weights[part] * value)}
+        return Hit(index.ids[number], sum(sums.values()), sums)
 
 
 def _best_by_meaning(similar: Mapping[int, float], index: Index) -> list[int]:
@@ -420,8 +455,10 @@ def rank(
     limit: int = 10,
     meaning: Mapping[str, float] | None = None,
     wanted: Iterable[str] | None = None,
+    weighed: Weighed = USUAL,
 ) -> list[Hit]:
-    """The best entries for a question, the best first; of equal ones the first by id. `wanted`: terms in place of the question's.
+    """The best entries for a question, the best first; of equal ones the first by id. `wanted`: terms in place of the question's;
+    `weighed`: weights in place of the usual ones.
 
     Only entries come that share a term with it, themselves or by their group, whose day it names, or for which a similarity is
     given in `meaning`, by id.
@@ -438,7 +475,7 @@ def rank(
     asked = _Asked(
         today.toordinal(), dated, bool(_asks_when.search(question)), bool(_asks_number.search(question))
     )
-    return _Ranking(index, words, _between(similar), asked).hits(max(0, limit))
+    return _Ranking(index, words, _between(similar), asked, weighed).hits(max(0, limit))
 
 
 def _between(scores: dict[int, float]) -> dict[int, float]:

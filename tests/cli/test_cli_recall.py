@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from ipfsmem.recall.ranking import WEIGHTS
 from tests.servers.embeddings import EmbeddingsServer
 from tests.servers.threaded import serve
 from tests.support.cli_lab import Cli
@@ -80,3 +82,61 @@ def test_nothing_found_is_said(cli: Cli) -> None:
     assert nothing.out == "" and "nothing found: 1 memory searched" in nothing.err
     assert "nothing found" not in cli.ok("recall", "direct").err
     assert cli.ok("recall", "zeppelin", "--json").json["hits"] == []
+
+
+def test_why_a_memory_fits_and_why_not(sealed: Cli) -> None:
+    sealed.ok("write", "music", "--body", "She plays the cello on Tuesdays.", "--tag", "cello")
+    sealed.ok("write", "shop", "--body", "The cello shop lies at pier 7.")
+    sealed.ok("write", "boat", "--body", "The boat is blue.")
+    said = sealed.ok("why", "shop", "cello", "tuesday").out
+    assert (
+        said.startswith("shop is number 2 of 2 hits, 3 memories searched.\n")
+        and "second column is music" in said
+    )
+    assert "It has cello.\nIt has not tuesday.\n" in said
+    first = sealed.ok("why", "music", "cello", "tuesday", "--json").json
+    (hit, _) = sealed.ok("recall", "cello", "tuesday", "--why", "--json").json["hits"]
+    assert (first["place"], first["score"], first["parts"]) == (1, hit["score"], hit["parts"])
+    assert abs(sum(first["parts"].values()) - first["score"]) < 1e-9 and first["before"] == ""
+    assert "not found: none of the words occurs in it" in sealed.ok("why", "boat", "cello").out
+    sealed.ok("session", "add", "chat", stdin=b'{"role": "user", "content": "cello"}')
+    (part,) = (one["key"] for one in sealed.ok("recall", "cello", "--type", "session", "--json").json["hits"])
+    assert "a part of a session" in sealed.ok("why", part, "cello").out
+    sealed.ok("write", "shop", "--body", "Our shop.", "--scope", "work")
+    there = sealed.ok("why", "shop", "shop", "--stack", "work", "--json").json
+    assert (there["scope"], there["hides"], there["place"]) == ("work", [""], 1)
+
+
+def test_weights_come_from_the_settings(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli.ok("write", "plain", "--body", "The boat boat boat.")
+    cli.ok("write", "said", "--body", "Of a boat.", "--type", "feedback")
+    settings = tmp_path / "settings.toml"
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(settings))
+
+    def order() -> list[str]:
+        return [one["key"] for one in cli.ok("recall", "boat", "--json").json["hits"]]
+
+    settings.write_text("[recall]\nweights = { salience = 0 }\n")
+    assert order() == ["plain", "said"]
+    assert "salience" not in cli.ok("why", "said", "boat").out
+    settings.write_text("[recall]\nweights = { salience = 50 }\n")
+    assert order() == ["said", "plain"]
+    for bad in (
+        "weights = { colour = 1 }",
+        "weights = { words = -1 }",
+        "weights = { words = 1e9 }",
+        "half_life_days = 0",
+    ):
+        settings.write_text(f"[recall]\n{bad}\n")
+        assert cli.fails(3, "recall", "boat").err
+    settings.write_text("[recall]\nweights = { colour = 1 }\n")
+    (named,) = re.findall(r"Its parts are (.*)\.", cli.fails(3, "why", "said", "boat").err)
+    for part in named.split(", "):
+        settings.write_text(f"[recall]\nweights = {{ {part} = 1 }}\n")
+        assert len(order()) == 2
+
+
+def test_the_table_of_parts_is_that_of_the_ranking() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "CLI.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (-?[\d.]+) \|", page, re.M)
+    assert {name: float(weight) for name, weight in rows} == WEIGHTS

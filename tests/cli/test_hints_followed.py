@@ -485,6 +485,7 @@ def test_u12_what_a_hint_tells_to_run_is_what_was_run() -> None:
 
 #: Hints that other tests carry out, each in its situation.
 ELSEWHERE = {
+    "Its parts are VALUE.": "tests/cli/test_cli_recall.py::test_weights_come_from_the_settings",
     "count is given a text and returns how many tokens it has: a number that is 0 or more.": "tests/unit/memories/test_recall.py::test_a_counter_of_tokens_that_counts_nothing_is_refused",
     "Set HOME to the whole path of one. Where memories are can also be said with --home DIR (in Python: home=).": "tests/cli/test_cli_app.py::test_a_user_without_a_home_is_told_so_and_may_say_where_memories_are",
     'Name one under [embeddings] in the settings file, for instance provider = "ollama"; model and base_url can stand there too.': "tests/unit/memories/test_meaning.py::test_a_threshold_needs_a_model_and_is_a_cosine",

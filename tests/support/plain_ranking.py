@@ -12,7 +12,7 @@ from math import log, log1p
 from ipfsmem.recall import index as marks
 from ipfsmem.recall.dates import days_named
 from ipfsmem.recall.index import Document
-from ipfsmem.recall.ranking import WEIGHTS, Hit, recency
+from ipfsmem.recall.ranking import USUAL, Hit, Weighed, recency
 from ipfsmem.recall.terms import terms
 
 
@@ -43,8 +43,10 @@ def plain_rank(
     look_all: int = 5_000,
     look_best: int = 1_000,
     look_groups: int = 40,
+    weighed: Weighed = USUAL,
 ) -> list[Hit]:
     """All hits, the best first."""
+    weights = weighed.weights
     everyone = range(len(documents))
     texts = [terms(one.words) for one in documents]
     wanted = list(dict.fromkeys(terms(question)))
@@ -70,8 +72,8 @@ def plain_rank(
     talks = {name: score for name, score in of_groups.items() if name.startswith("of ") and score}
 
     def own(n: int) -> float:
-        value = WEIGHTS["words"] * words[n] + (WEIGHTS["meaning"] * close.get(n, 0.0) if close else 0.0)
-        return value / (WEIGHTS["words"] + (WEIGHTS["meaning"] if close else 0.0))
+        value = weights["words"] * words[n] + (weights["meaning"] * close.get(n, 0.0) if close else 0.0)
+        return value / ((weights["words"] + (weights["meaning"] if close else 0.0)) or 1.0)
 
     def around(n: int, before: int, after: int) -> list[int]:
         row = groups[group_of[n]]
@@ -118,14 +120,14 @@ def plain_rank(
             parts["file"] = 1.0
             parts["header"] = share(set(terms(one.header)))
             parts["salience"] = one.salience
-            parts["recency"] = recency((today - one.at).days) if one.at else 0.0
+            parts["recency"] = recency((today - one.at).days, weighed.half_life) if one.at else 0.0
         elif one.group:
             parts["when"] = float(asks_when and bool(marks._time.search(one.text)))
             parts["number"] = float(asks_number and bool(marks._number.search(one.text)))
             parts["question"] = float(one.text.rstrip().endswith(("?", "？", "؟")))
             parts["length"] = (sizes[n] - shortest) / (longest - shortest) if longest > shortest else 1.0
-        weighed = {part: WEIGHTS[part] * value for part, value in parts.items() if value}
-        hits.append(Hit(one.id, sum(weighed.values()), weighed))
+        sums = {part: counts for part, value in parts.items() if (counts := weights[part] * value)}
+        hits.append(Hit(one.id, sum(sums.values()), sums))
     return sorted(hits, key=lambda hit: (-hit.score, hit.id))
 
 

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ipfsmem.errors import ConfigError
 from ipfsmem.recall import ranking
 from ipfsmem.recall.dates import days_named
 from ipfsmem.recall.image import ImageError
 from ipfsmem.recall.porter import stem
 from ipfsmem.recall.postings import Postings
-from ipfsmem.recall.ranking import WEIGHTS, Document, Index, rank, recency, salience
+from ipfsmem.recall.ranking import USUAL, WEIGHTS, Document, Index, Weighed, rank, recency, salience, weigh
 from ipfsmem.recall.terms import STOP_WORDS, fold, terms
 from ipfsmem.wordlist import word_list
 from tests.support.plain_ranking import plain_rank, same_hits
@@ -348,11 +349,26 @@ def test_memory_files_go_by_words_then_by_worth_and_age() -> None:
 
 
 likeness = st.none() | st.dictionaries(st.integers(0, 99).map(str), st.floats(-1, 1), max_size=20)
+#: As the settings may have them: some parts in place of the usual ones, also none at all.
+weights = st.builds(
+    weigh,
+    st.dictionaries(
+        st.sampled_from(sorted(WEIGHTS)), st.sampled_from([0.0, 0.25, 1.0, 7.0, 100.0]), max_size=6
+    )
+    | st.just(dict.fromkeys(WEIGHTS, 0.0))
+    | st.just({"question": 4.0}),
+    st.sampled_from([7.0, 0.01, 365.0]),
+)
 
 
 @settings(max_examples=300, deadline=None)
 @given(
-    entries, asked, likeness, st.integers(0, 12), st.sampled_from([(5_000, 1_000, 40), (0, 4, 1), (0, 1, 9)])
+    entries,
+    asked,
+    likeness,
+    st.integers(0, 12),
+    st.sampled_from([(5_000, 1_000, 40), (0, 4, 1), (0, 1, 9)]),
+    st.just(USUAL) | weights,
 )
 def test_the_hits_are_those_of_the_recipe_as_it_is_written_down(
     documents: list[Document],
@@ -360,13 +376,14 @@ def test_the_hits_are_those_of_the_recipe_as_it_is_written_down(
     meaning: dict[str, float] | None,
     limit: int,
     limits: tuple[int, ...],
+    weighed: Weighed,
 ) -> None:
     look_all, look_best, look_groups = limits
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranking, "_ALL", look_all)
         patch.setattr(ranking, "_BEST", look_best)
         patch.setattr(ranking, "_BEST_GROUPS", look_groups)
-        ours = rank(Index(documents), question, today=TODAY, limit=limit, meaning=meaning)
+        ours = rank(Index(documents), question, today=TODAY, limit=limit, meaning=meaning, weighed=weighed)
     theirs = plain_rank(
         documents,
         question,
@@ -375,9 +392,18 @@ def test_the_hits_are_those_of_the_recipe_as_it_is_written_down(
         look_all=look_all,
         look_best=look_best,
         look_groups=look_groups,
+        weighed=weighed,
     )
     assert len(ours) == min(limit, len(theirs))
     assert same_hits(ours, theirs), (ours, theirs)
+
+
+def test_weights_that_mean_nothing_are_refused() -> None:
+    with pytest.raises(ConfigError, match="no part 'colour'"):
+        weigh({"colour": 1.0})
+    with pytest.raises(ConfigError, match="the weight of words is 0 or more"):
+        weigh({"words": -1.0})
+    assert weigh({}) == USUAL and weigh({"question": -3.0}, 14.0).half_life == 14
 
 
 @given(st.text() | text)

@@ -27,11 +27,21 @@ SCOPES = ("", "work", "home", "agent")
 KEYS = tuple("abcd")
 WORDS = ("tea", "milk", "sugar", "rain")
 
+
+def fares(read: Stack | MemoryTexts, key: str, word: str) -> Any:
+    """What `why` says of a key that may be there."""
+    try:
+        return read.why(key, word)
+    except NotFoundError:
+        return None
+
+
 #: How each operation of a stack is called; it gives what it shows for all keys and words.
 OF_STACK: dict[str, Callable[[Stack], Any]] = {
     "read": lambda stack: [stack.read(key) for key in KEYS],
     "list": lambda stack: stack.list(),
     "recall": lambda stack: [stack.recall(word, limit=200, why=True) for word in (*WORDS, "te", "suga")],
+    "why": lambda stack: [fares(stack, key, word) for key in KEYS for word in WORDS],
     "context": lambda stack: [
         stack.context("tea milk", layout=layout, max_tokens=50_000)  # type: ignore[arg-type]
         for layout in ("index", "ranked", "full", "turn")
@@ -45,6 +55,7 @@ OF_SCOPE: dict[str, Callable[[MemoryTexts], Any]] = {
     "read": lambda texts: [texts.read(key) for key in KEYS],
     "list": lambda texts: texts.list(),
     "recall": lambda texts: [texts.recall(word, limit=200, why=True) for word in WORDS],
+    "why": lambda texts: [fares(texts, key, word) for key in KEYS for word in WORDS],
     "context": lambda texts: [texts.context("tea milk", layout="full", max_tokens=50_000)],
     "index": lambda texts: texts.index(),
     "conflicts": lambda texts: texts.conflicts(),
