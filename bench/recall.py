@@ -10,6 +10,7 @@ from time import perf_counter
 
 from bench.context import PYTHON, Context
 from bench.measure import median, median_process
+from ipfsmem.recall.duplicates import duplicates
 from ipfsmem.recall.ranking import Document, Index, rank
 
 _TODAY = date(2026, 11, 23)
@@ -26,6 +27,10 @@ def recall(ctx: Context) -> None:
     """Memory files, then as many turns of conversations."""
     _measure(ctx, "", _memory)
     _measure(ctx, ", conversations", _turn)
+    texts = {key: data.decode() for key, data in ctx.files.items()}
+    started = perf_counter()
+    found = len(duplicates(texts))
+    ctx.add("duplicates", perf_counter() - started, note=f"of texts that are in memory; {found:,} pairs")
 
 
 def _measure(ctx: Context, what: str, document: Callable[[int, str, str], Document]) -> None:

@@ -213,6 +213,7 @@ class Memory:
     index = _of_texts(MemoryTexts.index)
     recall = _of_texts(MemoryTexts.recall)
     why = _of_texts(MemoryTexts.why)
+    duplicates = _of_texts(MemoryTexts.duplicates)
     context = _of_texts(MemoryTexts.context)
     forget = _of_texts(MemoryTexts.forget)
     conflicts = _of_texts(MemoryTexts.conflicts)

@@ -76,6 +76,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "salvage": "Bring back what can be read of what is damaged.",
         "gc": "Let go of old versions, with a reason for each.",
         "index": "What recall keeps, so that its answers come at once: status.",
+        "duplicates": "Memories that say nearly the same.",
         "reindex": "Make the index of recall anew.",
     },
     "Formats": {

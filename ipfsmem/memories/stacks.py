@@ -22,6 +22,7 @@ from ipfsmem.memories.readings import Reading
 
 if TYPE_CHECKING:
     from ipfsmem.memories.context import ContextBlock
+    from ipfsmem.memories.duplicates import Duplicate
     from ipfsmem.memories.recall import Recall, Why
 
 list_ = list  # `Stack.list` hides the builtin inside the class
@@ -109,6 +110,12 @@ class Stack:
         from ipfsmem.memories.recall import why
 
         return why(self._parts, check_key(key), query)
+
+    def duplicates(self, *, similarity: float = 0.8) -> list_[Duplicate]:
+        """The pairs of memories that say nearly the same; see `memories.duplicates`. Raises UsageError."""
+        from ipfsmem.memories.duplicates import duplicates
+
+        return duplicates(self._parts, self.list(), similarity)
 
     def context(
         self,

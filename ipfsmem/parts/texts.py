@@ -24,6 +24,7 @@ from ipfsmem.parts.timeline import MemoryTimeline
 if TYPE_CHECKING:
     from ipfsmem.memories.candidates import Candidate
     from ipfsmem.memories.context import ContextBlock
+    from ipfsmem.memories.duplicates import Duplicate
     from ipfsmem.memories.recall import Recall, Why
     from ipfsmem.memories.undo import Undone
 
@@ -258,6 +259,12 @@ class MemoryTexts(MemoryPart):
         UsageError, KeyNameError, and NotFoundError when there is no such memory, or its text is not on this device."""
         self._open.look()
         return self._stack().why(key, query)
+
+    def duplicates(self, *, similarity: float = 0.8) -> list_[Duplicate]:
+        """The pairs of memories that say nearly the same: in all words, one in the other, or with this share of their words in common.
+        Raises UsageError for a share below a half or above 1."""
+        self._open.look()
+        return self._stack().duplicates(similarity=similarity)
 
     def context(
         self,

@@ -41,6 +41,7 @@ OF_STACK: dict[str, Callable[[Stack], Any]] = {
     "read": lambda stack: [stack.read(key) for key in KEYS],
     "list": lambda stack: stack.list(),
     "recall": lambda stack: [stack.recall(word, limit=200, why=True) for word in (*WORDS, "te", "suga")],
+    "duplicates": lambda stack: stack.duplicates(similarity=0.5),
     "why": lambda stack: [fares(stack, key, word) for key in KEYS for word in WORDS],
     "context": lambda stack: [
         stack.context("tea milk", layout=layout, max_tokens=50_000)  # type: ignore[arg-type]
@@ -55,6 +56,7 @@ OF_SCOPE: dict[str, Callable[[MemoryTexts], Any]] = {
     "read": lambda texts: [texts.read(key) for key in KEYS],
     "list": lambda texts: texts.list(),
     "recall": lambda texts: [texts.recall(word, limit=200, why=True) for word in WORDS],
+    "duplicates": lambda texts: texts.duplicates(similarity=0.5),
     "why": lambda texts: [fares(texts, key, word) for key in KEYS for word in WORDS],
     "context": lambda texts: [texts.context("tea milk", layout="full", max_tokens=50_000)],
     "index": lambda texts: texts.index(),

@@ -1,0 +1,108 @@
+"""Texts that say nearly the same: what is found is what a look at every pair finds, and it takes no look at every pair."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipfsmem.errors import UsageError
+from ipfsmem.memory import Memory
+from ipfsmem.recall import duplicates as module
+from ipfsmem.recall.duplicates import LEAST_WORDS, Pair, duplicates
+from ipfsmem.recall.terms import split, terms
+
+spoken = st.lists(
+    st.sampled_from(
+        [
+            "the",
+            "boat",
+            "boats",
+            "lies",
+            "at",
+            "pier",
+            "seven",
+            "and",
+            "eight",
+            "Ünder",
+            "東京都",
+            "blue",
+            "red",
+        ]
+    ),
+    max_size=12,
+).map(" ".join)
+
+
+def by_every_pair(texts: dict[str, str], least: float) -> list[Pair]:
+    """The same by its definition, slowly."""
+    found, first = [], dict[tuple[str, ...], str]()
+    for id in sorted(texts):
+        words = tuple(split(texts[id]))
+        if words in first:
+            found.append(Pair(first[words], id, "same", 1.0))
+        elif words:
+            first[words] = id
+    for one, a in ((id, words) for words, id in first.items()):
+        for other, b in ((id, words) for words, id in first.items()):
+            left, right = set(terms(texts[one])), set(terms(texts[other]))
+            share = len(left & right) / len(left | right) if left & right else 0.0
+            inside = len(a) >= LEAST_WORDS and left and any(b[n : n + len(a)] == a for n in range(len(b)))
+            if one != other and inside:
+                found.append(Pair(one, other, "contained", share))
+            elif one < other and share >= least - 1e-9:
+                back = len(b) >= LEAST_WORDS and right and any(a[n : n + len(b)] == b for n in range(len(a)))
+                if not back:
+                    found.append(Pair(one, other, "alike", share))
+    return sorted(found, key=lambda pair: (pair.how != "same", -pair.similarity, pair.one, pair.other))
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdefgh"), spoken, max_size=8),
+    st.sampled_from([0.5, 0.6, 0.7, 0.75, 0.8, 1.0]),
+)
+def test_it_finds_what_a_look_at_every_pair_finds(texts: dict[str, str], least: float) -> None:
+    assert duplicates(texts, least) == by_every_pair(texts, least)
+
+
+def test_many_texts_are_not_all_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand notes of one form, and two that are the same but for one word."""
+    texts = {
+        f"n{n}": f"The station {n} lies at kilometre {n * 7 % 1000} of line {n % 31}" for n in range(10_000)
+    }
+    texts |= {
+        "x": "Anna plays the viola in an orchestra of Porto on each Thursday",
+        "y": "Anna plays the viola in an orchestra of Lisboa on each Thursday",
+    }
+    compared = 0
+
+    def counted(one: module._Text, other: module._Text) -> float:
+        nonlocal compared
+        compared += 1
+        return share(one, other)
+
+    share = module._share
+    monkeypatch.setattr(module, "_share", counted)
+    found = duplicates(texts, 0.75)
+    assert [(pair.one, pair.other) for pair in found if pair.one == "x"] == [("x", "y")]
+    assert compared < 100 * len(texts)
+
+
+def test_memories_that_say_nearly_the_same(tmp_path: Path) -> None:
+    with Memory.create("alex", "local", home=tmp_path) as memory:
+        memory.write("tune", "Plays the viola on Thursdays.", description="about music")
+        memory.write("tune-2", "plays the VIOLA, on thursdays!", description="something else")
+        memory.write("more", "Anna plays the viola on Thursdays, and the cello.")
+        memory.write("tea", "Green tea.")
+        memory.scope("work").write("tune", "Plays the viola on Thursdays.")
+        found = memory.duplicates()
+        assert [(one.key, one.other, one.how, one.scope) for one in found] == [
+            ("tune", "tune-2", "same", ""),
+            ("tune", "more", "contained", ""),
+        ]
+        assert memory.duplicates(similarity=1.0) == found and memory.scope("work").duplicates() == []
+        for bad in (0.4, 1.01, -1.0):
+            with pytest.raises(UsageError):
+                memory.duplicates(similarity=bad)
