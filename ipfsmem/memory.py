@@ -215,6 +215,7 @@ class Memory:
     why = _of_texts(MemoryTexts.why)
     duplicates = _of_texts(MemoryTexts.duplicates)
     context = _of_texts(MemoryTexts.context)
+    begin_anew = _of_texts(MemoryTexts.begin_anew)
     forget = _of_texts(MemoryTexts.forget)
     conflicts = _of_texts(MemoryTexts.conflicts)
     resolve = _of_texts(MemoryTexts.resolve)

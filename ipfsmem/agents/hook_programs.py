@@ -18,7 +18,7 @@ from ipfsmem.canonical import read_json
 
 Event = Literal["session-start", "prompt", "stop", "session-end", "pre-compact"]
 EVENTS: Final[tuple[Event, ...]] = ("session-start", "prompt", "stop", "session-end", "pre-compact")
-#: Bytes that are read of what a program says; a prompt may be long, and nothing of it is needed.
+#: Bytes that are read of what a program says; a prompt may be long.
 MAX_INPUT: Final = 4 * 1024 * 1024
 
 #: What the programs call the events after which they take a text for the model, by our name of the event.
@@ -41,6 +41,10 @@ class Said(msgspec.Struct, frozen=True):
     folder: str = ""
     #: A hash that stands for the session, empty without.
     session: str = ""
+    #: What the person asks, after the event `prompt`.
+    prompt: str = ""
+    #: Whether what the session was given before still stands before its model: it goes on, and was not compacted or cleared.
+    resumed: bool = False
 
 
 def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
@@ -59,7 +63,9 @@ def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
     folder = next((one for one in named if isinstance(one, str) and _is_path(one)), "")
     ids = (given.get(name) for name in ("session_id", "sessionId", "conversation_id"))
     session = next((one for one in ids if isinstance(one, str) and one), "")
-    return Said(folder, sha256(session.encode("utf-8", "replace")).hexdigest()[:16] if session else "")
+    marked = sha256(session.encode("utf-8", "replace")).hexdigest()[:16] if session else ""
+    prompt = given.get("prompt")
+    return Said(folder, marked, prompt if isinstance(prompt, str) else "", given.get("source") == "resume")
 
 
 def is_whole(data: bytes) -> bool:

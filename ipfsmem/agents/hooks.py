@@ -27,6 +27,7 @@ from ipfsmem.agents.hook_programs import (
 from ipfsmem.config import namespace_folder
 from ipfsmem.device.agent_notes import background_notes, hook_notes, note_hook, syncing_notes
 from ipfsmem.device.atomic_files import storage_errors
+from ipfsmem.device.shown_texts import forget_shown, note_shown, shown_to
 from ipfsmem.errors import IpfsmemError, PassphraseError
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Hook:
         self._start_sync = start_sync
         self._passphrase = passphrase
         #: What is to be noted once the answer is printed.
-        self._once_printed: Callable[[], None] = lambda: None
+        self._once_printed: list[Callable[[], None]] = []
         self._place = namespace_folder(home, namespace)
 
     def run(self, given: bytes, environment: Mapping[str, str]) -> bytes:
@@ -81,7 +82,10 @@ class Hook:
                 printed = self._begin(said, folder)
             elif self._event == "prompt":
                 with contextlib.suppress(PassphraseError):  # said at the start of the session
-                    printed = self._after_a_pull(said, folder)
+                    texts = (self._after_a_pull(said, folder), self._fitting(said, folder))
+                    printed = answer(self._program, self._event, context="\n".join(filter(None, texts)))
+            elif self._event == "pre-compact" and said.session:
+                forget_shown(self._place, said.session)
         finally:
             if self._event != "prompt":
                 self._start(folder)
@@ -89,7 +93,8 @@ class Hook:
 
     def note_printed(self) -> None:
         """Note what the session was given. Called when the program has the answer: one that it never got is given again."""
-        self._once_printed()
+        for note in self._once_printed:
+            note()
 
     def _start(self, folder: str) -> None:
         """Start the sync beside the agent. Where that fails, what is here is given all the same."""
@@ -102,6 +107,8 @@ class Hook:
         at, context, lines = self._now(), "", list[str]()
         # It was given nothing so far: whatever ends this hook now, the next prompt gives what is here.
         note_hook(self._place, session=said.session, at=-1)
+        if said.session and not said.resumed:
+            forget_shown(self._place, said.session)  # begun, cleared or compacted
         try:
             found = self._look(folder)
         except PassphraseError:
@@ -109,29 +116,44 @@ class Hook:
             lines = [f"its keys are locked, so nothing of it is here: ipfsmem unlock{self._named}"]
         else:
             note_hook(self._place, locked=0, failed=0, failure="")
-            self._once_printed = lambda: note_hook(self._place, session=said.session, at=at, given=found.mark)
+            self._once_printed.append(
+                lambda: note_hook(self._place, session=said.session, at=at, given=found.mark)
+            )
             context, lines = found.text, [*found.lines]
         lines += self._not_synced(at)
         line = f"ipfsmem, memory {self._namespace}: {'; '.join(lines)}" if lines else ""
         return answer(self._program, self._event, context=context, line=line)
 
-    def _after_a_pull(self, said: Said, folder: str) -> bytes:
+    def _after_a_pull(self, said: Said, folder: str) -> str:
         """What is here after a pull that brought something since this session was given anything, when it is another text than
         the session was given. Opens nothing where no pull brought anything."""
         at, notes = self._now(), hook_notes(self._place)
         given = notes.sessions.get(said.session)
         if not said.session or not takes_context(self._program, self._event):
-            return b""
+            return ""
         if given is None:
             note_hook(self._place, session=said.session, at=at)
-            return b""
+            return ""
         if max(background_notes(self._place).brought, syncing_notes(self._place).brought) <= given:
-            return b""
+            return ""
         found = self._look(folder)
-        self._once_printed = lambda: note_hook(self._place, session=said.session, at=at, given=found.mark)
-        if found.mark == notes.given.get(said.session):
-            return b""
-        return answer(self._program, self._event, context=found.text)
+        self._once_printed.append(
+            lambda: note_hook(self._place, session=said.session, at=at, given=found.mark)
+        )
+        return "" if found.mark == notes.given.get(said.session) else found.text
+
+    def _fitting(self, said: Said, folder: str) -> str:
+        """What fits the prompt and this session was not given yet. Opens nothing where the program does not say the prompt."""
+        if not (said.session and said.prompt and takes_context(self._program, self._event)):
+            return ""
+        from ipfsmem.agents.session_text import prompt_text  # and with it the memory
+
+        shown = shown_to(self._place, said.session)
+        found = prompt_text(
+            self._namespace, self._home, folder, self._program, said.prompt, shown, self._passphrase
+        )
+        self._once_printed.append(lambda: note_shown(self._place, said.session, found.marks))
+        return found.text
 
     def _look(self, folder: str) -> SessionText:
         """What is here for the model and for the person. Raises PassphraseError while the keys are locked."""

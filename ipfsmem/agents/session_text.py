@@ -1,4 +1,4 @@
-"""What an agent is given at the start of a session: what is everybody's, and what is its project's.
+"""What an agent is given at the start of a session and before a prompt: what is everybody's, and what is its project's.
 
 Only a connected folder gets what is its project's (`agents/projects.py`). What the program reads by itself, out of a folder that it
 keeps and that was adopted, is not given a second time.
@@ -15,6 +15,9 @@ from ipfsmem.agents.projects import find_connected
 from ipfsmem.device.project_folders import ProjectFolder
 from ipfsmem.errors import UsageError
 from ipfsmem.memory import Memory
+
+#: Characters of the end of a long prompt, and of its beginning, that are looked at.
+_ENDS = 400
 
 
 class SessionText(NamedTuple):
@@ -34,23 +37,68 @@ def session_text(
     Raises PassphraseError while the keys of the memory are locked, NotFoundError, StorageError.
     """
     with Memory.load(namespace, home=home, passphrase=passphrase) as memory:
-        row: ProjectFolder | None = None
-        adopted = False
-        with contextlib.suppress(UsageError):  # the folder went away meanwhile: nobody's project
-            project, row = find_connected(memory, folder)
-            attached = {one.path for one in memory.folders.list()}
-            adopted = (
-                row is not None
-                and row.path == str(project.folder)  # else it was moved, and the program looks elsewhere now
-                and row.adopted.get(program) in attached
-            )
-        scope = "" if row is None or adopted else memory.scopes.target(row.scope)
+        scope, row = _scope(memory, folder, program)
         lines = tuple(_paused(memory, row))
         text = memory.scope(scope).context(max_tokens=max_tokens).text
         mark = blake2b(
             text.encode(), digest_size=16, key=memory.replica.device.row_key, person=b"session text"
         )
         return SessionText(text, lines, mark.hexdigest())
+
+
+class PromptText(NamedTuple):
+    """What fits a prompt, empty when nothing new does, and what stands for the texts in it."""
+
+    text: str = ""
+    marks: tuple[str, ...] = ()
+
+
+def prompt_text(
+    namespace: str,
+    home: Path,
+    folder: str,
+    program: str,
+    prompt: str,
+    without: frozenset[str],
+    passphrase: str | None = None,
+) -> PromptText:
+    """The memories that fit a prompt in a folder, without those that the session was shown (by their marks).
+
+    Raises PassphraseError while the keys of the memory are locked, NotFoundError, StorageError.
+    """
+    query = asked(prompt)
+    if not query:
+        return PromptText()
+    with Memory.load(namespace, home=home, passphrase=passphrase) as memory:
+        scope, _ = _scope(memory, folder, program)
+        block = memory.scope(scope).context(query, layout="turn", without=without)
+        return PromptText(block.text, block.marks)
+
+
+def asked(prompt: str) -> str:
+    """What is looked for with a prompt: its end and its beginning, where the question stands when much is pasted between. Empty
+    where it says too little to look for: less than two words that mean something, unless one is of a script whose words are short.
+    """
+    from ipfsmem.recall.terms import terms
+
+    query = prompt if len(prompt) <= 2 * _ENDS else f"{prompt[-_ENDS:]} {prompt[:_ENDS]}"
+    words = set(terms(query))
+    return query if len(words) >= 2 or any(len(word) >= 3 and not word.isascii() for word in words) else ""
+
+
+def _scope(memory: Memory, folder: str, program: str) -> tuple[str, ProjectFolder | None]:
+    """Whose memories an agent is given beside everybody's: its project's, unless the program reads these by itself."""
+    row: ProjectFolder | None = None
+    adopted = False
+    with contextlib.suppress(UsageError):  # the folder went away meanwhile: nobody's project
+        project, row = find_connected(memory, folder)
+        attached = {one.path for one in memory.folders.list()}
+        adopted = (
+            row is not None
+            and row.path == str(project.folder)  # else it was moved, and the program looks elsewhere now
+            and row.adopted.get(program) in attached
+        )
+    return "" if row is None or adopted else memory.scopes.target(row.scope), row
 
 
 def _paused(memory: Memory, row: ProjectFolder | None) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
@@ -9,11 +10,16 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import WholeNumber
 from ipfsmem.cli.printing import clean_lines, is_terminal
+from ipfsmem.errors import UsageError
 from ipfsmem.memories.layouts import Layout
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
+    from ipfsmem.bundle.secrets import SecretFinding
     from ipfsmem.memories.context import ContextBlock
+
+#: Characters of a line with a secret that are shown.
+_WIDE = 160
 
 
 @cli_command("context", scoped=True)
@@ -36,37 +42,72 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Say first what it costs, what stands in it and what is left out, and where something secret seems to stand.",
 )
+@click.option(
+    "--session",
+    metavar="NAME",
+    default="",
+    help="A session, by any name: what it was given in this way is not given again.",
+)
+@click.option("--anew", is_flag=True, help="The session has none of it before it any more: give all again.")
 def command(
-    context: CommandContext, query: str | None, max_tokens: int | None, layout: Layout, preview: bool
+    context: CommandContext,
+    query: str | None,
+    max_tokens: int | None,
+    layout: Layout,
+    preview: bool,
+    session: str,
+    anew: bool,
 ) -> None:
     """Print what a model is given: the index of the own memories, and with --query the texts that match.
 
     Everything in it is quoted with who wrote it, after one sentence that says that it is memory and not instruction. Texts of
     others stand in it once they are promoted. With --scope: that scope, then what is everybody's.
     """
+    if anew and not session:
+        raise UsageError("--anew is about a session: name it with --session")
     with context.memory() as memory:
-        block = memory.context(query, max_tokens=max_tokens, layout=layout)
-    secrets: tuple[str, ...] | None = None
+        if anew and not preview:
+            memory.begin_anew(session)
+        block = memory.context(
+            query,
+            max_tokens=max_tokens,
+            layout=layout,
+            session="" if anew and preview else session,
+            preview=preview,
+        )
+    secrets: tuple[SecretFinding, ...] | None = None
     if preview:
         from ipfsmem.bundle.secrets import find_secrets
 
-        secrets = tuple(map(str, find_secrets(block.text)))
+        secrets = tuple(find_secrets(block.text))
     if context.json:
         from ipfsmem.results import ContextText
 
-        context.emit(ContextText.of(block, secrets))
+        context.emit(ContextText.of(block, None if secrets is None else tuple(map(str, secrets))))
         return
     if preview:
-        click.echo(_summary(block, secrets or ()))
+        click.echo(clean_lines(_summary(block, secrets or ())))
     click.echo(clean_lines(block.text) if is_terminal() else block.text, nl=False)
 
 
-def _summary(block: ContextBlock, secrets: tuple[str, ...]) -> str:
-    """What a model would be given, in a few lines for a person."""
+def _summary(block: ContextBlock, secrets: tuple[SecretFinding, ...]) -> str:
+    """What a model would be given, in a few lines for a person. A line with a secret is shown with a mark in its place."""
     lines = [f"{count(block.tokens, 'token')}, {len(block.text.encode()):,} bytes"]
     lines += [f"whole or cut: {', '.join(block.shown)}"] if block.shown else []
     lines += [f"match and have no room: {', '.join(block.skipped)}"] if block.skipped else []
     lines.append(f"index: {block.listed} named, {block.left_out} left out")
     lines += [f"events: {block.events}"] if block.events else []
-    lines += [f"looks like a secret: {found}" for found in secrets]
+    lines += [f"left out, this session was shown them: {block.repeated}"] if block.repeated else []
+    masked = _masked(block.text, secrets).split("\n")
+    for number, finds in groupby(secrets, lambda found: found.line):
+        lines += [f"looks like a secret: {found}" for found in finds]
+        lines.append(f"  {masked[number - 1][:_WIDE]}")
     return "\n".join([*lines, ""])
+
+
+def _masked(text: str, secrets: tuple[SecretFinding, ...]) -> str:
+    """A text with a mark in the place of each secret, on as many lines as before."""
+    for found in sorted(secrets, reverse=True, key=lambda one: one.start):
+        breaks = "\n" * text.count("\n", found.start, found.end)
+        text = f"{text[: found.start]}[{found.kind}]{breaks}{text[found.end :]}"
+    return text

@@ -72,22 +72,27 @@ def sync_directory(path: Path) -> None:
         os.close(fd)
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Replace the file `path` by `data`, readable by this user only: temporary file, fsync, rename, fsync of the directory."""
+def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Replace the file `path` by `data`, readable by this user only: temporary file, fsync, rename, fsync of the directory.
+
+    `durable` False: without waiting for the disk, for what is lost without harm; after a power failure it may be empty.
+    """
     temporary = Path(new_name(path))
     with storage_errors(path, "write"):
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW, 0o600)
         try:
             with os.fdopen(fd, "wb") as file:
                 file.write(data)
-                file.flush()
-                flush_to_disk(file.fileno())
+                if durable:
+                    file.flush()
+                    flush_to_disk(file.fileno())
             retry_while_held_open(lambda: temporary.replace(path))
         except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink()
             raise
-        sync_directory(path.parent)
+        if durable:
+            sync_directory(path.parent)
 
 
 def open_regular(path: Path | str, flags: int, *, within: int | None = None) -> int:

@@ -22,6 +22,7 @@ from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.bundle.timeline import event_line, split_own_id, union_of_scopes
 from ipfsmem.causal.value import Entry
 from ipfsmem.device.events import events_of
+from ipfsmem.device.shown_texts import mark_of
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.layouts import (
     LAYOUTS,
@@ -70,6 +71,9 @@ class ContextBlock(msgspec.Struct, frozen=True):
     events: int
     #: How many tokens it is counted as.
     tokens: int
+    #: How many texts, events and indexes were left out because this session was shown them, and what stands for those in it.
+    repeated: int = 0
+    marks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -87,9 +91,10 @@ def context(
     max_tokens: int | None = None,
     layout: Layout = "index",
     count: Callable[[str], int] = tokens_of,
+    without: frozenset[str] = frozenset(),
 ) -> ContextBlock:
     """The block for some scopes, the first before the next. Never more than `max_tokens` (2,000, of the layout `turn` 500), as
-    `count` counts the tokens of a text. Raises UsageError."""
+    `count` counts the tokens of a text. `without`: the marks of what is not shown again. Raises UsageError."""
     if layout not in LAYOUTS:
         raise UsageError(f"{layout!r} is no layout", hint=f"It is one of {', '.join(LAYOUTS)}.")
     if layout in ("turn", "ranked") and query is None:
@@ -98,20 +103,24 @@ def context(
         max_tokens = usual_tokens(layout)
     if not LEAST_TOKENS <= max_tokens <= MOST_TOKENS:
         raise UsageError(f"max_tokens is {LEAST_TOKENS} to {MOST_TOKENS:,}, not {max_tokens}")
-    hits = _matches(parts, query, layout)
+    found, repeated = _matches(parts, query, layout, without)
     room = max_tokens * TOKEN_BYTES
-    made = _made(parts, hits, room, layout)
+
+    def made_in(room: int) -> ContextBlock:
+        return _made(parts, found, room, layout, without)
+
+    made = made_in(room)
     # Another counter finds fewer or more tokens in the same bytes: the room is widened once, and narrowed until it fits.
     counted = _counted(count, made.text)
     if count is not tokens_of and 0 < counted < max_tokens:
         room = min(room * max_tokens // counted, room * _WIDEST)
-        made = _made(parts, hits, room, layout)
+        made = made_in(room)
         counted = _counted(count, made.text)
     while counted > max_tokens:
         room = min(room * 9 // 10, room * max_tokens // counted)
-        made = _made(parts, hits, room, layout)
+        made = made_in(room)
         counted = _counted(count, made.text)
-    return msgspec.structs.replace(made, tokens=counted)
+    return msgspec.structs.replace(made, tokens=counted, repeated=made.repeated + repeated)
 
 
 def _counted(count: Callable[[str], int], text: str) -> int:
@@ -127,18 +136,45 @@ def _counted(count: Callable[[str], int], text: str) -> int:
     return math.ceil(counted)
 
 
-def _matches(parts: Sequence[Memories], query: str | None, layout: Layout) -> Sequence[Hit]:
-    """The own memories that match, the best first."""
+def _matches(
+    parts: Sequence[Memories], query: str | None, layout: Layout, without: frozenset[str]
+) -> tuple[Sequence[Hit], int]:
+    """The own memories that match, the best first, and how many were left out because they were shown before."""
     if query is None or not query.strip():
-        return ()
+        return (), 0
     from ipfsmem.memories.recall import recall  # what no query needs is not loaded
 
-    found = recall(parts, query, limit=_TURN_HITS if layout == "turn" else _HITS).hits
-    return [hit for hit in found if hit.reading.own]
+    turn = layout == "turn"
+    most = _TURN_HITS if turn else _HITS
+    found = recall(parts, query, limit=most if not without else most + _HITS, why=turn).hits
+    own = [hit for hit in found if hit.reading.own and (not turn or _tells(hit, query))]
+    new = [hit for hit in own if _mark(parts, hit) not in without] if without else own
+    return new[:most], len(own) - len(new)
 
 
-def _made(parts: Sequence[Memories], hits: Sequence[Hit], most: int, layout: Layout) -> ContextBlock:
+def _tells(hit: Hit, query: str) -> bool:
+    """Whether a memory has to do with a prompt, which nobody wrote to look for it: its header has a word of it, its text two, or
+    it means the same. Of a question of one or two words one is enough."""
+    from ipfsmem.recall.terms import terms
+
+    return (
+        len(hit.words) >= min(2, len(set(terms(query))) - 1)
+        or hit.parts.get("header", 0.0) > 0
+        or hit.parts.get("meaning", 0.0) > 0
+    )
+
+
+def _mark(parts: Sequence[Memories], hit: Hit) -> str:
+    return mark_of(parts[0].replica, "text", hit.reading.scope, hit.reading.key, hit.reading.seen)
+
+
+def _made(
+    parts: Sequence[Memories], hits: Sequence[Hit], most: int, layout: Layout, without: frozenset[str]
+) -> ContextBlock:
     """The block in at most so many bytes."""
+    replica = parts[0].replica
+    marks: list[str] = []
+    repeated = 0
     room = most - len(NOTICE.encode()) - 2
     texts: list[str] = []
     shown: list[str] = []
@@ -158,6 +194,7 @@ def _made(parts: Sequence[Memories], hits: Sequence[Hit], most: int, layout: Lay
             room -= len(fenced.encode()) + 1
             texts.append(fenced)
             shown.append(place)
+            marks.append(_mark(parts, hit))
         if skipped and room >= spare:
             said = _no_room(skipped, len(skipped), room if only_matches else room // 4)
             texts.append(said)
@@ -165,14 +202,22 @@ def _made(parts: Sequence[Memories], hits: Sequence[Hit], most: int, layout: Lay
     listed = left_out = noted = 0
     if layout in ("index", "full"):
         index, listed, left_out = _index(parts, room if layout == "index" else room * 3 // 4)
+        mark = mark_of(replica, "index", index)
+        if mark in without:
+            index, listed, left_out, repeated = "", 0, 0, 1
         if index:
             texts.append(index)
+            marks.append(mark)
             room -= len(index.encode()) + 1
     if layout == "full":
-        events, noted = _events(parts, room)
+        events, noted_marks, before = _events(parts, room, without)
         texts += [events] if events else []
+        noted, repeated = len(noted_marks), repeated + before
+        marks += noted_marks
     text = f"{NOTICE}\n\n" + "\n".join(texts) if texts else ""
-    return ContextBlock(text, tuple(shown), tuple(skipped), listed, left_out, noted, 0)
+    return ContextBlock(
+        text, tuple(shown), tuple(skipped), listed, left_out, noted, 0, repeated, tuple(marks)
+    )
 
 
 def _no_room(places: Sequence[str], number: int, room: int) -> str:
@@ -188,9 +233,9 @@ def _no_room(places: Sequence[str], number: int, room: int) -> str:
     return f"{said}{named}{others}.)\n"
 
 
-def _events(parts: Sequence[Memories], room: int) -> tuple[str, int]:
-    """What this person's devices noted last, oldest first, in at most `room` bytes, and how many events that is. Events that were
-    imported are a history and stand in no block."""
+def _events(parts: Sequence[Memories], room: int, without: frozenset[str]) -> tuple[str, list[str], int]:
+    """What this person's devices noted last, oldest first, in at most `room` bytes, the marks of these events, and how many were
+    shown before. Events that were imported are a history and stand in no block."""
     first = parts[0]
     with first.replica.reading():
         held = first.replica.store.segments_of([part.scope for part in parts if not part.forgotten()])
@@ -206,8 +251,14 @@ def _events(parts: Sequence[Memories], room: int) -> tuple[str, int]:
     lines: list[str] = []
     room -= len(tagged("memory-timeline", {}, "x").encode())
     noted = [event for event in union_of_scopes(*own) if split_own_id(event["id"]) is not None]
+    marks: list[str] = []
+    before = 0
     for event in reversed(noted[-_EVENTS:]):
         data = event_line(event)
+        mark = mark_of(first.replica, "event", data.decode())
+        if mark in without:
+            before += 1
+            continue
         line = data[:_EVENT_BYTES].decode("utf-8", "ignore") + (
             " (cut here)" if len(data) > _EVENT_BYTES else ""
         )
@@ -215,7 +266,8 @@ def _events(parts: Sequence[Memories], room: int) -> tuple[str, int]:
         if cost <= room:
             room -= cost
             lines.insert(0, line)
-    return (tagged("memory-timeline", {}, "\n".join(lines)), len(lines)) if lines else ("", 0)
+            marks.append(mark)
+    return (tagged("memory-timeline", {}, "\n".join(lines)) if lines else "", marks, before)
 
 
 def _fenced(hit: Hit, writers: Writers, room: int) -> str | None:

@@ -124,12 +124,18 @@ class Stack:
         max_tokens: int | None = None,
         layout: Layout = "index",
         count: Callable[[str], int] | None = None,
+        without: frozenset[str] = frozenset(),
     ) -> ContextBlock:
         """What a model is given of these scopes, fenced, in at most so many tokens; see `memories.context`. Raises UsageError."""
         from ipfsmem.memories.context import context, tokens_of
 
         return context(
-            self._parts, query=query, max_tokens=max_tokens, layout=layout, count=count or tokens_of
+            self._parts,
+            query=query,
+            max_tokens=max_tokens,
+            layout=layout,
+            count=count or tokens_of,
+            without=without,
         )
 
     def timeline(self, days: tuple[str, str] | None = None) -> list_[Noted]:

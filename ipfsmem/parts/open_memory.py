@@ -16,6 +16,7 @@ import msgspec
 
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.shown_texts import ShownTexts
 from ipfsmem.device.unlocked import UNLOCK_HINT
 from ipfsmem.errors import ClosedError, ConfigError, IpfsmemError, PassphraseError
 from ipfsmem.files.working_copies import WorkingCopies
@@ -79,6 +80,8 @@ class OpenMemory:
         self.memories.meaning = self.meaning
         self.memories.weighed = _weighed
         self.scopes = Scopes(replica)
+        #: What sessions were shown already.
+        self.shown = ShownTexts(replica)
         self._timelines: dict[str, Timeline] = {}
         #: The folders of plain files; None where nothing is kept on the disk, and once the memory is closed.
         self.files: WorkingCopies | None = None

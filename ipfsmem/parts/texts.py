@@ -273,17 +273,32 @@ class MemoryTexts(MemoryPart):
         max_tokens: int | None = None,
         layout: Layout = "index",
         count: Callable[[str], int] | None = None,
+        session: str = "",
+        without: Iterable[str] = (),
+        preview: bool = False,
     ) -> ContextBlock:
         """What a model is given: the index of the own memories of this scope and of what is everybody's, and with a query the
         texts that match it; fenced, never more than `max_tokens` (2,000, of the layout `turn` 500). `count` counts the tokens
         of a text where three bytes a token are not exact enough. Others' texts stand in it once they are promoted. Raises
         UsageError.
+
+        `session`, any name: what it was given in this way, by whatever process of this device, is not given again, until
+        `begin_anew` says that it has that before it no more. `without`: the same for who keeps the `marks` of blocks. `preview`:
+        a person only looks at what it would be given.
         """
         self._open.look()
         everybody = [] if not self.scope else [self.memories.in_scope("")]
-        return Stack([self.memories, *self._below(), *everybody]).context(
-            query, max_tokens=max_tokens, layout=layout, count=count
+        before = frozenset(without) | (self._open.shown.to(session) if session else frozenset())
+        block = Stack([self.memories, *self._below(), *everybody]).context(
+            query, max_tokens=max_tokens, layout=layout, count=count, without=before
         )
+        if session and not preview:
+            self._open.shown.note(session, block.marks)
+        return block
+
+    def begin_anew(self, session: str) -> None:
+        """Say that a session has nothing before it any more of what `context` gave it: it was compacted, or cleared."""
+        self._open.shown.forget(session)
 
     def index(self) -> str:
         """The text of MEMORY.md."""

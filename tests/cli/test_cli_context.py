@@ -29,3 +29,31 @@ def test_the_layouts_that_have_no_index(cli: Cli) -> None:
     for layout in ("ranked", "turn"):
         assert "<memory-index" not in cli.ok("context", "--query", "direct", "--layout", layout).out
         assert cli("context", "--layout", layout).code == 2
+
+
+def test_a_session_is_not_given_the_same_twice_by_whatever_process(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "Direct answers, please.", "--name", "Tone")
+    cli.ok("note", "decision", "text=Direct it is")
+    asked = ("context", "--query", "direct answers", "--session", "standup with Bob")
+    first = cli.ok(*asked, "--layout", "full").out
+    assert "Direct answers" in first and "Direct it is" in first and "<memory-index" in first
+    assert cli.ok(*asked, "--layout", "full").out == "" == cli.ok(*asked, "--layout", "turn").out
+    summary = cli.ok(*asked, "--layout", "full", "--preview").out
+    assert "left out, this session was shown them: 3" in summary
+    assert (
+        cli.ok("context", "--query", "direct answers", "--session", "another", "--layout", "full").out
+        == first
+    )
+    cli.ok("write", "tone", "--body", "Direct answers, and short.")
+    second = cli.ok(*asked, "--layout", "full").out
+    assert "and short" in second and "Direct it is" not in second
+    assert "Direct it is" in cli.ok(*asked, "--layout", "full", "--anew", "--preview").out
+    assert cli.ok(*asked, "--layout", "full").out == ""
+    assert "Direct it is" in cli.ok(*asked, "--layout", "full", "--anew").out
+    assert cli("context", "--anew").code == 2
+
+
+def test_the_preview_shows_a_line_with_a_secret_without_it(cli: Cli) -> None:
+    cli.ok("write", "keys", "--body", "Use AKIAIOSFODNN7EXAMPLF for the bucket", "--name", "Keys")
+    shown = cli.ok("context", "--query", "bucket", "--layout", "ranked", "--preview").out
+    assert "  > Use [AWS access key] for the bucket\n" in shown

@@ -418,7 +418,7 @@ ROWS: tuple[Row, ...] = (
     Row("duplicates", "no such share of words", 2, "duplicates --similarity 2"),
     Row("duplicates", "there is no such scope", 4, "duplicates --scope work"),
     Row("context", "printed, also when there is nothing", 0, "context"),
-    Row("context", "the layout turn has no query", 2, "context --layout turn"),
+    Row("context", "the layout turn has no query, or a new session no name", 2, "context --anew"),
     Row("mcp", "its client closed its end", 0, "mcp", prepare=mcp_extra),
     Row("mcp", "the extra is missing, or the call is wrong", 2, "mcp --http nonsense"),
     Row("mcp", "others could reach the address, or it is taken", 3, "mcp --http 0.0.0.0:8788", prepare=mcp_extra),

@@ -23,6 +23,7 @@ _EVENTS: Final = {
     "SessionStart": ("session-start", 10_000),
     "BeforeAgent": ("prompt", 10_000),
     "AfterAgent": ("stop", 10_000),
+    "PreCompress": ("pre-compact", 10_000),
     "SessionEnd": ("session-end", 10_000),
 }
 

@@ -31,7 +31,9 @@ def test_each_program_says_its_folder_and_session(program: str) -> None:
     said = read_said(json.dumps(SAID[program]).encode(), {})
     assert said.folder == "/work/api"
     assert len(said.session) == 16
-    assert said == read_said(json.dumps({**SAID[program], "prompt": "x" * 100_000}).encode(), {})
+    asked = read_said(json.dumps({**SAID[program], "prompt": "x" * 100_000}).encode(), {})
+    assert (asked.folder, asked.session, len(asked.prompt)) == (said.folder, said.session, 100_000)
+    assert read_said(json.dumps({**SAID[program], "prompt": ["x"]}).encode(), {}) == said
 
 
 @pytest.mark.parametrize(

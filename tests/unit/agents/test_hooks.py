@@ -133,6 +133,69 @@ def test_what_claude_reads_by_itself_is_not_given_twice(hook: Hooks, tmp_path: P
     assert "how to deploy" in hook.context("session-start", root, program="codex")
 
 
+def asks(hook: Hooks, folder: Path, prompt: str, *, program: str = "claude-code", session: str = "s") -> str:
+    """The text for the model before a prompt."""
+    said = hook.given(
+        "prompt", json.dumps({"cwd": str(folder), "session_id": session, "prompt": prompt}).encode(), program
+    )
+    assert not hook.wrong
+    return "" if said is None else str(said["hookSpecificOutput"]["additionalContext"])
+
+
+def test_a_prompt_is_given_what_fits_it_and_once_in_a_session(hook: Hooks, tmp_path: Path) -> None:
+    root = repository(tmp_path / "api")
+    scope = connect(hook, root)
+    with hook.open() as memory:
+        memory.write("kettle", "The kettle in the kitchen boils by itself.", description="kitchen")
+        memory.scope("elsewhere").write("deploy", "Somebody else's deploy goes by ship.")
+    hook("session-start", root)
+    assert asks(hook, root, "ok") == asks(hook, root, "yes, go on please") == ""
+    assert asks(hook, root, "what colour is the sky over Lisbon?") == ""
+    first = asks(hook, root, "How do we deploy this service with make?")
+    assert "Deploy with make ship." in first and "kettle" not in first and "Somebody" not in first
+    assert "> " in first and len(first.encode()) <= 1500
+    assert asks(hook, root, "So how do we deploy this service with make?") == ""
+    assert "make ship" in asks(hook, root, "How do we deploy this service?", session="another")
+    assert "boils" in asks(hook, root, "Who boils the kettle in the kitchen? And deploy the service then.")
+    with hook.open() as memory:
+        memory.scope(scope).write("deploy", "Deploy with make sail.")
+    assert "make sail" in asks(hook, root, "How do we deploy this service with make?")
+    assert "ship" not in (hook.place / "shown.json").read_text()
+
+
+@pytest.mark.parametrize("how", ["compact", "clear", "startup", "pre-compact"])
+def test_what_was_compacted_away_is_given_again(hook: Hooks, tmp_path: Path, how: str) -> None:
+    root = repository(tmp_path / "api")
+    connect(hook, root)
+    asks(hook, root, "how to deploy with make")
+    said = {"cwd": str(root), "session_id": "s", "source": "resume"}
+    hook.given("session-start", json.dumps(said).encode())
+    assert asks(hook, root, "how to deploy with make") == ""
+    if how == "pre-compact":
+        hook("pre-compact", root)
+    else:
+        hook.given("session-start", json.dumps({**said, "source": how}).encode())
+    assert "make ship" in asks(hook, root, "how to deploy with make")
+
+
+def test_a_long_prompt_is_looked_at_where_its_question_stands(hook: Hooks, tmp_path: Path) -> None:
+    root = repository(tmp_path / "api")
+    connect(hook, root)
+    pasted = "Traceback line of nothing. " * 20_000
+    assert "make ship" in asks(hook, root, f"{pasted} So how do I deploy it with make?")
+    assert "make ship" in asks(hook, root, f"How do I deploy this with make? {pasted}", session="t")
+
+
+def test_programs_that_take_nothing_before_a_prompt_open_nothing(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Memory, "load", lambda *_, **__: pytest.fail("opened"))
+    for program in ("cursor", "vscode", "unknown"):
+        said = {"cwd": str(tmp_path), "session_id": "s", "prompt": "how to deploy with make"}
+        assert hook.given("prompt", json.dumps(said).encode(), program) is None
+        assert not hook.wrong
+
+
 def note_service(folder: Path, brought: int) -> None:
     """As `sync --every` notes it."""
     (folder / "syncing.json").write_text(json.dumps({"brought": brought}))

@@ -76,6 +76,7 @@ NOT_READING = {
     "promote",
     "promote_all",
     "undo",
+    "begin_anew",
 }
 #: These ask for a copy or an older text that these memories do not have.
 NEEDS_A_COPY = {"read_conflict"}
