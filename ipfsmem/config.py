@@ -83,7 +83,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     #: Settings and tokens of providers, a table `[providers.<kind>]` each. Only in this file: it is the user's own, and
     #: `ipfsmem.json` goes wherever the memory's folder goes.
     providers: dict[str, dict[str, Any]] = {}
-    #: Only in this file: texts leave the device by it. None: recall goes by words alone.
+    #: Only in this file: texts leave the device by it. None: recall goes by the model of the extra `semantic` where that is
+    #: installed, which runs here, else by words alone. The environment can say no more than `off`.
     embeddings: EmbeddingSettings | None = None
     sessions: SessionSettings = SessionSettings()
     recall: RecallSettings = RecallSettings()
@@ -181,6 +182,13 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
     names = [
         f for f in Settings.__struct_fields__ if f not in ("providers", "embeddings", "sessions", "recall")
     ]
+    if env.get("IPFSMEM_EMBEDDINGS"):
+        if env["IPFSMEM_EMBEDDINGS"] != "off":
+            raise ConfigError(
+                f"IPFSMEM_EMBEDDINGS is {env['IPFSMEM_EMBEDDINGS'][:40]!a}, and can only say off",
+                hint="Which model recall goes by stands under [embeddings] in the settings file.",
+            )
+        known = msgspec.structs.replace(known, embeddings=EmbeddingSettings(provider="off"))
     over = {f: env[f"IPFSMEM_{f.upper()}"] for f in names if env.get(f"IPFSMEM_{f.upper()}")}
     return msgspec.structs.replace(known, **over)
 

@@ -104,6 +104,7 @@ def _nothing_of_the_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         runtime = tmp_path_factory.mktemp("runtime")
         runtime.chmod(0o700)
         patch.setenv("XDG_RUNTIME_DIR", str(runtime))
+        patch.setenv("IPFSMEM_EMBEDDINGS", "off")  # what a model finds depends on when its vectors are ready
         patch.setattr(tempfile, "tempdir", None)
         if sys.dont_write_bytecode:  # what the tests start would compile all of the package at every start
             patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)

@@ -1,4 +1,4 @@
-"""Recall by meaning, where the user named a model: the question's vector beside those of the texts, which are made in the background.
+"""Recall by meaning, where the user installed or named a model: the question's vector beside those of the texts, which are made in the background.
 
 The model is asked a batch of texts at a time, the newest first, only for what has no vector yet; another model starts anew, and
 never are two mixed. Whatever the endpoint does, recall goes on by words and says so once; then it is left alone for a while.
@@ -35,7 +35,7 @@ _REST = 60_000
 _PATIENCE = 3.0
 #: Gives an embedder, one that answers soon for questions (True) or one for batches; None where the user named none.
 Opener = Callable[[bool], "Embedder | None"]
-NOT_NAMED_HINT: Final = 'Name one under [embeddings] in the settings file, for instance provider = "ollama"; model and base_url can stand there too.'
+NOT_NAMED_HINT: Final = 'pip install "ipfsmem[semantic]" brings one that runs here. Or name one under [embeddings] in the settings file, for instance provider = "ollama"; model and base_url can stand there too.'
 
 
 class Asked(NamedTuple):
@@ -45,8 +45,10 @@ class Asked(NamedTuple):
     notice: str
     #: Why nothing could be asked: it is raised for whoever cannot do without. None also where no model is named.
     problem: IpfsmemError | None = None
-    #: Whether the user named a model.
+    #: Whether the user named a model, or installed one.
     named: bool = True
+    #: How much of the weight of meaning the model is to have for this question, 0 to 1.
+    share: float = 1.0
 
 
 class Meaning:
@@ -93,7 +95,7 @@ class Meaning:
         try:
             made = _run(_closing(embedder, [query[:_CHARACTERS]]))
             with self._alone:
-                return Asked(vectors.cosines(made[0]), told)
+                return Asked(vectors.cosines(made[0]), told, share=embedder.knows(query[:_CHARACTERS]))
         except FormatError as error:
             problem = ProviderRefused(
                 f"{embedder.identity.version} answers as another model than before: {error}",
@@ -251,7 +253,8 @@ class Meaning:
         if not said and not len(vectors):
             anew = f" anew, as the model was {self._before} before" if self._before else ""
             said = self._once(
-                f"the texts of this memory are being embedded{anew}, for {where(embedder)}; until then recall goes by words"
+                f"the texts of this memory are being embedded{anew} by the model {embedder.identity.name}, {where(embedder)}; until"
+                " then recall goes by words"
             )
         return said
 
@@ -264,6 +267,8 @@ class Meaning:
 
 def where(embedder: Embedder) -> str:
     """Where the texts go, in words."""
+    if "://" not in embedder.identity.version:
+        return "texts and questions stay on this device"
     url = urlsplit(embedder.identity.version)
     if is_loopback(url.hostname or ""):
         return f"texts and questions go to {embedder.identity.version} on this machine"

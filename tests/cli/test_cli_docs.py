@@ -111,7 +111,7 @@ def test_every_example_of_the_command_line_page_runs_and_prints_that(
     done = subprocess.run(
         ["bash", "-c", f"exec 2>&1\n{script}"], cwd=place, capture_output=True, timeout=600,
         env={**environment, "PATH": f"{bin_}:{environment['PATH']}", "HOME": str(tmp_path),
-             "IPFSMEM_CONFIG": os.devnull},
+             "IPFSMEM_CONFIG": os.devnull, "IPFSMEM_EMBEDDINGS": "off"},
     )  # fmt: skip
     said = re.split(r"@@ (\d+)\n", done.stdout.decode())
     assert len(said) == 2 * len(steps) + 1, done.stdout.decode()[-2000:]

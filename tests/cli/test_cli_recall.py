@@ -53,8 +53,9 @@ def test_threshold_and_why_by_a_model_that_the_settings_name(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = tmp_path / "named.toml"
-    settings.write_text("")
+    settings.write_text('[embeddings]\nprovider = "off"\n')
     monkeypatch.setenv("IPFSMEM_CONFIG", str(settings))
+    monkeypatch.delenv("IPFSMEM_EMBEDDINGS")
     cli.ok("write", "drinks", "--body", "An espresso machine stands in the kitchen")
     cli.ok("write", "travel", "--body", "The train to Lisbon leaves at nine")
     refused = cli("recall", "espresso", "--threshold", "0.3")

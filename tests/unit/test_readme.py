@@ -53,7 +53,7 @@ def test_the_first_steps_print_what_stands_there(tmp_path: Path) -> None:
     stick.mkdir()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("IPFSMEM_")}
     environment |= {"NO_COLOR": "1", "HOME": str(tmp_path), "IPFSMEM_PASSPHRASE": "a long sentence"}
-    environment |= {"IPFSMEM_CONFIG": os.devnull, "TERM": "dumb"}
+    environment |= {"IPFSMEM_CONFIG": os.devnull, "TERM": "dumb", "IPFSMEM_EMBEDDINGS": "off"}
     machine, run = 1, 0
     for command, wanted in steps(block("session")):
         if command.startswith("# on another machine"):

@@ -38,11 +38,12 @@ def name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Name:
     """Writes the table `[embeddings]`."""
     file = tmp_path / "config.toml"
     monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
-    file.write_text("")
+    monkeypatch.delenv("IPFSMEM_EMBEDDINGS")
+    file.write_text('[embeddings]\nprovider = "off"\n')
 
     def write(**table: str | int) -> None:
         lines = [f"{field} = {json.dumps(value)}" for field, value in table.items()]
-        file.write_text("\n".join(["[embeddings]", *lines, ""]) if table else "")
+        file.write_text("\n".join(["[embeddings]", *(lines or ['provider = "off"']), ""]))
 
     return write
 

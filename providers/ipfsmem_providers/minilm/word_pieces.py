@@ -1,0 +1,121 @@
+"""Texts as numbers of word pieces, as BERT's uncased word list has them (Devlin et al. 2018; github.com/google-research/bert,
+tokenization.py): lower case, no accents, punctuation apart, and of each word the longest pieces that are known.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+#: Characters of a word that is looked at; a longer one is unknown.
+_LONGEST = 100
+#: Words whose pieces are remembered.
+_REMEMBERED = 50_000
+_ascii_left_out = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_ascii_word = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
+_UNSEEN = ("Cc", "Cf", "Co", "Cs")
+#: Ideographs stand each for itself.
+_IDEOGRAPHS = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
+
+
+class WordPieces:
+    """A word list, and texts as numbers of its rows."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._number = {word: number for number, word in enumerate(words)}
+        self._begin, self._end = self._number["[CLS]"], self._number["[SEP]"]
+        self._unknown = self._number["[UNK]"]
+        self._known: dict[str, tuple[int, ...]] = {}
+
+    def numbers(self, text: str, most: int) -> list[int]:
+        """A text with the marks of its beginning and end, in at most so many pieces."""
+        found = [self._begin]
+        for word in words_of(text):
+            if len(found) >= most - 1:
+                break
+            found += self.pieces(word)
+        return [*islice(found, most - 1), self._end]
+
+    def pieces(self, word: str) -> tuple[int, ...]:
+        """The pieces of one word."""
+        known = self._known.get(word)
+        if known is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            known = self._known[word] = self._split(word)
+        return known
+
+    def known(self, word: str) -> bool:
+        """Whether all of a word is made of pieces that are known."""
+        return self.pieces(word) != (self._unknown,)
+
+    def _split(self, word: str) -> tuple[int, ...]:
+        if len(word) > _LONGEST:
+            return (self._unknown,)
+        found: list[int] = []
+        start = 0
+        while start < len(word):
+            mark = "##" if start else ""
+            for end in range(len(word), start, -1):
+                number = self._number.get(mark + word[start:end])
+                if number is not None:
+                    found.append(number)
+                    start = end
+                    break
+            else:
+                return (self._unknown,)
+        return tuple(found)
+
+
+def words_of(text: str) -> Iterator[str]:
+    """The words and signs of a text, in order."""
+    if text.isascii():
+        yield from (one[0] for one in _ascii_word.finditer(_ascii_left_out.sub("", text.lower())))
+        return
+    word: list[str] = []
+    for char in _plain(text):
+        alone = char.isspace() or _is_sign(char) or _is_ideograph(char)
+        if not alone:
+            word.append(char)
+            continue
+        if word:
+            yield "".join(word)
+            word.clear()
+        if not char.isspace():
+            yield char
+    if word:
+        yield "".join(word)
+
+
+def _plain(text: str) -> str:
+    """Lower case without accents, and without characters that are not seen."""
+    seen = "".join(
+        char if char in "\t\n\r" or unicodedata.category(char) not in _UNSEEN else ""
+        for char in text
+        if char != "\ufffd"
+    )
+    marked = unicodedata.normalize("NFD", seen)
+    bare = "".join(char for char in marked if unicodedata.category(char) != "Mn")
+    return "".join(char.lower() for char in bare)  # one by one: no letter depends on those around it
+
+
+def _is_sign(char: str) -> bool:
+    if char.isascii():
+        return char.isprintable() and not char.isalnum() and char != " "
+    return unicodedata.category(char)[0] == "P"
+
+
+def _is_ideograph(char: str) -> bool:
+    code = ord(char)
+    return any(first <= code <= last for first, last in _IDEOGRAPHS)

