@@ -71,6 +71,16 @@ class SessionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
 
 
+class DreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table `[dream]` of the settings file: when a dream may begin by itself."""
+
+    #: Whether one may at all; each memory is asked besides, with `ipfsmem dream on`.
+    enabled: bool = False
+    #: Hours that pass after one that ended well, and sessions that are written to meanwhile.
+    hours: Annotated[float, msgspec.Meta(ge=0, le=100_000)] = 24.0
+    sessions: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 3
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the settings file may say; every field has an environment variable IPFSMEM_<NAME>, and most have a flag."""
 
@@ -88,6 +98,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     embeddings: EmbeddingSettings | None = None
     sessions: SessionSettings = SessionSettings()
     recall: RecallSettings = RecallSettings()
+    dream: DreamSettings = DreamSettings()
 
     def __repr__(self) -> str:
         """Without the tables of providers: they hold tokens."""

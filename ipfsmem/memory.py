@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from ipfsmem.memories.stacks import Stack
     from ipfsmem.parts.bundles import MemoryBundles
+    from ipfsmem.parts.dreams import MemoryDreams
     from ipfsmem.parts.folders import MemoryFolders
     from ipfsmem.parts.maintenance import MemoryMaintenance
     from ipfsmem.parts.members import MemoryMembers
@@ -69,7 +70,7 @@ class Memory:
     """One agent's memory on this device. Make one with `create`, open one with `load`; close it when done.
 
     `memory.scope(token)` is one scope of it, with the same methods. What is about one part of a memory has that part's
-    name: `timeline`, `sessions`, `versions`, `bundles`, `scopes`, `folders`, `members`, `providers`, `vaults`, `maintenance`.
+    name: `timeline`, `sessions`, `dreams`, `versions`, `bundles`, `scopes`, `folders`, `members`, `providers`, `vaults`, `maintenance`.
     """
 
     def __init__(self, made: Made, *, scope: str | None = None) -> None:
@@ -88,6 +89,13 @@ class Memory:
         from ipfsmem.parts.sessions import MemorySessions
 
         return MemorySessions(self._open, self._chosen or "")
+
+    @functools.cached_property
+    def dreams(self) -> MemoryDreams:
+        """What a look through all memories would tidy up."""
+        from ipfsmem.parts.dreams import MemoryDreams
+
+        return MemoryDreams(self._open, self._chosen or "")
 
     @functools.cached_property
     def versions(self) -> MemoryVersions:

@@ -20,6 +20,7 @@ PATHS: Final = (
     "unit/exchange/test_importing.py",
     "unit/http/",
     "unit/device/",
+    "unit/dream/",
     "unit/memories/test_forgetting.py",
     "unit/memories/test_in_and_out.py",
     "unit/memories/test_modes.py",

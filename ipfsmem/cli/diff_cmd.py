@@ -36,13 +36,18 @@ def command(context: CommandContext, root_a: str | None, root_b: str | None, nam
             click.echo(f"{line.change}\t{clean(line.key)}")
             continue
         click.echo(style(f"{line.change} {clean(line.key)}", bold=True))
-        for text in differences(_lines(line.before), _lines(line.after)):
-            click.echo("  " + style(clean_lines(text), fg=_COLOUR.get(text[:1])))
+        print_difference(_lines(line.before), _lines(line.after), indent=2)
     if not names:
         click.echo(
             style(f"{count(len(lines), 'memory')} changed" if lines else "Nothing changed.", dim=True),
             err=True,
         )
+
+
+def print_difference(old: list[str], new: list[str], *, indent: int) -> None:
+    """Print a difference of lines as they are read by people."""
+    for text in differences(old, new):
+        click.echo(" " * indent + style(clean_lines(text), fg=_COLOUR.get(text[:1])))
 
 
 def differences(old: list[str], new: list[str], *, around: int = 2) -> Iterator[str]:

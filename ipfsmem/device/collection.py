@@ -48,6 +48,10 @@ def collect(store: Store, roots: Iterable[CID], *, dry_run: bool, forgotten: str
 
     The texts of plain files stay, as edits are merged with them; those of the memory with the key `forgotten` do not.
     """
+    from ipfsmem.device.dreams import (
+        blocks_for_dreams,
+    )  # answers hold `Collected`, and most commands load these
+
     db = store.db
     needed = reachable(db, roots)
     run = db.connection
@@ -55,6 +59,7 @@ def collect(store: Store, roots: Iterable[CID], *, dry_run: bool, forgotten: str
     needed.update(store.object_digests())
     needed.update(blocks_of_kept_texts(store))
     needed.update(blocks_for_undo(store))
+    needed.update(blocks_for_dreams(store))
     if store.codec.cover is None:
         needed.update(renders.texts_needed(run, forgotten or ""))
     gone = [(digest, size) for digest, size in blocks.sizes(run) if digest not in needed]

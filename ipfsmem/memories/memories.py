@@ -642,6 +642,9 @@ class Memories:
                 return False
             known = tuple(dot for sibling in siblings(entry) for dot in sibling.dots)
             change.forget(name, known if seen is None else self._dots(change, key, seen))
+            from ipfsmem.device.dreams import forget_in_dreams  # only a forget loads it
+
+            forget_in_dreams(self.replica, self.scope, key)
             return True
 
     def resolve(self, key: str, data: bytes | None, seen: Seen) -> Reading | None:

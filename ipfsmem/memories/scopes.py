@@ -204,6 +204,8 @@ class Scopes:
 
         Raises NotFoundError when there is none, or it is forgotten already.
         """
+        from ipfsmem.device.dreams import forget_in_dreams  # only a forget loads it
+
         name = card_entry(token)
         with writing(self.replica) as change:
             store = self.replica.store
@@ -223,6 +225,7 @@ class Scopes:
             change.forget(name, tuple(entry))
             said = {"scope": token, **({"reason": reason} if reason else {})}
             Timeline(self.replica).note_in(change, "forgot", said)
+            forget_in_dreams(self.replica, token)
             note_irrevocable(self.replica, f"the scope {token} was forgotten (ipfsmem scope restore {token})")
         if self.replica.config.mode.only_here:
             erase(self.replica, Memories(self.replica), "")

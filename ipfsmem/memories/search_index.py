@@ -403,20 +403,28 @@ def searched_header(key: str, file: MemoryFile) -> str:
 
 def _document(key: str, one: Held, file: MemoryFile, today: date) -> Document:
     from ipfsmem.recall.ranking import Document
+
+    value, _ = worth_of(file, one.hlc, today)
+    at = _last_change(file, one.written)
+    return Document(key, file.body, searched_header(key, file), at=at, memory=True, salience=value)
+
+
+def worth_of(file: MemoryFile, hlc: str, today: date) -> tuple[float, bool]:
+    """What a memory that was written at this clock is worth beside any question, 0 to 1, and whether it has expired."""
     from ipfsmem.recall.worth import worth
 
-    at = _last_change(file, one.written)
-    until = _day(file.expires)
+    at, until = _last_change(file, hlc_ms(hlc) if hlc else 0), _day(file.expires)
+    expired = until is not None and until < today
     value = worth(
         file.type,
-        len(one.tags),
+        len(file.tags),
         important=file.important,
         confidence=file.confidence,
         decay=file.fields.get("decay", ""),
         idle_days=(today - at).days if at else 0,
-        expired=until is not None and until < today,
+        expired=expired,
     )
-    return Document(key, file.body, searched_header(key, file), at=at, memory=True, salience=value)
+    return value, expired
 
 
 def _last_change(file: MemoryFile, written: int) -> date | None:

@@ -16,6 +16,8 @@ from ipfsmem.device.tables import meta
 from tests.support.cli_lab import KEY, OTHER_KEY, Cli, Result, pipe
 from tests.support.extras import need_extra
 
+#: Two memories that say the same.
+TWICE_SAID = ("write tone --body 'It is so.'", "write twin --body 'It is so.'")
 #: A session with one message.
 CHAT = """session add chat < '{"role": "user", "content": "Where is the boat?"}'"""
 #: 24 words that are valid and belong to no memory.
@@ -350,6 +352,24 @@ def api_served(place: Place) -> None:
     place.patch.setattr(api_cmd, "_serve", soon)
 
 
+#: What holds a lock until the test is over.
+_HELD: dict[str, object] = {}
+
+
+def dreaming_elsewhere(place: Place) -> None:
+    from ipfsmem.device.dream_notes import dreaming
+
+    held = dreaming(place.cli.home / "default")
+    held.__enter__()
+    place.patch.setitem(_HELD, "dream", held)
+
+
+def dreams_allowed(place: Place) -> None:
+    file = place.base / "dreams.toml"
+    file.write_text("[dream]\nenabled = true\n")
+    place.patch.setenv("IPFSMEM_CONFIG", str(file))
+
+
 def mcp_extra(place: Place) -> None:
     need_extra("mcp", "mcp_types")
 
@@ -414,6 +434,28 @@ ROWS: tuple[Row, ...] = (
     Row("why", "there is no word to look for", 2, "why tone '?'", before=HAS),
     Row("why", "there is no such memory or scope, or its text is not here", 4, "why tone x"),
     Row("why", "not a valid key", 12, "why 'Not a key' x"),
+    Row("dream run", "tidied up, or proposed, also when there is nothing to do", 0, "dream run", before=TWICE_SAID),
+    Row("dream run", "it is not due, and --if-due asked for that", 0, "dream run --if-due"),
+    Row("dream run", "there is no such scope", 4, "dream run --scope work"),
+    Row("dream run", "another process is dreaming", 5, "dream run", prepare=dreaming_elsewhere),
+    Row("dream show", "shown", 0, "dream show", before=(*TWICE_SAID, "dream --dry-run")),
+    Row("dream show", "nothing was proposed that is not done yet", 4, "dream show"),
+    Row("dream apply", "done", 0, "dream apply", before=(*TWICE_SAID, "dream --dry-run")),
+    Row("dream apply", "nothing was proposed, or another proposal", 4, "dream apply"),
+    Row("dream apply", "somebody changed what it goes by, which stays", 7, "dream apply", before=(*TWICE_SAID, "dream --dry-run", "write tone --body y")),
+    Row("dream undo", "taken back", 0, "dream undo", before=(*TWICE_SAID, "dream")),
+    Row("dream undo", "there is no such dream on this device", 4, "dream undo"),
+    Row("dream undo", "somebody wrote since, which stays", 7, "dream undo", before=(*TWICE_SAID, "dream", "write twin --body y", "write tone --body y")),
+    Row("dream list", "listed, also when there is none", 0, "dream list"),
+    Row("dream list", "there is no such scope", 4, "dream list --scope work"),
+    Row("dream status", "shown", 0, "dream status"),
+    Row("dream status", "there is no such scope", 4, "dream status --scope work"),
+    Row("dream on", "switched on, and the settings do not allow it", 7, "dream on"),
+    Row("dream on", "switched on", 0, "dream on", prepare=dreams_allowed),
+    Row("dream off", "switched off", 0, "dream off"),
+    Row("dream off", "there is no memory", 4, "dream off", "none"),
+    Row("dream abort", "it ends", 0, "dream abort", prepare=dreaming_elsewhere),
+    Row("dream abort", "none is under way", 4, "dream abort"),
     Row("duplicates", "shown, also when there are none", 0, "duplicates", before=HAS),
     Row("duplicates", "no such share of words", 2, "duplicates --similarity 2"),
     Row("duplicates", "there is no such scope", 4, "duplicates --scope work"),

@@ -25,6 +25,7 @@ WRONG = object()
 PARTS = (
     "timeline",
     "sessions",
+    "dreams",
     "versions",
     "bundles",
     "scopes",

@@ -30,6 +30,11 @@ DAMAGED_STATE: Final = "damaged state"
 EVENTS: Final = "events"
 #: This device's last change, sealed JSON, for `undo`.
 LAST_CHANGE: Final = "last-change"
+#: What a dream proposed last, and what the last few did, sealed JSON; empty when there is nothing.
+DREAM_PROPOSED: Final = "dream proposed"
+DREAMS: Final = "dreams"
+#: "1": dreams that begin by themselves are switched on for this memory on this device.
+DREAMING: Final = "dreaming"
 #: Device ids of other persons whose values may be here, with spaces between.
 STRANGERS: Final = "strangers"
 #: Keyed hashes, 8 bytes each, of the texts that imports from other programs have taken in.

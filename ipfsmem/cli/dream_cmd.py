@@ -1,0 +1,296 @@
+"""`ipfsmem dream`: a look through all memories that tidies up, shows what it would do before, and takes it back after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.diff_cmd import print_difference
+from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.printing import clean, facts, moment, style, table
+from ipfsmem.cli.status_cmd import when_others_learn
+from ipfsmem.errors import IncompleteError, NotFoundError
+from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from ipfsmem.device.dreams import Proposed
+    from ipfsmem.memories.dreams import Outcome, Undoing
+
+#: What is said of each kind of finding.
+_KINDS = {
+    "broken-link": "links to nothing",
+    "stale-line": "a line of its index leads nowhere",
+    "alike": "nearly the same",
+    "contradiction": "may contradict",
+    "faded": "has faded",
+}
+#: Findings of which each is shown, and how many of a kind stand in full.
+_SHOWN = 20
+
+
+class _RunsByDefault(click.Group):
+    """A group of which one command is meant when none is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        named = args and (
+            args[0] in self.commands or not args[0].startswith("-") or args[0] in ("-h", "--help")
+        )
+        return super().parse_args(ctx, args if named else ["run", *args])
+
+
+@click.group("dream", _RunsByDefault, context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Tidy up, by a look through all memories. `ipfsmem dream` alone is `ipfsmem dream run`.
+
+    What says the same twice becomes one, what said itself until when it holds goes, links are led to where the text stands now. What a
+    person has to judge is only listed. No sentence is lost, no model is asked, and `ipfsmem dream undo` takes it back.
+    """
+
+
+@cli_command("run", scoped=True, shows=True, short_help="Look through the memories and tidy up.")
+@click.option(
+    "--dry-run", is_flag=True, help="Only propose it: look with `dream show`, do it with `dream apply`."
+)
+@click.option("--if-due", is_flag=True, help="Only if it is time, as `dream status` says.")
+def run_command(context: CommandContext, dry_run: bool, if_due: bool) -> None:
+    """Look through the memories of one scope, tidy up, and say what was done and what is for you to look at."""
+    from ipfsmem.parts.dreams import DreamRun
+
+    with context.memory() as memory:
+        if if_due and (reason := memory.dreams.waits_for()):
+            if context.json:
+                context.emit(memory.dreams.status())
+            else:
+                click.echo(f"No dream: {reason}.")
+            return
+        done = DreamRun(proposed=memory.dreams.propose()) if dry_run else memory.dreams.run()
+        told = when_others_learn(memory.mode)
+    if context.json:
+        context.emit(done)
+        return
+    if done.outcome is None:
+        _print_proposed(done.proposed)
+    else:
+        _print_outcome(done.outcome, told)
+    _print_found(done.proposed)
+
+
+@cli_command("show", scoped=True, shows=True, short_help="What was proposed and not done yet.")
+def show_command(context: CommandContext) -> None:
+    """Show what the last `dream --dry-run` proposed, with the difference that each step makes."""
+    with context.memory() as memory:
+        found = memory.dreams.proposed()
+        if found is None:
+            raise NotFoundError(
+                "no dream proposed anything that is not done yet",
+                hint="Make one: ipfsmem dream run --dry-run",
+            )
+        here = {one.key: memory.read(one.key) for step in found.steps for one in step.changes}
+    if context.json:
+        context.emit(found)
+        return
+    for step in found.steps:
+        click.echo(style(clean(step.why), bold=True))
+        for change in step.changes:
+            reading = here[change.key]
+            before = reading.text.splitlines() if reading is not None else []
+            click.echo(f"  {change.key}" + ("" if change.text is not None else " is taken away"))
+            print_difference(before, (change.text or "").splitlines(), indent=4)
+    _print_sum(found)
+    _print_found(found)
+
+
+@cli_command("apply", scoped=True, shows=True, short_help="Do what was proposed.")
+@click.argument("proposal", required=False, metavar="[PROPOSAL]")
+def apply_command(context: CommandContext, proposal: str | None) -> None:
+    """Do what the last `dream --dry-run` proposed, or only if that is PROPOSAL. What somebody changed since stays as it is."""
+    with context.memory() as memory:
+        outcome = memory.dreams.apply(proposal)
+        told = when_others_learn(memory.mode)
+    if context.json:
+        context.emit(outcome)
+    else:
+        _print_outcome(outcome, told)
+    if outcome.skipped:
+        raise IncompleteError(
+            f"{count(len(outcome.skipped), 'step')} not done, as somebody changed what they go by",
+            hint="Look again: ipfsmem dream run --dry-run",
+        )
+
+
+@cli_command("undo", scoped=True, shows=True, short_help="Take back what a dream did.")
+@click.argument("dream", required=False, metavar="[DREAM]")
+def undo_command(context: CommandContext, dream: str | None) -> None:
+    """Write back what the last dream on this device replaced, or that one, where nobody wrote since."""
+    with context.memory() as memory:
+        undone = memory.dreams.undo(dream)
+        told = when_others_learn(memory.mode)
+    if context.json:
+        context.emit(undone)
+    else:
+        back = count(len(undone.back), "memory", "memories")
+        click.echo(f"The dream {undone.id} is taken back: {back} as before{told}.")
+    _refuse_left(undone)
+
+
+def _refuse_left(undone: Undoing) -> None:
+    left = [
+        *(f"{key} was written since" for key in undone.changed),
+        *(f"the earlier text of {key} is not kept any more" for key in undone.lost),
+    ]
+    if left:
+        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+        raise IncompleteError(
+            f"not taken back: {'; '.join(left[:5])}{more}",
+            hint="Older texts of a memory: ipfsmem history KEY.",
+        )
+
+
+@cli_command("list", scoped=True, shows=True, short_help="The dreams that can be undone here.")
+def list_command(context: CommandContext) -> None:
+    """List the last dreams on this device: when, what made them, and what they changed."""
+    from ipfsmem.parts.dreams import DreamLine
+
+    with context.memory() as memory:
+        lines = [DreamLine.of(one) for one in memory.dreams.list()]
+    if context.json:
+        context.emit(lines)
+        return
+    table(
+        ("dream", "when (UTC)", "by", "written", "removed"),
+        [(one.id, moment(one.at), clean(one.by), str(one.written), str(one.removed)) for one in lines],
+        styles=("bold", "dim"),
+    )
+
+
+@cli_command(
+    "status", scoped=True, shows=True, short_help="Whether one is under way, and when the next begins."
+)
+def status_command(context: CommandContext) -> None:
+    """Say whether dreams begin by themselves, what they wait for, how the last one went and what one proposed."""
+    with context.memory() as memory:
+        found = memory.dreams.status()
+    if context.json:
+        context.emit(found)
+        return
+    facts(
+        [
+            ("by itself", "yes" if found.enabled and found.chosen else "no"),
+            (
+                "next",
+                f"not yet: {found.waits_for}"
+                if found.waits_for
+                else "with the next `ipfsmem dream run --if-due`",
+            ),
+            ("under way", (found.phase or "begun") if found.under_way else ""),
+            ("last", moment(found.worked) if found.worked else "never"),
+            ("failed", f"{moment(found.failed)} ({found.failure})" if found.failed else ""),
+            ("proposed", f"{count(found.changes, 'change')} ({found.proposed})" if found.proposed else ""),
+            ("to undo", count(found.kept, "dream") if found.kept else ""),
+        ]
+    )
+
+
+@cli_command("on", short_help="Let dreams begin by themselves over this memory.")
+def on_command(context: CommandContext) -> None:
+    """Let dreams begin by themselves over this memory on this device, where the settings allow it too."""
+    _switch(context, True)
+
+
+@cli_command("off", short_help="Let none begin by itself any more.")
+def off_command(context: CommandContext) -> None:
+    """Let no dream begin by itself over this memory on this device any more."""
+    _switch(context, False)
+
+
+def _switch(context: CommandContext, on: bool) -> None:
+    with context.memory() as memory:
+        memory.dreams.switch(on)
+        found = memory.dreams.status()
+    if context.json:
+        context.emit(found)
+        return
+    click.echo(
+        f"Dreams begin by themselves over this memory: {'yes' if found.chosen and found.enabled else 'no'}."
+    )
+    if on and not found.enabled:
+        raise IncompleteError(
+            "the settings do not allow it yet",
+            hint="Write enabled = true below [dream] in the settings file.",
+        )
+
+
+@cli_command("abort", short_help="Abort a dream that another process is at.")
+def abort_command(context: CommandContext) -> None:
+    """Let a dream that is under way end before it changes anything."""
+    with context.memory() as memory:
+        if not memory.dreams.abort():
+            raise NotFoundError("no dream is under way")
+        found = memory.dreams.status()
+    if context.json:
+        context.emit(found)
+    else:
+        click.echo("The dream ends before its next phase.")
+
+
+def _print_proposed(found: Proposed) -> None:
+    for step in found.steps[:_SHOWN]:
+        click.echo(f"  {clean(step.why)}")
+    if len(found.steps) > _SHOWN:
+        click.echo(f"  and {count(len(found.steps) - _SHOWN, 'step')} more")
+    _print_sum(found)
+
+
+def _print_sum(found: Proposed) -> None:
+    looked = f"Looked at {count(found.looked_at, 'memory', 'memories')}."
+    changes = sum(len(step.changes) for step in found.steps)
+    if not changes:
+        click.echo(f"{looked} Nothing to tidy up.")
+        return
+    left = f", {found.left:,} more are left for the next" if found.left else ""
+    click.echo(advice(f"{looked} Proposed: {count(changes, 'change')}{left}. Do it: ipfsmem dream apply"))
+
+
+def _print_outcome(outcome: Outcome, told: str) -> None:
+    if not outcome.id:
+        click.echo("Nothing was changed.")
+    else:
+        removed = count(len(outcome.removed), "memory", "memories")
+        written = count(len(outcome.written), "memory", "memories")
+        click.echo(
+            advice(
+                f"The dream {outcome.id} took away {removed} and changed {written}{told}. Take it back: ipfsmem dream undo"
+            )
+        )
+    for why in outcome.skipped:
+        click.echo(f"  not done, somebody wrote meanwhile: {clean(why)}")
+
+
+def _print_found(found: Proposed) -> None:
+    """What a person has to judge."""
+    if not found.found:
+        return
+    click.echo(f"For you to look at: {len(found.found):,}")
+    table(
+        ("memory", "what", "other", "detail"),
+        [(one.key, _KINDS[one.kind], one.other, clean(one.detail)) for one in found.found[:_SHOWN]],
+        styles=("bold", "", "bold", "dim"),
+    )
+    if len(found.found) > _SHOWN:
+        click.echo(f"and {len(found.found) - _SHOWN:,} more: ipfsmem dream show --json")
+
+
+for _command in (
+    run_command,
+    show_command,
+    apply_command,
+    undo_command,
+    list_command,
+    status_command,
+    on_command,
+    off_command,
+    abort_command,
+):
+    command.add_command(_command)

@@ -1,0 +1,156 @@
+"""What dreams proposed and did on this device, with what is needed to undo it: sealed rows beside the state.
+
+The last few dreams of all scopes are kept, and their texts with them, until these are undone or forgotten. What was done is also an event
+in the timeline, for every device; undoing is for this one. Nothing here changes a memory: that is `memories/dreams.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from ipfsmem.causal.value import Entry, decode_entry, encode_entry
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.state import Store, locations
+from ipfsmem.device.tables import meta
+from ipfsmem.dream.proposal import Found, Step
+
+#: Dreams that can be undone.
+KEPT = 8
+
+
+class Proposed(msgspec.Struct, frozen=True):
+    """A proposal that nobody has done yet. `seen`: the token behind each memory that it goes by; `by`: what made it."""
+
+    id: str
+    scope: str
+    at: int
+    by: str
+    steps: tuple[Step, ...]
+    found: tuple[Found, ...]
+    looked_at: int
+    left: int
+    seen: dict[str, tuple[str, ...]]
+
+
+class Done(msgspec.Struct, frozen=True):
+    """One memory that a dream changed: the values that it replaced, and the hash of the text in their place (None: it was taken away)."""
+
+    name: str
+    gone: Entry
+    body: str | None
+    #: The keys of all memories that were changed or gone by together with it.
+    together: tuple[str, ...] = ()
+
+    @property
+    def what(self) -> Literal["written", "removed"]:
+        """What was done with it."""
+        return "removed" if self.body is None else "written"
+
+
+class Dreamt(msgspec.Struct, frozen=True):
+    """A dream that was done. `at`: milliseconds since 1970 UTC."""
+
+    id: str
+    scope: str
+    at: int
+    by: str
+    done: tuple[Done, ...]
+
+
+class _DoneRow(msgspec.Struct, array_like=True):
+    name: str
+    gone: bytes
+    body: str | None
+    together: tuple[str, ...]
+
+
+class _DreamtRow(msgspec.Struct, array_like=True):
+    id: str
+    scope: str
+    at: int
+    by: str
+    done: list[_DoneRow]
+
+
+_proposed = msgspec.json.Decoder(Proposed)
+_dreams = msgspec.json.Decoder(list[_DreamtRow])
+
+
+def keep_proposal(replica: Replica, proposed: Proposed | None) -> None:
+    """Keep what was proposed last (inside a transaction); None: nothing is."""
+    row = b"" if proposed is None else replica.codec.seal_row(msgspec.json.encode(proposed))
+    replica.db.set_meta(meta.DREAM_PROPOSED, row)
+
+
+def kept_proposal(replica: Replica) -> Proposed | None:
+    """What was proposed last and not done yet."""
+    stored = replica.db.get_meta(meta.DREAM_PROPOSED)
+    return _proposed.decode(replica.codec.open_row(stored)) if stored else None
+
+
+def dreams(replica: Replica) -> list[Dreamt]:
+    """The dreams that can be undone, the last first."""
+    return [
+        Dreamt(
+            row.id,
+            row.scope,
+            row.at,
+            row.by,
+            tuple(
+                Done(one.name, decode_entry(one.name, one.gone), one.body, one.together) for one in row.done
+            ),
+        )
+        for row in _rows(replica.store)
+    ]
+
+
+def note_dream(replica: Replica, dreamt: Dreamt) -> None:
+    """Remember what a dream did (inside its transaction)."""
+    row = _DreamtRow(
+        dreamt.id,
+        dreamt.scope,
+        dreamt.at,
+        dreamt.by,
+        [_DoneRow(one.name, encode_entry(one.gone), one.body, one.together) for one in dreamt.done],
+    )
+    _keep(replica, [row, *_rows(replica.store)][:KEPT])
+
+
+def forget_dream(replica: Replica, id: str) -> None:
+    """A dream that was undone can be undone no more (inside a transaction)."""
+    _keep(replica, [row for row in _rows(replica.store) if row.id != id])
+
+
+def forget_in_dreams(replica: Replica, scope: str, key: str | None = None) -> None:
+    """Let go of what is kept for undoing of a forgotten memory, or of a whole scope (inside a transaction), with what went together
+    with it, as its sentences may stand there; and of a proposal, which may say what stood there."""
+    proposed = kept_proposal(replica)
+    if proposed is not None and proposed.scope == scope and (key is None or key in proposed.seen):
+        keep_proposal(replica, None)
+    rows = _rows(replica.store)
+    if any(row.scope == scope for row in rows):
+        for row in rows:
+            if row.scope == scope:
+                row.done = [] if key is None else [one for one in row.done if key not in one.together]
+        _keep(replica, [row for row in rows if row.done])
+
+
+def blocks_for_dreams(store: Store) -> set[bytes]:
+    """The digests of the blocks that undoing needs."""
+    return {
+        bytes.fromhex(loc.sha)
+        for row in _rows(store)
+        for one in row.done
+        for loc in locations(decode_entry(one.name, one.gone))
+    }
+
+
+def _rows(store: Store) -> list[_DreamtRow]:
+    stored = store.db.get_meta(meta.DREAMS)
+    return _dreams.decode(store.codec.open_row(stored)) if stored else []
+
+
+def _keep(replica: Replica, rows: list[_DreamtRow]) -> None:
+    replica.db.set_meta(meta.DREAMS, replica.codec.seal_row(msgspec.json.encode(rows)) if rows else b"")

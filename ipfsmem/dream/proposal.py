@@ -1,0 +1,73 @@
+"""What a dream looks at, and what it proposes: memories and changes of them as values.
+
+A step is one thought: what belongs together in it is done whole or not at all. Nothing here says how it is done.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from ipfsmem.bundle.memory_file import MemoryFile
+
+#: Changes at most of one dream: more than a person looks through.
+MOST_CHANGES = 200
+#: What a dream lists for a person and leaves alone: a link to nothing, a line of another program's index that leads nowhere, two
+#: memories that say nearly the same, two that may contradict each other, one that has faded.
+Kind = Literal["broken-link", "stale-line", "alike", "contradiction", "faded"]
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """One memory as a dream sees it."""
+
+    key: str
+    file: MemoryFile
+    #: What it is worth beside any question, 0 to 1 (`recall/worth.py`).
+    worth: float = 0.5
+    #: Whether the day up to which it was to hold is over.
+    expired: bool = False
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """A new text for a memory; None: it is to be forgotten."""
+
+    key: str
+    text: str | None = None
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes that belong together, and why, in one sentence. `reads`: the memories that it goes by; when one of these is another by
+    then, the step is not done."""
+
+    why: str
+    changes: tuple[Change, ...]
+    reads: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All memories that it goes by or changes."""
+        return tuple(dict.fromkeys((*(one.key for one in self.changes), *self.reads)))
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """Something for a person to look at. `other` is a memory, or what a link names."""
+
+    kind: Kind
+    key: str
+    other: str = ""
+    detail: str = ""
+
+
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+    """What a dream came to. `left`: how many changes more there would have been; the next dream has them."""
+
+    steps: tuple[Step, ...] = ()
+    found: tuple[Found, ...] = ()
+    looked_at: int = 0
+    left: int = 0
+
+    @property
+    def changes(self) -> int:
+        """How many memories would be changed or forgotten."""
+        return sum(len(step.changes) for step in self.steps)

@@ -1,0 +1,332 @@
+"""The dream that needs no model: what is certain becomes a step, what a person has to judge is listed.
+
+Certain is that a memory goes of which every sentence stands in another, and one that said itself until when it holds. Neither is a
+judgement, and no sentence is lost by the first. That two memories merely have most words in common is none: they may differ by a "not".
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+from ipfsmem.bundle.memory_file import MemoryFile, render_memory
+from ipfsmem.dream.links import is_index_line, led_elsewhere, links
+from ipfsmem.dream.proposal import MOST_CHANGES, Change, Found, Note, Proposal, Step
+from ipfsmem.errors import LimitError
+from ipfsmem.recall.duplicates import Pair, duplicates
+from ipfsmem.recall.terms import split
+
+#: Share of their words from which on two memories are compared, and from which on they are listed as alike.
+_COMPARED, _ALIKE = 0.7, 0.8
+#: What a memory is worth at least that has not faded.
+FADED = 0.1
+#: So many memories go into one in one dream.
+_MOST_INTO = 100
+#: Of each kind so many are listed.
+_MOST_FOUND = 200
+#: Fields in which two memories may differ and yet be the same; what they come to in one is said in `_joined`.
+_JOINED = frozenset(
+    {"name", "description", "tags", "created", "updated", "source", "important", "confidence"}
+)
+#: Words that turn a sentence round, as they are split ("don't" is two words).
+_TURNS = frozenset(
+    [
+        "not",
+        "no",
+        "never",
+        "none",
+        "nobody",
+        "nothing",
+        "neither",
+        "nor",
+        "without",
+        "cannot",
+        "dont",
+        "don",
+        "doesn",
+        "didn",
+        "isn",
+        "wasn",
+        "aren",
+        "won",
+        "wouldn",
+        "shouldn",
+        "stopped",
+        "stop",
+        "avoid",
+        "dislikes",
+        "hates",
+        "nicht",
+        "kein",
+        "keine",
+        "keinen",
+        "nie",
+        "niemals",
+        "ohne",
+        "ne",
+        "pas",
+        "jamais",
+        "sans",
+        "nunca",
+        "sin",
+    ]
+)
+_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+_NUMBER = re.compile(r"\d")
+
+Progress = Callable[[str], None]
+
+
+def tidy(
+    notes: Sequence[Note],
+    *,
+    elsewhere: Collection[str] = (),
+    index_key: str = "",
+    progress: Progress = lambda phase: None,
+) -> Proposal:
+    """What is to be done about the memories of one scope, and what is to be looked at. `elsewhere`: keys of other scopes that links
+    may mean; `index_key`: the memory that holds the lines of another program's index. The same notes give the same proposal."""
+    progress("orient")
+    of = {note.key: note for note in sorted(notes, key=lambda note: note.key)}
+    linked = Counter(link.key for note in of.values() for link in links(note.file.body))
+    progress("gather")
+    pairs = duplicates({key: _said(note.file) for key, note in of.items() if key != index_key}, _COMPARED)
+    progress("consolidate")
+    merging = _Merging(of, linked)
+    unsure = [pair for pair in pairs if not merging.take(pair)]
+    progress("prune")
+    steps = [*merging.steps(), *_expired(of, merging.gone)]
+    kept = [note for key, note in of.items() if key not in merging.gone and not note.expired]
+    found = [
+        *_limited(_judged(unsure, of, merging.gone)),
+        *_limited(_leading_nowhere(kept, _known(of, elsewhere), index_key)),
+        *_limited(_faded(kept)),
+    ]
+    done, left = _bounded(steps)
+    return Proposal(steps=tuple(done), found=tuple(found), looked_at=len(of), left=left)
+
+
+class _Merging:
+    """Memories that go since all that they say stands in another."""
+
+    def __init__(self, of: Mapping[str, Note], linked: Mapping[str, int]) -> None:
+        self._of = of
+        self._linked = linked
+        #: What went, and the memory that says it.
+        self.gone: dict[str, str] = {}
+        #: How many went into each.
+        self._took: Counter[str] = Counter()
+        #: The headers of those that stay, with what they took over.
+        self._files: dict[str, MemoryFile] = {}
+
+    def take(self, pair: Pair) -> bool:
+        """Let one of two memories go; False when that is not certain."""
+        if pair.how == "alike" and pair.similarity < 1:
+            return False  # some word is only in one of them
+        one, other = self._last(pair.one), self._last(pair.other)
+        if one == other:
+            return True
+        tries = [(one, other)] if pair.how == "contained" else self._better_last(one, other)
+        for goes, stays in tries:
+            file = _joined(
+                self._files.get(stays, self._of[stays].file), self._files.get(goes, self._of[goes].file)
+            )
+            full = self._took[goes] + self._took[stays] >= _MOST_INTO
+            if file is not None and not full and not (self._of[goes].expired or self._of[stays].expired):
+                self.gone[goes] = stays
+                self._took[stays] += 1 + self._took.pop(goes, 0)
+                self._files.pop(goes, None)
+                if file != self._of[stays].file:
+                    self._files[stays] = file
+                return True
+        return False
+
+    def _last(self, key: str) -> str:
+        while key in self.gone:
+            key = self.gone[key]
+        return key
+
+    def _better_last(self, one: str, other: str) -> list[tuple[str, str]]:
+        """Which goes into which, the better way first: who says more about itself and is named by others stays, else the older."""
+
+        def worth(key: str) -> tuple[bool, int, int, int]:
+            file = self._of[key].file
+            return file.important, self._linked[key], len(file.fields), len(file.body)
+
+        goes, stays = sorted((one, other), key=lambda key: (worth(key), -len(key), key))
+        return [(goes, stays), (stays, goes)]
+
+    def steps(self) -> Iterator[Step]:
+        """Steps with what went into which memory and the links that led there. A memory is changed in one step only."""
+        into: dict[str, list[str]] = {}
+        for goes in sorted(self.gone):
+            into.setdefault(self._last(goes), []).append(goes)
+        lead = {goes: self._last(goes) for goes in self.gone}
+        linking = self._linking(lead)
+        for together in _together(into, linking):
+            changed = {key for stays in together for key in linking.get(stays, ())}
+            written = sorted(changed | (self._files.keys() & set(together)))
+            changes = [Change(key=key, text=self._text(key, lead)) for key in written]
+            changes += [Change(key=goes) for stays in together for goes in into[stays]]
+            why = "; ".join(f"all that {_named(into[stays])} says stands in {stays}" for stays in together)
+            yield Step(why=why, changes=tuple(changes), reads=tuple(together))
+
+    def _linking(self, lead: Mapping[str, str]) -> dict[str, set[str]]:
+        """The memories that stay and link to some that go, by what those went into."""
+        found: dict[str, set[str]] = {}
+        for key, note in self._of.items():
+            if key not in self.gone and not note.expired:
+                for name in {link.key for link in links(note.file.body)} & lead.keys():
+                    found.setdefault(lead[name], set()).add(key)
+        return found
+
+    def _text(self, key: str, lead: Mapping[str, str]) -> str:
+        file = self._files.get(key, self._of[key].file)
+        return render_memory(MemoryFile(file.fields, led_elsewhere(file.body, lead))).decode()
+
+
+def _together(into: Mapping[str, object], linking: Mapping[str, set[str]]) -> list[list[str]]:
+    """Those that stay, together where a memory is changed for several of them."""
+    groups: list[tuple[list[str], set[str]]] = []
+    for stays in sorted(into):
+        mine, touched = [stays], {stays, *linking.get(stays, ())}
+        apart = []
+        for names, others in groups:
+            if others & touched:
+                mine, touched = [*names, *mine], touched | others
+            else:
+                apart.append((names, others))
+        groups = [*apart, (mine, touched)]
+    return [sorted(names) for names, _ in groups]
+
+
+def _named(keys: Sequence[str]) -> str:
+    return ", ".join(keys[:5]) + (f" and {len(keys) - 5} more" if len(keys) > 5 else "")
+
+
+def _joined(stays: MemoryFile, goes: MemoryFile) -> MemoryFile | None:
+    """The first with what the second says about itself; None where something of the second would be lost."""
+    fields = dict(stays.fields)
+    for name, value in goes.fields.items():
+        if name not in _JOINED and fields.get(name, "") != value:
+            return None
+    if any(name not in _JOINED and name not in goes.fields for name in fields):
+        return None  # it holds for less, until sooner or in a sense of its own
+    here = _sentences(f"{stays.description}\n{stays.body}")
+    if not _sentences(goes.body) <= here:
+        return None
+    if goes.description and not _sentences(goes.description) <= here:
+        if stays.description:
+            return None
+        fields["description"] = goes.description
+    if goes.name and not set(split(goes.name)) <= set(
+        split(f"{stays.name} {fields.get('description', '')} {stays.body}")
+    ):
+        if stays.name:
+            return None
+        fields["name"] = goes.name
+    tags = [*stays.tags, *(tag for tag in goes.tags if tag not in stays.tags)]
+    if len(tags) > len(stays.tags):
+        fields["tags"] = f"[{', '.join(tags)}]"
+    if goes.important:
+        fields["important"] = "true"
+    if stays.confidence is not None and (goes.confidence is None or goes.confidence > stays.confidence):
+        fields["confidence"] = goes.fields.get("confidence", "")
+    made = MemoryFile({name: value for name, value in fields.items() if value}, stays.body)
+    try:
+        render_memory(made)
+    except LimitError:
+        return None
+    return made
+
+
+def _said(file: MemoryFile) -> str:
+    return file.body if file.body.strip() else file.description
+
+
+def _sentences(text: str) -> set[str]:
+    """The sentences and lines of a text, with their white space folded."""
+    folded = (" ".join(one.split()) for one in _SENTENCE.split(unicodedata.normalize("NFC", text)))
+    return {one for one in folded if one}
+
+
+def _expired(of: Mapping[str, Note], gone: Collection[str]) -> Iterator[Step]:
+    for key, note in of.items():
+        if note.expired and key not in gone:
+            yield Step(
+                why=f"{key} held until {note.file.expires[:10]}, as it says itself",
+                changes=(Change(key=key),),
+            )
+
+
+def _known(of: Mapping[str, Note], elsewhere: Collection[str]) -> set[str]:
+    """What a link may lead to when all is done: a memory that goes since it stands elsewhere has its links led there."""
+    return {*(key for key, note in of.items() if not note.expired), *elsewhere}
+
+
+def _judged(pairs: Sequence[Pair], of: Mapping[str, Note], gone: Collection[str]) -> Iterator[Found]:
+    """Pairs of memories that are not certainly the same."""
+    for pair in pairs:
+        if pair.one in gone or pair.other in gone:
+            continue
+        one, other = of[pair.one], of[pair.other]
+        if pair.how == "contained":
+            yield Found(
+                kind="alike",
+                key=pair.one,
+                other=pair.other,
+                detail="the text of the first stands in the second",
+            )
+        elif (turn := _turn(_said(one.file), _said(other.file))) and one.file.type == other.file.type:
+            yield Found(kind="contradiction", key=pair.one, other=pair.other, detail=turn)
+        elif pair.how == "same" or pair.similarity >= _ALIKE:
+            share = f"{pair.similarity:.0%} of their words"
+            yield Found(kind="alike", key=pair.one, other=pair.other, detail=f"they have {share} in common")
+
+
+def _turn(one: str, other: str) -> str:
+    """What of two similar texts may contradict, in words; "" when nothing does."""
+    first, second = set(split(one)), set(split(other))
+    only_first, only_second = first - second, second - first
+    turned = (only_first | only_second) & _TURNS
+    if turned and bool(only_first & _TURNS) != bool(only_second & _TURNS):
+        return f"only one of them says {sorted(turned)[0]}"
+    numbers = [sorted(word for word in words if _NUMBER.search(word)) for words in (only_first, only_second)]
+    if numbers[0] and numbers[1]:
+        return f"one says {numbers[0][0]}, the other {numbers[1][0]}"
+    return ""
+
+
+def _leading_nowhere(notes: Sequence[Note], known: Collection[str], index_key: str) -> Iterator[Found]:
+    for note in notes:
+        for link in dict.fromkeys(links(note.file.body)):
+            if link.key in known:
+                continue
+            if note.key == index_key and is_index_line(link.line):
+                yield Found(kind="stale-line", key=note.key, other=link.key, detail=link.line.strip()[:200])
+            else:
+                yield Found(kind="broken-link", key=note.key, other=link.key)
+
+
+def _faded(notes: Sequence[Note]) -> Iterator[Found]:
+    faint = [note for note in notes if note.worth < FADED]
+    for note in sorted(faint, key=lambda note: (note.worth, note.key)):
+        yield Found(kind="faded", key=note.key, detail=f"it is worth {note.worth:.2f} of 1 by now")
+
+
+def _limited(found: Iterator[Found]) -> list[Found]:
+    return [one for one, _ in zip(found, range(_MOST_FOUND), strict=False)]
+
+
+def _bounded(steps: Sequence[Step]) -> tuple[list[Step], int]:
+    """The first steps, as many as one dream does, and how many changes the others have. A step that is larger than that is never
+    done: so many memories at once are a person's to change."""
+    done: list[Step] = []
+    number = 0
+    for step in steps:
+        if number + len(step.changes) <= MOST_CHANGES:
+            done.append(step)
+            number += len(step.changes)
+    return done, sum(len(step.changes) for step in steps) - number

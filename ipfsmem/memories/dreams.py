@@ -1,0 +1,293 @@
+"""Dreams over the memories of one scope: what is gathered for one, what it did, and how that is undone.
+
+A dream only proposes (`dream/`). What is done of a proposal is one transaction: each step whole, and only where every memory that it
+goes by still is what the dream saw. Texts of others, memories with conflicts and parts of sessions are left alone.
+
+What a dream takes away is removed, not forgotten: a text that another device writes meanwhile stays. And the memory that says the same
+is written again: when another device takes that one away at the same time since the first says the same, both stay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from ipfsmem.bundle.index_block import INDEX_KEY
+from ipfsmem.bundle.memory_file import parse_memory
+from ipfsmem.bundle.session_parts import is_part
+from ipfsmem.causal.authorship import of_when_copied
+from ipfsmem.causal.entries import memory_name
+from ipfsmem.causal.value import LIVE
+from ipfsmem.causal.view import KeyView
+from ipfsmem.device.dreams import (
+    Done,
+    Dreamt,
+    Proposed,
+    dreams,
+    forget_dream,
+    keep_proposal,
+    kept_proposal,
+    note_dream,
+)
+from ipfsmem.device.events import Timeline
+from ipfsmem.device.last_change import note_irrevocable
+from ipfsmem.device.writing import Writing, writing
+from ipfsmem.dream.proposal import Note, Proposal, Step
+from ipfsmem.dream.tidying import Progress, tidy
+from ipfsmem.errors import FormatError, NotFoundError
+from ipfsmem.memories.memories import Memories, check_body
+from ipfsmem.memories.search_index import worth_of
+from ipfsmem.wording import count
+
+#: What makes a proposal when no model does.
+RULES = "rules"
+#: The type of the event that says what a dream did, and of the one that says what was undone.
+DREAM, DREAM_UNDONE = "dream", "dream_undone"
+
+#: What makes a proposal of the notes.
+Dreamer = Callable[[list[Note], Progress], Proposal]
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done of a proposal. `id` is "" when nothing was: then no event says so either."""
+
+    id: str
+    scope: str
+    #: Keys that have another text, and keys of memories that were taken away.
+    written: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    #: Why steps were not done: somebody changed what they go by.
+    skipped: tuple[str, ...] = ()
+
+
+class Undoing(msgspec.Struct, frozen=True, kw_only=True):
+    """What undoing a dream came to."""
+
+    id: str
+    scope: str
+    #: Keys that show again what they did before the dream.
+    back: tuple[str, ...]
+    #: Keys that somebody wrote since, and keys whose text is not kept any more: they stay as they are.
+    changed: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+
+class Dreams:
+    """The dreams of one scope of a replica."""
+
+    def __init__(self, memories: Memories) -> None:
+        self._memories = memories
+        self._replica = memories.replica
+
+    # -- proposing -------------------------------------------------------------------------------------------------
+
+    def propose(
+        self, dreamer: Dreamer | None = None, *, by: str = RULES, progress: Progress = lambda phase: None
+    ) -> Proposed:
+        """Look through all memories and keep what a dream proposes, in place of what was proposed before. Changes no memory."""
+        notes, seen, elsewhere = self._gathered()
+        if dreamer is None:
+            made = tidy(notes, elsewhere=elsewhere, index_key=INDEX_KEY, progress=progress)
+        else:
+            made = dreamer(notes, progress)
+        wanted = {key for step in made.steps for key in step.keys}
+        proposed = Proposed(
+            self._replica.world.random(6).hex(),
+            self._memories.scope,
+            self._replica.world.now(),
+            by,
+            made.steps,
+            made.found,
+            made.looked_at,
+            made.left,
+            {key: seen.get(key, ()) for key in sorted(wanted)},
+        )
+        with self._replica.transaction():
+            keep_proposal(self._replica, proposed)
+        return proposed
+
+    def proposed(self) -> Proposed | None:
+        """What was proposed last for this scope and not done yet."""
+        with self._replica.reading():
+            kept = kept_proposal(self._replica)
+        return kept if kept is not None and kept.scope == self._memories.scope else None
+
+    def _gathered(self) -> tuple[list[Note], dict[str, tuple[str, ...]], set[str]]:
+        """The own memories that nothing is open about, the token behind each, and the other keys that links may mean."""
+        memories, today = self._memories, self._replica.world.today()
+        notes: list[Note] = []
+        seen: dict[str, tuple[str, ...]] = {}
+        with self._replica.reading():
+            named = (memory_name(name) for name in self._replica.store.names())
+            elsewhere = {one.key for one in named if one is not None}
+            for entry, view in memories.views():
+                if view.data is None or view.dot is None or not _is_settled(view):
+                    continue
+                with contextlib.suppress(FormatError):
+                    file = parse_memory(view.data)
+                    if is_part(view.key, file):
+                        continue
+                    value, expired = worth_of(file, entry[view.dot].h, today)
+                    notes.append(Note(key=view.key, file=file, worth=value, expired=expired))
+                    seen[view.key] = view.dots
+        return notes, seen, elsewhere - seen.keys() | self._unread(seen)
+
+    def _unread(self, seen: Iterable[str]) -> set[str]:
+        """Keys of this scope that were not looked at and show something: links may lead there."""
+        known = frozenset(seen)
+        return {view.key for _, view in self._memories.views() if view.key not in known and view.dots}
+
+    # -- doing -----------------------------------------------------------------------------------------------------
+
+    def do(self, proposed: Proposed, more: dict[str, Any] | None = None) -> Outcome:
+        """Do a proposal, as far as what it goes by is still as the dream saw it; one event says what was done, with `more`.
+
+        Raises NotFoundError for a forgotten scope, LimitError, StorageError: then nothing is changed.
+        """
+        replica, scope = self._replica, self._memories.scope
+        done: list[Done] = []
+        skipped: list[str] = []
+        with writing(replica) as change:
+            for step in proposed.steps:
+                if self._still_holds(change, step, proposed.seen):
+                    done += self._do(change, step, proposed.seen)
+                else:
+                    skipped.append(step.why)
+            if done:
+                dreamt = Dreamt(proposed.id, scope, replica.world.now(), proposed.by, tuple(done))
+                Timeline(replica, scope).note_in(
+                    change, DREAM, {**_said(dreamt, len(skipped)), **(more or {})}
+                )
+                note_dream(replica, dreamt)
+                note_irrevocable(replica, f"a dream changed {count(len(done), 'memory', 'memories')}")
+            if (kept := kept_proposal(replica)) is not None and kept.id == proposed.id:
+                keep_proposal(replica, None)
+        return Outcome(
+            id=proposed.id if done else "",
+            scope=scope,
+            written=tuple(_key(one.name) for one in done if one.what == "written"),
+            removed=tuple(_key(one.name) for one in done if one.what == "removed"),
+            skipped=tuple(skipped),
+        )
+
+    def _still_holds(self, change: Writing, step: Step, seen: dict[str, tuple[str, ...]]) -> bool:
+        for key in step.keys:
+            view = self._memories.view(key, change.entry(self._memories.name(key)), change.body)
+            if set(view.dots) != set(seen.get(key, ())) or not (_is_settled(view) or not view.dots):
+                return False
+        return True
+
+    def _do(self, change: Writing, step: Step, seen: dict[str, tuple[str, ...]]) -> list[Done]:
+        done = []
+        for one in step.changes:
+            name, body = self._memories.checked_name(one.key), None
+            before = change.entry(name)
+            if one.text is None:
+                change.remove(name, tuple(before))
+            else:
+                body = one.text.encode()
+                check_body(one.key, body)
+                change.put(name, body, seen[one.key])
+            gone = {dot: value for dot, value in before.items() if dot not in change.entry(name)}
+            done.append(Done(name, gone, None if body is None else sha256(body).hexdigest(), step.keys))
+        for key in {*step.reads} - {one.key for one in step.changes}:
+            self._write_again(change, key, seen[key])
+        return done
+
+    def _write_again(self, change: Writing, key: str, seen: tuple[str, ...]) -> None:
+        data = self._memories.view(key, change.entry(self._memories.name(key)), change.body).data
+        if data is not None:
+            change.put(self._memories.name(key), data, seen)
+
+    # -- undoing ---------------------------------------------------------------------------------------------------
+
+    def kept(self) -> list[Dreamt]:
+        """The dreams of this scope that can be undone on this device, the last first."""
+        with self._replica.reading():
+            return [one for one in dreams(self._replica) if one.scope == self._memories.scope]
+
+    def undo(self, id: str | None = None) -> Undoing:
+        """Write back what a dream replaced, the last one unless its id is given, where nobody wrote since. One event says so.
+
+        Raises NotFoundError when there is none on this device.
+        """
+        replica, scope = self._replica, self._memories.scope
+        back: list[str] = []
+        changed: list[str] = []
+        lost: list[str] = []
+        with writing(replica) as change:
+            dreamt = next(
+                (one for one in dreams(replica) if one.scope == scope and id in (None, one.id)), None
+            )
+            if dreamt is None:
+                raise NotFoundError(
+                    "there is no dream to undo on this device"
+                    if id is None
+                    else f"there is no dream {id} to undo on this device",
+                    hint="Those that there are: ipfsmem dream list. Older texts of a memory: ipfsmem history KEY.",
+                )
+            for one in dreamt.done:
+                where = changed
+                if {value.body for value in change.entry(one.name).values()} == (
+                    {one.body} if one.body else set()
+                ):
+                    where = back if self._put_back(change, one) else lost
+                where.append(_key(one.name))
+            forget_dream(replica, dreamt.id)
+            if back:
+                said = {"dream": dreamt.id, "back": len(back), "changed": len(changed), "lost": len(lost)}
+                Timeline(replica, scope).note_in(change, DREAM_UNDONE, said)
+                note_irrevocable(replica, "a dream was undone")
+        return Undoing(id=dreamt.id, scope=scope, back=tuple(back), changed=tuple(changed), lost=tuple(lost))
+
+    def _put_back(self, change: Writing, done: Done) -> bool:
+        """Write again what stood there; False when a text is not kept any more."""
+        store, mine = self._replica.store, self._replica.is_mine
+        here = tuple(change.entry(done.name))
+        texts = {dot: value for dot, value in done.gone.items() if value.kind == LIVE}
+        bodies = {dot: store.body(done.name, value) for dot, value in texts.items()}
+        if any(body is None for body in bodies.values()):
+            return False
+        for dot, value in texts.items():
+            of = of_when_copied(dot, value, mine)
+            change.put(done.name, bodies[dot] or b"", here, of=of, promoted=not of)
+        if not texts:  # the dream made it
+            change.remove(done.name, here)
+        return True
+
+
+def _is_settled(view: KeyView) -> bool:
+    """Whether one own text is shown, and nothing waits for a person."""
+    return view.own and not (view.conflicts or view.hidden or view.others or view.merged or view.forgotten)
+
+
+def _said(dreamt: Dreamt, skipped: int) -> dict[str, Any]:
+    """What the event says: of each memory the hash of its new text, and those of the texts that it replaced by their dots."""
+    return {
+        "dream": dreamt.id,
+        "by": dreamt.by,
+        "skipped": skipped,
+        **{
+            what: [
+                {
+                    "key": _key(one.name),
+                    **({"text": one.body} if one.body else {}),
+                    "replaced": {
+                        dot: value.body for dot, value in one.gone.items() if value.body is not None
+                    },
+                }
+                for one in dreamt.done
+                if one.what == what
+            ]
+            for what in ("written", "removed")
+        },
+    }
+
+
+def _key(name: str) -> str:
+    found = memory_name(name)
+    return found.key if found is not None else name

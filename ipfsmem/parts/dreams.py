@@ -1,0 +1,233 @@
+"""`memory.dreams`: a look through all memories of a scope that proposes what to tidy up, does it, and takes it back."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+from collections.abc import Iterator
+
+import msgspec
+
+from ipfsmem.config import settings
+from ipfsmem.device.dream_notes import (
+    DreamNotes,
+    ask_to_abort,
+    dream_notes,
+    dreaming,
+    is_dreaming,
+    is_to_abort,
+    note_dreaming,
+)
+from ipfsmem.device.dreams import Dreamt, Proposed
+from ipfsmem.device.tables import meta
+from ipfsmem.dream.gates import Gates, closed
+from ipfsmem.dream.tidying import Progress
+from ipfsmem.errors import IncompleteError, IpfsmemError, NotFoundError
+from ipfsmem.memories.dreams import Dreams, Outcome, Undoing
+from ipfsmem.memories.sessions import Sessions
+from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import MemoryPart
+
+
+class DreamStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether dreams begin by themselves, how the last one went, and what one proposed that was not done. Moments in milliseconds
+    since 1970 UTC, 0 for never."""
+
+    #: Whether the settings allow it, and whether it was switched on for this memory on this device.
+    enabled: bool
+    chosen: bool
+    #: Why none begins by itself now; "" when one would.
+    waits_for: str
+    under_way: bool
+    phase: str
+    worked: int
+    failed: int
+    failure: str
+    #: The id of what was proposed for this scope and not done yet, and how many memories it would change.
+    proposed: str
+    changes: int
+    #: How many dreams can be undone here.
+    kept: int
+
+
+class DreamRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What a dream proposed, and what came of it; None when it was only to propose."""
+
+    proposed: Proposed
+    outcome: Outcome | None = None
+
+
+class DreamLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One dream for lists: when it was, what made it, how many memories it changed and took away."""
+
+    id: str
+    scope: str
+    at: int
+    by: str
+    written: int
+    removed: int
+
+    @classmethod
+    def of(cls, dreamt: Dreamt) -> DreamLine:
+        """What `list` returned."""
+        removed = sum(one.what == "removed" for one in dreamt.done)
+        return cls(
+            id=dreamt.id,
+            scope=dreamt.scope,
+            at=dreamt.at,
+            by=dreamt.by,
+            written=len(dreamt.done) - removed,
+            removed=removed,
+        )
+
+
+class MemoryDreams(MemoryPart):
+    """The dreams of one scope."""
+
+    def __init__(self, opened: OpenMemory, scope: str) -> None:
+        super().__init__(opened)
+        self._scope = scope
+
+    def propose(self, *, progress: Progress = lambda phase: None) -> Proposed:
+        """Look through the memories and keep what is proposed; none is changed.
+
+        `progress` is called with each phase. Raises LockedError while another process dreams, IncompleteError when somebody aborted it.
+        """
+        self._open.look()
+        with self._dreaming(progress) as told:
+            return self._dreams().propose(progress=told)
+
+    def proposed(self) -> Proposed | None:
+        """What was proposed last and not done yet; None when there is nothing."""
+        return self._dreams().proposed()
+
+    def apply(self, id: str | None = None) -> Outcome:
+        """Do what was proposed last, where the memories still are what the dream saw. `id`: only if it is this one.
+
+        Raises NotFoundError when there is nothing, or another one; LockedError while another process dreams.
+        """
+        with self._dreaming(lambda phase: None):
+            found = self._dreams().proposed()
+            if found is None or id not in (None, found.id):
+                raise NotFoundError(
+                    "no dream proposed anything that is not done yet"
+                    if id is None
+                    else f"the proposal {id} is not there any more",
+                    hint="Make one: ipfsmem dream run --dry-run",
+                )
+            return self._done(found)
+
+    def run(self, *, progress: Progress = lambda phase: None) -> DreamRun:
+        """Propose and apply it. Raises what `propose` raises."""
+        self._open.look()
+        with self._dreaming(progress) as told:
+            found = self._dreams().propose(progress=told)
+            return DreamRun(proposed=found, outcome=self._done(found))
+
+    def undo(self, id: str | None = None) -> Undoing:
+        """Write back what a dream replaced, the last one unless its id is given, where nobody wrote since.
+
+        Raises NotFoundError when there is none on this device.
+        """
+        self._open.look()
+        undone = self._dreams().undo(id)
+        self._show((*undone.back,))
+        return undone
+
+    def list(self) -> builtins.list[Dreamt]:
+        """The dreams that can be undone on this device, the last first."""
+        return self._dreams().kept()
+
+    def waits_for(self) -> str:
+        """Why no dream begins by itself now, in words; "" when one does."""
+        known, folder = settings().dream, self._replica.folder
+        worked = dream_notes(folder).worked if folder is not None else 0
+        sessions = Sessions(self._open.memories.in_scope(self._target())).listing()
+        return closed(
+            Gates(hours=known.hours, sessions=known.sessions),
+            enabled=known.enabled,
+            chosen=self.by_themselves,
+            now=self._replica.world.now(),
+            last=worked,
+            sessions=sum(one.changed > worked for one in sessions),
+        )
+
+    def switch(self, on: bool) -> None:
+        """Say whether dreams begin by themselves over this memory on this device; the settings have to allow it too."""
+        with self._replica.transaction():
+            self._replica.db.set_meta(meta.DREAMING, b"1" if on else b"")
+
+    @property
+    def by_themselves(self) -> bool:
+        """Whether that was said."""
+        return self._replica.db.get_meta(meta.DREAMING) == b"1"
+
+    def status(self) -> DreamStatus:
+        """How things are. Raises ConfigError for settings that cannot be used."""
+        folder, found = self._replica.folder, self.proposed()
+        notes = dream_notes(folder) if folder is not None else DreamNotes()
+        under_way = folder is not None and is_dreaming(folder)
+        return DreamStatus(
+            enabled=settings().dream.enabled,
+            chosen=self.by_themselves,
+            waits_for=self.waits_for(),
+            under_way=under_way,
+            phase=notes.phase if under_way else "",
+            worked=notes.worked,
+            failed=notes.failed,
+            failure=notes.failure,
+            proposed=found.id if found is not None else "",
+            changes=sum(len(step.changes) for step in found.steps) if found is not None else 0,
+            kept=len(self.list()),
+        )
+
+    def abort(self) -> bool:
+        """Wish a dream of another process to be aborted; it is before its next phase. False when none is under way. Raises StorageError."""
+        folder = self._replica.folder
+        if folder is None or not is_dreaming(folder):
+            return False
+        ask_to_abort(folder)
+        return True
+
+    # ---------------------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _dreaming(self, progress: Progress) -> Iterator[Progress]:
+        """Dream in this process alone, and note how it goes."""
+        folder, world = self._replica.folder, self._replica.world
+        if folder is None:
+            yield progress
+            return
+
+        def told(phase: str) -> None:
+            if is_to_abort(folder):
+                raise IncompleteError("the dream was aborted before it changed anything")
+            note_dreaming(folder, phase=phase)
+            progress(phase)
+
+        with dreaming(folder):
+            note_dreaming(folder, began=world.now(), phase="")
+            try:
+                yield told
+            except BaseException as error:
+                kind = error.kind if isinstance(error, IpfsmemError) else type(error).__name__
+                note_dreaming(folder, failed=world.now(), failure=kind)
+                raise
+            note_dreaming(folder, failed=0, failure="")
+
+    def _done(self, found: Proposed) -> Outcome:
+        outcome = self._dreams().do(found)
+        self._show((*outcome.written, *outcome.removed))
+        if self._replica.folder is not None:
+            note_dreaming(self._replica.folder, worked=self._replica.world.now())
+        return outcome
+
+    def _show(self, keys: tuple[str, ...]) -> None:
+        for key in keys:
+            self._open.show(key, self._target())
+
+    def _target(self) -> str:
+        return self._open.scopes.target(self._scope) if self._scope else ""
+
+    def _dreams(self) -> Dreams:
+        return Dreams(self._open.memories.in_scope(self._target()))

@@ -1,0 +1,227 @@
+"""What a dream without a model proposes: only what loses no sentence, and lists of what a person has to judge."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
+from ipfsmem.dream.gates import Gates, closed
+from ipfsmem.dream.links import is_index_line, led_elsewhere, links
+from ipfsmem.dream.proposal import MOST_CHANGES, Note, Proposal
+from ipfsmem.dream.tidying import tidy
+
+TEA = "The user drinks green tea every morning. They never add sugar to it."
+
+
+def note(key: str, body: str, worth: float = 0.5, expired: bool = False, **fields: str) -> Note:
+    return Note(key=key, file=MemoryFile({"type": "user", **fields}, body), worth=worth, expired=expired)
+
+
+def once(proposal: Proposal) -> bool:
+    """Whether no memory is changed by two steps."""
+    keys = [change.key for step in proposal.steps for change in step.changes]
+    return len(keys) == len(set(keys))
+
+
+def gone(proposal: Proposal) -> set[str]:
+    return {change.key for step in proposal.steps for change in step.changes if change.text is None}
+
+
+def texts(proposal: Proposal) -> dict[str, MemoryFile]:
+    return {
+        change.key: parse_memory(change.text.encode())
+        for step in proposal.steps
+        for change in step.changes
+        if change.text is not None
+    }
+
+
+def found(proposal: Proposal) -> set[tuple[str, str, str]]:
+    return {(one.kind, one.key, one.other) for one in proposal.found}
+
+
+def test_of_two_equal_texts_the_one_that_says_more_of_itself_stays() -> None:
+    made = tidy([note("a", TEA), note("b", TEA, description="What they drink")])
+    assert gone(made) == {"a"}
+    assert made.steps[0].why == "all that a says stands in b" and made.steps[0].keys == ("a", "b")
+
+
+def test_a_text_whose_every_sentence_stands_in_another_goes_and_links_are_led_there() -> None:
+    longer = f"{TEA} In the afternoon they drink coffee, and water in between."
+    made = tidy(
+        [
+            note("short", TEA, tags="[tea]", important="true"),
+            note("long", longer),
+            note("see", "Look at [[short]] and [it](short.md)."),
+        ]
+    )
+    assert gone(made) == {"short"}
+    assert texts(made)["long"].tags == ("tea",) and texts(made)["long"].important
+    assert texts(made)["see"].body == "Look at [[long]] and [it](long.md)."
+    assert not made.found
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (note("a", TEA), note("b", TEA.replace("never add", "add"))),
+        (note("a", TEA, description="Only at home"), note("b", TEA, description="Only on journeys")),
+        (note("a", TEA, type="user"), note("b", TEA, type="feedback")),
+        (note("a", TEA, expires="2027-01-01"), note("b", TEA)),
+        (note("a", TEA, name="Of Anna"), note("b", TEA, name="Of Ben")),
+        (
+            note("a", "The user drinks green tea."),
+            note("b", "It is wrong that the user drinks green tea, as was said."),
+        ),
+        (note("a", "The port of the server is 8080 now"), note("b", "The port of the server is 80 80 now")),
+        (note("a", "Use C for the firmware of it"), note("b", "Use C++ for the firmware of it")),
+        (note("a", "Ask the US team first, please"), note("b", "Ask the us team first, please")),
+    ],
+    ids=[
+        "negated",
+        "descriptions",
+        "types",
+        "until when",
+        "names",
+        "in a sentence",
+        "numbers",
+        "signs",
+        "case",
+    ],
+)
+def test_what_is_not_certainly_the_same_stays(one: Note, other: Note) -> None:
+    assert not tidy([one, other]).steps
+
+
+def test_what_one_memory_is_changed_for_twice_is_one_step() -> None:
+    other = "The user drives a red car to work. It has four doors."
+    stay = [note("a", TEA, important="true"), note("c", other, important="true")]
+    made = tidy([*stay, note("b", TEA), note("d", other), note("see", "[[b]], [[d]]")])
+    (step,) = made.steps
+    assert step.why == "all that b says stands in a; all that d says stands in c"
+    assert texts(made)["see"].body == "[[a]], [[c]]"
+
+
+def test_what_may_contradict_is_listed_with_what_differs() -> None:
+    plain = "The user wants long answers with many examples in each review of the code"
+    made = tidy([note("a", plain), note("b", plain.replace("wants", "does not want"))])
+    (one,) = made.found
+    assert (one.kind, one.key, one.other, one.detail) == (
+        "contradiction",
+        "a",
+        "b",
+        "only one of them says not",
+    )
+    port = "The staging server of the shop listens on port 8443 behind the proxy of the company"
+    made = tidy([note("a", port), note("b", port.replace("8443", "9443"))])
+    assert [one.detail for one in made.found] == ["one says 8443, the other 9443"]
+
+
+def test_an_expired_memory_goes_and_a_faded_one_is_listed() -> None:
+    made = tidy(
+        [
+            note("offer", "Half the price", expired=True, expires="2026-01-31"),
+            note("old", "Once they skied", 0.02),
+        ]
+    )
+    assert gone(made) == {"offer"} and found(made) == {("faded", "old", "")}
+    assert made.steps[0].why == "offer held until 2026-01-31, as it says itself"
+
+
+def test_links_that_lead_nowhere_are_listed_and_lines_of_an_index_apart() -> None:
+    made = tidy(
+        [
+            note(
+                "a",
+                "See [[b]], [[nowhere]], [[other#part]] and [[in_a_scope|it]]; [file](sub/x.md), [[Not a key]]",
+            ),
+            note("b", "- [Gone](gone.md) - it went\n- [A](a.md) - here"),
+        ],
+        elsewhere={"in_a_scope"},
+        index_key="b",
+    )
+    assert found(made) == {
+        ("broken-link", "a", "nowhere"),
+        ("broken-link", "a", "other"),
+        ("stale-line", "b", "gone"),
+    }
+    assert next(one for one in made.found if one.kind == "stale-line").detail == "- [Gone](gone.md) - it went"
+
+
+def test_one_dream_changes_so_much_and_says_what_is_left() -> None:
+    many = [
+        note(f"{name}{n}", f"Fact number {n} about the house") for n in range(MOST_CHANGES) for name in "ab"
+    ]
+    made = tidy([*many, *(note(f"c{n}", f"Fact number {n} about the house") for n in range(5))])
+    assert made.changes <= MOST_CHANGES and made.changes + made.left == MOST_CHANGES + 5
+
+
+_body = st.lists(
+    st.sampled_from(
+        ["Tea is good.", "Tea is not good.", "Use port 80.", "See [[a]].", "See [[d]]", "line\nline"]
+    ),
+    max_size=4,
+).map(" ".join)
+_notes = st.dictionaries(
+    st.sampled_from("abcdefg"),
+    st.builds(
+        lambda body, type, description, important: (
+            note("x", body, type=type, description=description, important=important).file
+        ),
+        _body,
+        st.sampled_from(["user", "project"]),
+        st.sampled_from(["", "Tea is good.", "of tea"]),
+        st.sampled_from(["", "true"]),
+    ),
+).map(lambda made: [Note(key=key, file=file) for key, file in made.items()])
+
+
+@given(_notes)
+def test_no_sentence_is_lost_and_a_second_dream_has_nothing_to_do(notes: list[Note]) -> None:
+    made = tidy(notes)
+    assert once(made)
+    after = {one.key: one.file for one in notes} | texts(made)
+    for key in gone(made):
+        del after[key]
+    said = lambda files: {  # noqa: E731
+        (file.type, " ".join(sentence.split()))
+        for file in files
+        for text in (file.body, file.description)
+        for sentence in led_elsewhere(text, dict.fromkeys("abcdefg", "a")).replace("\n", ". ").split(". ")
+        if sentence.strip()
+    }
+    before = said(one.file for one in notes)
+    assert {(t, s.rstrip(".")) for t, s in before} <= {(t, s.rstrip(".")) for t, s in said(after.values())}
+    assert any(one.important for one in after.values()) == any(one.file.important for one in notes)
+    again = tidy([Note(key=key, file=file) for key, file in after.items()])
+    assert not again.steps
+    assert {link.key for file in after.values() for link in links(file.body)} <= after.keys() | {
+        link.key for one in notes for link in links(one.file.body)
+    } - gone(made)
+
+
+def test_links_are_found_with_their_line() -> None:
+    text = "one [[a]] two\n- [x](./b.md#c) end [[c|C]] [y](https://h/d.md) [[e"
+    assert [(one.key, is_index_line(one.line)) for one in links(text)] == [
+        ("a", False),
+        ("b", True),
+        ("c", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"enabled": False}, "the settings do not allow it"),
+        ({"chosen": False}, "it is not switched on for this memory on this device"),
+        ({"last": 99_000_000}, "the last dream was 0.3 h ago, and 24 h are to pass"),
+        ({"sessions": 2}, "2 of 3 sessions were written to since the last dream"),
+        ({}, ""),
+        ({"last": 200_000_000}, ""),  # the clock was put back
+    ],
+)
+def test_a_dream_begins_by_itself_when_nothing_speaks_against_it(given: dict[str, int], said: str) -> None:
+    usual = {"enabled": True, "chosen": True, "now": 100_000_000, "last": 0, "sessions": 3}
+    assert closed(Gates(), **{**usual, **given}) == said  # type: ignore[arg-type]

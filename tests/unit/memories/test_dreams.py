@@ -1,0 +1,279 @@
+"""Dreams over real memories: proposed, done whole or not at all, taken back, on several devices at once without a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.device.dream_notes import dream_notes, dreaming, is_to_abort
+from ipfsmem.dream.proposal import Change, Proposal, Step
+from ipfsmem.errors import IncompleteError, LimitError, LockedError, NotFoundError
+from ipfsmem.memories.dreams import Dreams
+from ipfsmem.memory import Memory
+from tests.support.device_lab import Lab, all_texts, body, lab_in, of_another, same
+from tests.support.effort import cases
+
+TEA = "They drink green tea every morning. They never add sugar."
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.load("x", mode="local", home=tmp_path, create=True) as opened:
+        yield opened
+
+
+def keys(memory: Memory) -> list[str]:
+    return [one.key for one in memory.list()]
+
+
+def dream_events(memory: Memory) -> list[dict[str, Any]]:
+    return [one for one in memory.timeline.read() if one["type"].startswith("dream")]
+
+
+def removed_by(memory: Memory) -> tuple[str, ...]:
+    outcome = memory.dreams.run().outcome
+    assert outcome is not None
+    return outcome.removed
+
+
+def of(*steps: Step) -> Any:
+    """A dreamer that proposes just this."""
+    return lambda notes, progress: Proposal(steps=steps, looked_at=len(notes))
+
+
+def test_a_dream_is_proposed_looked_at_done_and_taken_back(memory: Memory) -> None:
+    memory.write("a", TEA)
+    memory.write("b", TEA, description="What they drink")
+    memory.write("c", "See [[a]], [[a]] and [[b]]")
+    phases: list[str] = []
+    made = memory.dreams.propose(progress=phases.append)
+    assert phases == ["orient", "gather", "consolidate", "prune"]
+    assert memory.dreams.proposed() == made and keys(memory) == ["a", "b", "c"] and not dream_events(memory)
+    done = memory.dreams.apply(made.id)
+    assert (done.written, done.removed, done.skipped) == (("a", "c"), ("b",), ())
+    assert keys(memory) == ["a", "c"] and body(memory, "c") == "See [[a]], [[a]] and [[a]]"
+    assert memory.dreams.proposed() is None
+    (event,) = dream_events(memory)
+    assert event["dream"] == made.id == done.id and event["by"] == "rules"
+    assert [one["key"] for one in event["removed"]] == ["b"] and len(event["removed"][0]["replaced"]) == 1
+    undone = memory.dreams.undo()
+    assert (set(undone.back), undone.changed, undone.lost) == ({"a", "b", "c"}, (), ())
+    assert keys(memory) == ["a", "b", "c"] and body(memory, "c") == "See [[a]], [[a]] and [[b]]"
+    assert dream_events(memory)[-1]["type"] == "dream_undone"
+    with pytest.raises(NotFoundError, match="there is no dream to undo"):
+        memory.dreams.undo()
+
+
+def test_a_step_is_not_done_when_somebody_wrote_what_it_goes_by(memory: Memory) -> None:
+    for key in ("a", "b"):
+        memory.write(key, TEA)
+        memory.write(f"{key}_2", f"{TEA} And {key}.", type="project")
+        memory.write(f"{key}_3", f"{TEA} And {key}.", type="project")
+    made = memory.dreams.propose()
+    assert len(made.steps) == 3
+    memory.write("a", "They drink coffee now.")
+    done = memory.dreams.apply()
+    assert done.skipped == ("all that b says stands in a",) or done.skipped == (
+        "all that a says stands in b",
+    )
+    assert body(memory, "a") == "They drink coffee now." and body(memory, "b") == TEA
+    assert len(done.removed) == 2
+    with pytest.raises(NotFoundError, match="no dream proposed anything"):
+        memory.dreams.apply()
+
+
+def test_taking_back_leaves_what_was_written_since(memory: Memory) -> None:
+    for key in ("a", "b"):
+        memory.write(key, TEA)
+    memory.write("c", "See [[a]] and [[b]]")
+    done = memory.dreams.run().outcome
+    assert done is not None
+    (removed,) = done.removed
+    memory.write("c", "Something else")
+    undone = memory.dreams.undo()
+    assert undone.back == (removed,) and undone.changed == ("c",) and body(memory, "c") == "Something else"
+    memory.dreams.run()
+    memory.write(removed, "New")
+    assert memory.dreams.undo().changed == (removed,) and body(memory, removed) == "New"
+
+
+def test_texts_are_kept_for_taking_back_until_somebody_forgets_what_went_with_them(memory: Memory) -> None:
+    memory.write("a", TEA)
+    memory.write("b", TEA, description="What they drink")
+    memory.dreams.run()
+    memory.write("x", "Something")
+    memory.forget(
+        "x"
+    )  # in this mode what is forgotten leaves the disk at once, and what nothing needs with it
+    assert memory.dreams.undo().back == ("a",)
+    memory.dreams.run()
+    memory.forget("b")
+    assert not memory.dreams.list()
+    assert memory.replica.folder is not None
+    for path in memory.replica.folder.rglob("*"):
+        if (
+            path.is_file() and path.parent.name != "aside"
+        ):  # what was replaced in a folder lies there for two minutes
+            assert b"green tea" not in path.read_bytes(), path
+
+
+def test_a_proposal_goes_with_what_it_speaks_of(memory: Memory) -> None:
+    memory.write("a", TEA)
+    memory.write("b", TEA)
+    memory.dreams.propose()
+    memory.forget("a")
+    assert memory.dreams.proposed() is None
+
+
+def test_others_texts_conflicts_and_sessions_are_left_alone(lab: Lab) -> None:
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    of_another(a, b)
+    b.write("theirs", TEA)
+    a.write("mine", TEA)
+    a.sessions.add("chat", [{"role": "user", "content": TEA}])
+    lab.settle(a, b)
+    made = a.dreams.propose()
+    assert made.looked_at == 1 and not made.steps
+
+
+def test_two_devices_that_dream_at_once_lose_no_sentence(lab: Lab) -> None:
+    a = lab.create("a")
+    a.write("x", TEA)
+    a.write("y", TEA)
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    # Each links to the other one, so each keeps the other one.
+    a.write("see_a", "[[x]] [[x]]")
+    b.write("see_b", "[[y]] [[y]]")
+    assert removed_by(a) == ("y",) and removed_by(b) == ("x",)
+    lab.settle(a, b)
+    same(a, b)
+    assert any(body(a, key) == TEA for key in ("x", "y")) and not a.conflicts()
+    b.dreams.run()
+    lab.settle(a, b)
+    assert sum(body(a, key) == TEA for key in ("x", "y")) == 1
+
+
+@settings(max_examples=cases(6, 60), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_random_dreams_beside_writes_lose_nothing(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    with lab_in(tmp_path_factory.mktemp("dreams")) as lab:
+        a = lab.create("a")
+        lab.sync(a)
+        b = lab.restore("b")
+        lab.settle(a, b)
+        key, text = (
+            st.sampled_from("uvwx"),
+            st.sampled_from(["One is. Two is.", "Two is. One is. Six is.", "[[u]] [[v]]", "[[w]]"]),
+        )
+        written: set[str] = set()
+        for _ in range(data.draw(st.integers(2, 8), "steps")):
+            device = data.draw(st.sampled_from([a, b]), "device")
+            match data.draw(st.sampled_from(["write", "write", "write", "dream", "undo", "sync"]), "what"):
+                case "write":
+                    said = data.draw(text)
+                    name = data.draw(key)
+                    if device.read(name) is None:
+                        device.write(name, said)
+                        written |= set(said.split(". ")) if "[[" not in said else set()
+                case "dream":
+                    device.dreams.run()
+                case "undo" if device.dreams.list():
+                    device.dreams.undo()
+                case _:
+                    lab.sync(device)
+        lab.settle(a, b)
+        same(a, b)
+        here = " ".join(sorted(all_texts(a)))
+        assert all(sentence.rstrip(".") in here for sentence in written)
+
+
+def test_only_one_process_dreams_and_another_may_abort_it(memory: Memory, tmp_path: Path) -> None:
+    memory.write("a", TEA)
+    folder = memory.replica.folder
+    assert folder is not None and not memory.dreams.abort()
+    with dreaming(folder):
+        with pytest.raises(LockedError, match="another process is dreaming"):
+            memory.dreams.propose()
+        assert memory.dreams.status().under_way and memory.dreams.abort() and is_to_abort(folder)
+    assert not memory.dreams.status().under_way and not is_to_abort(folder)
+
+    def aborting(phase: str) -> None:
+        if phase == "gather":
+            memory.dreams.abort()
+
+    with pytest.raises(IncompleteError, match="aborted before it changed anything"):
+        memory.dreams.run(progress=aborting)
+    status = memory.dreams.status()
+    assert status.failure == "IncompleteError" and status.worked == 0 and not status.under_way
+    memory.dreams.run()
+    status = memory.dreams.status()
+    assert status.failure == "" and status.worked > 0
+
+
+def test_when_one_begins_by_itself(memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert memory.dreams.waits_for() == "the settings do not allow it"
+    file = tmp_path / "settings.toml"
+    file.write_text("[dream]\nenabled = true\nsessions = 1\n")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    assert memory.dreams.waits_for() == "it is not switched on for this memory on this device"
+    memory.dreams.switch(True)
+    assert memory.dreams.waits_for() == "0 of 1 sessions were written to since the last dream"
+    memory.sessions.add("chat", [{"role": "user", "content": "Hello"}])
+    assert memory.dreams.waits_for() == ""
+    memory.dreams.run()
+    assert memory.dreams.waits_for().startswith("the last dream was 0.0 h ago")
+    memory.dreams.switch(False)
+    assert not memory.dreams.status().chosen
+
+
+@pytest.mark.parametrize("scope", ["", "work"])
+def test_a_dream_is_of_one_scope(memory: Memory, scope: str) -> None:
+    for key in ("a", "b"):
+        memory.write(key, TEA)
+        memory.scope("work").write(key, TEA)
+    here, there = memory.scope(scope), memory.scope("" if scope else "work")
+    here.dreams.propose()
+    assert there.dreams.proposed() is None
+    here.dreams.apply()
+    assert (len(keys(here)), len(keys(there))) == (1, 2)
+    assert len(dream_events(here)) == 1 and not dream_events(there)
+    with pytest.raises(NotFoundError):
+        there.dreams.undo()
+    assert len(here.dreams.undo().back) == 1
+
+
+def test_a_dreamer_that_proposes_too_much_changes_nothing(memory: Memory) -> None:
+    memory.write("a", TEA)
+    dreams = Dreams(memory._open.memories)
+    steps = (
+        Step(why="first", changes=(Change(key="a"),)),
+        Step(why="second", changes=(Change(key="new", text="x" * 1_000_000),)),
+    )
+    with pytest.raises(LimitError):
+        dreams.do(dreams.propose(of(*steps), by="a model"))
+    assert keys(memory) == ["a"] and not dream_events(memory) and not dreams.kept()
+
+
+def test_what_a_dreamer_makes_new_is_taken_back(memory: Memory) -> None:
+    dreams = Dreams(memory._open.memories)
+    dreams.do(dreams.propose(of(Step(why="both in one", changes=(Change(key="new", text="New"),)))))
+    assert keys(memory) == ["new"]
+    assert memory.dreams.undo().back == ("new",) and keys(memory) == []
+
+
+def test_damaged_notes_are_as_none(memory: Memory) -> None:
+    assert memory.replica.folder is not None
+    (memory.replica.folder / "dream.json").write_bytes(b"{")
+    assert dream_notes(memory.replica.folder).worked == 0
