@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -219,8 +220,20 @@ def _read(file: Path) -> str:
     return data.decode()
 
 
+#: Where Linux has settings and data: the variable of the XDG Base Directory Specification, and the folder of the home without it.
+_XDG: Final = {"config": ("XDG_CONFIG_HOME", ".config"), "data": ("XDG_DATA_HOME", ".local/share")}
+
+
 def _platform(kind: str) -> Path:
-    import platformdirs
+    """Our folder where this system has settings ("config") or data. Raises RuntimeError where it names no home."""
+    if sys.platform == "linux" and "ANDROID_ROOT" not in os.environ:
+        variable, usual = _XDG[kind]
+        named, home = os.environ.get(variable, ""), os.environ.get("HOME", "")
+        if os.path.isabs(named):  # noqa: PTH117 - a path that is empty is none
+            return Path(named) / "ipfsmem"
+        if os.path.isabs(home):  # noqa: PTH117
+            return Path(home) / usual / "ipfsmem"
+    import platformdirs  # 6 ms, for what no two systems but Linux have in common
 
     return Path(
         platformdirs.user_config_dir("ipfsmem") if kind == "config" else platformdirs.user_data_dir("ipfsmem")

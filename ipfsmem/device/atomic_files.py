@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,7 +54,7 @@ def make_directory(path: Path) -> None:
 def new_name(path: Path | str) -> str:
     """A random path for a temporary file beside `path`, so that nobody can have put a file or link there."""
     where = Path(path)
-    return str(where.with_name(f".{where.name}.{secrets.token_hex(8)}.tmp"))
+    return str(where.with_name(f".{where.name}.{os.urandom(8).hex()}.tmp"))
 
 
 def sync_directory(path: Path) -> None:

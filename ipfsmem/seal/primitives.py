@@ -1,8 +1,7 @@
 """The few cryptographic functions that everything sealed or signed is made of, as plain functions on bytes.
 
-A thin face over libsodium's C bindings, `cryptography` for HKDF, and the standard library: it picks one verdict and one error for each
-function, so that callers never see a library's exception. It never stores a key, never draws a nonce, and never
-verifies Ed25519 with a library that accepts more than libsodium does (format section 2.4).
+A thin face over libsodium's C bindings and the standard library: it picks one verdict and one error for each function, so
+that callers never see a library's exception. It never stores a key, never draws a nonce, and never verifies Ed25519 with a library that accepts more than libsodium does (format section 2.4).
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ import hmac
 import unicodedata
 from typing import Final
 
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 from nacl import bindings, exceptions
 
 from ipfsmem.errors import FormatError, LimitError, PassphraseError, UsageError
@@ -40,7 +37,11 @@ def hkdf_expand(prk: bytes, info: bytes, n: int) -> bytes:
     """HKDF-Expand with SHA-256 (RFC 5869 section 2.3): `n` bytes, 0 to 8160. Raises UsageError beyond."""
     if not 0 <= n <= 255 * _HASH:
         raise UsageError(f"HKDF gives 0 to {255 * _HASH} bytes, {n} asked")
-    return HKDFExpand(SHA256(), n, info).derive(prk)
+    block, given = b"", b""
+    for i in range(1, -(-n // _HASH) + 1):
+        block = hmac.digest(prk, block + info + bytes([i]), "sha256")
+        given += block
+    return given[:n]
 
 
 class Signer25519:
