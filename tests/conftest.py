@@ -7,6 +7,7 @@ temporary folder; `--basetemp` says otherwise. Nothing is written to the user's 
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import shutil
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from tests.support.device_lab import Lab
 
 effort.load()
+#: Else every worker would compile all tests and the package again, and so would each of the programs that the tests start.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 #: Nothing of what is collected goes again before the first test; to look for garbage in it took a quarter of the time.
 gc.disable()
 
@@ -57,6 +61,14 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         option.dist = "loadgroup"  # tests that share a server or a program go to one worker
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """A handful of tests at a time."""
+    from tests.support.dealing import Handfuls
+
+    return Handfuls(config, log) if config.option.dist == "loadgroup" else None
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Temporary folders in RAM. pytest makes and removes them as it does elsewhere."""
     if not hasattr(config, "workerinput") and _is_roomy(_RAM):
@@ -70,8 +82,27 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if quick.is_quick(collection_path.relative_to(config.rootpath).as_posix()) else True
 
 
+class _FromAPlaceOfItsOwn(pytest.Dir):
+    """A folder in which each worker begins to read elsewhere: what one has compiled, the others need not compile again."""
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        found = list(super().collect())
+        worker = self.config.workerinput  # type: ignore[attr-defined]
+        at = len(found) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+        yield from found[at:] + found[:at]
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Whichever order the workers read in, they have the tests in one."""
+    return (
+        _FromAPlaceOfItsOwn.from_parent(parent, path=path) if hasattr(parent.config, "workerinput") else None
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The subset for a first look: what tests/quick.py chooses, without the tests that are marked slow."""
+    """The order of the files; and the subset for a first look: what tests/quick.py chooses, without the tests that are marked slow."""
+    items.sort(key=lambda item: item.path)
     for item in items:
         if quick.is_quick(item.nodeid) and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.quick)
@@ -106,9 +137,6 @@ def _nothing_of_the_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         patch.setenv("XDG_RUNTIME_DIR", str(runtime))
         patch.setenv("IPFSMEM_EMBEDDINGS", "off")  # what a model finds depends on when its vectors are ready
         patch.setattr(tempfile, "tempdir", None)
-        if sys.dont_write_bytecode:  # what the tests start would compile all of the package at every start
-            patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-            patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
         yield
 
 
@@ -120,6 +148,18 @@ def _passphrases_cost_little() -> Iterator[None]:
     passphrase_cost.make_cheap()
     yield
     passphrase_cost.make_full()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _a_wallet_signs_a_text_once() -> Iterator[None]:
+    """Each step on the wallet's curve takes 10 to 20 ms without coincurve, and the answer is always the same one (RFC 6979). Tests of
+    the steps themselves import them by name."""
+    from ipfsmem.wallet import secp256k1
+
+    with pytest.MonkeyPatch.context() as patch:
+        for step in (secp256k1.account_of, secp256k1.sign_hash, secp256k1.recover_account):
+            patch.setattr(secp256k1, step.__name__, functools.cache(step))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli_lab import KEY, Cli
+from tests.support import prepared
+from tests.support.cli_lab import Cli
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +29,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
 @pytest.fixture
 def cli(bare: Cli) -> Cli:
     """A device with an empty local memory."""
-    bare.ok("init", "--mode", "local")
+    prepared.local(bare.home)
     return bare
 
 
@@ -44,26 +45,20 @@ def stick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def sealed(bare: Cli, stick: Path) -> Cli:
     """A device with an encrypted memory of a raw-key wallet, published."""
-    bare.ok("init", "--unprotected-keys", "--label", "first", key=KEY)
+    prepared.sealed(bare.home, stick)
     return bare
 
 
 @pytest.fixture
-def second(sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Another device of the same wallet."""
+def second(sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Another device of the same wallet. `sealed` does not know of it yet."""
     other = Cli(tmp_path / "second", monkeypatch)
-    other.ok("init", "--unprotected-keys", "--label", "second", key=KEY)
+    prepared.two(sealed.home, other.home, stick)
     return other
 
 
 @pytest.fixture
-def clash(sealed: Cli, second: Cli) -> tuple[Cli, Cli]:
+def clash(sealed: Cli, second: Cli, stick: Path) -> tuple[Cli, Cli]:
     """Two devices that both see a conflict in `tone`."""
-    sealed.ok("write", "tone", "--body", "old")
-    sealed.ok("sync")
-    second.ok("sync")
-    sealed.ok("write", "tone", "--body", "from the first")
-    second.ok("write", "tone", "--body", "from the second")
-    for device in (sealed, second, sealed):
-        device.ok("sync")
+    prepared.clash(sealed.home, second.home, stick)
     return sealed, second

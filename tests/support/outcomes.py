@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from ipfsmem.device.tables import meta
+from tests.support import prepared
 from tests.support.cli_lab import KEY, OTHER_KEY, Cli, Result, pipe
 from tests.support.extras import need_extra
 
@@ -37,11 +38,12 @@ class Place:
         (self.folder / "role.md").write_text("Works on firmware.\n")
         monkeypatch.setenv("IPFSMEM_PROVIDER", str(self.stick))
         self.cli = Cli(base / "home", monkeypatch)
-        if mode in ("local", "ipfs"):
-            wallet = {} if mode == "local" else {"key": KEY}
-            self.cli.ok("init", "--mode", mode, *(["--unprotected-keys"] if wallet else []), **wallet)
+        if mode == "local":
+            prepared.local(self.cli.home)
+        elif mode == "ipfs":
+            prepared.public(self.cli.home, self.stick)
         elif mode == "sealed":
-            self.cli.ok("init", "--unprotected-keys", "--label", "first", key=KEY)
+            prepared.sealed(self.cli.home, self.stick)
         self._other: Cli | None = None
 
     @property

@@ -8,6 +8,7 @@ import pytest
 
 from ipfsmem.wallet import secp256k1
 from ipfsmem.wallet.message import ORDER
+from ipfsmem.wallet.secp256k1 import account_of, recover_account, sign_hash
 
 coincurve = pytest.importorskip("coincurve")
 HARDHAT = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
@@ -23,21 +24,19 @@ def _both(monkeypatch: pytest.MonkeyPatch, call: object, *args: object) -> objec
 
 
 def test_known_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    account = _both(monkeypatch, secp256k1.account_of, HARDHAT)
+    account = _both(monkeypatch, account_of, HARDHAT)
     assert account == bytes.fromhex("f39fd6e51aad88f6f4ce6ab8827279cfffb92266")
 
 
 @pytest.mark.parametrize("i", range(20))
 def test_same_signature_and_same_signer(monkeypatch: pytest.MonkeyPatch, i: int) -> None:
     key, digest = sha256(b"key %d" % i).digest(), sha256(b"text %d" % i).digest()
-    signature = _both(monkeypatch, secp256k1.sign_hash, key, digest)
+    signature = _both(monkeypatch, sign_hash, key, digest)
     assert isinstance(signature, bytes) and len(signature) == 65
     r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:64], "big")
-    assert _both(monkeypatch, secp256k1.recover_account, signature[64], r, s, digest) == secp256k1.account_of(
-        key
-    )
-    other = _both(monkeypatch, secp256k1.recover_account, 1 - signature[64], r, s, digest)
-    assert other != secp256k1.account_of(key)
+    assert _both(monkeypatch, recover_account, signature[64], r, s, digest) == account_of(key)
+    other = _both(monkeypatch, recover_account, 1 - signature[64], r, s, digest)
+    assert other != account_of(key)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +46,6 @@ def test_same_signature_and_same_signer(monkeypatch: pytest.MonkeyPatch, i: int)
 def test_same_verdict_where_there_may_be_no_key(
     monkeypatch: pytest.MonkeyPatch, parity: int, r: int, s: int
 ) -> None:
-    _both(monkeypatch, secp256k1.recover_account, parity, r, s, sha256(b"text").digest())
+    _both(monkeypatch, recover_account, parity, r, s, sha256(b"text").digest())
     monkeypatch.setattr(secp256k1, "coincurve", coincurve)
-    assert secp256k1.recover_account(parity, 5, 1, sha256(b"text").digest()) is None
+    assert recover_account(parity, 5, 1, sha256(b"text").digest()) is None
