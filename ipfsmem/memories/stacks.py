@@ -125,6 +125,7 @@ class Stack:
         layout: Layout = "index",
         count: Callable[[str], int] | None = None,
         without: frozenset[str] = frozenset(),
+        by_meaning: bool = True,
     ) -> ContextBlock:
         """What a model is given of these scopes, fenced, in at most so many tokens; see `memories.context`. Raises UsageError."""
         from ipfsmem.memories.context import context, tokens_of
@@ -136,6 +137,7 @@ class Stack:
             layout=layout,
             count=count or tokens_of,
             without=without,
+            by_meaning=by_meaning,
         )
 
     def timeline(self, days: tuple[str, str] | None = None) -> list_[Noted]:

@@ -276,6 +276,7 @@ class MemoryTexts(MemoryPart):
         session: str = "",
         without: Iterable[str] = (),
         preview: bool = False,
+        by_meaning: bool = True,
     ) -> ContextBlock:
         """What a model is given: the index of the own memories of this scope and of what is everybody's, and with a query the
         texts that match it; fenced, never more than `max_tokens` (2,000, of the layout `turn` 500). `count` counts the tokens
@@ -284,13 +285,13 @@ class MemoryTexts(MemoryPart):
 
         `session`, any name: what it was given in this way, by whatever process of this device, is not given again, until
         `begin_anew` says that it has that before it no more. `without`: the same for who keeps the `marks` of blocks. `preview`:
-        a person only looks at what it would be given.
+        a person only looks at what it would be given. `by_meaning`: False for who cannot wait for a model.
         """
         self._open.look()
         everybody = [] if not self.scope else [self.memories.in_scope("")]
         before = frozenset(without) | (self._open.shown.to(session) if session else frozenset())
         block = Stack([self.memories, *self._below(), *everybody]).context(
-            query, max_tokens=max_tokens, layout=layout, count=count, without=before
+            query, max_tokens=max_tokens, layout=layout, count=count, without=before, by_meaning=by_meaning
         )
         if session and not preview:
             self._open.shown.note(session, block.marks)

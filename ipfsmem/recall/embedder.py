@@ -25,6 +25,8 @@ class Embedder(Protocol):
     """Makes vectors of texts."""
 
     identity: EmbedderIdentity
+    #: A cosine below which two texts have nothing to do with each other; -1 where nobody knows.
+    unrelated: float
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector for each text, in this order, all of one length, of finite numbers that are not all 0.

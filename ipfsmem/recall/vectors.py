@@ -1,14 +1,15 @@
 """The vectors of entries that one model made: kept as bytes, compared with the vector of a question.
 
 Each number is one signed byte, scaled by the largest of its vector: that loses nothing that ranking sees. All vectors are of one
-model and one length; there is no way to add another's. With NumPy, where it is installed, all are compared; without, of many
-only those exactly whose signs agree best with the question's, the others by how many signs agree.
+model and one length; there is no way to add another's. With NumPy, where it is installed, all are compared, of very many
+those whose signs agree best with the question's; without, of many only these exactly, the others by how many signs agree.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Mapping, Sequence
+from heapq import nlargest
 from math import cos, isfinite, pi, sqrt
 from operator import mul
 from typing import Any
@@ -25,6 +26,8 @@ MAX_DIMENSION = 4096
 _VERSION = 1
 #: Without NumPy: of more vectors than these only so many are compared number by number.
 _EXACT = 400
+#: With it: more than these are compared by their signs first, and of so many times as many as are wanted then exactly.
+_MANY, _FACTOR = 20_000, 3
 _signs = bytes(b"0"[0] if value < 128 else b"1"[0] for value in range(256))
 
 
@@ -47,7 +50,7 @@ class Vectors:
         #: Numbers in each; 0 while there is none.
         self.dimension = 0
         self._rows: dict[bytes, bytes] = {}
-        self._ready: _Ready | None = None
+        self._ready: Comparable | None = None
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -93,16 +96,18 @@ class Vectors:
             self._rows = {**other._rows, **self._rows}
             self._ready = None
 
+    def comparable(self) -> Comparable:
+        """Those that are there now, for comparing: the same until something changes."""
+        if self._ready is None:
+            self._ready = Comparable(self._rows)
+        return self._ready
+
     def cosines(self, question: Sequence[float]) -> dict[bytes, float]:
         """How similar each entry is to a question, from -1 to 1. Raises FormatError for a vector of another length."""
-        if not self._rows:
-            return {}
-        if len(question) != self.dimension:
-            raise FormatError(f"a vector has {len(question)} numbers, those kept have {self.dimension}")
-        asked = quantised(question)
-        if self._ready is None:
-            self._ready = _Ready(self._rows)
-        return self._ready.cosines(asked)
+        ready = self.comparable()
+        ids = list(ready.at)
+        found = ready.nearest(question, range(len(ids)), -1.0, len(ids))
+        return {ids[row]: cosine for row, cosine in found.items()}
 
     def dump(self) -> bytes:
         """All of it as bytes."""
@@ -146,45 +151,114 @@ def quantised(vector: Sequence[float]) -> bytes:
     return array("b", [round(value * scale) for value in vector]).tobytes()
 
 
-class _Ready:
-    """Vectors laid out for comparing."""
+class Comparable:
+    """The vectors of one moment, laid out for comparing. For several threads at once: it does not change."""
 
     def __init__(self, rows: Mapping[bytes, bytes]) -> None:
-        self._ids = list(rows)
+        #: The row of each entry.
+        self.at: Mapping[bytes, int] = {id: row for row, id in enumerate(rows)}
         self._rows = list(rows.values())
-        self._matrix: Any = None
-        self._lengths: Any = None
         self._bits: list[int] = []
+        self._numbers: _Matrix | None = None
         try:
-            import numpy
+            import numpy  # noqa: F401  whether it is there
         except ImportError:
             if len(self._rows) > _EXACT:
                 self._bits = [int(row.translate(_signs), 2) for row in self._rows]
-            return
-        flat = numpy.frombuffer(b"".join(self._rows), dtype=numpy.int8)
-        self._matrix = flat.reshape(len(self._rows), -1).astype(numpy.float32)
-        # A row of a damaged file may be all 0: it is like nothing.
-        self._lengths = numpy.maximum(numpy.linalg.norm(self._matrix, axis=1), 1.0)
+        else:
+            self._numbers = _Matrix(self._rows)
 
-    def cosines(self, asked: bytes) -> dict[bytes, float]:
-        if self._matrix is not None:
-            import numpy
+    def nearest(
+        self, question: Sequence[float], rows: Sequence[int], least: float, most: int
+    ) -> dict[int, float]:
+        """Of some rows (-1 is none) those whose cosine to a question, -1 to 1, is not less than `least`: the place of each in `rows`,
+        and its cosine. Of more than `most` the most similar. Raises FormatError for a vector of another length."""
+        if not self._rows:
+            return {}
+        if len(question) != len(self._rows[0]):
+            raise FormatError(f"a vector has {len(question)} numbers, those kept have {len(self._rows[0])}")
+        asked = quantised(question)
+        if not rows:
+            return {}
+        if self._numbers is not None:
+            return self._numbers.nearest(asked, rows, least, most)
+        cosines = self._plain(asked)
+        found = {place: cosines[row] for place, row in enumerate(rows) if row >= 0 and cosines[row] >= least}
+        if len(found) > most:
+            found = dict(nlargest(most, found.items(), key=lambda one: (one[1], -one[0])))
+        return found
 
-            question = numpy.frombuffer(asked, dtype=numpy.int8).astype(numpy.float32)
-            products = self._matrix @ question / (self._lengths * numpy.linalg.norm(question))
-            return dict(zip(self._ids, numpy.clip(products, -1, 1).tolist(), strict=True))
+    def _plain(self, asked: bytes) -> list[float]:
+        """The cosine of each row, without NumPy."""
         numbers = array("b", asked).tolist()
         length = sqrt(sum(map(mul, numbers, numbers)))
         if not self._bits:
-            return {id: _cosine(row, numbers, length) for id, row in zip(self._ids, self._rows, strict=True)}
+            return [_cosine(row, numbers, length) for row in self._rows]
         sign = int(asked.translate(_signs), 2)
         apart = [(sign ^ bits).bit_count() for bits in self._bits]
         near = sorted(range(len(apart)), key=apart.__getitem__)[:_EXACT]
         like = [cos(pi * many / len(asked)) for many in range(len(asked) + 1)]
-        found = {id: like[many] for id, many in zip(self._ids, apart, strict=True)}
-        for at in near:
-            found[self._ids[at]] = _cosine(self._rows[at], numbers, length)
+        found = [like[many] for many in apart]
+        for row in near:
+            found[row] = _cosine(self._rows[row], numbers, length)
         return found
+
+
+class _Matrix:
+    """Vectors as NumPy has them. Of very many only those are compared number by number whose signs agree best with the question's:
+    all numbers of 100,000 are 150 MB, which takes longer to read than a person should notice."""
+
+    def __init__(self, rows: Sequence[bytes]) -> None:
+        import numpy
+
+        self._bytes = numpy.frombuffer(b"".join(rows), dtype=numpy.int8).reshape(len(rows), -1)
+        self._numbers: Any = None
+        self._signs: Any = None
+        if len(rows) > _MANY and hasattr(numpy, "bitwise_count"):
+            self._signs = _packed(self._bytes)
+            squares = [
+                numpy.square(self._bytes[at : at + _MANY], dtype=numpy.int32).sum(axis=1)
+                for at in range(0, len(rows), _MANY)
+            ]
+            lengths = numpy.sqrt(numpy.concatenate(squares).astype(numpy.float32))
+        else:
+            self._numbers = self._bytes.astype(numpy.float32)
+            lengths = numpy.linalg.norm(self._numbers, axis=1)
+        # A row of a damaged file may be all 0: it is like nothing.
+        self._lengths = numpy.maximum(lengths, 1.0)
+
+    def nearest(self, asked: bytes, rows: Sequence[int], least: float, most: int) -> dict[int, float]:
+        import numpy
+
+        question = numpy.frombuffer(asked, dtype=numpy.int8).astype(numpy.float32)
+        question /= numpy.linalg.norm(question)
+        wanted = numpy.asarray(rows, dtype=numpy.int64)
+        places = numpy.flatnonzero(wanted >= 0)
+        if self._signs is not None and len(places) > _FACTOR * most:
+            sign = _packed(numpy.frombuffer(asked, dtype=numpy.int8).reshape(1, -1))
+            apart = numpy.bitwise_count(self._signs ^ sign).sum(axis=1, dtype=numpy.uint16)
+            places = places[numpy.argpartition(apart[wanted[places]], _FACTOR * most)[: _FACTOR * most]]
+            places.sort()
+        if self._numbers is not None:
+            cosines = (self._numbers @ question / self._lengths)[wanted[places]]
+        else:
+            chosen = wanted[places]
+            cosines = self._bytes[chosen].astype(numpy.float32) @ question / self._lengths[chosen]
+        cosines = numpy.clip(cosines, -1, 1)
+        near = numpy.flatnonzero(cosines >= least)
+        if len(near) > most:
+            floor = numpy.partition(cosines[near], len(near) - most)[len(near) - most]
+            near = numpy.concatenate([near[cosines[near] > floor], near[cosines[near] == floor]])[:most]
+        return dict(zip(places[near].tolist(), cosines[near].tolist(), strict=True))
+
+
+def _packed(numbers: Any) -> Any:
+    """The signs of each row, a bit each, in whole words of 64."""
+    import numpy
+
+    bits = numpy.packbits(numbers < 0, axis=1)
+    short = -bits.shape[1] % 8
+    return numpy.ascontiguousarray(numpy.pad(bits, ((0, 0), (0, short)))).view(numpy.uint64)
 
 
 def _cosine(row: bytes, asked: list[int], length: float) -> float:

@@ -55,6 +55,8 @@ class _Vectors(msgspec.Struct):
 class EndpointEmbedder:
     """See ipfsmem.recall.embedder.Embedder."""
 
+    unrelated = -1.0
+
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """`settings`: `provider`, `model`, `base_url`, `api_key_env`, `dimensions`, as the user wrote them; `question`: asked while
         somebody waits, so once and not for long. Raises ConfigError."""

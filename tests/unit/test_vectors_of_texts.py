@@ -35,7 +35,7 @@ def kept(texts: dict[bytes, list[float]], identity: EmbedderIdentity = ONE) -> V
 @pytest.fixture(params=["numpy", "plain"])
 def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "numpy":
-        need_extra("llama-index", "numpy")
+        need_extra("semantic", "numpy")
     else:
         monkeypatch.setitem(sys.modules, "numpy", None)
     return str(request.param)
@@ -61,6 +61,44 @@ def test_of_many_the_nearest_are_the_nearest(how: str) -> None:
         best = max(found, key=found.__getitem__)
         assert best == n.to_bytes(16) and abs(found[best] - exact(texts[best], near)) < 0.01
         assert len(found) == 3_000
+
+
+def test_only_what_is_asked_for_and_near_enough_comes(how: str) -> None:
+    texts = drawn(300, 64, 5)
+    vectors = kept(texts)
+    question = list(texts[bytes(16)])
+    ready = vectors.comparable()
+    rows = [-1, 7, 0, 250, -1, 3]
+    found = ready.nearest(question, rows, -1.0, 9)
+    assert found.keys() == {1, 2, 3, 5} and found[2] == pytest.approx(1)
+    assert all(found[at] == pytest.approx(vectors.cosines(question)[rows[at].to_bytes(16)]) for at in found)
+    assert ready.nearest(question, rows, 0.99, 9).keys() == {2}
+    best = sorted(found, key=found.__getitem__)[-3:]
+    assert ready.nearest(question, rows, -1.0, 3).keys() == set(best)
+    assert ready.nearest(question, [], -1.0, 3) == ready.nearest(question, [-1], -1.0, 3) == {}
+    same = ready.nearest(question, [0] * 5, -1.0, 2)
+    assert same.keys() == {0, 1}
+    assert vectors.comparable() is ready
+    vectors.add({b"x" * 16: question})
+    assert vectors.comparable() is not ready and ready.nearest(question, rows, 0.99, 9).keys() == {2}
+    with pytest.raises(FormatError):
+        ready.nearest([1.0], rows, 0, 9)
+
+
+def test_of_very_many_the_nearest_are_found_by_their_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_extra("semantic", "numpy")
+    texts = drawn(2_000, 200, 6)
+    near = {
+        n: [a + 0.5 * b for a, b in zip(texts[bytes(16)], drawn(1, 200, n)[bytes(16)], strict=True)]
+        for n in range(40, 60)
+    }
+    texts |= {n.to_bytes(16): vector for n, vector in near.items()}
+    whole = kept(texts).comparable().nearest(texts[bytes(16)], range(2_000), 0.5, 50)
+    monkeypatch.setattr("ipfsmem.recall.vectors._MANY", 500)
+    by_signs = kept(texts).comparable()
+    assert by_signs.nearest(texts[bytes(16)], range(2_000), 0.5, 50) == pytest.approx(whole)
+    assert whole.keys() == {0, *near}
+    assert by_signs.nearest(texts[bytes(16)], range(2_000), -1.0, 1).keys() == {0}
 
 
 def test_they_come_back_from_their_bytes_and_damage_is_said() -> None:

@@ -25,6 +25,7 @@ from ipfsmem.device.agent_notes import (
 from ipfsmem.device.lock import file_lock
 from ipfsmem.errors import StorageError
 from ipfsmem.files.projects import project_at
+from ipfsmem.memories.meaning import Meaning
 from ipfsmem.memory import Memory
 from tests.support.agents_lab import Claude, repository
 
@@ -161,6 +162,15 @@ def test_a_prompt_is_given_what_fits_it_and_once_in_a_session(hook: Hooks, tmp_p
         memory.scope(scope).write("deploy", "Deploy with make sail.")
     assert "make sail" in asks(hook, root, "How do we deploy this service with make?")
     assert "ship" not in (hook.place / "shown.json").read_text()
+
+
+def test_a_prompt_waits_for_no_model(hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(Meaning, "ask", lambda *_: asked.append(1))
+    root = repository(tmp_path / "api")
+    connect(hook, root)
+    hook("session-start", root)
+    assert "make ship" in asks(hook, root, "How do we deploy this service with make?") and not asked
 
 
 @pytest.mark.parametrize("how", ["compact", "clear", "startup", "pre-compact"])

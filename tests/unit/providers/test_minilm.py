@@ -131,8 +131,8 @@ def test_recall_and_context_go_by_it_where_it_is_installed(
 ) -> None:
     first = memory.recall("coffee maker")
     assert not first.hits and "all-MiniLM-L6-v2" in first.notice and "stay on this device" in first.notice
-    assert by_meaning(memory, "coffee maker")[0] == "drinks"
-    assert memory.context("hot coffee", layout="ranked").shown[0] == "drinks"
+    assert by_meaning(memory, "coffee maker") == ["drinks"]
+    assert memory.context("hot coffee", layout="ranked").shown == ("drinks",)
     assert [
         one for one in memory.status().notices if "all-MiniLM-L6-v2" in one and "stay on this device" in one
     ]
