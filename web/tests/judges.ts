@@ -4,12 +4,14 @@ import { cids, dagpb } from './content.ts'
 import { blob, clock, index, keysJudge, memoryFile, merge, programEvents, sessions, timeline } from './files.ts'
 import type { Judge } from './judging.ts'
 import { deflate, derivation, ed25519, objects, recovery, walletJudge } from './seals.ts'
+import { cidTrees } from './trees.ts'
 import { anchorPins, cars, commits, ipns, ring, scopes, state, tree, values, vaults, view } from './vaults.ts'
 
 export const judges: Readonly<Record<string, Judge>> = {
   anchor_pins: anchorPins,
   blob,
   cars,
+  cid_trees: cidTrees,
   cids,
   clock,
   commits,

@@ -1,11 +1,11 @@
 /** Rings, states, views and whole vaults (FORMAT.md 4 to 7). */
 
-import { Blocks, keyringFolder } from '../src/core/blocks.ts'
+import { Blocks } from '../src/core/blocks.ts'
 import { type Bytes, canonical, fromBase64url, fromHex, fromUtf8, hex, parseCanonical, Refused, sha256, utf8 } from '../src/core/bytes.ts'
 import { readCar, writeCar } from '../src/core/car.ts'
 import { cardOf, parseCard } from '../src/core/cards.ts'
 import { readCommit } from '../src/core/commit.ts'
-import { idOf, sign, signingPublic, verify } from '../src/core/curves.ts'
+import { type BoxKey, boxKeyOf, idOf, sign, signerOf, signingPublic, verify } from '../src/core/curves.ts'
 import { type IpnsRecord, makeRecord, newestRecord, readRecord, targetOf } from '../src/core/ipns.ts'
 import { fitting, joinStates, type Judgement } from '../src/core/join.ts'
 import { isLaidOutByRule } from '../src/core/layout.ts'
@@ -14,7 +14,9 @@ import { checkEntry, readName, seenMessage, type State, valueMessage } from '../
 import { checkSigned, formed, readRequest } from '../src/core/statements.ts'
 import { lineOf } from '../src/core/timeline.ts'
 import { buildTree, nodePath, readTree } from '../src/core/tree.ts'
-import { type MemoryView, VaultReader } from '../src/core/vault.ts'
+import { keyringFolder } from '../src/core/unixfs.ts'
+import { VaultReader } from '../src/core/vault.ts'
+import { type MemoryView, viewsOf } from '../src/core/views.ts'
 import { ownViewOf, type View, viewOf } from '../src/core/view.ts'
 import { acceptedSignature, keyRequest, keysOfSecret, keysOfWords, NO_ADDRESS, type RootKeys, signingHash } from '../src/core/wallet.ts'
 import { Court, type Judge, type Rows } from './judging.ts'
@@ -50,7 +52,7 @@ export const cars: Judge = (all, court) => {
 export const ipns: Judge = async (all, court) => {
   for (const row of all.make) {
     const said = { value: row.value, sequence: BigInt(row.sequence), validUntil: row.valid_until, ttlNs: BigInt(row.ttl_ns) }
-    court.same(hex(makeRecord(fromHex(row.seed), said)), row.record, row.why)
+    court.same(hex(await makeRecord(signerOf(fromHex(row.seed)), said)), row.record, row.why)
   }
   for (const row of [...all.make, ...all.accept]) {
     const read = await readRecord(row.name, fromHex(row.record))
@@ -168,15 +170,19 @@ export const view: Judge = (all, court) => {
 }
 
 export const ring: Judge = async (all, court) => {
-  const secrets = new Map<string, Bytes>(all.parties.map((one: Rows) => [one.name, fromHex(one.box_secret)]))
-  const secret = (name: string): Bytes => secrets.get(name) as Bytes
+  const secrets = new Map<string, BoxKey>(all.parties.map((one: Rows) => [one.name, boxKeyOf(fromHex(one.box_secret))]))
+  const secret = (name: string): BoxKey => secrets.get(name) as BoxKey
   const rings = new Map<string, Ring>()
   for (const row of all.rings) {
     const file = await parseKeyring(utf8(row.keyring))
-    if (file.plain) rings.set(row.name, await openKeyring(file, null))
-    for (const name of row.opened_by) rings.set(row.name, await openKeyring(file, secret(name)))
-    for (const name of row.not_opened_by) court.same((await openKeyring(file, secret(name))).shut, true, `${row.name}, by ${name}`)
-    evaluation(court, rings.get(row.name) as Ring, row.view, row.name)
+    if (file.plain) rings.set(row.name, await openKeyring(file, []))
+    for (const name of row.opened_by) rings.set(row.name, await openKeyring(file, [secret(name)]))
+    for (const name of row.not_opened_by) court.same((await openKeyring(file, [secret(name)])).shut, true, `${row.name}, by ${name}`)
+    const opened = rings.get(row.name) as Ring
+    evaluation(court, opened, row.view, row.name)
+    if (opened.plain || opened.sealing !== null) court.same(fromUtf8(opened.file()), row.keyring, `${row.name}: the file`)
+    const again = Ring.ofKept(JSON.parse(JSON.stringify(opened.kept())))
+    court.same([again.mark, again.plain, again.shut], [opened.mark, opened.plain, opened.shut], `${row.name}: kept`)
   }
   const hashes = (one: Ring | undefined) => one?.statements.map(statement => statement.hash)
   for (const row of all.joins) {
@@ -189,7 +195,7 @@ export const ring: Judge = async (all, court) => {
     evaluation(court, new Ring(fromHex(all.vault), false, statements, []), row.view, row.name)
   }
   for (const row of all.refused_keyrings) {
-    const opened = await verdict(async () => openKeyring(await parseKeyring(utf8(row.keyring)), secret('laptop')))
+    const opened = await verdict(async () => openKeyring(await parseKeyring(utf8(row.keyring)), [secret('laptop')]))
     court.same(opened instanceof Refused || opened.shut, true, row.name)
   }
   court.same((await readRequest(utf8(all.request.text), fromHex(all.vault))).label.length > 0, true, 'request')
@@ -228,7 +234,7 @@ function evaluation(court: Court, one: Ring, wantedView: Rows, name: string): vo
 export const commits: Judge = async (all, court) => {
   for (const kind of ['sealed', 'plain']) {
     const keyring = utf8(all[kind].keyring)
-    const opened = await openKeyring(await parseKeyring(keyring), fromHex(all.box_secret))
+    const opened = await openKeyring(await parseKeyring(keyring), [boxKeyOf(fromHex(all.box_secret))])
     const read = (row: Rows) => readCommit(row.zeros === undefined ? fromBase64url(row.head) : new Uint8Array(row.zeros), opened, keyring)
     for (const row of all[kind].valid) {
       const commit = await read(row)
@@ -267,18 +273,23 @@ async function readVault(all: Rows, row: Rows): Promise<unknown> {
   for (const [cid, data] of Object.entries(row.instead)) blocks.add(cid, fromBase64url(data))
   const names = new Map(Object.entries(row.names).map(([name, record]) => [name, fromBase64url(record)]))
   const isPlain = row.kind === 'plain'
-  const read = await verdict(async () => new VaultReader({ keys: await keysOf(row.opened_by), plain: isPlain, blocks, names, pins: row.pins }).read())
+  const keys = await keysOf(row.opened_by)
+  const reader = new VaultReader({ boxes: [boxKeyOf(keys.boxSecret)], plain: isPlain, blocks, names, pins: row.pins })
+  const read = await verdict(() => reader.read(keys))
   if (read instanceof Refused) return { refused: read.kind }
+  const { persons } = read.ring.said
+  const me = persons.get(idOf(keys.admin))
+  const shown = viewsOf(read.state, id => persons.get(id) === me, (name, loc) => reader.object(read.ring, name, loc))
   const members = [...read.ring.said.members.values()].map(({ id, label, role }) => [id, { label, person: read.ring.said.persons.get(id) ?? null, role }])
   return {
     by_rule: read.root === null ? null : isLaidOutByRule(blocks, read.root, read.state, isPlain),
     digest: read.digest,
-    events: Object.fromEntries([...read.events].map(([scope, events]) => [scope, events.map(lineOf)])),
+    events: Object.fromEntries([...shown.events].map(([scope, events]) => [scope, events.map(lineOf)])),
     heads: read.verdicts,
     members: Object.fromEntries(members),
-    memories: Object.fromEntries([...read.memories].map(([place, memory]) => [place, shownMemory(memory)])),
+    memories: Object.fromEntries([...shown.memories].map(([place, memory]) => [place, shownMemory(memory)])),
     root: read.root,
-    scopes: Object.fromEntries([...read.cards].map(([scope, { card }]) => [scope, card])),
+    scopes: Object.fromEntries([...shown.cards].map(([scope, { card }]) => [scope, card])),
     vault: hex(read.ring.tag)
   }
 }

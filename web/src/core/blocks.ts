@@ -1,8 +1,8 @@
 /** Blocks at hand, each checked against its CID, and the folders and files that they make (FORMAT.md 6): UnixFS over dag-pb, read only. */
 
 import { type Bytes, fromHex, join, need } from './bytes.ts'
-import { asVersion1, cidOf, cidOfHash, DAG_PB, isBlockOf, parseCid, RAW } from './cid.ts'
-import { readNode, readUnixFS, type UnixFS, UnixFSType, type PbLink, writeNode, writeUnixFS } from './dagpb.ts'
+import { asVersion1, cidOfHash, DAG_PB, isBlockOf, parseCid, RAW } from './cid.ts'
+import { type PbLink, readNode, readUnixFS, type UnixFS, UnixFSType } from './dagpb.ts'
 
 const MOST_BLOCK = 2 << 20
 /** Nodes between the root of a file or folder and its leaves. */
@@ -32,6 +32,11 @@ export class Blocks {
 
   remove(cid: string): void {
     this.#held.delete(asVersion1(parseCid(cid)).text)
+  }
+
+  /** The bytes behind a CID of version 1 as they were added, unchecked; null when they are not here. */
+  peek(cid: string): Bytes | null {
+    return this.#held.get(cid) ?? null
   }
 
   /** The bytes behind a CID; refused as `missing` when they are not here or are others. */
@@ -99,11 +104,4 @@ export class Blocks {
     need(cid !== null, 'missing', `no ${path} under ${root}`)
     return this.file(cid)
   }
-}
-
-/** The block of a folder that holds nothing but `keyring.json`, which is at most one block: what the value of an anchor names. */
-export function keyringFolder(keyring: Bytes): { cid: string; block: Bytes } {
-  const file = { name: 'keyring.json', size: BigInt(keyring.length), cid: cidOf(RAW, keyring) }
-  const block = writeNode({ links: [file], data: writeUnixFS({ type: UnixFSType.folder }) })
-  return { cid: cidOf(DAG_PB, block).text, block }
 }

@@ -4,6 +4,7 @@ import {
   anyFields,
   base64url,
   type Bytes,
+  canonical,
   fields,
   fromBase64url,
   fromHex,
@@ -33,6 +34,10 @@ export type Commit = {
   readonly state: string
   /** Of its JSON; it names the commit. */
   readonly hash: string
+  /** SHA-256 of the keyring.json beside it. */
+  readonly ringHash: string
+  /** As it was signed. */
+  readonly signed: { readonly json: Bytes; readonly signature: Bytes; readonly hash: string }
   /** What its device had seen, by id; those without a key in the ring are left out. */
   readonly seen: ReadonlyMap<string, Seen>
   /** The numbers of all ids. */
@@ -109,14 +114,16 @@ export async function readCommit(head: Bytes, ring: Ring, keyring: Bytes): Promi
     prev: it.prev as string[],
     state: it.state as string,
     hash: hex(sha256(json)),
+    ringHash: it.ring as string,
+    signed: { json, signature, hash: hex(sha256(json)) },
     seen,
     numbers: new Map(Object.entries(it.ctx).map(([id, [n]]) => [id, n])),
     lacking
   }
 }
 
-/** The state under a verified commit: covered by what it has seen, each dot in one entry, every value signed. Ids without a key are left out. */
-export async function checkedState(entries: ReadonlyMap<string, unknown>, commit: Commit, ring: Ring): Promise<State> {
+/** The state under a verified commit: covered by what it has seen, each dot in one entry, every value signed. Ids without a key are left out. `held`: values that were checked before. */
+export async function checkedState(entries: ReadonlyMap<string, unknown>, commit: Commit, ring: Ring, held: State | null = null): Promise<State> {
   const places = new Set<string>()
   const out = new Map<string, Entry>()
   const signed: { keys: readonly string[]; message: Bytes; signature: string; dot: string }[] = []
@@ -130,8 +137,11 @@ export async function checkedState(entries: ReadonlyMap<string, unknown>, commit
       need(dot.n <= (commit.numbers.get(dot.dev) ?? 0), 'format', `${text} is not covered by what its commit has seen`)
       const keys = ring.said.keysOf.get(dot.dev)
       if (keys === undefined) continue
-      signed.push({ keys, message: valueMessage(name, text, value, ring.tag), signature: value.s as string, dot: text })
       kept[text] = value
+      // What is held already was checked when it came.
+      const known = held?.entries.get(name)?.[text]
+      if (known !== undefined && canonical(known) === canonical(value)) continue
+      signed.push({ keys, message: valueMessage(name, text, value, ring.tag), signature: value.s as string, dot: text })
     }
     if (Object.keys(kept).length > 0) out.set(name, kept)
   }

@@ -138,6 +138,43 @@ export function openBox(sealed: Bytes, secret: Bytes): Bytes | null {
   }
 }
 
+/** A secret box key that may be where no script reads it: all that is asked of it is what it shares with another key. */
+export type BoxKey = {
+  readonly public: Bytes
+  /** What X25519 gives with another public key; null for one of small order. */
+  readonly shared: (other: Bytes) => Promise<Bytes | null>
+}
+
+/** A key that signs, and may be where no script reads it. */
+export type Signer = { readonly public: Bytes; readonly sign: (message: Bytes) => Promise<Bytes> }
+
+/** The box key of 32 secret bytes. */
+export const boxKeyOf = (secret: Bytes): BoxKey => ({
+  public: boxPublic(secret),
+  shared: async other => {
+    try {
+      return x25519.getSharedSecret(secret, other)
+    } catch {
+      return null
+    }
+  }
+})
+
+/** The signing key of 32 secret bytes. */
+export const signerOf = (seed: Bytes): Signer => ({ public: signingPublic(seed), sign: async message => sign(seed, message) })
+
+/** What a sealed box holds, or null when it does not open with this key. */
+export async function openBoxWith(sealed: Bytes, key: BoxKey): Promise<Bytes | null> {
+  const ephemeral = sealed.slice(0, 32)
+  const shared = await key.shared(ephemeral)
+  if (shared === null || shared.every(byte => byte === 0)) return null
+  try {
+    return xsalsa20poly1305(boxKey(shared), boxNonce(ephemeral, key.public)).decrypt(sealed.slice(32))
+  } catch {
+    return null
+  }
+}
+
 /** A sealed box to a public key; `ephemeral` is a secret of 32 random bytes that nobody keeps. */
 export function sealBox(text: Bytes, to: Bytes, ephemeral: Bytes): Bytes {
   const own = boxPublic(ephemeral)

@@ -1,7 +1,7 @@
 /** Protobuf, nodes of dag-pb and messages of UnixFS, read and written (FORMAT.md 6). */
 
 import { type Bytes, compareBytes, fromUtf8, join, need, utf8 } from './bytes.ts'
-import { type Cid, cidBytes, cidFromBytes, size, toVarint, varint } from './cid.ts'
+import { type Cid, cidBytes, cidFromBytes, cidOf, DAG_PB, size, toVarint, varint } from './cid.ts'
 
 type Field = readonly [number: number, wire: number, value: bigint | Bytes]
 
@@ -137,4 +137,17 @@ export function writeUnixFS(said: Partial<UnixFS> & { type: number }): Bytes {
     optional(5, it.hashType),
     optional(6, it.fanout)
   )
+}
+
+/** What a link says of what it leads to: its CID, and how many bytes all blocks below have. */
+export type Target = { readonly cid: Cid; readonly size: bigint }
+/** Where made blocks go. */
+export type Put = (cid: string, block: Bytes) => void
+
+/** A node with a message; -> what leads to it. */
+export function putNode(links: readonly PbLink[], message: Bytes, put: Put): Target {
+  const block = writeNode({ links, data: message })
+  const cid = cidOf(DAG_PB, block)
+  put(cid.text, block)
+  return { cid, size: BigInt(block.length) + links.reduce((sum, one) => sum + one.size, 0n) }
 }

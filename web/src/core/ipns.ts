@@ -3,7 +3,7 @@
 import { type Bytes, fromUtf8, greatest, hex, join, need, refuse, same, utf8 } from './bytes.ts'
 import { parseCbor } from './cbor.ts'
 import { keyOfName, parseCid, toVarint } from './cid.ts'
-import { sign, verify } from './curves.ts'
+import { type Signer, verify } from './curves.ts'
 import { protobuf } from './dagpb.ts'
 
 const MOST_RECORD = 10 << 10
@@ -116,18 +116,18 @@ function signedData(said: NewRecord): Bytes {
 }
 
 /** A record with the fields of both versions. `validUntil` is RFC 3339. */
-export function makeRecord(seed: Bytes, said: NewRecord): Bytes {
+export async function makeRecord(signer: Signer, said: NewRecord): Promise<Bytes> {
   const data = signedData(said)
   const field = (number: number, value: Bytes): Bytes => join([number * 8 + 2], toVarint(value.length), value)
   const numeric = (number: number, value: bigint): Bytes => join([number * 8], toVarint(value))
   return join(
     field(1, utf8(said.value)),
-    field(2, sign(seed, join(said.value, said.validUntil, 'EOL'))),
+    field(2, await signer.sign(join(said.value, said.validUntil, 'EOL'))),
     numeric(3, 0n),
     field(4, utf8(said.validUntil)),
     numeric(5, said.sequence),
     numeric(6, said.ttlNs),
-    field(8, sign(seed, join('ipns-signature:', data))),
+    field(8, await signer.sign(join('ipns-signature:', data))),
     field(9, data)
   )
 }

@@ -1,14 +1,35 @@
 /** A key ring: `keyring.json` read, opened and joined (FORMAT.md 4). */
 
-import { byCodePoints, type Bytes, compare, fields, fromBase64url, fromHex, hex, isObject, need, parseCanonical, same, uint32, unlessRefused } from './bytes.ts'
+import {
+  base64url,
+  byCodePoints,
+  type Bytes,
+  canonical,
+  compare,
+  fields,
+  fromBase64url,
+  fromHex,
+  hex,
+  isObject,
+  join,
+  need,
+  number,
+  parseCanonical,
+  same,
+  uint32,
+  unlessRefused,
+  utf8
+} from './bytes.ts'
 import { Authority } from './authority.ts'
-import { openBox } from './curves.ts'
+import { type BoxKey, openBoxWith } from './curves.ts'
 import { keptStatements, ofKind } from './drop_rules.ts'
 import { EpochKey, ObjectType } from './sealed.ts'
-import { checkSigned, type Epoch, formedList, type Statement } from './statements.ts'
+import { checkSigned, type Epoch, formed, formedList, isOpen, type Statement } from './statements.ts'
 import { vaultTag } from './wallet.ts'
 
 const MOST_RING = 1 << 20
+/** `IPMK`, in hex. */
+const SLOT_MAGIC = '49504d4b'
 
 /** The file, read and its statements checked; the body of a sealed vault is still closed. */
 export type KeyringFile = {
@@ -41,20 +62,42 @@ export async function parseKeyring(data: Bytes): Promise<KeyringFile> {
   return { tag, plain, open, body: inner }
 }
 
-/** The keys that slots of these epochs give to whoever has this box secret. */
-function fromSlots(epochs: readonly Epoch[], tag: Bytes, boxSecret: Bytes): EpochKey[] {
-  const found: EpochKey[] = []
-  for (const epoch of epochs) {
-    for (const slot of epoch.slots) {
-      const text = openBox(fromBase64url(slot, 104), boxSecret)
-      if (text === null || text.length !== 56 || hex(text.subarray(0, 4)) !== '49504d4b') continue
-      if (!same(text.subarray(4, 20), tag) || uint32(text, 20) !== epoch.epoch) continue
-      const key = new EpochKey(epoch.epoch, text.slice(24), tag)
-      if (key.id === epoch.ek) found.push(key)
+/** Slots of what no root signed that are tried, of one file (FORMAT.md 8). */
+const MOST_OTHER_SLOTS = 512
+
+/** The epochs of an open part in the order in which their slots are tried: those of roots, then so many slots of others, the newest first. */
+function inOrderOfTrial(open: readonly Statement[]): { epoch: Epoch; slots: readonly string[] }[] {
+  const roots = new Set(ofKind(open, 'genesis').flatMap(one => one.roots))
+  const epochs = ofKind(open, 'epoch').sort((a, b) => -compare([a.epoch, a.ek], [b.epoch, b.ek]))
+  let left = MOST_OTHER_SLOTS
+  const others = epochs.filter(one => !roots.has(one.by)).map(epoch => {
+    const slots = epoch.slots.slice(0, Math.max(0, left))
+    left -= slots.length
+    return { epoch, slots }
+  })
+  return [...epochs.filter(one => roots.has(one.by)).map(epoch => ({ epoch, slots: epoch.slots })), ...others]
+}
+
+/** The keys that slots of an open part give to whoever has one of these box keys. */
+async function fromSlots(open: readonly Statement[], tag: Bytes, boxes: readonly BoxKey[]): Promise<EpochKey[]> {
+  const found = new Map<string, EpochKey>()
+  for (const { epoch, slots } of inOrderOfTrial(open)) {
+    for (const slot of slots) {
+      if (found.has(`${epoch.epoch} ${epoch.ek}`)) break
+      for (const box of boxes) {
+        const text = await openBoxWith(fromBase64url(slot, 104), box)
+        if (text === null || text.length !== 56 || hex(text.subarray(0, 4)) !== SLOT_MAGIC) continue
+        if (!same(text.subarray(4, 20), tag) || uint32(text, 20) !== epoch.epoch) continue
+        const key = new EpochKey(epoch.epoch, text.slice(24), tag)
+        if (key.id === epoch.ek) found.set(`${epoch.epoch} ${epoch.ek}`, key)
+      }
     }
   }
-  return found
+  return [...found.values()]
 }
+
+/** What stands in a slot: whoever has the box key of it reads the epoch key. */
+export const slotText = (key: EpochKey): Bytes => join(fromHex(SLOT_MAGIC), key.tag, number(key.epoch, 4), key.key)
 
 const newestFirst = (keys: Iterable<EpochKey>): EpochKey[] => [...keys].sort((a, b) => -compare([a.epoch, a.id], [b.epoch, b.id]))
 
@@ -63,19 +106,23 @@ function keysOfBody(list: unknown, tag: Bytes): EpochKey[] {
   need(Array.isArray(list), 'format', 'no list of keys')
   const keys = list.map((pair: unknown) => {
     need(Array.isArray(pair) && pair.length === 2, 'format', 'no epoch key')
-    const [number, key] = pair as [unknown, unknown]
-    need(Number.isSafeInteger(number) && (number as number) >= 1 && (number as number) < 2 ** 32, 'format', 'no number of an epoch')
-    return new EpochKey(number as number, fromBase64url(key, 32), tag)
+    const [epoch, key] = pair as [unknown, unknown]
+    need(Number.isSafeInteger(epoch) && (epoch as number) >= 1 && (epoch as number) < 2 ** 32, 'format', 'no number of an epoch')
+    return new EpochKey(epoch as number, fromBase64url(key, 32), tag)
   })
-  const order = (one: EpochKey): [number, string, string] => [one.epoch, one.id, hex(one.key)]
-  keys.forEach((one, i) => need(i === 0 || compare(order(keys[i - 1] as EpochKey), order(one)) < 0, 'format', 'keys out of order'))
+  keys.forEach((one, i) => need(i === 0 || compare(keyOrder(keys[i - 1] as EpochKey), keyOrder(one)) < 0, 'format', 'keys out of order'))
   return keys
 }
 
+const keyOrder = (one: EpochKey): [number, string, string] => [one.epoch, one.id, hex(one.key)]
+const pairsOfKeys = (keys: readonly EpochKey[]): [number, string][] =>
+  [...keys].sort((a, b) => compare(keyOrder(a), keyOrder(b))).map(one => [one.epoch, base64url(one.key)])
+const envelopes = (all: readonly Statement[]): { k: string; s: string }[] => all.map(one => ({ k: base64url(one.payload), s: one.signature }))
+
 /** The ring of a file with all keys that open: those of its slots, of its body, and `known` ones. Where none opens the body it is shut. */
-export async function openKeyring(file: KeyringFile, boxSecret: Bytes | null, known: readonly EpochKey[] = []): Promise<Ring> {
+export async function openKeyring(file: KeyringFile, boxes: readonly BoxKey[], known: readonly EpochKey[] = []): Promise<Ring> {
   if (!(file.body instanceof Uint8Array)) return new Ring(file.tag, true, [...file.open, ...file.body], [])
-  const given = boxSecret === null ? [] : fromSlots(ofKind(file.open, 'epoch'), file.tag, boxSecret)
+  const given = await fromSlots(file.open, file.tag, boxes)
   for (const key of newestFirst([...given, ...known])) {
     const sealed = file.body
     const raw = unlessRefused(() => key.open(ObjectType.ringBody, '', sealed))
@@ -127,5 +174,42 @@ export class Ring {
   /** The same for two rings that say the same. */
   get mark(): string {
     return [...this.statements.map(one => one.hash + one.signature), ...this.readable.map(key => key.id)].sort().join()
+  }
+
+  /** More statements, which were checked, and more epoch keys. */
+  with(statements: readonly Statement[], keys: readonly EpochKey[] = []): Ring {
+    return new Ring(this.tag, this.plain, [...this.statements, ...statements], [...this.readable, ...keys], this.shut)
+  }
+
+  /** The key that seals now; null where none may, or it is not here. */
+  get sealing(): EpochKey | null {
+    const { seals } = this.said
+    return this.keys.find(one => seals !== null && one.epoch === seals[0] && one.id === seals[1]) ?? null
+  }
+
+  /** keyring.json: the same bytes on every device that holds the same set. Refused (`member`) where no key may seal, or that key is not here. */
+  file(): Bytes {
+    return utf8(canonical({ body: this.#body(), open: envelopes(this.statements.filter(isOpen)), v: 1, vault: hex(this.tag) }))
+  }
+
+  #body(): unknown {
+    const st = envelopes(this.statements.filter(one => !isOpen(one)))
+    if (this.plain) return { eks: [], st }
+    const key = this.sealing
+    need(key !== null, 'member', 'no key may seal now, or this device does not have it: an admin must unlock')
+    const eks = pairsOfKeys(this.keys.filter(one => one !== key))
+    return base64url(key.seal(ObjectType.ringBody, '', canonical({ eks, st })))
+  }
+
+  /** All of it, with the keys in the clear: for what this device keeps sealed, never to be published. */
+  kept(): unknown {
+    return { eks: pairsOfKeys(this.readable), plain: this.plain, shut: this.shut, st: envelopes(this.statements), vault: hex(this.tag) }
+  }
+
+  /** What `kept` gave, which this device sealed: signatures are not checked again. */
+  static ofKept(kept: unknown): Ring {
+    const it = fields(kept, ['eks', 'plain', 'shut', 'st', 'vault'])
+    const tag = fromHex(it.vault, 16)
+    return new Ring(tag, it.plain === true, (it.st as unknown[]).map(formed), keysOfBody(it.eks, tag), it.shut === true)
   }
 }

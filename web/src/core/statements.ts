@@ -152,10 +152,16 @@ export function formed(envelope: unknown): Statement {
   return { ...it, by, byId: idOf(fromHex(by)), hash: hex(sha256(payload)), payload, signature: s as string } as unknown as Statement
 }
 
+/** What a key signs to say that it agrees to be enrolled with this box key, anchor and family. */
+export const possessionMessage = (it: { box: string; sign: string }, tag: Bytes, anchor: string | null, heirOf: string | null): Bytes =>
+  join('ipfsmem/v1/possession', [0], tag, canonical({ anchor, box: it.box, heir_of: heirOf, sign: it.sign }))
+
+/** What is signed of a statement. */
+export const statementMessage = (payload: Bytes, tag: Bytes): Bytes => join('ipfsmem/v1/statement', [0], tag, payload)
+
 /** What a member statement or a request says that its key agreed to. */
 async function agreed(it: { box: string; own: string; sign: string }, tag: Bytes, anchor: string | null, heirOf: string | null): Promise<void> {
-  const said = canonical({ anchor, box: it.box, heir_of: heirOf, sign: it.sign })
-  const message = join('ipfsmem/v1/possession', [0], tag, said)
+  const message = possessionMessage(it, tag, anchor, heirOf)
   need(await verify(fromHex(it.sign), message, fromBase64url(it.own, 64)), 'signature', 'a key that did not agree')
 }
 
@@ -163,21 +169,23 @@ async function agreed(it: { box: string; own: string; sign: string }, tag: Bytes
 export async function checkSigned(statements: readonly Statement[], tag: Bytes): Promise<void> {
   await Promise.all(
     statements.map(async one => {
-      const message = join('ipfsmem/v1/statement', [0], tag, one.payload)
+      const message = statementMessage(one.payload, tag)
       need(await verify(fromHex(one.by), message, fromBase64url(one.signature, 64)), 'signature', 'a wrong signature')
       if (one.t === 'member') await agreed(one, tag, one.anchor, one.heir_of)
     })
   )
 }
 
+/** Whether a statement stands in the part of a ring that anybody can read. */
+export const isOpen = (one: Statement): boolean => one.t === 'genesis' || one.t === 'epoch' || (one.t === 'member' && one.role === 'admin')
+
 /** Statements as they stand in a file: sorted by hash, each once, all of the kinds that belong there. */
-export function formedList(list: unknown, isOpen: boolean): Statement[] {
+export function formedList(list: unknown, isOpenPart: boolean): Statement[] {
   need(Array.isArray(list), 'format', 'no list of statements')
   const all = list.map(formed)
   all.forEach((one, i) => {
     need(i === 0 || (all[i - 1] as Statement).hash < one.hash, 'format', 'statements out of order')
-    const open = one.t === 'genesis' || one.t === 'epoch' || (one.t === 'member' && one.role === 'admin')
-    need(open === isOpen, 'format', 'a statement in the wrong part')
+    need(isOpen(one) === isOpenPart, 'format', 'a statement in the wrong part')
   })
   return all
 }

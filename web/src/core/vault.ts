@@ -1,20 +1,17 @@
 /** A whole published vault, read with nothing but a key: anchor, ring, names, heads, join, views (FORMAT.md 7 and all before). */
 
 import { type Bytes, compare, fromHex, fromUtf8, greatest, hex, join, need, refuse, Refused, type RefusalKind, sha256, unlessRefused } from './bytes.ts'
-import { type Blocks, keyringFolder } from './blocks.ts'
-import { type Card, cardOf } from './cards.ts'
+import type { Blocks } from './blocks.ts'
 import { cidOf, ipnsName, RAW } from './cid.ts'
 import { checkedState, type Commit, readCommit } from './commit.ts'
-import { idOf } from './curves.ts'
+import { type BoxKey, idOf } from './curves.ts'
 import { type IpnsRecord, newestRecord, readRecord, targetOf } from './ipns.ts'
 import { joinStates, type Judgement } from './join.ts'
 import { type KeyringFile, openKeyring, parseKeyring, type Ring } from './ring.ts'
 import { ObjectType } from './sealed.ts'
-import { type Entry, type Location, readName, type State, type Value } from './state.ts'
-import { type TimelineEvent, timelineOf } from './timeline.ts'
+import { type Location, readName, type State } from './state.ts'
 import { buildTree, nodePath, readTree } from './tree.ts'
-import { type Fetch, type FetchBase, type OwnView, ownViewOf, type View, viewOf } from './view.ts'
-import type { RootKeys } from './wallet.ts'
+import { keyringFolder } from './unixfs.ts'
 
 const MOST_RECORDS = 8
 
@@ -34,26 +31,30 @@ async function unlessRefusedAsync<T>(read: () => Promise<T>): Promise<T | null> 
 /** What became of a root that may be a head. */
 export type Verdict = 'joined' | 'joined in part' | 'damaged' | 'held' | 'refused: head' | 'refused: state'
 
-type Head = Commit & { readonly root: string; readonly ring: Ring }
-
-/** A memory's views, whoever reads and for the reader alone, with its texts by the hash of their bytes. */
-export type MemoryView = { readonly scope: string; readonly key: string; readonly all: View; readonly own: OwnView; readonly text: Fetch }
+export type Head = Commit & { readonly root: string; readonly ring: Ring }
 
 export type VaultReading = {
   readonly ring: Ring
   readonly state: State
   readonly digest: string
   readonly verdicts: Readonly<Record<string, Verdict>>
+  /** The heads that were joined, or that a joined one holds. */
+  readonly heads: readonly Head[]
   /** The root that all devices end on, null where none holds all. */
   readonly root: string | null
-  readonly cards: ReadonlyMap<string, { card: Card | null; forgotten: boolean }>
-  /** By `key` or `scope/key`. */
-  readonly memories: ReadonlyMap<string, MemoryView>
-  readonly events: ReadonlyMap<string, readonly TimelineEvent[]>
 }
 
+/** What a reader has before it reads: nothing on a new device. */
+export type Past = {
+  readonly state: State
+  /** Hashes of commits that are part of that state, whole. */
+  readonly joined: ReadonlySet<string>
+}
+const NO_PAST: Past = { state: { entries: new Map(), seen: new Map() }, joined: new Set() }
+
 export type Shelf = {
-  readonly keys: RootKeys
+  /** Box keys that may open slots. */
+  readonly boxes: readonly BoxKey[]
   /** Which kind of vault is asked for; never taken from what is there. */
   readonly plain: boolean
   readonly blocks: Blocks
@@ -63,6 +64,9 @@ export type Shelf = {
   readonly pins: Readonly<Record<string, readonly string[]>>
 }
 
+/** The public keys of whoever looks for a vault. */
+export type Seeker = { readonly admin: Bytes; readonly head: Bytes }
+
 export class VaultReader {
   readonly #records = new Map<string, IpnsRecord>()
   readonly #inside: string
@@ -71,20 +75,34 @@ export class VaultReader {
     this.#inside = shelf.plain ? 'memory/.ipfsmem/' : ''
   }
 
-  /** All of it. */
-  async read(): Promise<VaultReading> {
+  /** All of it, as a new device sees it. */
+  async read(seeker: Seeker): Promise<VaultReading> {
+    await this.takeRecords()
+    return this.joinAll(await this.grow(await this.firstRing(seeker)))
+  }
+
+  /** Look at the records of the shelf; what their names did not sign is passed over. */
+  async takeRecords(): Promise<void> {
     for (const [name, bytes] of this.shelf.names) await this.#offer(name, bytes)
-    const ring = await this.#grow(await this.#firstRing())
+  }
+
+  /** The newest record of a name. */
+  record(name: string): IpnsRecord | null {
+    return this.#records.get(name) ?? null
+  }
+
+  /** All heads joined, with what this device has already. */
+  async joinAll(ring: Ring, past: Past = NO_PAST): Promise<VaultReading> {
     const verdicts: Record<string, Verdict> = {}
     const heads: Head[] = []
-    let state: State = { entries: new Map(), seen: new Map() }
-    const judge = this.#judgement(ring)
+    let { state } = past
+    const judge = this.judgement(ring)
     const failed = (root: string, part: 'head' | 'state', error: unknown): void => {
       if (!(error instanceof Refused)) throw error
       const known: Partial<Record<RefusalKind, Verdict>> = { damaged: 'damaged', missing: 'damaged', held: 'held' }
       verdicts[root] = known[error.kind] ?? `refused: ${part}`
     }
-    const { named, listed } = this.#places(ring)
+    const { named, listed } = this.places(ring)
     for (const roots of [named, listed]) {
       let left: Head[] = []
       for (const root of roots) {
@@ -98,7 +116,8 @@ export class VaultReader {
         const { top, below } = next
         left = left.filter(one => one !== top)
         try {
-          state = joinStates(state, await this.#state(top, ring), judge)
+          const isKnown = past.joined.has(top.hash) && top.lacking.length === 0
+          if (!isKnown) state = joinStates(state, await this.#state(top, ring, state), judge)
         } catch (error) {
           failed(top.root, 'state', error)
           continue
@@ -108,9 +127,9 @@ export class VaultReader {
         left = left.filter(one => !below.includes(one))
       }
     }
-    need(heads.length > 0, 'damaged', 'no head can be read whole')
+    need(heads.length > 0 || past !== NO_PAST, 'damaged', 'no head can be read whole')
     const { digest } = buildTree(state.entries)
-    return { ring, state, digest, verdicts, root: rootOf(heads, digest, state), ...this.#views(ring, state) }
+    return { ring, state, digest, verdicts, heads, root: rootOf(heads, digest, state) }
   }
 
   /** A record from any channel; what its name did not sign is passed over. */
@@ -122,7 +141,7 @@ export class VaultReader {
   }
 
   /** The root that a name leads to, through other names; null where it leads nowhere. */
-  #follow(publicKey: Bytes): string | null {
+  follow(publicKey: Bytes): string | null {
     let name = ipnsName(publicKey)
     for (let steps = 0; steps < MOST_RECORDS; steps++) {
       const record = this.#records.get(name)
@@ -145,13 +164,13 @@ export class VaultReader {
   }
 
   /** The records that a root under an anchor's pin name brings, when it counts (7, "Anchor roots"). */
-  async #takeAnchorRoot(root: string): Promise<void> {
-    const { blocks, keys } = this.shelf
+  async #takeAnchorRoot(root: string, head: Bytes): Promise<void> {
+    const { blocks } = this.shelf
     await unlessRefusedAsync(async () => {
       const { keyring, records } = anchorRoot(blocks, root)
       const read = new Map<string, IpnsRecord>()
       for (const [name, bytes] of records) read.set(name, await readRecord(name, bytes))
-      const to = end(read, ipnsName(keys.head))
+      const to = end(read, ipnsName(head))
       const folder = keyringFolder(keyring)
       need(to === folder.cid, 'format', 'the records lead to another ring')
       blocks.add(folder.cid, folder.block)
@@ -161,11 +180,11 @@ export class VaultReader {
   }
 
   /** The vault that this key signed for; refused where there is none, or only one of the other kind. */
-  async #firstRing(): Promise<Ring> {
-    const { keys, pins, plain } = this.shelf
+  async firstRing(keys: Seeker): Promise<Ring> {
+    const { pins, plain } = this.shelf
     const listed = pins[pinName(keys.head)] ?? []
-    for (const root of listed) await this.#takeAnchorRoot(root)
-    const anchor = this.#follow(keys.head)
+    for (const root of listed) await this.#takeAnchorRoot(root, keys.head)
+    const anchor = this.follow(keys.head)
     let isOtherKind = false
     const rings: Ring[] = []
     for (const root of [...(anchor === null ? [] : [anchor]), ...listed]) {
@@ -177,7 +196,7 @@ export class VaultReader {
         isOtherKind = true
         continue
       }
-      const opened = await unlessRefusedAsync(() => openKeyring(found.file, keys.boxSecret))
+      const opened = await unlessRefusedAsync(() => openKeyring(found.file, this.shelf.boxes))
       if (opened === null || opened.shut || opened.said.members.get(idOf(keys.admin))?.role !== 'admin') continue
       rings.push(opened)
     }
@@ -187,9 +206,9 @@ export class VaultReader {
   }
 
   /** Roots that may be heads: those of device names, and those of the pin list of the first root's anchor. */
-  #places(ring: Ring): { named: string[]; listed: string[] } {
+  places(ring: Ring): { named: string[]; listed: string[] } {
     const { said } = ring
-    const devices = [...said.members.values()].map(one => this.#follow(fromHex(one.sign)))
+    const devices = [...said.members.values()].map(one => this.follow(fromHex(one.sign)))
     const first = said.first === undefined ? undefined : said.members.get(idOf(fromHex(said.first)))
     const pinned = first?.anchor ? (this.shelf.pins[pinName(fromHex(first.anchor))] ?? []) : []
     const named = [...new Set(devices.filter(root => root !== null))]
@@ -197,16 +216,16 @@ export class VaultReader {
   }
 
   /** The ring joined with what anchors and verified heads bring, until nothing new is learned. */
-  async #grow(start: Ring): Promise<Ring> {
+  async grow(start: Ring): Promise<Ring> {
     let ring = start
     for (let before = ''; before !== ring.mark; ) {
       before = ring.mark
       for (const anchor of ring.said.anchors()) {
-        const root = this.#follow(fromHex(anchor))
+        const root = this.follow(fromHex(anchor))
         const theirs = root === null ? null : await this.#trial(root, ring)
         if (root !== null && theirs !== null && this.shelf.blocks.folder(root)?.size === 1) ring = theirs.ring
       }
-      const { named, listed } = this.#places(ring)
+      const { named, listed } = this.places(ring)
       for (const root of [...named, ...listed]) {
         const theirs = await this.#trial(root, ring)
         if (theirs === null) continue
@@ -223,7 +242,7 @@ export class VaultReader {
     if (found === null) return null
     return unlessRefusedAsync(async () => {
       need(hex(found.file.tag) === hex(ring.tag), 'vault', 'of another vault')
-      return { bytes: found.bytes, ring: ring.join(await openKeyring(found.file, this.shelf.keys.boxSecret, ring.readable)) }
+      return { bytes: found.bytes, ring: ring.join(await openKeyring(found.file, this.shelf.boxes, ring.readable)) }
     })
   }
 
@@ -239,7 +258,7 @@ export class VaultReader {
   }
 
   /** The state that a commit names, read whole and checked. */
-  #state(head: Head, ring: Ring): Promise<State> {
+  #state(head: Head, ring: Ring, held: State): Promise<State> {
     const { plain, blocks } = this.shelf
     const key = head.ring.readable.find(one => one.id === head.ek)
     const entries = readTree(head.state, prefix => {
@@ -248,27 +267,20 @@ export class VaultReader {
       if (stored === null || plain) return stored
       return key === undefined ? null : unlessRefused(() => key.open(ObjectType.node, prefix, stored))
     })
-    return checkedState(entries, head, ring)
+    return checkedState(entries, head, ring, held)
   }
 
   /** The plain bytes at a location, or null: not here, of another size, or they do not open. */
-  #object(ring: Ring, name: string, loc: Location): Bytes | null {
-    return unlessRefused(() => {
-      const stored = this.shelf.blocks.object(loc[1])
-      need(stored.length === loc[2], 'open')
-      if (this.shelf.plain) return stored
-      const { type, ctx } = readName(name)
-      const key = ring.readable.find(one => one.id === loc[0])
-      need(key !== undefined, 'open')
-      return key.open(type, ctx, stored)
-    })
+  object(ring: Ring, name: string, loc: Location): Bytes | null {
+    return openedObject(this.shelf.blocks, ring, name, loc)
   }
 
-  #judgement(ring: Ring): Judgement {
+  /** What a join asks of who holds objects and this ring. */
+  judgement(ring: Ring): Judgement {
     const epochs = new Map(ring.readable.map(key => [key.id, key.epoch]))
     return {
       passes: (name, value, field, loc) => {
-        const data = this.#object(ring, name, loc)
+        const data = this.object(ring, name, loc)
         if (data === null) return false
         const hash = hex(sha256(data))
         return field === 'loc' ? hash === value.body : hash.startsWith(value.b[0] as string)
@@ -277,41 +289,19 @@ export class VaultReader {
       letIn: dev => ring.said.letIn(dev)
     }
   }
+}
 
-  #views(ring: Ring, state: State): Pick<VaultReading, 'cards' | 'memories' | 'events'> {
-    const { persons } = ring.said
-    const me = persons.get(idOf(this.shelf.keys.admin))
-    const isMine = (id: string): boolean => persons.get(id) === me
-    const isOwn = (dot: string, value: Value): boolean =>
-      isMine(dot.slice(0, 16)) && (value.of === undefined || (value.of !== 'foreign' && isMine(value.of)))
-    const cards = new Map<string, { card: Card | null; forgotten: boolean }>()
-    const memories = new Map<string, MemoryView>()
-    const segments = new Map<string, { dev: string; data: Bytes }[]>()
-    for (const [name, entry] of [...state.entries].sort((a, b) => compare([a[0]], [b[0]]))) {
-      const said = readName(name)
-      const fetch = this.#fetcher(ring, name, entry)
-      if (said.kind === 'c') cards.set(said.scope, cardOf(entry, fetch))
-      else if (said.kind === 'm') {
-        const base: FetchBase = value => (value.base === undefined ? null : this.#object(ring, name, value.base))
-        const all = viewOf(said.key, entry, fetch, base)
-        memories.set(said.ctx, { scope: said.scope, key: said.key, all, own: ownViewOf(said.key, entry, isOwn, fetch, base), text: fetch })
-      } else {
-        const texts = Object.values(entry).map(value => ({ dev: said.dev, data: fetch(value.body ?? '') ?? new Uint8Array() }))
-        segments.set(said.scope, [...(segments.get(said.scope) ?? []), ...texts])
-      }
-    }
-    return { cards, memories, events: new Map([...segments].map(([scope, all]) => [scope, timelineOf(all)])) }
-  }
-
-  #fetcher(ring: Ring, name: string, entry: Entry): Fetch {
-    return body => {
-      for (const value of Object.values(entry)) {
-        const data = value.body === body && value.loc !== undefined ? this.#object(ring, name, value.loc) : null
-        if (data !== null && hex(sha256(data)) === body) return data
-      }
-      return null
-    }
-  }
+/** The plain bytes at a location of an entry, or null: not here, of another size, or they do not open. */
+export function openedObject(blocks: Blocks, ring: Ring, name: string, loc: Location): Bytes | null {
+  return unlessRefused(() => {
+    const stored = blocks.object(loc[1])
+    need(stored.length === loc[2], 'open')
+    if (ring.plain) return stored
+    const { type, ctx } = readName(name)
+    const key = ring.readable.find(one => one.id === loc[0])
+    need(key !== undefined, 'open')
+    return key.open(type, ctx, stored)
+  })
 }
 
 /** The ring and the records of a root under an anchor's pin name. */

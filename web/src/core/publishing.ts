@@ -1,0 +1,90 @@
+/** What a device publishes: its signed counter, its commit, and the tree of a root (FORMAT.md 6 and 7). Sealed vaults only. */
+
+import type { Blocks } from './blocks.ts'
+import { base64url, byCodePoints, type Bytes, canonical, fromHex, hex, join, need, sha256, utf8 } from './bytes.ts'
+import { cidOfHash, RAW } from './cid.ts'
+import type { Signer } from './curves.ts'
+import type { Put, Target } from './dagpb.ts'
+import { objectPaths } from './layout.ts'
+import type { Ring } from './ring.ts'
+import { type EpochKey, ObjectType } from './sealed.ts'
+import { type Seen, seenMessage, type State } from './state.ts'
+import { buildTree, nodePath } from './tree.ts'
+import { putFile, putTree, rawTarget } from './unixfs.ts'
+
+const NAME_DIGITS = 40
+
+/** A counter with what was drawn for it, signed. */
+export async function signedPair(signer: Signer, dev: string, n: number, r: string, tag: Bytes): Promise<Seen> {
+  return { n, r, s: base64url(await signer.sign(seenMessage(dev, n, r, tag))) }
+}
+
+export type CommitBody = {
+  readonly c: number
+  readonly dev: string
+  readonly h: string
+  readonly prev: readonly string[]
+  readonly state: State
+  readonly digest: string
+}
+
+export type MadeCommit = { readonly json: Bytes; readonly signature: Bytes; readonly hash: string }
+
+/** The signed JSON of a commit over a state whose counters are all signed. */
+export async function makeCommit(signer: Signer, ring: Ring, keyring: Bytes, body: CommitBody): Promise<MadeCommit> {
+  const key = needSealing(ring)
+  const ctx = Object.fromEntries([...body.state.seen].map(([dev, { n, r, s }]) => [dev, [n, r, s]]))
+  const json = utf8(
+    canonical({
+      c: body.c,
+      ctx,
+      dev: body.dev,
+      ek: key.id,
+      h: body.h,
+      prev: [...new Set(body.prev)].sort(byCodePoints),
+      ring: hex(sha256(keyring)),
+      state: body.digest,
+      v: 1,
+      vault: hex(ring.tag)
+    })
+  )
+  return { json, signature: await signer.sign(join('ipfsmem/v1/commit', [0], json)), hash: hex(sha256(json)) }
+}
+
+function needSealing(ring: Ring): EpochKey {
+  need(!ring.plain, 'vault', 'this client reads plain memories, and publishes sealed ones only')
+  const key = ring.sealing
+  need(key !== null, 'member', 'no key may seal now, or this device does not have it: an admin must unlock')
+  return key
+}
+
+/** Hashes of all objects that a state names. */
+export function objectsOf(state: State): Map<string, number> {
+  const out = new Map<string, number>()
+  for (const entry of state.entries.values()) {
+    for (const value of Object.values(entry)) for (const loc of [value.loc, value.base]) if (loc !== undefined) out.set(loc[1], loc[2])
+  }
+  return out
+}
+
+/** The root for a commit and the ring beside it; of objects it names those that are here. -> its CID; its blocks go to `put`. */
+export function buildRoot(ring: Ring, keyring: Bytes, commit: MadeCommit, state: State, blocks: Blocks, put: Put): string {
+  const key = needSealing(ring)
+  const files = new Map<string, Target>()
+  files.set('keyring.json', putFile(keyring, put))
+  files.set('head.ipm', putFile(key.seal(ObjectType.commit, '', join(commit.signature, commit.json)), put))
+  for (const [prefix, node] of buildTree(state.entries).nodes) {
+    files.set(`${nodePath(prefix)}.ipm`, putFile(key.seal(ObjectType.node, prefix, node), put))
+  }
+  // Of two that share a name it is that of the lesser hash.
+  const held = new Map<string, { hash: string; size: number }>()
+  for (const [hash, size] of [...objectsOf(state)].sort(([a], [b]) => byCodePoints(b, a))) {
+    const data = blocks.peek(cidOfHash(RAW, fromHex(hash)).text)
+    if (data !== null && data.length === size) held.set(hash.slice(0, NAME_DIGITS), { hash, size })
+  }
+  for (const path of objectPaths([...held.values()].map(one => one.hash))) {
+    const { hash, size } = held.get(path.slice(-NAME_DIGITS)) as { hash: string; size: number }
+    files.set(path, rawTarget(fromHex(hash), size))
+  }
+  return putTree(files, put).cid.text
+}

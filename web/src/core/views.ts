@@ -1,0 +1,72 @@
+/** What a joined state shows: each memory for all and for one person, the cards of scopes, and the events of each scope (FORMAT.md 5). */
+
+import { type Bytes, compare, hex, sha256 } from './bytes.ts'
+import { type Card, cardOf } from './cards.ts'
+import { type Entry, type Location, readName, type State, type Value } from './state.ts'
+import { type TimelineEvent, timelineOf } from './timeline.ts'
+import { type Fetch, type FetchBase, type OwnView, ownViewOf, type View, viewOf } from './view.ts'
+
+/** The plain bytes at a location of an entry, or null: not here, of another size, or they do not open. */
+export type Opened = (name: string, loc: Location) => Bytes | null
+
+/** Whether a device id is of the reader's person. */
+export type IsMine = (id: string) => boolean
+
+/** Whether a value is the reader's own word (5.2). */
+export const isOwnWord =
+  (isMine: IsMine) =>
+  (dot: string, value: Value): boolean =>
+    isMine(dot.slice(0, 16)) && (value.of === undefined || (value.of !== 'foreign' && isMine(value.of)))
+
+/** A memory's views, whoever reads and for the reader alone, with its texts by the hash of their bytes. */
+export type MemoryView = { readonly scope: string; readonly key: string; readonly all: View; readonly own: OwnView; readonly text: Fetch }
+
+export type Views = {
+  readonly cards: ReadonlyMap<string, { card: Card | null; forgotten: boolean }>
+  /** By `key` or `scope/key`. */
+  readonly memories: ReadonlyMap<string, MemoryView>
+  readonly events: ReadonlyMap<string, readonly TimelineEvent[]>
+}
+
+/** The texts of an entry by the hash of their bytes. */
+export function fetcherOf(name: string, entry: Entry, opened: Opened): Fetch {
+  return body => {
+    for (const value of Object.values(entry)) {
+      const data = value.body === body && value.loc !== undefined ? opened(name, value.loc) : null
+      if (data !== null && hex(sha256(data)) === body) return data
+    }
+    return null
+  }
+}
+
+/** The text that a value was made from. */
+export const baseFetcher =
+  (name: string, opened: Opened): FetchBase =>
+  value =>
+    value.base === undefined ? null : opened(name, value.base)
+
+/** One memory for all and for the reader. */
+export function memoryView(name: string, entry: Entry, isMine: IsMine, opened: Opened): MemoryView {
+  const said = readName(name)
+  const key = said.kind === 'm' ? said.key : ''
+  const [fetch, base] = [fetcherOf(name, entry, opened), baseFetcher(name, opened)]
+  const all = viewOf(key, entry, fetch, base)
+  return { scope: said.scope, key, all, own: ownViewOf(key, entry, isOwnWord(isMine), fetch, base), text: fetch }
+}
+
+export function viewsOf(state: State, isMine: IsMine, opened: Opened): Views {
+  const cards = new Map<string, { card: Card | null; forgotten: boolean }>()
+  const memories = new Map<string, MemoryView>()
+  const segments = new Map<string, { dev: string; data: Bytes }[]>()
+  for (const [name, entry] of [...state.entries].sort((a, b) => compare([a[0]], [b[0]]))) {
+    const said = readName(name)
+    if (said.kind === 'c') cards.set(said.scope, cardOf(entry, fetcherOf(name, entry, opened)))
+    else if (said.kind === 'm') memories.set(said.ctx, memoryView(name, entry, isMine, opened))
+    else {
+      const fetch = fetcherOf(name, entry, opened)
+      const texts = Object.values(entry).map(value => ({ dev: said.dev, data: fetch(value.body ?? '') ?? new Uint8Array() }))
+      segments.set(said.scope, [...(segments.get(said.scope) ?? []), ...texts])
+    }
+  }
+  return { cards, memories, events: new Map([...segments].map(([scope, all]) => [scope, timelineOf(all)])) }
+}

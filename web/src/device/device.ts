@@ -1,0 +1,56 @@
+/** This device: its keys, which may be where no script reads them, and how it seals what it keeps. */
+
+import { type Bytes, join, need } from '../core/bytes.ts'
+import { type BoxKey, boxKeyOf, idOf, type Signer, signerOf } from '../core/curves.ts'
+
+/** Time and chance, passed in so that tests hold them. */
+export type World = {
+  /** Milliseconds since 1970 UTC. */
+  readonly now: () => number
+  readonly chance: (size: number) => Bytes
+}
+
+export const theWorld: World = {
+  now: () => Date.now(),
+  chance: size => crypto.getRandomValues(new Uint8Array(size))
+}
+
+/** Seals rows that only this device reads. */
+export type RowSeal = {
+  readonly seal: (row: Bytes) => Promise<Bytes>
+  /** Refused as `open` when it was changed. */
+  readonly open: (sealed: Bytes) => Promise<Bytes>
+}
+
+export type Device = {
+  readonly id: string
+  readonly label: string
+  readonly signer: Signer
+  readonly box: BoxKey
+  readonly rows: RowSeal
+}
+
+export const deviceOf = (signer: Signer, box: BoxKey, rows: RowSeal, label: string): Device => ({ id: idOf(signer.public), label, signer, box, rows })
+
+const NONCE = 12
+
+/** A row under a key of AES-GCM, which need not be extractable. */
+export const rowSealOf = (key: CryptoKey, chance: World['chance']): RowSeal => ({
+  async seal(row) {
+    const iv = chance(NONCE)
+    return join(iv, new Uint8Array(await crypto.subtle.encrypt({ name: 'AES-GCM', iv: iv as BufferSource }, key, row as BufferSource)))
+  },
+  async open(sealed) {
+    const iv = sealed.slice(0, NONCE)
+    const row = await crypto.subtle.decrypt({ name: 'AES-GCM', iv: iv as BufferSource }, key, sealed.slice(NONCE) as BufferSource).catch(() => null)
+    need(row !== null, 'open', 'what this device kept does not open: it was changed, or belongs to another device')
+    return new Uint8Array(row)
+  }
+})
+
+/** A device with raw keys that end with its program. */
+export async function volatileDevice(world: World, label: string): Promise<Device> {
+  const key = await crypto.subtle.generateKey({ name: 'AES-GCM', length: 256 }, false, ['encrypt', 'decrypt'])
+  return deviceOf(signerOf(world.chance(32)), boxKeyOf(world.chance(32)), rowSealOf(key, world.chance), label)
+}
+

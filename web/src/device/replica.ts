@@ -1,0 +1,218 @@
+/** What a device holds of a memory: the joined state, the ring, its own counters, and the blocks; kept as a snapshot and changes since. */
+
+import { Blocks } from '../core/blocks.ts'
+import { base64url, type Bytes, fromBase64url, fromUtf8, utf8 } from '../core/bytes.ts'
+import { CLOCK_ZERO } from '../core/clock.ts'
+import { Ring } from '../core/ring.ts'
+import type { Entry, Location, Seen, State } from '../core/state.ts'
+import { openedObject } from '../core/vault.ts'
+import { type IsMine, memoryView, type MemoryView } from '../core/views.ts'
+import type { Keeping } from '../store/keeping.ts'
+import type { Block } from '../sync/provider.ts'
+import type { Device, World } from './device.ts'
+
+/** The last commit of this device, and the root that it was published as. */
+export type OwnCommit = { readonly c: number; readonly hash: string; readonly json: string; readonly signature: string; readonly root: string }
+
+/** Everything but blocks. A change is some of it; `entries` and `records` are laid over what is there, an empty entry takes one away. */
+export type Kept = {
+  readonly ring: unknown
+  readonly entries: Readonly<Record<string, Entry>>
+  readonly seen: Readonly<Record<string, Seen>>
+  /** The number of this device's last write, its last clock value, and how many events it noted. */
+  readonly n: number
+  readonly clock: string
+  readonly events: number
+  /** Every (n, r) that this device drew. */
+  readonly pairs: readonly (readonly [number, string])[]
+  /** Hashes of commits that are part of the state, whole. */
+  readonly joined: readonly string[]
+  readonly commit: OwnCommit | null
+  readonly records: Readonly<Record<string, string>>
+  /** By provider the root that was found whole there last. */
+  readonly placed: Readonly<Record<string, string>>
+  /** The public key of the first root's anchor, in hex; roots are pinned under its name. */
+  readonly anchor: string
+  /** Bodies of others' texts that this device has held, with whose they are. */
+  readonly others: Readonly<Record<string, string>>
+}
+
+const NOTHING: Kept = {
+  ring: null,
+  entries: {},
+  seen: {},
+  n: 0,
+  clock: CLOCK_ZERO,
+  events: 0,
+  pairs: [],
+  joined: [],
+  commit: null,
+  records: {},
+  placed: {},
+  anchor: '',
+  others: {}
+}
+/** Changes after which the next one makes a snapshot. */
+const MOST_CHANGES = 200
+
+export class Replica {
+  readonly blocks = new Blocks()
+  /** CIDs of roots below which nothing is missing here. */
+  readonly whole = new Set<string>()
+  #kept: Kept = NOTHING
+  #entries = new Map<string, Entry>()
+  #ring: Ring | null = null
+  #revision = 0
+  #changes = 0
+  #views = new Map<string, { entry: Entry; view: MemoryView }>()
+  #opened = new Map<string, Bytes | null>()
+
+  constructor(
+    readonly device: Device,
+    readonly keeping: Keeping,
+    readonly world: World
+  ) {}
+
+  get kept(): Kept {
+    return this.#kept
+  }
+
+  get ring(): Ring | null {
+    return this.#ring
+  }
+
+  get entries(): ReadonlyMap<string, Entry> {
+    return this.#entries
+  }
+
+  get revision(): number {
+    return this.#revision
+  }
+
+  entry(name: string): Entry {
+    return this.#entries.get(name) ?? {}
+  }
+
+  /** The state with this device's own counter in it; for what was written since the last publish nothing was drawn yet. */
+  get state(): State {
+    const seen = new Map(Object.entries(this.#kept.seen))
+    const { id } = this.device
+    if (this.#kept.n > (seen.get(id)?.n ?? 0)) seen.set(id, { n: this.#kept.n, r: '' })
+    return { entries: this.#entries, seen }
+  }
+
+  /** Whether an id is of the person whose device this is. */
+  readonly isMine: IsMine = id => {
+    if (id === this.device.id || this.#ring === null) return true
+    const { persons } = this.#ring.said
+    const me = persons.get(this.device.id) ?? this.#person
+    return me !== undefined && persons.get(id) === me
+  }
+
+  /** Whose device this is as long as the ring does not say it: that of the key that opened the memory. */
+  #person: string | undefined
+
+  setPerson(person: string | undefined): void {
+    this.#person = person
+  }
+
+  /** The plain bytes at a location of an entry. */
+  readonly opened = (name: string, loc: Location): Bytes | null => {
+    if (this.#ring === null) return null
+    const place = `${name} ${loc[1]}`
+    let data = this.#opened.get(place)
+    if (data === undefined) {
+      data = openedObject(this.blocks, this.#ring, name, loc)
+      this.#opened.set(place, data)
+    }
+    return data
+  }
+
+  /** One memory, for all and for this person. `name`: of its entry. */
+  view(name: string): MemoryView {
+    const entry = this.entry(name)
+    const held = this.#views.get(name)
+    if (held !== undefined && held.entry === entry) return held.view
+    const view = memoryView(name, entry, this.isMine, this.opened)
+    this.#views.set(name, { entry, view })
+    return view
+  }
+
+  /** A memory as it would be with these values alone. */
+  viewOfSome(name: string, entry: Entry): MemoryView {
+    return memoryView(name, entry, this.isMine, this.opened)
+  }
+
+  /** Take in what other tabs have kept. True when there was something. */
+  async refresh(): Promise<boolean> {
+    const { revision, snapshot, changes } = await this.keeping.load(this.#revision)
+    if (revision === this.#revision) return false
+    if (snapshot !== null) {
+      this.#take(JSON.parse(fromUtf8(await this.device.rows.open(snapshot))) as Kept, true)
+      this.#changes = 0
+    }
+    for (const row of changes) this.#take(JSON.parse(fromUtf8(await this.device.rows.open(row))) as Partial<Kept>, false)
+    this.#changes += changes.length
+    this.#revision = revision
+    const lacking = (await this.keeping.cids()).filter(cid => this.blocks.peek(cid) === null)
+    for (const [cid, data] of await this.keeping.blocks(lacking)) this.blocks.add(cid, data)
+    return true
+  }
+
+  /** Keep a change, durable when this is done. Only inside the lock for writes, after `refresh`. */
+  async change(change: Partial<Kept>, blocks: readonly Block[] = []): Promise<void> {
+    const row = await this.device.rows.seal(utf8(JSON.stringify(change)))
+    this.#revision = await this.keeping.append(row, blocks)
+    for (const [cid, data] of blocks) this.blocks.add(cid, data)
+    this.#take(change, false)
+    this.#changes++
+    if (this.#changes > MOST_CHANGES) await this.settle()
+  }
+
+  /** Make a snapshot of everything. `gone`: blocks that nothing needs any more. */
+  async settle(blocks: readonly Block[] = [], gone: readonly string[] = []): Promise<void> {
+    const all: Kept = { ...this.#kept, entries: Object.fromEntries(this.#entries) }
+    const row = await this.device.rows.seal(utf8(JSON.stringify(all)))
+    this.#revision = await this.keeping.replace(row, blocks, gone)
+    for (const [cid, data] of blocks) this.blocks.add(cid, data)
+    for (const cid of gone) this.blocks.remove(cid)
+    this.#changes = 0
+  }
+
+  #take(change: Partial<Kept>, isAll: boolean): void {
+    const { entries = {}, records = {}, placed = {}, others = {}, ring, ...rest } = change
+    if (isAll) this.#entries = new Map()
+    for (const [name, entry] of Object.entries(entries)) {
+      if (Object.keys(entry).length > 0) this.#entries.set(name, entry)
+      else this.#entries.delete(name)
+    }
+    const before = isAll ? NOTHING : this.#kept
+    this.#kept = {
+      ...before,
+      ...rest,
+      entries: {},
+      ring: ring === undefined ? before.ring : ring,
+      records: { ...before.records, ...records },
+      placed: { ...before.placed, ...placed },
+      others: { ...before.others, ...others }
+    }
+    if (ring !== undefined) {
+      this.#ring = ring === null ? null : Ring.ofKept(ring)
+      this.forgetViews()
+    }
+  }
+
+  /** What was shown may be another thing now: keys or blocks came. */
+  forgetViews(): void {
+    this.#views = new Map()
+    this.#opened = new Map()
+  }
+
+  record(name: string): Bytes | null {
+    const text = this.#kept.records[name]
+    return text === undefined ? null : fromBase64url(text)
+  }
+}
+
+export const recordsText = (records: ReadonlyMap<string, Bytes>): Record<string, string> =>
+  Object.fromEntries([...records].map(([name, bytes]) => [name, base64url(bytes)]))

@@ -1,0 +1,227 @@
+/** The writes of one moment: each new text gets a dot of this device and replaces only what its writer was shown (FORMAT.md 5). */
+
+import { base64url, type Bytes, canonical, compare, fromHex, hex, need, sha256, utf8 } from '../core/bytes.ts'
+import { cidOfHash, RAW } from '../core/cid.ts'
+import { CLOCK_ZERO, nextClock } from '../core/clock.ts'
+import type { EpochKey } from '../core/sealed.ts'
+import { type Entry, type Location, readDot, readName, type Value, valueMessage } from '../core/state.ts'
+import { instant, isEvent, lineOf, type TimelineEvent } from '../core/timeline.ts'
+import { isOwnWord } from '../core/views.ts'
+import type { Block } from '../sync/provider.ts'
+import { MemoryError } from './errors.ts'
+import type { Kept, Replica } from './replica.ts'
+
+const MOST_DOTS = 4
+const MOST_BASES = 4
+const MOST_LINE = 65_536
+const SEGMENT = 8188
+
+const short = (body: string): string => body.slice(0, 32)
+
+/** Values of these dots, the shown one first. */
+function inViewOrder(entry: Entry, dots: readonly string[]): [dot: string, value: Value][] {
+  const order = ([dot, value]: [string, Value]): [string, string, string] => [value.h, dot.slice(0, 16), value.body ?? '']
+  return Object.entries(entry)
+    .filter(([dot]) => dots.includes(dot))
+    .sort((a, b) => -compare(order(a), order(b)))
+}
+
+export class Writing {
+  #n: number
+  #clock: string
+  #events: number
+  readonly #key: EpochKey
+  readonly #changes = new Map<string, Entry>()
+  readonly #blocks: Block[] = []
+  readonly #texts = new Map<string, Bytes>()
+  readonly #published: number
+
+  constructor(readonly replica: Replica) {
+    const { kept, ring, device } = replica
+    need(ring !== null, 'none', 'this device has not read its memory yet: sync first')
+    const key = ring.sealing
+    if (key === null || ring.plain) {
+      throw new MemoryError('member', 'nothing can be written now', ring.plain ? 'This client only reads plain memories.' : 'A device with the wallet must sync once.')
+    }
+    this.#key = key
+    this.#n = kept.n
+    this.#clock = kept.clock
+    this.#events = kept.events
+    this.#published = kept.seen[device.id]?.n ?? 0
+  }
+
+  entry(name: string): Entry {
+    return this.#changes.get(name) ?? this.replica.entry(name)
+  }
+
+  /** Write a text under an entry's name; it replaces these dots. -> the new dot. `promoted`: a person said that it is their own now. */
+  async put(name: string, body: Bytes, replaces: readonly string[], { of = '', promoted = false } = {}): Promise<string> {
+    const said = readName(name)
+    await this.#openScope(said.scope, said.kind === 'c')
+    const entry = this.entry(name)
+    if (said.kind !== 'm') return this.#add(name, body, replaces, {}, this.#tick())
+    const whose = of !== '' || promoted ? of : this.#whose(entry, body, replaces)
+    return this.#add(name, body, replaces, { ...this.#bases(entry, replaces), ...(whose === '' ? {} : { of: whose }) }, this.#tick())
+  }
+
+  /** Write an imported text beside what is there, with clock zero and without bases. */
+  async keepBeside(name: string, body: Bytes, of = ''): Promise<string> {
+    const said = readName(name)
+    await this.#openScope(said.scope, said.kind === 'c')
+    return this.#add(name, body, [], of === '' ? {} : { of }, CLOCK_ZERO)
+  }
+
+  /** Write that the person forgot an entry. */
+  forget(name: string, replaces: readonly string[]): Promise<string> {
+    return this.#set(name, replaces, { b: [], body: null, h: this.#tick(), kind: 'forgotten' })
+  }
+
+  /** Append an event of this device. */
+  async note(type: string, data: Readonly<Record<string, unknown>>, scope = ''): Promise<TimelineEvent> {
+    const taken = ['ts', 'type', 'id'].filter(name => Object.hasOwn(data, name))
+    if (taken.length > 0) throw new MemoryError('usage', `${taken.join(', ')} of an event cannot be given as data`)
+    if (type.startsWith('ipfsmem-')) throw new MemoryError('usage', 'types of events that begin with ipfsmem- are used by the program itself')
+    const ts = new Date(this.replica.world.now()).toISOString()
+    const event = { ...data, ts, type, id: `${this.replica.device.id}-${++this.#events}` } as TimelineEvent
+    need(isEvent(event), 'format', 'an event holds what JSON can say, and no more')
+    await this.#append(event, scope)
+    return event
+  }
+
+  /** Append an event that came from elsewhere, under the id that it has. */
+  lineOfOthers(event: TimelineEvent, scope = ''): Promise<void> {
+    return this.#append(event, scope)
+  }
+
+  async #append(event: TimelineEvent, scope: string): Promise<void> {
+    const line = utf8(`${lineOf(event)}\n`)
+    if (line.length - 1 > MOST_LINE) throw new MemoryError('limit', 'an event has at most 64 KiB')
+    await this.#openScope(scope, false)
+    const day = new Date(instant(event.ts) ?? 0).toISOString().slice(0, 10)
+    const { name, text, replaces } = this.#lastSegment(day, scope, line.length)
+    const longer = new Uint8Array(text.length + line.length)
+    longer.set(text)
+    longer.set(line, text.length)
+    await this.#add(name, longer, replaces, {}, this.#tick())
+  }
+
+  /** The segment that a line goes to: the last one of the day, or the next where that would get too long or is not at hand. */
+  #lastSegment(day: string, scope: string, more: number): { name: string; text: Bytes; replaces: readonly string[] } {
+    const at = (i: number): string => ['t', ...(scope === '' ? [] : [scope]), day, this.replica.device.id, i].join('/')
+    let i = 0
+    while (Object.keys(this.entry(at(i + 1))).length > 0) i++
+    const entry = this.entry(at(i))
+    const dots = Object.keys(entry)
+    if (dots.length === 0) return { name: at(i), text: new Uint8Array(), replaces: [] }
+    const [value] = Object.values(entry)
+    const text = dots.length === 1 && value?.loc !== undefined ? this.text(at(i), value) : null
+    if (text !== null && text.length + more <= SEGMENT) return { name: at(i), text, replaces: dots }
+    return { name: at(i + 1), text: new Uint8Array(), replaces: [] }
+  }
+
+  /** The bytes of a value, of this moment too. */
+  text(name: string, value: Value): Bytes | null {
+    const made = this.#texts.get(value.body ?? '')
+    if (made !== undefined) return made
+    const data = value.loc === undefined ? null : this.replica.opened(name, value.loc)
+    return data !== null && hex(sha256(data)) === value.body ? data : null
+  }
+
+  #tick(): string {
+    this.#clock = nextClock(this.#clock, this.replica.world.now())
+    return this.#clock
+  }
+
+  /** A scope comes to be with its first text; one that is forgotten takes none. */
+  async #openScope(scope: string, isCard: boolean): Promise<void> {
+    if (scope === '' || isCard) return
+    const card = this.entry(`c/${scope}`)
+    const values = Object.values(card)
+    if (values.some(one => one.kind === 'forgotten')) {
+      throw new MemoryError('not found', `the scope ${scope} is forgotten, so nothing can be written there`, 'Bring it back first.')
+    }
+    if (values.length === 0) await this.keepBeside(`c/${scope}`, utf8(canonical({ ids: [], into: null, kind: 'workspace', title: scope, v: 1 })))
+  }
+
+  /** `b` and `base` of a text that replaces these dots: the published versions among them, then their lists. */
+  #bases(entry: Entry, replaces: readonly string[]): { b?: readonly string[]; base?: Location } {
+    const isPublished = (dot: string): boolean => {
+      const { dev, n } = readDot(dot)
+      return dev !== this.replica.device.id || n <= this.#published
+    }
+    const known = new Set(Object.entries(entry).flatMap(([dot, value]) => (value.body !== null && isPublished(dot) ? [short(value.body)] : [])))
+    const found = new Map<string, Location | undefined>()
+    const note = (hash: string, loc: Location | undefined): void => {
+      if (found.get(hash) === undefined) found.set(hash, loc)
+    }
+    const old = inViewOrder(entry, replaces).map(([, value]) => value)
+    for (const value of old) if (value.body !== null && known.has(short(value.body))) note(short(value.body), value.loc)
+    for (const value of old) value.b.forEach((hash, i) => note(hash, i === 0 ? value.base : undefined))
+    const b = [...found.keys()].slice(0, MOST_BASES)
+    const base = b[0] === undefined ? undefined : found.get(b[0])
+    return b.length === 0 ? {} : { b, ...(base === undefined ? {} : { base }) }
+  }
+
+  /** Whose text it is, as far as this device knows (5.2); '' for the writer's own. */
+  #whose(entry: Entry, body: Bytes, replaces: readonly string[]): string {
+    const { isMine } = this.replica
+    const isOwn = isOwnWord(isMine)
+    const own = new Set(Object.entries(entry).flatMap(([dot, value]) => (isOwn(dot, value) ? [value.body] : [])))
+    const hash = hex(sha256(body))
+    if (own.has(hash)) return ''
+    for (const [dot, value] of inViewOrder(entry, replaces)) if (value.body !== null && !own.has(value.body)) return authorOf(dot, value, isMine)
+    for (const [dot, value] of Object.entries(entry)) if (value.body === hash) return authorOf(dot, value, isMine)
+    return this.replica.kept.others[hash] ?? ''
+  }
+
+  async #add(name: string, body: Bytes, replaces: readonly string[], more: { b?: readonly string[]; base?: Location; of?: string }, h: string): Promise<string> {
+    const { type, ctx } = readName(name)
+    const stored = this.#key.seal(type, ctx, body)
+    const digest = sha256(stored)
+    this.#blocks.push([cidOfHash(RAW, digest).text, stored])
+    const hash = hex(sha256(body))
+    this.#texts.set(hash, body)
+    const loc: Location = [this.#key.id, hex(digest), stored.length]
+    return this.#set(name, replaces, { b: [], body: hash, h, kind: 'live', loc, ...more })
+  }
+
+  async #set(name: string, replaces: readonly string[], value: Value): Promise<string> {
+    const { device, ring } = this.replica
+    const kept = Object.entries(this.entry(name)).filter(([dot]) => !replaces.includes(dot))
+    if (kept.filter(([dot]) => dot.startsWith(device.id)).length >= MOST_DOTS) {
+      throw new MemoryError('limit', `${readName(name).ctx} has four texts of this device that do not know of each other`, 'Settle the conflict first.')
+    }
+    const dot = `${device.id}-${++this.#n}`
+    const s = base64url(await device.signer.sign(valueMessage(name, dot, value, (ring as NonNullable<typeof ring>).tag)))
+    this.#changes.set(name, { ...Object.fromEntries(kept), [dot]: { ...value, s } })
+    return dot
+  }
+
+  /** What is to be kept of it. */
+  done(): { change: Partial<Kept>; blocks: readonly Block[] } | null {
+    if (this.#changes.size === 0) return null
+    const entries = Object.fromEntries(this.#changes)
+    return { change: { entries, n: this.#n, clock: this.#clock, events: this.#events }, blocks: this.#blocks }
+  }
+}
+
+/** The `of` under which a value goes on when it is copied; '' when it is the copier's own word. */
+export function authorOf(dot: string, value: Value, isMine: (id: string) => boolean): string {
+  if (value.of !== undefined && (value.of === 'foreign' || !isMine(value.of))) return value.of
+  return isMine(dot.slice(0, 16)) ? '' : dot.slice(0, 16)
+}
+
+/** A location whose block is to be kept. */
+export const blockOf = (loc: Location): string => cidOfHash(RAW, fromHex(loc[1])).text
+
+/** One write at a time in all tabs: what others kept is taken in, the work is done, and what it wrote is durable when this ends. */
+export function writing<T>(replica: Replica, work: (change: Writing) => Promise<T>): Promise<T> {
+  return replica.keeping.exclusively('write', async () => {
+    await replica.refresh()
+    const change = new Writing(replica)
+    const out = await work(change)
+    const done = change.done()
+    if (done !== null) await replica.change(done.change, done.blocks)
+    return out
+  })
+}

@@ -1,0 +1,95 @@
+/**
+ * Where a device keeps its memory between runs: a snapshot, the changes since, and blocks. What is kept is bytes that were sealed
+ * before they came here; nothing here can read them.
+ */
+
+import type { Bytes } from '../core/bytes.ts'
+import type { Block } from '../sync/provider.ts'
+
+export type Loaded = {
+  /** The number of the newest change. */
+  readonly revision: number
+  /** Null where the asker has it already. */
+  readonly snapshot: Bytes | null
+  /** Changes after the snapshot, or after what the asker has, the oldest first. */
+  readonly changes: readonly Bytes[]
+}
+
+export type Keeping = {
+  /** One such work at a time, in all tabs and workers that hold this memory. Another `name` is another lock. */
+  exclusively<T>(name: 'write' | 'sync', work: () => Promise<T>): Promise<T>
+  /** What came after a change; 0 for everything. */
+  load(since: number): Promise<Loaded>
+  /** One change with its blocks, durable when this is done. -> its number. */
+  append(change: Bytes, blocks: readonly Block[]): Promise<number>
+  /** A snapshot in the place of all changes so far. -> its number. `gone`: blocks that nothing needs any more. */
+  replace(snapshot: Bytes, blocks: readonly Block[], gone: readonly string[]): Promise<number>
+  cids(): Promise<readonly string[]>
+  blocks(cids: readonly string[]): Promise<readonly Block[]>
+  /** Hear of changes of other tabs; -> how to stop. */
+  listen(heard: () => void): () => void
+}
+
+/** A memory that ends with its program: for tests, and for a device that keeps nothing. Two may share one, as two tabs do. */
+export class VolatileKeeping implements Keeping {
+  #revision = 0
+  #snapshotAt = 0
+  #snapshot: Bytes | null = null
+  #changes: { at: number; row: Bytes }[] = []
+  readonly #blocks = new Map<string, Bytes>()
+  readonly #queues = new Map<string, Promise<unknown>>()
+  readonly #listeners = new Set<() => void>()
+
+  exclusively<T>(name: 'write' | 'sync', work: () => Promise<T>): Promise<T> {
+    const done = (this.#queues.get(name) ?? Promise.resolve()).then(work, work)
+    this.#queues.set(
+      name,
+      done.catch(() => undefined)
+    )
+    return done
+  }
+
+  async load(since: number): Promise<Loaded> {
+    const isBehind = since < this.#snapshotAt
+    const from = isBehind ? this.#snapshotAt : since
+    const changes = this.#changes.filter(one => one.at > from).map(one => one.row)
+    return { revision: this.#revision, snapshot: isBehind ? this.#snapshot : null, changes }
+  }
+
+  async append(change: Bytes, blocks: readonly Block[]): Promise<number> {
+    for (const [cid, data] of blocks) this.#blocks.set(cid, data)
+    this.#changes.push({ at: ++this.#revision, row: change })
+    this.#tell()
+    return this.#revision
+  }
+
+  async replace(snapshot: Bytes, blocks: readonly Block[], gone: readonly string[]): Promise<number> {
+    for (const [cid, data] of blocks) this.#blocks.set(cid, data)
+    for (const cid of gone) this.#blocks.delete(cid)
+    this.#snapshot = snapshot
+    this.#snapshotAt = ++this.#revision
+    this.#changes = []
+    this.#tell()
+    return this.#revision
+  }
+
+  async cids(): Promise<readonly string[]> {
+    return [...this.#blocks.keys()]
+  }
+
+  async blocks(cids: readonly string[]): Promise<readonly Block[]> {
+    return cids.flatMap((cid): Block[] => {
+      const data = this.#blocks.get(cid)
+      return data === undefined ? [] : [[cid, data]]
+    })
+  }
+
+  listen(heard: () => void): () => void {
+    this.#listeners.add(heard)
+    return () => void this.#listeners.delete(heard)
+  }
+
+  #tell(): void {
+    for (const heard of this.#listeners) queueMicrotask(heard)
+  }
+}

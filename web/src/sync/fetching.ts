@@ -1,0 +1,101 @@
+/** Trees brought here block by block, each checked; from whichever reader gives them. */
+
+import type { Blocks } from '../core/blocks.ts'
+import { type Bytes, need, unlessRefused } from '../core/bytes.ts'
+import { asVersion1, DAG_PB, isBlockOf, parseCid } from '../core/cid.ts'
+import { readNode } from '../core/dagpb.ts'
+import { ProviderError, type Reader } from './provider.ts'
+
+const MOST_BLOCK = 2 << 20
+const AT_ONCE = 500
+const MOST_BLOCKS = 1_000_000
+
+/** CIDs below a block: its links, where it is a node of dag-pb. */
+export function linksOf(cid: string, data: Bytes): string[] {
+  if (parseCid(cid).codec !== DAG_PB) return []
+  return unlessRefused(() => readNode(data).links.map(link => asVersion1(link.cid).text)) ?? []
+}
+
+/** What became of an attempt to bring trees here. */
+export type Fetched = {
+  /** Blocks that nobody gave: nodes, and raw blocks. */
+  readonly missingNodes: readonly string[]
+  readonly missingRaw: readonly string[]
+  /** Readers that did not answer; what is missing may be there. */
+  readonly silent: readonly ProviderError[]
+  readonly brought: readonly string[]
+}
+
+/** Bring all below some roots here. `whole`: CIDs below which nothing is missing; it grows by the roots that are whole now. */
+export async function fetchTrees(roots: readonly string[], blocks: Blocks, readers: readonly Reader[], whole: Set<string>): Promise<Fetched> {
+  const seen = new Set<string>()
+  const silent = new Map<string, ProviderError>()
+  const missingNodes: string[] = []
+  const missingRaw: string[] = []
+  const brought: string[] = []
+  let next = roots.filter(root => !whole.has(root))
+  const asked = next
+  while (next.length > 0) {
+    const below: string[] = []
+    const wanted: string[] = []
+    for (const cid of next) {
+      if (seen.has(cid)) continue
+      seen.add(cid)
+      need(seen.size <= MOST_BLOCKS, 'limit', 'a tree of more than a million blocks')
+      const data = blocks.peek(cid)
+      if (data === null) wanted.push(cid)
+      else below.push(...linksOf(cid, data))
+    }
+    const found = await fetchBlocks(wanted, readers, silent)
+    for (const cid of wanted) {
+      const data = found.get(cid)
+      if (data === undefined) {
+        if (parseCid(cid).codec === DAG_PB) missingNodes.push(cid)
+        else missingRaw.push(cid)
+        continue
+      }
+      blocks.add(cid, data)
+      brought.push(cid)
+      below.push(...linksOf(cid, data))
+    }
+    next = below.filter(cid => !seen.has(cid) && !whole.has(cid))
+  }
+  if (missingNodes.length + missingRaw.length === 0) for (const root of asked) whole.add(root)
+  return { missingNodes, missingRaw, silent: [...silent.values()], brought }
+}
+
+/** Checked blocks from whoever has them; `silent` gets who did not answer. */
+export async function fetchBlocks(cids: readonly string[], readers: readonly Reader[], silent: Map<string, ProviderError>): Promise<Map<string, Bytes>> {
+  const found = new Map<string, Bytes>()
+  for (const reader of readers) {
+    const wanted = cids.filter(cid => !found.has(cid))
+    for (let at = 0; at < wanted.length && !silent.has(reader.name); at += AT_ONCE) {
+      try {
+        const part = wanted.slice(at, at + AT_ONCE)
+        const given = await reader.blocks(part)
+        for (const cid of part) {
+          const data = given.get(cid)
+          if (data !== undefined && data.length <= MOST_BLOCK && isBlockOf(parseCid(cid), data)) found.set(cid, data)
+        }
+      } catch (error) {
+        if (!(error instanceof ProviderError)) throw error
+        silent.set(reader.name, error)
+      }
+    }
+  }
+  return found
+}
+
+/** Everything below a root that is here, itself included. */
+export function treeOf(root: string, blocks: Blocks, without: ReadonlySet<string> = new Set()): Set<string> {
+  const out = new Set<string>()
+  const left = [root]
+  for (let cid = left.pop(); cid !== undefined; cid = left.pop()) {
+    if (out.has(cid) || without.has(cid)) continue
+    const data = blocks.peek(cid)
+    if (data === null) continue
+    out.add(cid)
+    left.push(...linksOf(cid, data))
+  }
+  return out
+}

@@ -1,0 +1,51 @@
+/**
+ * A device in Node that a test drives: one JSON command a line comes in, one JSON answer a line goes out.
+ *
+ * `{"do":"open","url","token","words"|"wallet"|"none","label"}`, then any method of `Memory` by its name with its arguments.
+ */
+
+import { createInterface } from 'node:readline'
+import { keyRequest, keysOfSecret, keysOfWords, type RootKeys, signatureBytes, signedTwice } from '../src/core/wallet.ts'
+import { theWorld, volatileDevice } from '../src/device/device.ts'
+import { MemoryError } from '../src/device/errors.ts'
+import { Memory } from '../src/memory.ts'
+import { VolatileKeeping } from '../src/store/keeping.ts'
+import { peer } from '../src/sync/peer.ts'
+
+type Command = { readonly do: string; readonly [name: string]: unknown }
+
+async function rootOf(command: Command): Promise<RootKeys | null> {
+  if (typeof command.words === 'string') return keysOfWords(command.words)
+  if (typeof command.address !== 'string') return null
+  const { address, vault, first, second } = command as unknown as Record<'address' | 'vault' | 'first' | 'second', string>
+  const rs = signedTwice(address, keyRequest(address, vault, 1), signatureBytes(first), signatureBytes(second))
+  return keysOfSecret({ secret: rs, address, vault, keyNumber: 1 })
+}
+
+const opened = new Map<string, Memory>()
+const keepings = new Map<string, { keeping: VolatileKeeping; device: Awaited<ReturnType<typeof volatileDevice>> }>()
+
+async function answer(command: Command): Promise<unknown> {
+  const name = String(command.as ?? 'device')
+  if (command.do === 'open') {
+    const providers = [peer(String(command.url), command.token === undefined ? null : String(command.token), fetch)]
+    const on = String(command.on ?? name)
+    const kept = keepings.get(on) ?? { keeping: new VolatileKeeping(), device: await volatileDevice(theWorld, String(command.label ?? name)) }
+    keepings.set(on, kept)
+    opened.set(name, await Memory.load({ ...kept, providers, root: await rootOf(command) }))
+    return opened.get(name)?.device
+  }
+  const memory = opened.get(name) as Memory
+  const method = memory[command.do as keyof Memory] as (...given: unknown[]) => unknown
+  return method.apply(memory, (command.with as unknown[] | undefined) ?? [])
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  try {
+    console.log(JSON.stringify({ answer: (await answer(JSON.parse(line) as Command)) ?? null }))
+  } catch (error) {
+    const it = error as Error & { kind?: string; hint?: string }
+    const isOurs = error instanceof MemoryError || it.name === 'Refused'
+    console.log(JSON.stringify({ error: it.message, kind: it.kind ?? it.name, hint: it.hint ?? '', ...(isOurs ? {} : { stack: it.stack }) }))
+  }
+}
