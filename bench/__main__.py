@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from bench import agents, backup, latency, local, network, recall, sessions, shares, syncing
+from bench import agents, backup, dreams, latency, local, network, recall, sessions, shares, syncing
 from bench.context import Context
 from bench.measure import Row, process
 from bench.report import markdown, tables
@@ -29,6 +29,7 @@ CASES = {
     "shares": shares.shares,
     "recall": recall.recall,
     "sessions": sessions.sessions,
+    "dreams": dreams.dreams,
     "agents": agents.agents,
     "latency": latency.latency,
     "network": network.network,

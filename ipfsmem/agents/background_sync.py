@@ -131,9 +131,19 @@ async def _sync(namespace: str, home: Path, folder: str, passphrase: str | None)
         _look_at_project(memory, folder)
         if not memory.mode.published or not memory.replica.config.providers:
             memory.folders.scan()
+            dream_if_due(memory)
             return False
         report = await memory.sync()
+        dream_if_due(memory)
         return bool(report.entries_changed)
+
+
+def dream_if_due(memory: Memory) -> None:
+    """Tidy up where somebody said that this may begin by itself, and it is time. What is wrong with a dream keeps nothing back: it is
+    noted, and `dream status` says it. What it did goes out with the next sync."""
+    with contextlib.suppress(IpfsmemError):
+        if memory.dreams.by_themselves:
+            memory.dreams.run_due()
 
 
 def _look_at_project(memory: Memory, folder: str) -> None:

@@ -11,7 +11,7 @@ from ipfsmem.cli.diff_cmd import print_difference
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, facts, moment, style, table
 from ipfsmem.cli.status_cmd import when_others_learn
-from ipfsmem.errors import IncompleteError, NotFoundError
+from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -53,28 +53,36 @@ def command() -> None:
 @click.option(
     "--dry-run", is_flag=True, help="Only propose it: look with `dream show`, do it with `dream apply`."
 )
-@click.option("--if-due", is_flag=True, help="Only if it is time, as `dream status` says.")
+@click.option(
+    "--if-due", is_flag=True, help="Over every scope, and only if it is time, as `dream status` says."
+)
 def run_command(context: CommandContext, dry_run: bool, if_due: bool) -> None:
     """Look through the memories of one scope, tidy up, and say what was done and what is for you to look at."""
+    if dry_run and if_due:
+        raise UsageError("--if-due dreams when it is time, --dry-run only proposes: give one of both")
     from ipfsmem.parts.dreams import DreamRun
 
     with context.memory() as memory:
-        if if_due and (reason := memory.dreams.waits_for()):
-            if context.json:
-                context.emit(memory.dreams.status())
-            else:
-                click.echo(f"No dream: {reason}.")
-            return
-        done = DreamRun(proposed=memory.dreams.propose()) if dry_run else memory.dreams.run()
+        waits_for = memory.dreams.waits_for() if if_due else ""
+        if if_due:
+            done = memory.dreams.run_due()
+        else:
+            done = [DreamRun(proposed=memory.dreams.propose()) if dry_run else memory.dreams.run()]
         told = when_others_learn(memory.mode)
     if context.json:
         context.emit(done)
         return
-    if done.outcome is None:
-        _print_proposed(done.proposed)
-    else:
-        _print_outcome(done.outcome, told)
-    _print_found(done.proposed)
+    if if_due and not done:
+        click.echo(f"No dream: {waits_for or 'another one was just done'}.")
+    for one in done:
+        if one.outcome is None:
+            _print_proposed(one.proposed)
+            _print_found(one.proposed)
+        elif one.outcome.id or not if_due:
+            _print_outcome(one.outcome, told)
+            _print_found(one.proposed)
+    if if_due and done and not any(one.outcome is not None and one.outcome.id for one in done):
+        click.echo("Nothing was changed.")
 
 
 @cli_command("show", scoped=True, shows=True, short_help="What was proposed and not done yet.")

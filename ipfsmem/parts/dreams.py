@@ -124,6 +124,19 @@ class MemoryDreams(MemoryPart):
             found = self._dreams().propose(progress=told)
             return DreamRun(proposed=found, outcome=self._done(found))
 
+    def run_due(self) -> builtins.list[DreamRun]:
+        """Dream over each scope of the memory if it is time, as `waits_for` says; nothing else. Raises what `propose` raises."""
+        if self.waits_for():
+            return []
+        self._open.look()
+        with self._dreaming(lambda phase: None) as told:
+            found = []
+            for scope in ("", *(one.token for one in self._open.scopes.listing())):
+                here = MemoryDreams(self._open, scope)
+                proposed = here._dreams().propose(progress=told)
+                found.append(DreamRun(proposed=proposed, outcome=here._done(proposed)))
+            return found
+
     def undo(self, id: str | None = None) -> Undoing:
         """Write back what a dream replaced, the last one unless its id is given, where nobody wrote since.
 
@@ -139,10 +152,12 @@ class MemoryDreams(MemoryPart):
         return self._dreams().kept()
 
     def waits_for(self) -> str:
-        """Why no dream begins by itself now, in words; "" when one does."""
+        """Why no dream begins by itself now, over whatever scope, in words; "" when one does."""
         known, folder = settings().dream, self._replica.folder
         worked = dream_notes(folder).worked if folder is not None else 0
-        sessions = Sessions(self._open.memories.in_scope(self._target())).listing()
+        scopes = ("", *(one.token for one in self._open.scopes.listing()))
+        memories = self._open.memories
+        sessions = [one for scope in scopes for one in Sessions(memories.in_scope(scope)).listing()]
         return closed(
             Gates(hours=known.hours, sessions=known.sessions),
             enabled=known.enabled,

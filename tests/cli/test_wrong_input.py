@@ -22,7 +22,7 @@ SEALED = (
     "session create x --title 'a\x1bb'", "session resume nobody", "session resume --last 0", "session resume --last x", "session search", "session search ' '",
     "session search x --limit 0", "session export nobody", "session export nobody --format pdf", "session compact", "session compact x --all", "session compact nobody",
     "session delete nobody --yes", "session add", "session add x", "session list --scope none", "session lsit", "session status --scope none",
-    "dream tone", "dream --scope none", "dream --dry-run extra", "dream show extra", "dream apply nothing", "dream undo nothing", "dream undo ''", f"dream undo {LONG}", "dream abort", "dream no", "dream on extra",
+    "dream tone", "dream --dry-run --if-due", "dream --scope none", "dream --dry-run extra", "dream show extra", "dream apply nothing", "dream undo nothing", "dream undo ''", f"dream undo {LONG}", "dream abort", "dream no", "dream on extra",
     "duplicates tone", "duplicates --similarity 0.4", "duplicates --similarity x", "duplicates --similarity nan", "duplicates --stack none",
     "why", "why tone", "why tone '?'", "why nothing x", "why 'No Key' x", f"why tone {LONG}", "why tone x --scope none", "why tone x --stack none",
     # A home that is nobody's, where a path begins.

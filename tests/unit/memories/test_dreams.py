@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ipfsmem.agents.background_sync import dream_if_due
 from ipfsmem.device.dream_notes import dream_notes, dreaming, is_to_abort
 from ipfsmem.dream.proposal import Change, Proposal, Step
 from ipfsmem.errors import IncompleteError, LimitError, LockedError, NotFoundError
@@ -236,6 +237,31 @@ def test_when_one_begins_by_itself(memory: Memory, monkeypatch: pytest.MonkeyPat
     assert memory.dreams.waits_for().startswith("the last dream was 0.0 h ago")
     memory.dreams.switch(False)
     assert not memory.dreams.status().chosen
+
+
+def test_what_begins_by_itself_looks_at_every_scope_once_it_is_time(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for key in ("a", "b"):
+        memory.write(key, TEA)
+        memory.scope("work").write(key, TEA)
+    dream_if_due(memory)
+    assert len(keys(memory)) == 2  # nobody said that it may
+    memory.dreams.switch(True)
+    file = tmp_path / "settings.toml"
+    file.write_text("[dream]\nenabled = true\nsessions = 1\n")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    dream_if_due(memory)
+    assert len(keys(memory)) == 2  # nobody has said anything since
+    memory.scope("work").sessions.add("chat", [{"role": "user", "content": "Hello"}])
+    dream_if_due(memory)
+    assert len(keys(memory)) == len(keys(memory.scope("work"))) == 1
+    memory.write("a", TEA)
+    memory.write("b", TEA)
+    dream_if_due(memory)
+    assert len(keys(memory)) == 2  # not so soon again
+    file.write_text("[dream]\nenabled = maybe\n")
+    dream_if_due(memory)  # disturbs nobody
 
 
 @pytest.mark.parametrize("scope", ["", "work"])

@@ -1,0 +1,36 @@
+"""Dreams: how long it takes to look through a whole memory and propose what to tidy up, and how much of it stays in memory."""
+
+from __future__ import annotations
+
+import resource
+import time
+
+from bench.context import Context
+from bench.process import NAMESPACE, unlock
+
+#: Over 10,000 memories (issue 14).
+BUDGET = 10.0
+
+
+def dreams(ctx: Context) -> None:
+    """A dry run over the corpus, of which each tenth memory stands there twice."""
+    from ipfsmem.memory import Memory
+
+    home = ctx.fresh("dreams")
+    with Memory.create(NAMESPACE, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home) as memory:
+        memory.bundles.import_(ctx.folder.parent)
+        for number, text in enumerate(list(ctx.files.values())[::10]):
+            memory.write(f"twin_{number}", text.decode("utf-8", "replace"))
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        started = time.perf_counter()
+        found = memory.dreams.propose()
+        took = time.perf_counter() - started
+        more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+    changes = sum(len(step.changes) for step in found.steps) + found.left
+    ctx.add(
+        "dream, dry run",
+        took,
+        runs=1,
+        budget_seconds=BUDGET if ctx.size <= 10_000 else None,
+        note=f"{found.looked_at:,} memories, {changes:,} changes proposed or left, {more} MiB more",
+    )
