@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from ipfsmem.parts.versions import MemoryVersions
     from ipfsmem.results import Opened, Status
     from ipfsmem.sync.background import OnAttempt
-    from ipfsmem.sync.report import Progress, SyncReport
+    from ipfsmem.sync.progress import Progress
+    from ipfsmem.sync.report import SyncReport
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from ipfsmem.bundle.keys import conflict_file_name
-from ipfsmem.causal.merge3 import merge_memory
 from ipfsmem.causal.value import FORGOTTEN, Entry, Value, hash32
 from ipfsmem.errors import NotFoundError
 
@@ -255,6 +254,8 @@ def _base_text(
 
 
 def _fold(base: bytes, texts: list[bytes]) -> bytes | None:
+    from ipfsmem.causal.merge3 import merge_memory  # texts that were written at the same time are rare
+
     merged: bytes | None = texts[0]
     for text in texts[1:]:
         if merged is None:

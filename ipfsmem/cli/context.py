@@ -173,9 +173,9 @@ class CommandContext:
 
     def _print_troubles(self, memory: Memory) -> None:
         """Say what keeps working copies from being taken in: what was read or written is without the edits made there."""
-        from ipfsmem.cli.hint_commands import advice
-
         for trouble in memory.folders.troubles():
+            from ipfsmem.cli.hint_commands import advice
+
             click.echo(f"note: {advice(trouble)}", err=True)
 
     def emit(self, value: msgspec.Struct | Sequence[msgspec.Struct] | Sequence[str]) -> None:

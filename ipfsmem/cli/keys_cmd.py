@@ -22,8 +22,9 @@ from ipfsmem.errors import UsageError
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
     from ipfsmem.ring.keyring import Ring
+    from ipfsmem.sync.progress import Progress
     from ipfsmem.sync.removals import Removal
-    from ipfsmem.sync.report import Progress, SyncReport
+    from ipfsmem.sync.report import SyncReport
 
 
 @click.group("keys", context_settings={"help_option_names": ["-h", "--help"]})

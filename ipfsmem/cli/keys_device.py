@@ -15,7 +15,8 @@ from ipfsmem.errors import UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
-    from ipfsmem.sync.report import Progress, SyncReport
+    from ipfsmem.sync.progress import Progress
+    from ipfsmem.sync.report import SyncReport
 
 
 @cli_command("passphrase", short_help="Put this device's keys under another passphrase.")

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
 
     from ipfsmem.memory import Memory
+    from ipfsmem.sync.progress import Progress
     from ipfsmem.sync.removals import Removal
-    from ipfsmem.sync.report import Progress, SyncReport
+    from ipfsmem.sync.report import SyncReport
 
 
 def with_owner(

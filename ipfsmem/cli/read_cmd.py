@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean_lines, is_terminal, write_bytes
 from ipfsmem.errors import NotFoundError, UsageError
 
@@ -66,6 +65,8 @@ def print_memory(context: CommandContext, reading: Reading, *, only_body: bool) 
         write_bytes(data)
     if reading.conflicts:
         within = f" --scope {reading.scope}" if context.stacked and reading.scope else ""
+        from ipfsmem.cli.hint_commands import advice
+
         click.echo(
             advice(f"also: {', '.join(reading.conflicts)} (ipfsmem conflicts {key}{within})"), err=True
         )

@@ -20,8 +20,6 @@ from ipfsmem.causal.value import Entry, Loc, Seen, Value, decode_entry, encode_e
 from ipfsmem.device.codec import Codec
 from ipfsmem.device.connection import DAMAGED_HINT, DatabaseDamagedError, blob, damaged, not_found_again
 from ipfsmem.device.database import Database
-from ipfsmem.device.root_folders import change_objects, recount_objects, state_folder
-from ipfsmem.device.tables import folders as folder_rows
 from ipfsmem.device.tables import journal, meta, nodes
 from ipfsmem.device.tables.journal import link
 from ipfsmem.device.tables.nodes import NodeRow
@@ -458,6 +456,9 @@ class Store:
         written = {n.prefix: n for n in patch.tree.nodes()} if reseal else patch.written
         self._write_nodes(written, patch.removed)
         if folders:
+            from ipfsmem.device.root_folders import state_folder  # what is published, in no read or write
+            from ipfsmem.device.tables import folders as folder_rows
+
             known = folder_rows.has(self.db.connection, "s")
             state_folder(
                 self.db,
@@ -503,6 +504,8 @@ class Store:
             raise not_found_again(self.db.path, f"the part {lost.prefix or 'top'} of the memory")
 
     def _count_objects(self, changes: Mapping[str, bytes | None]) -> None:
+        from ipfsmem.device.root_folders import change_objects
+
         deltas: dict[bytes, tuple[int, int]] = {}
         for name, text in changes.items():
             old = self._tree.get(name)
@@ -518,6 +521,8 @@ class Store:
     def recount(self) -> bool:
         """Count again how often the state names each object (inside a transaction, after a checkpoint). Returns whether a count
         was wrong."""
+        from ipfsmem.device.root_folders import recount_objects
+
         named: dict[bytes, tuple[int, int]] = {}
         for _, text in self.texts():
             for loc in _locations_in(text):

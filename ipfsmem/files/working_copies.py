@@ -7,28 +7,27 @@ decided in `attaching` and done here.
 from __future__ import annotations
 
 import contextlib
-import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.config import expanded
 from ipfsmem.device.connection import DatabaseDamagedError
-from ipfsmem.device.events import Timeline
 from ipfsmem.device.project_folders import connected_folders
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
-from ipfsmem.device.tables.renders import Renders
-from ipfsmem.device.tables.sealed_renders import renders_of
-from ipfsmem.device.tables.working_copies import Copies, Copy
+from ipfsmem.device.tables.working_copies import BY_HAND, REPLACED, Copies, Copy
 from ipfsmem.errors import NotFoundError, StorageError
-from ipfsmem.files.attaching import Place, examine_place
-from ipfsmem.files.surroundings import remarks
-from ipfsmem.files.working_copy import BY_HAND, REPLACED, WorkingCopy
 from ipfsmem.memories.memories import Memories
+
+if TYPE_CHECKING:
+    from ipfsmem.device.tables.renders import Renders
+    from ipfsmem.files.attaching import Place
+    from ipfsmem.files.working_copy import WorkingCopy
 
 #: Seconds for which a full look is fresh enough for a list.
 FRESH = 1.0
@@ -55,10 +54,9 @@ def readers_of(path: Path) -> str:
 class WorkingCopies:
     """The working copies of one memory."""
 
-    def __init__(self, replica: Replica, memories: Memories, timeline: Timeline) -> None:
+    def __init__(self, replica: Replica, memories: Memories) -> None:
         self._replica = replica
         self._memories = memories
-        self._timeline = timeline
         self._rows = Copies(replica.db.connection, replica.codec.cover)
         self._open: dict[tuple[str, str], WorkingCopy] = {}
         self._looked = -FRESH
@@ -78,9 +76,11 @@ class WorkingCopies:
         return list(found.values())
 
     def _made(self, row: Copy) -> WorkingCopy:
+        from ipfsmem.device.events import Timeline
+        from ipfsmem.files.working_copy import WorkingCopy  # 16 modules, for memories that have plain files
+
         memories = self._memories.in_scope(row.scope)
-        timeline = self._timeline if row.scope == self._timeline.scope else Timeline(self._replica, row.scope)
-        return WorkingCopy(self._replica, memories, timeline, row, self._place(row))
+        return WorkingCopy(self._replica, memories, Timeline(self._replica, row.scope), row, self._place(row))
 
     def _place(self, row: Copy) -> Path:
         return Path(row.path) if row.path else self.own
@@ -106,6 +106,8 @@ class WorkingCopies:
         if chosen is None and not self._replica.config.mode.own_folder:
             self._begun = True
             return
+        from ipfsmem.files.attaching import Place, examine_place
+
         with self._replica.transaction():
             self._begun = True
             if self._replica.db.get_meta(meta.WORKING_COPIES) is not None:
@@ -143,6 +145,8 @@ class WorkingCopies:
 
     def examine(self, folder: str | Path, *, scope: str = "", take_over: bool = False) -> Place:
         """Look at a folder that is to be attached. Raises UsageError, KeyNameError, StorageError."""
+        from ipfsmem.files.attaching import examine_place
+
         self.begin()
         if scope:
             check_scope(scope)
@@ -170,6 +174,8 @@ class WorkingCopies:
             try:
                 brought = copy.bring_out()
             except StorageError as error:
+                import shlex
+
                 raise StorageError(
                     f"{copy.folder.path} was not detached: {error}",
                     hint=f"When the folder is gone for good: ipfsmem detach {shlex.quote(str(copy.folder.path))} --gone.",
@@ -201,6 +207,9 @@ class WorkingCopies:
         return [self._facts(copy) for copy in self.all()]
 
     def _facts(self, copy: WorkingCopy) -> FolderFacts:
+        from ipfsmem.device.tables.sealed_renders import renders_of
+        from ipfsmem.files.surroundings import remarks
+
         there = copy.is_there()
         paused = copy.copy.paused
         files = renders_of(self._replica.db.connection, copy.copy.id, self._replica.codec.cover).count()
@@ -296,8 +305,13 @@ class WorkingCopies:
                     copy.pause(REPLACED)
 
     def _renders(self) -> list[Renders]:
+        rows = self._rows.all()
+        if not rows:
+            return []
+        from ipfsmem.device.tables.sealed_renders import renders_of
+
         connection, cover = self._replica.db.connection, self._replica.codec.cover
-        return [renders_of(connection, row.id, cover) for row in self._rows.all()]
+        return [renders_of(connection, row.id, cover) for row in rows]
 
     # -- looking and rendering ---------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import journal, meta
 from ipfsmem.device.tables.renders import Missing
 from ipfsmem.device.tables.sealed_renders import renders_of
-from ipfsmem.device.tables.working_copies import Copies, Copy
+from ipfsmem.device.tables.working_copies import BY_HAND, REPLACED, Copies, Copy
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import StorageError
 from ipfsmem.files.attaching import take_over_command
@@ -39,10 +39,6 @@ from ipfsmem.wording import count
 
 #: Entries up to which a write brings MEMORY.md up to date at once; above, the next `render` or `close` does.
 INDEX_AT_ONCE = 500
-#: Why a folder is paused when a person asked for it.
-BY_HAND = "you asked for it"
-#: A pause of the folder of a project: what is written in it may be another project's.
-REPLACED = "another project lies where its project was connected"
 #: No pause of these ends by itself.
 _STAYING = (BY_HAND, REPLACED)
 

@@ -7,7 +7,6 @@ was shown. A text that is not at hand is said to be "not fetched", never absent.
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
@@ -15,10 +14,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ipfsmem.bundle.index import IndexItem, assemble_index, index_line, item_of
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.memory_file import MAX_FILE, MemoryFile, parse_memory
-from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.causal.authorship import is_own
 from ipfsmem.causal.entries import memory_entry, memory_name
 from ipfsmem.causal.value import FORGOTTEN, Entry, Value, hash32
@@ -32,12 +29,9 @@ from ipfsmem.causal.view import (
     siblings,
     view_entry,
 )
-from ipfsmem.device.bulk import blocks_here
-from ipfsmem.device.last_change import note_change
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.device.texts_of_others import entries_of_others, with_kept
-from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import ChangedError, FormatError, IpfsmemError, LimitError, NotFoundError, UsageError
 from ipfsmem.memories.overview import Overview, ScopeView, head_of
 from ipfsmem.memories.readings import (
@@ -52,6 +46,8 @@ from ipfsmem.memories.readings import (
 )
 
 if TYPE_CHECKING:
+    from ipfsmem.bundle.index import IndexItem
+    from ipfsmem.device.writing import Writing
     from ipfsmem.memories.meaning import Meaning
     from ipfsmem.memories.search_index import SearchIndex
     from ipfsmem.recall.ranking import Weighed
@@ -301,6 +297,8 @@ class Memories:
                 absent = view.data is None and bool(view.not_fetched)
                 shown[scope] += absent or view.data is not None
                 not_fetched[scope] += absent
+        from ipfsmem.device.bulk import blocks_here
+
         here = blocks_here(self.replica.db, [digest for _, digest in single])
         not_fetched.update(scope for scope, digest in single if digest not in here)
         return {scope: (shown[scope], not_fetched[scope]) for scope in sorted(shown)}
@@ -311,6 +309,8 @@ class Memories:
         """All memories that are shown, ordered by key, headers only; parts of sessions only when asked for. `held`: the
         entries of this scope, where somebody looked for them already.
         """
+        from ipfsmem.bundle.session_parts import is_part
+
         heads: dict[str, MemoryFile] = {}
         with self.replica.reading():
             found = [self._listed(key, entry, heads) for key, entry in self._entries(held)]
@@ -423,6 +423,8 @@ class Memories:
 
     def index(self) -> str:
         """The text of MEMORY.md for this reader's agents and folders: nothing that is others' word, not even a name."""
+        from ipfsmem.bundle.index import assemble_index
+
         return assemble_index(*self.index_lines())
 
     def index_lines(self, *, keep: bool = False) -> tuple[list[tuple[str, str, str]], list[IndexItem]]:
@@ -434,10 +436,14 @@ class Memories:
 
     def index_of(self, looked: ScopeView) -> str:
         """`index` of what `Overview` found of this scope, which is not forgotten (inside `reading`)."""
+        from ipfsmem.bundle.index import assemble_index
+
         return assemble_index(*self._index(looked, self.view, self.is_own))
 
     def whole_index(self, seen: ScopeView) -> str:
         """The text of MEMORY.md in a published root, whoever wrote there; `seen` is what `Overview.look` found."""
+        from ipfsmem.bundle.index import assemble_index
+
         return assemble_index(*self._index(seen, self.whole_view, lambda dot, of: True))
 
     def _index(
@@ -446,6 +452,9 @@ class Memories:
         view_of: Callable[[str, Entry], KeyView],
         wanted: Callable[[str, str], bool],
     ) -> tuple[list[tuple[str, str, str]], list[IndexItem]]:
+        from ipfsmem.bundle.index import index_line, item_of
+        from ipfsmem.bundle.session_parts import is_part
+
         lines: list[tuple[str, str, str]] = []
         attention: list[IndexItem] = []
         entries = dict(seen[1])
@@ -510,6 +519,8 @@ class Memories:
         looked at again. What is refused is refused when it is written.
         """
         if not isinstance(data, bytes):
+            from ipfsmem.device.writing import Writing
+
             with contextlib.suppress(IpfsmemError), self.replica.reading():
                 shown = self.before(Writing(self.replica), key, seen).data
                 data = shown if data is None else data(shown)
@@ -519,6 +530,9 @@ class Memories:
     @contextlib.contextmanager
     def _changing(self, operation: str, key: str) -> Iterator[Writing]:
         """One transaction that changes one memory, and can be undone. Raises KeyNameError."""
+        from ipfsmem.device.last_change import note_change
+        from ipfsmem.device.writing import writing
+
         name = self.checked_name(key)
         with writing(self.replica) as change:
             before = change.entry(name)
@@ -752,6 +766,8 @@ def from_plain_files(replica: Replica) -> str:
     """What to do about a text that is not on this device in mode `local`, where no other device has it; else empty."""
     if not replica.config.mode.only_here or replica.folder is None:
         return ""
+    import shlex
+
     return _FILE_HINT.format(folder=shlex.quote(str(replica.folder / "memory")))
 
 

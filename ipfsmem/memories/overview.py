@@ -13,16 +13,11 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
-from ipfsmem import invisible_characters
-from ipfsmem.bundle import header, index, memory_file, session_parts
-from ipfsmem.bundle.index import index_line, item_of
 from ipfsmem.bundle.memory_file import MemoryFile, parse_fields
 from ipfsmem.causal.entries import MemoryName, memory_entry, parse_entry
 from ipfsmem.causal.tree import Node, StateTree
 from ipfsmem.causal.value import Entry, Value, decode_entry
-from ipfsmem.content import hamt
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.source_hash import source_hash
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import FormatError, IpfsmemError
 
@@ -152,6 +147,8 @@ class Overview:
             data = self._replica.store.body(name, value)
             if data is None:
                 return None
+            from ipfsmem.bundle.index import index_line, item_of
+
             file = head_of(data)
             known = index_line(item_of(_key(name), file))
             self._lines[name, value.body] = known
@@ -160,6 +157,8 @@ class Overview:
     def _read_leaf(self, node: Node) -> tuple[_Leaf, bool]:
         """What a leaf of the tree shows, and whether every text that it depends on is on this device: only then may it be
         cached."""
+        from ipfsmem.content.hamt import name_hash
+
         assert node.entries is not None
         leaf, complete = _Leaf({}, {}), True
         for name, text in node.entries.items():
@@ -178,7 +177,7 @@ class Overview:
                 complete = complete and line is not None
                 continue
             self._lines.pop((name, value.body), None)
-            slot = hamt.name_hash(file_name(parsed.key))
+            slot = name_hash(file_name(parsed.key))
             sha = bytes.fromhex(loc.sha)
             shown = leaf.shown.setdefault(parsed.scope, [])
             shown.append(Shown(parsed.key, dot, value.of, sha, loc.size, slot, *line))
@@ -229,6 +228,11 @@ def head_of(data: bytes) -> MemoryFile:
 
 def _code() -> bytes:
     """A hash of the code that makes a row from a text, so that rows of other code are not used."""
+    from ipfsmem import invisible_characters
+    from ipfsmem.bundle import header, index, memory_file, session_parts
+    from ipfsmem.content import hamt
+    from ipfsmem.device.source_hash import source_hash
+
     return source_hash(
         header, hamt, index, invisible_characters, memory_file, session_parts, sys.modules[__name__]
     )

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ipfsmem.bundle.keys import check_key
-from ipfsmem.bundle.timeline import event_line, union_of_scopes
-from ipfsmem.device.events import Timeline, missing_of
 from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.layouts import Layout
@@ -147,6 +145,9 @@ class Stack:
         """
         if days is not None and days[0] > days[1]:
             raise UsageError(f"{days[0]} comes after {days[1]}, so no day lies between them")
+        from ipfsmem.bundle.timeline import event_line, union_of_scopes
+        from ipfsmem.device.events import Timeline
+
         sources: dict[bytes, str] = {}
         found = []
         first = self._parts[0]
@@ -162,6 +163,8 @@ class Stack:
 
     def timeline_missing(self, days: tuple[str, str] | None = None) -> int:
         """How many pieces of the timeline, and of these days, `timeline` lacks, for they are not on this device or damaged."""
+        from ipfsmem.device.events import missing_of
+
         first = self._parts[0]
         with first.replica.reading():
             held = first.replica.store.segments_of(self.scopes)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import builtins
 from pathlib import Path
 
+from ipfsmem.device.tables.working_copies import BY_HAND
 from ipfsmem.errors import StorageError, UsageError
 from ipfsmem.files.working_copies import FolderFacts, WorkingCopies
-from ipfsmem.files.working_copy import BY_HAND
 from ipfsmem.parts.part import MemoryPart
 
 

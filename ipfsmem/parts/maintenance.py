@@ -21,7 +21,7 @@ from ipfsmem.results import Collecting, Salvage, SearchIndexStatus
 from ipfsmem.sync.collection import Rules
 from ipfsmem.sync.engine import collect, salvage
 from ipfsmem.sync.lost_objects import miss
-from ipfsmem.sync.report import Progress, no_progress
+from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
 from ipfsmem.vault.doctor import STATE_DAMAGED, Finding, examine
 from ipfsmem.vault.owner import check_protection

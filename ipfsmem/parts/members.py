@@ -25,8 +25,9 @@ from ipfsmem.results import Late
 from ipfsmem.ring import operations
 from ipfsmem.ring.authority import RingMember
 from ipfsmem.ring.statements import member_id
+from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.removals import Removal, called, removal_key, removals, whose_word
-from ipfsmem.sync.report import Progress, SyncReport, no_progress
+from ipfsmem.sync.report import SyncReport
 from ipfsmem.sync.revoke_notices import words_of_label, words_of_revoke, words_of_what_stands
 from ipfsmem.vault.recovery import (
     NewWords,

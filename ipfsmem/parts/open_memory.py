@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
-from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.shown_texts import ShownTexts
 from ipfsmem.device.unlocked import UNLOCK_HINT
 from ipfsmem.errors import ClosedError, ConfigError, IpfsmemError, PassphraseError
 from ipfsmem.files.working_copies import WorkingCopies
 from ipfsmem.memories.memories import Memories
-from ipfsmem.memories.scopes import Scopes
 from ipfsmem.mode import Mode
 
 if TYPE_CHECKING:
+    from ipfsmem.device.events import Timeline
     from ipfsmem.memories.meaning import Meaning
+    from ipfsmem.memories.scopes import Scopes
     from ipfsmem.recall.embedder import Embedder
     from ipfsmem.recall.ranking import Weighed
 
@@ -77,14 +77,13 @@ class OpenMemory:
         self._meaning: Meaning | None = None
         self.memories.meaning = self.meaning
         self.memories.weighed = _weighed
-        self.scopes = Scopes(replica)
         #: What sessions were shown already.
         self.shown = ShownTexts(replica)
         self._timelines: dict[str, Timeline] = {}
         #: The folders of plain files; None where nothing is kept on the disk, and once the memory is closed.
         self.files: WorkingCopies | None = None
         if replica.folder is not None and self.mode.on_disk:
-            self.files = WorkingCopies(replica, self.memories, self.timeline(""))
+            self.files = WorkingCopies(replica, self.memories)
         #: Called after every change that is on disk.
         self.when_changed: Callable[[], None] = lambda: None
         self.closed = False
@@ -129,8 +128,17 @@ class OpenMemory:
         if self._meaning is not None:
             self._meaning.end()
 
+    @functools.cached_property
+    def scopes(self) -> Scopes:
+        """The scopes of this vault."""
+        from ipfsmem.memories.scopes import Scopes
+
+        return Scopes(self.replica)
+
     def timeline(self, scope: str) -> Timeline:
         """The events of one scope."""
+        from ipfsmem.device.events import Timeline
+
         return self._timelines.setdefault(scope, Timeline(self.replica, scope))
 
     def changed(self) -> None:

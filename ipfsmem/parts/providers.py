@@ -32,7 +32,8 @@ from ipfsmem.sync.engine import check, look_there, move, sync
 from ipfsmem.sync.forwarding import note_answer, unanswered_move
 from ipfsmem.sync.moving import Moved
 from ipfsmem.sync.presence import Presence
-from ipfsmem.sync.report import Progress, SyncReport, no_progress
+from ipfsmem.sync.progress import Progress, no_progress
+from ipfsmem.sync.report import SyncReport
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
 from ipfsmem.vault.sheet import public_spec
 

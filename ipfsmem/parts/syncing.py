@@ -26,7 +26,8 @@ from ipfsmem.provider.opening import ProviderPool, Providers
 from ipfsmem.published.layout import Layout, PlainLayout, SealedLayout
 from ipfsmem.sync.background import Background, OnAttempt
 from ipfsmem.sync.engine import restore, sync
-from ipfsmem.sync.report import Progress, SyncReport, no_progress
+from ipfsmem.sync.progress import Progress, no_progress
+from ipfsmem.sync.report import SyncReport
 from ipfsmem.sync.schedule import Pace
 from ipfsmem.sync.state_repair import repair_state
 from ipfsmem.vault.owner import OwnerKey, Unlock, check_root, owner_key, stored_root

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ipfsmem.bundle.program_events import check_kind
-from ipfsmem.memories.stacks import Stack
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.stacks import Stack
 
 
 class MemoryTimeline(MemoryPart):
@@ -20,6 +21,8 @@ class MemoryTimeline(MemoryPart):
 
     def add(self, kind: str, /, **data: Any) -> dict[str, Any]:
         """Append an event, durable when this returns; the event as it stands. Raises UsageError for a type of the program's own."""
+        from ipfsmem.bundle.program_events import check_kind
+
         check_kind(kind)
         scope = self._scope
         return self.record(kind, data, self._open.scopes.target(scope) if scope else "")
@@ -42,5 +45,7 @@ class MemoryTimeline(MemoryPart):
         return self._stack().timeline_missing(days)
 
     def _stack(self) -> Stack:
+        from ipfsmem.memories.stacks import Stack
+
         tokens = self._open.scopes.stack(self._scope) if self._scope else [""]
         return Stack([self._open.memories.in_scope(token) for token in tokens])

@@ -37,10 +37,11 @@ from ipfsmem.sync.join_work import joined_before
 from ipfsmem.sync.moving import Moved, move_roots
 from ipfsmem.sync.names import member_names, pin_name, target
 from ipfsmem.sync.presence import Presence
+from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.publish import publish
 from ipfsmem.sync.removals import tell_of_removals
 from ipfsmem.sync.repair import check_one
-from ipfsmem.sync.report import Notices, Progress, SyncReport, no_progress
+from ipfsmem.sync.report import Notices, SyncReport
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.salvage import Salvageable, Salvaged, bring_back, find_salvageable
 from ipfsmem.sync.steps import Joined, Published

@@ -44,7 +44,8 @@ from ipfsmem.errors import FormatError, SignatureError
 from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.labels import label_and_id
 from ipfsmem.sync.fetch import HELD_MAX, Fetcher
-from ipfsmem.sync.report import MOST_NAMED, Progress
+from ipfsmem.sync.progress import Progress
+from ipfsmem.sync.report import MOST_NAMED
 
 #: Signatures checked between two reports of progress.
 _TELL = 8_192

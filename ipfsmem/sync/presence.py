@@ -28,7 +28,7 @@ from ipfsmem.device.tables import folders, nodes, objects, presence
 from ipfsmem.errors import BlockError, FormatError, IpfsmemError, LimitError, ProviderError
 from ipfsmem.provider.contract import MAX_BATCH, Provider, lister, raw_reader
 from ipfsmem.published.live_set import LiveSet, live_set
-from ipfsmem.sync.report import Progress, no_progress
+from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.sending import new_blocks
 from ipfsmem.sync.times import DAY_MS, HOUR_MS, passed
 

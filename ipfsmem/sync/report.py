@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -60,14 +60,6 @@ def named(names: Iterable[str]) -> str:
     unique = list(dict.fromkeys(names))
     more = len(unique) - MOST_NAMED
     return ", ".join(unique[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-#: (what is being done, how much is done, of how much; 0 when not known)
-Progress = Callable[[str, int, int], None]
-
-
-def no_progress(what: str, done: int, total: int) -> None:
-    """Tell nobody."""
 
 
 class Notice(msgspec.Struct, frozen=True):

@@ -16,7 +16,8 @@ from ipfsmem.provider.opening import NotOpened
 from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.names import Names
-from ipfsmem.sync.report import Notices, Progress
+from ipfsmem.sync.progress import Progress
+from ipfsmem.sync.report import Notices
 from ipfsmem.wallet.root_keys import RootKeys
 
 

@@ -10,7 +10,7 @@ import msgspec
 from ipfsmem import config as configuration
 from ipfsmem.device.replica import World
 from ipfsmem.errors import UsageError
-from ipfsmem.sync.report import Progress, no_progress
+from ipfsmem.sync.progress import Progress, no_progress
 
 
 class Home(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,6 @@ from ipfsmem.mode import Mode
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.ring.statements import member_id
 from ipfsmem.wallet.message import key_request, sign_once, sign_twice
-from ipfsmem.wallet.passphrases import require_strong
 from ipfsmem.wallet.root_keys import RootKeys, require_admin
 from ipfsmem.wallet.signers import WalletSigner
 
@@ -163,6 +162,8 @@ def check_protection(mode: Mode, passphrase: DevicePassphrase) -> None:
     """Refuse what would leave keys of an encrypted memory readable without anybody having said so, and a new passphrase
     that is too easy."""
     if isinstance(passphrase, str):
+        from ipfsmem.wallet.passphrases import require_strong
+
         require_strong(passphrase)
     if mode.sealed and passphrase is None:
         raise UsageError(

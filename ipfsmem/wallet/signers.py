@@ -18,7 +18,6 @@ from ipfsmem.errors import FormatError, LimitError, PassphraseError, StorageErro
 from ipfsmem.file_durability import flush_to_disk
 from ipfsmem.wallet.eth_library import wallet_library
 from ipfsmem.wallet.message import ORDER, signing_hash
-from ipfsmem.wallet.passphrases import require_strong
 
 DEFAULT_ACCOUNT_PATH: Final = "m/44'/60'/0'/0/0"
 #: scrypt's N as wallets write it: 256 MiB, about a second.
@@ -117,6 +116,8 @@ def create_keystore(
     StorageError, as when the disk refuses. Raises PassphraseError when the passphrase is too easy, UsageError when
     `key32` is not a key.
     """
+    from ipfsmem.wallet.passphrases import require_strong
+
     require_strong(passphrase, "the passphrase of the new wallet")
     with wallet_library():
         from eth_keyfile.keyfile import create_keyfile_json

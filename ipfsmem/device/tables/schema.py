@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ipfsmem.device.connection import Connection
-from ipfsmem.device.tables import journal, sealed_renders
+from ipfsmem.device.tables import journal
 from ipfsmem.errors import ConfigError
 
 #: Changes the tables of one version to those of the next (inside a transaction), without losing information.
@@ -22,8 +22,16 @@ Step = Callable[[Connection], None]
 
 #: The oldest version that is brought up to date; no release wrote an older one.
 FIRST: Final = 2
+
+
+def _add_sealed_renders(db: Connection) -> None:
+    from ipfsmem.device.tables import sealed_renders
+
+    sealed_renders.add_tables(db)
+
+
 #: The step from `FIRST` to the version after it, and so on.
-STEPS: Final[tuple[Step, ...]] = (journal.add_checksums, sealed_renders.add_tables)
+STEPS: Final[tuple[Step, ...]] = (journal.add_checksums, _add_sealed_renders)
 #: The version that this program writes.
 VERSION: Final = FIRST + len(STEPS)
 

@@ -10,9 +10,13 @@ from typing import Any
 import msgspec
 
 from ipfsmem.device.connection import Connection, damaged, typed
-from ipfsmem.device.tables import renders
 from ipfsmem.device.tables.cover import Cover
 from ipfsmem.errors import OpenError
+
+#: Why a folder is paused when a person asked for it.
+BY_HAND = "you asked for it"
+#: A pause of the folder of a project: what is written in it may be another project's.
+REPLACED = "another project lies where its project was connected"
 
 
 class Copy(msgspec.Struct, frozen=True, array_like=True):
@@ -134,5 +138,7 @@ class Copies:
 
     def drop(self, id: str) -> None:
         """Forget a working copy and everything known of it."""
+        from ipfsmem.device.tables import renders
+
         renders.forget_copy(self._db, id)
         self._db.execute("DELETE FROM copies WHERE id=?", (id,))

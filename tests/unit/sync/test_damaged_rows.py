@@ -14,7 +14,8 @@ from ipfsmem.device.tables import damaged_rows
 from ipfsmem.memory import Memory
 from ipfsmem.sync.collection import whole_at
 from ipfsmem.sync.damaged_notes import NOTES, forget_damaged_notes
-from ipfsmem.sync.report import Notices, no_progress
+from ipfsmem.sync.progress import no_progress
+from ipfsmem.sync.report import Notices
 from ipfsmem.sync.run import Run
 from tests.support.device_lab import Lab, all_texts, says
 

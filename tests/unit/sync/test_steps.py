@@ -15,7 +15,8 @@ from ipfsmem.published.root_verification import Head
 from ipfsmem.sync.admission import admit, copies_among
 from ipfsmem.sync.discovery import discover, discover_older
 from ipfsmem.sync.join_step import join_found
-from ipfsmem.sync.report import Notices, no_progress
+from ipfsmem.sync.progress import no_progress
+from ipfsmem.sync.report import Notices
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Admitted, Found, Joined, Published
 from tests.support.device_lab import Lab, body, texts
