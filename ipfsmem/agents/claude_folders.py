@@ -19,7 +19,7 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.config import expanded, user_home
 from ipfsmem.device.atomic_files import read_file, storage_errors
-from ipfsmem.errors import UsageError
+from ipfsmem.errors import FormatError, UsageError
 from ipfsmem.files.projects import Project
 from ipfsmem.files.repositories import find_repository
 
@@ -162,15 +162,26 @@ def _chosen(claude: ClaudeHome, project: Project) -> MemoryPlace | None:
 
 
 def _object(file: Path, limit: int) -> dict[str, object]:
-    """What a JSON file says; nothing when it is not there. Raises UsageError when it is not JSON, StorageError."""
+    """What a JSON file says, with or without comments and last commas, as connecting reads it too; nothing when it is not there.
+    Raises UsageError when it is not JSON, StorageError."""
     data = read_file(os.path.realpath(file), limit)
     if data is None:
         return {}
     try:
         said = read_json(data.removeprefix(b"\xef\xbb\xbf"))
-    except msgspec.DecodeError as error:
-        raise UsageError(f"{file} is not JSON: {error}", hint="Mend that file, then try again.") from None
+    except msgspec.DecodeError:
+        said = _as_people_write(file, data)
     return said if isinstance(said, dict) else {}
+
+
+def _as_people_write(file: Path, data: bytes) -> object:
+    from ipfsmem.agents import json_text  # here: a hook reads plain JSON only
+
+    try:
+        node = json_text.read(data.decode("utf-8-sig"))
+    except (FormatError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} is not JSON: {error}", hint="Mend that file, then try again.") from None
+    return None if node is None else json_text.value_of(node)
 
 
 def _folders(folder: Path) -> Iterator[Path]:

@@ -14,7 +14,7 @@ from ipfsmem.cli.project_commands import connect_projects, refuse_wrong_projects
 
 if TYPE_CHECKING:
     from ipfsmem.agents.connecting import Plan
-    from ipfsmem.agents.programs.program import Surroundings
+    from ipfsmem.agents.programs.program import Program, Surroundings
     from ipfsmem.results import Connected, ProgramState
 
 
@@ -91,18 +91,25 @@ def command(
     if project is not None or everything:
 
         def enter() -> None:
-            if not context.json:
-                carry_out(context, plan, dry_run=dry_run)
-            elif not dry_run:
-                plan.carry_out()
+            if context.json:
+                if not dry_run:
+                    plan.carry_out()
+                return
+            answer = carry_out(context, plan, dry_run=dry_run, say_nothing_written=False)
+            if not dry_run:
+                _say_done(found, answer)
 
         connect_projects(context, folder=project, scope=scope, new=new, dry_run=dry_run, yes=yes, first=enter)
         return
     answer = carry_out(context, plan, dry_run=dry_run)
     if not context.json and not dry_run:
-        done = "is connected now" if answer.written else "was connected already: nothing was to be written"
-        click.echo(f"{found.title} {done}.")
-        print_notes(answer)
+        _say_done(found, answer)
+
+
+def _say_done(program: Program, answer: Connected) -> None:
+    done = "is connected now" if answer.written else "was connected already: nothing was to be written"
+    click.echo(f"{program.title} {done}.")
+    print_notes(answer)
 
 
 def print_notes(answer: Connected) -> None:
@@ -111,13 +118,16 @@ def print_notes(answer: Connected) -> None:
         click.echo(style("note: ", fg="yellow") + advice(note))
 
 
-def carry_out(context: CommandContext, plan: Plan, *, dry_run: bool) -> Connected:
-    """Show the difference, then write it, unless it is a dry run. With --json the answer is printed when all is done."""
+def carry_out(
+    context: CommandContext, plan: Plan, *, dry_run: bool, say_nothing_written: bool = True
+) -> Connected:
+    """Show the difference, then write it, unless it is a dry run. With --json the answer is printed when all is done.
+    `say_nothing_written`: a dry run says so at its end; not where more than these settings is shown."""
     answer = plan.answer(written=plan.changes and not dry_run)
     if not context.json:
         for file in answer.files:
             click.echo("\n".join(map(_coloured, clean_lines(file.difference).split("\n"))))
-        if dry_run:
+        if dry_run and say_nothing_written:
             click.echo("Nothing was written." if answer.files else "Nothing is to be written.")
     if not dry_run:
         plan.carry_out()

@@ -13,7 +13,7 @@ _MARK = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "error": ("✗", "red"
 
 
 @cli_command("doctor")
-@click.option("--restore-files", is_flag=True, help="Write missing plain files again (modes local and ipfs).")
+@click.option("--restore-files", is_flag=True, help="Write missing plain files again.")
 @click.option(
     "--clock-is-right",
     is_flag=True,

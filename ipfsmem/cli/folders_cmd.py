@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group("folders", context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """The folders of plain files on this device that belong to this memory (modes local and ipfs)."""
+    """The folders of plain files on this device that belong to this memory."""
 
 
 @cli_command("list", short_help="Where the plain files are.")

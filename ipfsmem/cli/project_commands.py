@@ -72,10 +72,17 @@ def connect_projects(
             failed = _carry_out(memory, plans)
         answer = _answer(plans, left, failed, dry_run=dry_run)
         remarks = _remarks(memory, plans) if not dry_run else []
+        published = memory.mode.published
     if context.json:
         context.emit(answer)
     elif dry_run:
         click.echo("Nothing was changed.")
+    else:
+        _say_connected(plans, failed)
+    if not context.json and published and any(not one.error for one in left):
+        click.echo(
+            advice("What another machine remembers of them comes with: ipfsmem sync. Then connect them.")
+        )
     for text in () if context.json else remarks:
         click.echo(style("note: ", fg="yellow") + advice(text))
     wrong = [one for one in answer.left if one.error]
@@ -163,6 +170,14 @@ def _show(plans: list[Plan], left: list[NotPlanned]) -> None:
         click.echo(f"{clean(str(one.folder))}: left out, {why}")
     if not plans and not left:
         click.echo("Claude Code knows no project on this device.")
+
+
+def _say_connected(plans: list[Plan], failed: list[ProjectLeft]) -> None:
+    gone = {one.folder for one in failed}
+    for plan in plans:
+        if (folder := str(plan.project.folder)) not in gone:
+            state = "was connected already" if plan.done else "is connected now"
+            click.echo(f"{clean(folder)} {state}.")
 
 
 def _agree(plans: list[Plan], yes: bool) -> None:

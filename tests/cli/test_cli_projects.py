@@ -15,6 +15,7 @@ from ipfsmem.memory import Memory
 from tests.support.agents_lab import Claude, repository
 from tests.support.cli_lab import Cli
 from tests.support.extras import need_extra
+from tests.support.outcomes import Place
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_a_project_is_shown_then_connected_then_let_go_of(cli: Cli, claude: Clau
     assert (one["folder"], one["files"], one["new_scope"]) == (str(root), 2, True)
     assert "make ship" in cli.ok("read", "deploy", "--scope", one["scope"]).out
     again = cli.ok("connect", "claude-code", "--project", str(root))
-    assert "connected already" in again.out
+    assert f"{root} was connected already." in again.out
 
     gone = cli.ok("disconnect", "claude-code", "--project", str(root))
     assert "is disconnected" in gone.out
@@ -69,7 +70,14 @@ def test_all_connects_what_is_listed_and_names_what_a_person_has_to_say(
         claude.remembers(root, "deploy", str(root))
     assert cli("connect", "claude-code", "--all").code == 2  # nobody can be asked
     assert not cli.ok("scope", "list").out
-    cli.ok("connect", "claude-code", "--all", "--yes")
+    shown = cli.ok("connect", "claude-code", "--all", "--dry-run").out
+    assert "Nothing was changed." in shown and "Nothing is to be written" not in shown
+    done = cli.ok("connect", "claude-code", "--all", "--yes").out
+    assert (
+        "Claude Code is connected now." in done
+        and f"{one} is connected now.\n{two} is connected now." in done
+    )
+    assert "ipfsmem sync" not in done
     assert len(cli.ok("scope", "list").out.splitlines()) == 2
 
     claude.remembers(other, "deploy", "later")
@@ -99,6 +107,28 @@ def test_wrong_calls_change_nothing(cli: Cli, claude: Claude, words: list[str]) 
     claude.state.write_text("{}")
     assert cli("connect", *words).code == 2
     assert claude.state.read_text() == "{}"
+
+
+def test_what_another_machine_connected_meanwhile_comes_with_a_sync(
+    claude: Claude, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_extra("mcp", "mcp")
+    place = Place(tmp_path, monkeypatch, "sealed")
+    place.ok("sync", device=place.other)
+    claude.remembers(repository(tmp_path / "api"), "deploy", "make ship")
+    place.ok("connect claude-code --all --yes", "sync")
+
+    other = Claude(tmp_path / "second")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(other.folder))
+    other.state = other.folder / ".claude.json"
+    root = repository(tmp_path / "elsewhere" / "api")
+    memory = other.used_in(root)
+    told = place.run("connect claude-code --all --yes", place.other)
+    assert f"{root}: left out, nothing is remembered there yet" in told.out
+    assert "comes with: ipfsmem sync" in told.out
+    place.ok("sync", device=place.other)
+    assert f"{root} is connected now." in place.run("connect claude-code --all --yes", place.other).out
+    assert "make ship" in (memory / "deploy.md").read_text()
 
 
 def test_a_sync_that_goes_on_and_fails_is_shown_by_status(cli: Cli) -> None:

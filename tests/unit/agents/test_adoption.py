@@ -191,6 +191,8 @@ def test_where_settings_move_the_memory(memory: Memory, claude: Claude, tmp_path
     (claude.folder / "settings.json").write_text("{ // comment")
     with pytest.raises(UsageError, match="not JSON"):
         memory_place(claude.home, project)
+    (claude.folder / "settings.json").write_text('{\n  // mine\n  "model": "opus",\n}\n')
+    assert memory_place(claude.home, project).named_in is None  # as connecting itself takes them
     (claude.folder / "settings.json").write_text("{}")
     assert memory_place(claude.home, project).named_in is None
 
