@@ -11,7 +11,7 @@ a provider's presence, a working copy's facts) is passed on and not repeated her
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -55,7 +55,7 @@ from ipfsmem.wallet.root_keys import RootKeys
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.recall import Hit, Recall, Why
+    from ipfsmem.memories.recall import Hit, MomentHit, Recall, Why
     from ipfsmem.memories.sessions import SessionFacts
 
 
@@ -187,8 +187,47 @@ class Found(Answer, frozen=True, kw_only=True):
         )
 
 
+class FoundMoment(Answer, frozen=True, kw_only=True):
+    """An event of the timeline or a message of a session that `recall` found. `own` False: it was imported, a history. `at`: when,
+    in UTC; `type`: that of the event, or who says the message (`user`, `assistant`, `tool`). `text`: the event's line, or what is
+    said. The rest as with a memory; its score tells the order among all that was found."""
+
+    kind: Literal["event", "message"]
+    scope: str
+    own: bool
+    at: str
+    type: str
+    session: str
+    text: str
+    event: dict[str, Any] | None
+    by: str
+    score: float
+    parts: dict[str, float] | None
+    words: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, hit: MomentHit, writers: Writers, *, why: bool) -> FoundMoment:
+        """A hit; `writers` are those of the memory."""
+        moment = hit.moment
+        return cls(
+            kind=moment.kind,
+            scope=moment.scope,
+            own=moment.own,
+            at=moment.when,
+            type=moment.type,
+            session=moment.session,
+            text=hit.text,
+            event=None if hit.event is None else dict(hit.event),
+            by=writers.device(moment.device) if moment.device else "",
+            score=hit.score,
+            parts=hit.parts if why else None,
+            words=hit.words if why else None,
+        )
+
+
 class Recalled(Answer, frozen=True, kw_only=True):
-    """What `recall` found: the best hits of `searched` memories. `ranking` says by what they are in order: `words` is without a
+    """What `recall` found: the best hits of `searched` memories, and `moments`, where events or messages were asked for. `ranking`
+    says by what they are in order: `words` is without a
     model. In `not_fetched` memories nothing could be looked for. `notice`: what a person should know of the model, said once."""
 
     ranking: Literal["words", "words and meaning"] = "words"
@@ -196,6 +235,11 @@ class Recalled(Answer, frozen=True, kw_only=True):
     not_fetched: int
     hits: tuple[Found, ...]
     notice: str = ""
+    moments: tuple[FoundMoment, ...] = ()
+
+    def in_order(self) -> list[Found | FoundMoment]:
+        """All that was found, the best first, own ones before those of others."""
+        return sorted((*self.hits, *self.moments), key=lambda one: (not one.own, -one.score))
 
     @classmethod
     def of(cls, found: Recall, writers: Writers, *, why: bool = False) -> Recalled:
@@ -207,6 +251,7 @@ class Recalled(Answer, frozen=True, kw_only=True):
             not_fetched=found.not_fetched,
             hits=hits,
             notice=found.notice,
+            moments=tuple(FoundMoment.of(hit, writers, why=why) for hit in found.moments),
         )
 
 

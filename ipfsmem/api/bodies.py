@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from ipfsmem.memories.layouts import Layout
+from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.results import MemoryLine
 
 #: Memories of a page where nothing is said, and at most.
@@ -32,9 +33,10 @@ class WriteBody(Body, frozen=True, kw_only=True):
 
 
 class RecallBody(Body, frozen=True, kw_only=True):
-    """A question. `since`: an ISO 8601 date or time."""
+    """A question. `since`: an ISO 8601 date or time. `kind`: what is looked through, memories where nothing is said."""
 
     query: str
+    kind: Kind = "memory"
     limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 10
     type: str | None = None
     tag: str | None = None

@@ -198,6 +198,7 @@ class Api:
         def recall(memory: Memory) -> Recalled:
             found = memory.recall(
                 asked.query,
+                kind=asked.kind,
                 limit=asked.limit,
                 type=asked.type,
                 tag=asked.tag,

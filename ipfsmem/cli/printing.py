@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -44,6 +44,17 @@ def clean(text: str) -> str:
 def clean_lines(text: str) -> str:
     """The same for a text of several lines."""
     return text.translate(_UNSAFE_LINES)
+
+
+def data_of(event: Mapping[str, Any]) -> str:
+    """What an event says beside its time, type and id, on one line."""
+    import msgspec
+
+    return "  ".join(
+        f"{name}={value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
+        for name, value in event.items()
+        if name not in ("ts", "type", "id")
+    )
 
 
 def to_json(value: Any) -> str:

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ipfsmem.bundle.memory_file import TYPES
+from ipfsmem.bundle.session_parts import SESSION
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import WholeNumber
-from ipfsmem.cli.printing import clean, clean_lines, is_terminal, style
+from ipfsmem.cli.printing import clean, clean_lines, data_of, is_terminal, style
+from ipfsmem.errors import UsageError
+from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.results import Recalled
+    from ipfsmem.results import Found, FoundMoment, Recalled
 
 
 @cli_command("recall", scoped=True, shows=True, stacks=True)
@@ -22,10 +26,17 @@ if TYPE_CHECKING:
     "--limit", type=WholeNumber(1, 200), default=10, show_default=True, metavar="N", help="At most so many."
 )
 @click.option(
+    "--kind",
+    type=click.Choice(["memory", "event", "message", "all"]),
+    default="memory",
+    show_default=True,
+    help="What is looked through: event, what was noted in the timeline; message, what was said in sessions; all of these.",
+)
+@click.option(
     "--type",
-    "kind",
-    type=click.Choice(["user", "feedback", "project", "reference", "session"]),
-    help="Only memories of this type.",
+    "of_type",
+    metavar="TYPE",
+    help="Only memories of this type (user, feedback, project, reference, session), or events of it, or what a user, an assistant or a tool said.",
 )
 @click.option("--tag", help="Only memories with this tag.")
 @click.option("--category", help="Only memories of this category.")
@@ -48,7 +59,8 @@ def command(
     context: CommandContext,
     words: tuple[str, ...],
     limit: int,
-    kind: str | None,
+    kind: Kind,
+    of_type: str | None,
     tag: str | None,
     category: str | None,
     by: str | None,
@@ -60,16 +72,22 @@ def command(
 
     They are ranked by words: over name, description, tags, key and text, whatever the case, accents and English
     endings; then by their type, tags, importance and age; and by meaning where the settings name a model. Own texts come before those of others, which are marked as candidates.
+    With --kind also events of the timeline and what was said in sessions.
     """
     from ipfsmem.memories.writers import Writers
     from ipfsmem.results import Recalled
 
+    if kind == "memory" and of_type not in (None, *TYPES, SESSION):
+        raise UsageError(
+            f"there is no type of memories {of_type!a}; there are {', '.join((*TYPES, SESSION))}"
+        )
     with context.memory() as memory:
         read = memory.stack(*context.stacked) if context.stacked else memory
         found = read.recall(
             " ".join(words),
+            kind=kind,
             limit=limit,
-            type=kind,
+            type=of_type,
             tag=tag,
             category=category,
             since=since,
@@ -81,33 +99,54 @@ def command(
     if context.json:
         context.emit(answer)
     else:
-        _print(answer)
+        _print(answer, kind)
     context.print_where_scope_went()
 
 
-def _print(answer: Recalled) -> None:
-    for number, hit in enumerate(answer.hits):
-        place = f"{hit.scope}/{hit.key}" if hit.scope else hit.key
-        about = [hit.fields.get("name", ""), hit.written, f"by {hit.by}" if hit.by else ""]
-        about += [] if hit.own else ["others' word, a candidate"]
-        about += [f"hides the one of {', '.join(map(_named, hit.hides))}"] if hit.hides else []
+def _print(answer: Recalled, kind: Kind) -> None:
+    from ipfsmem.results import FoundMoment
+
+    found = answer.in_order()
+    for number, hit in enumerate(found):
+        place, about, text = _of_moment(hit) if isinstance(hit, FoundMoment) else _of_memory(hit)
         about += [f"has {', '.join(hit.words)}"] if hit.words else []
         if number:
             click.echo()
         click.echo(f"{style(clean(place), bold=True)}  {clean(', '.join(filter(None, about)))}")
         for line in sum_of(hit.parts or {}):
             click.echo(style(line, dim=True))
-        click.echo(clean_lines("".join(f"  {line}\n" for line in hit.body.split("\n"))), nl=False)
+        click.echo(clean_lines("".join(f"  {line}\n" for line in text.split("\n"))), nl=False)
     if answer.notice:
         click.echo(clean(answer.notice), err=True)
-    if is_terminal() or answer.not_fetched or not answer.hits:
-        found = "" if answer.hits else "nothing found: "
-        said = f"{found}{count(answer.searched, 'memory')} searched, ranked by {answer.ranking}"
+    if is_terminal() or answer.not_fetched or not found:
+        nothing = "" if found else "nothing found: "
+        what = {"memory": "memory", "event": "event", "message": "message", "all": "entry"}[kind]
+        said = f"{nothing}{count(answer.searched, what)} searched, ranked by {answer.ranking}"
         if answer.not_fetched:
             said += (
                 f"; {count(answer.not_fetched, 'text')} could not be looked through, not being on this device"
             )
+        if not found and kind == "memory":
+            said += "; --kind all looks through the timeline and sessions too"
         click.echo(style(said, dim=True), err=True)
+
+
+def _of_memory(hit: Found) -> tuple[str, list[str], str]:
+    """Where a hit stands, what is said of it, and its text."""
+    about = [hit.fields.get("name", ""), hit.written, f"by {hit.by}" if hit.by else ""]
+    about += [] if hit.own else ["others' word, a candidate"]
+    about += [f"hides the one of {', '.join(map(_named, hit.hides))}"] if hit.hides else []
+    return f"{hit.scope}/{hit.key}" if hit.scope else hit.key, about, hit.body
+
+
+def _of_moment(hit: FoundMoment) -> tuple[str, list[str], str]:
+    place = f"session {hit.session}" if hit.kind == "message" else f"event {hit.type}"
+    about = [f"scope {hit.scope}" if hit.scope else "", hit.at]
+    about += [f"the {hit.type} says" if hit.kind == "message" else "", f"by {hit.by}" if hit.by else ""]
+    about += [] if hit.own else ["imported, a candidate"]
+    if hit.event is None:
+        return place, about, hit.text
+    return place, about, data_of(hit.event)
 
 
 def sum_of(parts: Mapping[str, float], beside: Mapping[str, float] | None = None) -> list[str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import WholeNumber, not_empty
-from ipfsmem.cli.printing import is_terminal, table
+from ipfsmem.cli.printing import data_of, is_terminal, table
 from ipfsmem.errors import IncompleteError, UsageError
 from ipfsmem.wording import count
 
@@ -71,7 +71,7 @@ def _show(context: CommandContext, noted: list[Noted]) -> None:
         (
             _when(one.event["ts"]),
             str(one.event["type"]),
-            _data(one.event),
+            data_of(one.event),
             *([one.scope] if context.stacked else []),
         )
         for one in noted
@@ -94,13 +94,3 @@ def _day(text: str | None, option: str, default: str) -> str:
 
 def _when(ts: str) -> str:
     return ts if not is_terminal() else ts[:19].replace("T", " ")
-
-
-def _data(event: dict[str, Any]) -> str:
-    import msgspec
-
-    return "  ".join(
-        f"{name}={value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
-        for name, value in event.items()
-        if name not in ("ts", "type", "id")
-    )

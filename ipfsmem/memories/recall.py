@@ -6,15 +6,17 @@ Own texts come before those of others. The same memory gives the same answer on 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
+from ipfsmem.bundle.timeline import event_line
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.meaning import NOT_NAMED_HINT, Asked
 from ipfsmem.memories.memories import Memories, NotHereError
+from ipfsmem.memories.moment_kinds import KINDS, Kind, Moment
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.search_index import Filter, Held, SearchIndex, index_of, searched_header
 from ipfsmem.memories.words import MAX_WORDS, PREFIX, query_words
@@ -27,6 +29,10 @@ MAX_HITS = 200
 #: Of more memories than these only so many count as similar: the ranking looks at fewer.
 _ALL, _CLOSE = 5_000, 2_000
 _NOT_ASKED = Asked(None, "", named=False)
+#: Who gives so few words looks a word up, and wants nothing in which it does not occur.
+_LOOKUP = 2
+#: Parts of a score of which an entry that is no neighbour of a hit has one.
+_HAVING = frozenset({"words", "meaning", "date"})
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -43,9 +49,23 @@ class Hit(msgspec.Struct, frozen=True):
     words: tuple[str, ...] = ()
 
 
+class MomentHit(msgspec.Struct, frozen=True):
+    """An event or a message that was found. Only own ones are this person's word; what was imported is a history."""
+
+    moment: Moment
+    #: Of a message what it says, of an event its line as JSON.
+    text: str
+    #: The event that it is; None for a message.
+    event: Mapping[str, Any] | None
+    #: How well it fits this question, beside the other hits, also those that are memories.
+    score: float
+    parts: dict[str, float] = {}
+    words: tuple[str, ...] = ()
+
+
 class Recall(msgspec.Struct, frozen=True):
-    """What was found: the best hits of so many memories, and in how many more nothing could be looked for as their texts are not
-    on this device."""
+    """What was found: the best hits of so many memories and moments, and in how many more nothing could be looked for as their
+    texts are not on this device. Of several kinds the scores say the order among all; own ones come first."""
 
     hits: tuple[Hit, ...]
     searched: int
@@ -54,6 +74,8 @@ class Recall(msgspec.Struct, frozen=True):
     by_meaning: bool = False
     #: What a person should know of the model, said once; "" for nothing.
     notice: str = ""
+    #: Events and messages, where these were asked for.
+    moments: tuple[MomentHit, ...] = ()
 
 
 def since_ms(since: str) -> int:
@@ -72,6 +94,7 @@ def recall(
     parts: Sequence[Memories],
     query: str,
     *,
+    kind: Kind = "memory",
     limit: int = 10,
     type: str | None = None,
     tag: str | None = None,
@@ -82,13 +105,15 @@ def recall(
     why: bool = False,
     by_meaning: bool = True,
 ) -> Recall:
-    """The memories of some scopes, the first before the next, that fit a query.
+    """The memories of some scopes, the first before the next, that fit a query; or their events, messages, or all (`kind`).
 
-    `type`, `tag`, `category`, `since` (when it was written), `by` (who wrote it: what a device or its member is called, or its id)
+    `type` (of an event its type, of a message who says it), `tag`, `category`, `since` (when it was written), `by` (who wrote it: what a device or its member is called, or its id)
     leave out the others; parts of sessions are found only with type `session`. `threshold`, -1 to 1, leaves out what is less
     similar to the query by the model that the user named. `why`: each hit says what its score is the sum
     of and which words it has. `by_meaning`: False asks no model. Raises UsageError, also for a threshold without a model, and with a threshold what came of asking it.
     """
+    if kind not in KINDS:
+        raise UsageError(f"{kind!r} is no kind", hint=f"It is one of {', '.join(KINDS)}.")
     if not 1 <= limit <= MAX_HITS:
         raise UsageError(f"limit is 1 to {MAX_HITS}, not {limit}")
     if threshold is not None and not -1 <= threshold <= 1:
@@ -102,7 +127,7 @@ def recall(
     by_key = {part.scope: part for part in parts}
     with replica.reading():
         devices = None if by is None else _devices(by, Writers(replica), replica.store.frame.ctx)
-        found = index_of(parts)
+        found = index_of(parts, kind)
         only = Filter(type, tag, category, least, devices)
         index = found.index(parts, only)
         search = _Search(
@@ -113,9 +138,14 @@ def recall(
             _similar(found, index, asked, threshold),
             threshold is not None,
             weighed,
+            kind != "memory" and len(set(terms(query))) <= _LOOKUP,
         )
         hits = []
-        for hit in search.best(words, limit):
+        ranked = search.best(words, limit)
+        noted = _moments(parts, found, ranked, words, why=why)
+        for hit in ranked:
+            if hit.id in found.moments:
+                continue
             held = found.held[hit.id]
             try:
                 part = by_key[held.scope]
@@ -127,8 +157,40 @@ def recall(
             reasons = hit.parts if why else {}
             has = _words_in(words, reading) if why else ()
             hits.append(Hit(reading, hit.score, held.hides, reasons, has))
-        not_fetched = len(found.not_fetched)
-        return Recall(tuple(hits), len(index), not_fetched, asked.vectors is not None, asked.notice)
+        missing = found.pieces_missing()
+        return Recall(tuple(hits), len(index), missing, asked.vectors is not None, asked.notice, noted)
+
+
+def _moments(
+    parts: Sequence[Memories],
+    found: SearchIndex,
+    ranked: Sequence[Ranked],
+    words: tuple[str, ...],
+    *,
+    why: bool,
+) -> tuple[MomentHit, ...]:
+    """The events and messages among the hits, with their texts (inside `reading`)."""
+    of = {hit.id: hit for hit in ranked if hit.id in found.moments}
+    if not of:
+        return ()
+    from ipfsmem.memories.moments import read_groups
+
+    texts = {
+        one.id: one
+        for _, told, _ in read_groups(parts, sorted({found.moments[id].group for id in of}))
+        for one in told
+        if one.id in of
+    }
+    hits = []
+    for id, hit in of.items():
+        one = texts.get(id)
+        if one is None:
+            continue  # it went missing since it was looked through
+        there = frozenset(terms(one.text))
+        has = tuple(word for word in words if _is_in(word, there)) if why else ()
+        text = one.text if one.event is None else event_line(dict(one.event)).decode()
+        hits.append(MomentHit(one.moment, text, one.event, hit.score, hit.parts if why else {}, has))
+    return tuple(hits)
 
 
 class Why(msgspec.Struct, frozen=True):
@@ -249,6 +311,8 @@ class _Search(NamedTuple):
     similar: dict[str, float]
     only_similar: bool
     weighed: Weighed
+    #: Of events and messages only those that have a word of the query, or its day, or mean the same: not their neighbours.
+    only_having: bool = False
 
     def without_meaning(self) -> _Search:
         """The same by words alone."""
@@ -266,7 +330,7 @@ class _Search(NamedTuple):
     def ranked(self, limit: int, beginning: tuple[str, ...] = ()) -> list[Ranked]:
         """The best hits, own ones before those of others, which take no place of theirs. `beginning`: what the words that are
         looked for begin with, in place of the query's."""
-        index, held = self.words, self.found.held
+        index, is_own = self.words, self.found.is_own
         terms = index.words.beginning_with(beginning)[:MAX_WORDS] if beginning else None
         if terms == []:
             return []
@@ -282,9 +346,11 @@ class _Search(NamedTuple):
                 weighed=self.weighed,
             )
             hits = [hit for hit in ranked if not self.only_similar or hit.id in self.similar]
-            own = [hit for hit in hits if held[hit.id].own]
+            if self.only_having:
+                hits = [hit for hit in hits if not _HAVING.isdisjoint(hit.parts)]
+            own = [hit for hit in hits if is_own(hit.id)]
             if len(own) >= limit or len(ranked) < wanted:
-                return [*own, *(hit for hit in hits if not held[hit.id].own)][:limit]
+                return [*own, *(hit for hit in hits if not is_own(hit.id))][:limit]
             wanted *= 8
 
 
@@ -296,7 +362,11 @@ def _beginnings(words: Iterable[str]) -> tuple[str, ...]:
 def _words_in(words: Iterable[str], reading: Reading) -> tuple[str, ...]:
     file = reading.readable
     there = frozenset(terms(f"{searched_header(reading.key, file)}\n{file.body}"))
-    return tuple(word for word in words if any(term in there or _begins(word, there) for term in terms(word)))
+    return tuple(word for word in words if _is_in(word, there))
+
+
+def _is_in(word: str, there: frozenset[str]) -> bool:
+    return any(term in there or _begins(word, there) for term in terms(word))
 
 
 def _begins(word: str, terms: frozenset[str]) -> bool:

@@ -20,29 +20,33 @@ from ipfsmem.bundle.index import index_line, item_of
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.causal.clock import hlc_ms
-from ipfsmem.causal.entries import memory_name
+from ipfsmem.causal.entries import MemoryName, memory_name, segment_name
 from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.recall_image import RecallImage, load_image, remove_images, save_image
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateMark
 from ipfsmem.errors import FormatError, IpfsmemError
+from ipfsmem.memories.moment_kinds import Group, Kind, Moment
 from ipfsmem.memories.readings import readable_file
 
 if TYPE_CHECKING:  # who only lists what is there loads no ranking
     from ipfsmem.memories.memories import Memories
+    from ipfsmem.memories.moments import Told
     from ipfsmem.recall.ranking import Document, Index
 
 #: Stacks of scopes, and filters of one, of which the index is held.
-_STACKS, _FILTERS = 4, 4
+_STACKS, _FILTERS = 6, 4
+#: Stands between the scopes of an index and its kind.
+_OF_KIND = "\n*"
 #: What an image is made of may change with the program; then this does.
-_VERSION = 2
+_VERSION = 3
 #: An image is written anew when so many memories were taken in or out since, and of fewer memories than these none is.
 _STALE, _FEW = 200, 100
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """Which memories are looked through; None is no matter."""
+    """Which memories and moments are looked through; None is no matter."""
 
     type: str | None = None
     tag: str | None = None
@@ -59,6 +63,16 @@ class Filter(msgspec.Struct, frozen=True):
             and self.tag in (None, *one.tags)
             and self.category in (None, one.category)
             and one.written >= self.since
+            and (self.by is None or one.device in self.by)
+        )
+
+    def takes_moment(self, one: Moment) -> bool:
+        """Whether an event or a message is one of those. They have no tags and no category."""
+        return (
+            self.type in (None, one.type)
+            and self.tag is None
+            and self.category is None
+            and one.at >= self.since
             and (self.by is None or one.device in self.by)
         )
 
@@ -116,15 +130,19 @@ class _Rest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=
     known: dict[str, bytes]
     held: dict[str, Held]
     not_fetched: set[str]
+    moments: dict[str, Moment]
+    groups: list[tuple[Group, list[str]]]
+    missing: list[tuple[Group, int]]
 
 
 _rest = msgspec.msgpack.Decoder(_Rest)
 
 
 class SearchIndex:
-    """The memories of one stack of scopes."""
+    """The memories of one stack of scopes, its events, its messages, or all of these."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: Kind = "memory") -> None:
+        self.kind = kind
         self._clear(b"")
 
     def _clear(self, kind: bytes) -> None:
@@ -136,6 +154,10 @@ class SearchIndex:
         self.held: dict[str, Held] = {}
         #: Keys of which no text is on this device.
         self.not_fetched: set[str] = set()
+        #: Events and messages by id; those of each day and session in order; and of how many pieces the texts are not here.
+        self.moments: dict[str, Moment] = {}
+        self._groups: dict[Group, list[str]] = {}
+        self._missing: dict[Group, int] = {}
         self._indexes: dict[Filter, Index] = {}
         #: For the vectors that were last asked for: by index, where each of its entries has its vector.
         self._rows: tuple[Mapping[bytes, int], dict[Filter, array[int]]] = ({}, {})
@@ -149,7 +171,7 @@ class SearchIndex:
     def open(self, parts: Sequence[Memories]) -> bool:
         """Take what an earlier process kept for these scopes. False where there is nothing, or it was made of something else."""
         kind = _kind(parts)
-        image = load_image(parts[0].replica, _stack(parts))
+        image = load_image(parts[0].replica, _stack(parts, self.kind))
         if image is None or image.state != kind:
             return False
         try:
@@ -159,21 +181,26 @@ class SearchIndex:
         self._clear(kind)
         self._made = _Made(rest.mark, rest.today)
         self._known, self.held, self.not_fetched = rest.known, rest.held, rest.not_fetched
+        self.moments, self._groups, self._missing = rest.moments, dict(rest.groups), dict(rest.missing)
         self._image, self._stale = image.index, 0
         return True
 
     def keep(self, replica: Replica, stack: str) -> None:
         """Write it down for the next process, where enough is new. Raises StorageError."""
         words, made = self._indexes.get(_ALL), self._made
-        if made is None or words is None or self._stale < _STALE or len(self.held) < _FEW:
+        few = len(self.held) + len(self.moments) < _FEW
+        if made is None or words is None or self._stale < _STALE or few:
             return
-        rest = _Rest(made.today, made.mark, self._known, self.held, self.not_fetched)
+        groups, missing = list(self._groups.items()), list(self._missing.items())
+        rest = _Rest(
+            made.today, made.mark, self._known, self.held, self.not_fetched, self.moments, groups, missing
+        )
         if save_image(replica, RecallImage(self._kind, msgspec.msgpack.encode(rest), words.image()), stack):
             self._stale = 0
 
     def behind(self, parts: Sequence[Memories]) -> int:
         """How many memories changed since (inside `reading`); what was held of them counts no more."""
-        return 0 if self._made is None else len(self._changed(parts, self._made.mark))
+        return 0 if self._made is None else len(self._changed(parts, self._made.mark)[0])
 
     # -- what changed --------------------------------------------------------------------------------------------
 
@@ -185,37 +212,91 @@ class SearchIndex:
         if kind != self._kind:
             self._clear(kind)
             before = None
-        if made == before and not self.not_fetched:
+        if made == before and not self.not_fetched and not self._missing:
             return
-        changed = self._changed(parts, before.mark if before is not None else StateMark())
+        changed, groups = self._changed(parts, before.mark if before is not None else StateMark())
         if before is not None and before.today != today:
             changed |= {key for key, one in self.held.items() if one.fades}
         changed |= self.not_fetched
-        if changed:
+        groups |= self._missing.keys()
+        if changed or groups:
             self._open_words()
         with no_collection():
             for key in changed:
                 self._look(parts, key, today)
+            if groups:
+                from ipfsmem.memories.moments import read_groups
+
+                for group, told, missing in read_groups(parts, sorted(groups)):
+                    self._take_group(group, told, missing)
         self._made = made
 
-    def _changed(self, parts: Sequence[Memories], mark: StateMark) -> set[str]:
-        """The keys whose entries are not those of last time."""
+    def _changed(self, parts: Sequence[Memories], mark: StateMark) -> tuple[set[str], set[Group]]:
+        """The keys of memories, and the days and sessions, whose entries are not those of last time."""
         scopes = {part.scope for part in parts if not part.forgotten()}
-        since, changed = parts[0].replica.store.changes_since(mark), set[str]()
+        since = parts[0].replica.store.changes_since(mark)
+        keys, groups = set[str](), set[Group]()
+
+        def changed(name: str, place: MemoryName | None, group: Group | None) -> None:
+            if place is not None and self.kind in ("memory", "all"):
+                keys.add(place.key)
+            if group is not None:
+                groups.add(group)
+
         for name, text in since.texts.items():
-            place = memory_name(name)
-            if place is None or place.scope not in scopes:
+            place, group, scope = self._place(name)
+            if scope not in scopes or (place is None and group is None):
                 continue
             hash = blake2b(text, digest_size=8).digest()
             if self._known.get(name) != hash:
                 self._known[name] = hash
-                changed.add(place.key)
+                changed(name, place, group)
         for name in since.may_be_gone(self._known):
             del self._known[name]
-            place = memory_name(name)
-            if place is not None:
-                changed.add(place.key)
-        return changed
+            place, group, _ = self._place(name)
+            changed(name, place, group)
+        return keys, groups
+
+    def _place(self, name: str) -> tuple[MemoryName | None, Group | None, str]:
+        """What an entry of the state is to this index: a memory, and in which day or session, and the scope."""
+        place = memory_name(name)
+        if self.kind == "memory":
+            return place, None, place.scope if place is not None else ""
+        from ipfsmem.memories.moments import group_of
+
+        segment = segment_name(name) if place is None else None
+        group = group_of(name, segment)
+        if group is not None and self.kind not in (group.kind, "all"):
+            group = None
+        scope = place.scope if place is not None else segment.scope if segment is not None else ""
+        return place if self.kind == "all" else None, group, scope
+
+    def _take_group(self, group: Group, told: Sequence[Told], missing: int) -> None:
+        """Take in what stands in a day or a session now. What it begins with as before stays as it is."""
+        from ipfsmem.memories.moments import document_of
+
+        self._rows = ({}, {})
+        self._missing.pop(group, None)
+        if missing:
+            self._missing[group] = missing
+        before, now = self._groups.pop(group, []), [one.id for one in told]
+        same = next(
+            (at for at, (old, new) in enumerate(zip(before, now, strict=False)) if old != new),
+            min(len(before), len(now)),
+        )
+        for id in before[same:]:
+            self._stale = _STALE  # what went is not left on the disk until enough else is new
+            del self.moments[id]
+            for index in self._indexes.values():
+                index.remove(id)
+        for one in told[same:]:
+            self._stale += 1
+            self.moments[one.id] = one.moment
+            for filter, index in self._indexes.items():
+                if filter.takes_moment(one.moment):
+                    index.add(document_of(one))
+        if now:
+            self._groups[group] = now
 
     def _look(self, parts: Sequence[Memories], key: str, today: date) -> None:
         self.not_fetched.discard(key)
@@ -269,6 +350,8 @@ class SearchIndex:
                     found = _shown(part, key, part.replica.store.entry(part.name(key)))
                     if found is not None and found.data is not None:
                         made.add(_document(key, one, readable_file(found.data), today))
+                if self._groups:
+                    self._add_moments(parts, filter, made)
             if len(self._indexes) >= _FILTERS:
                 oldest = next(one for one in self._indexes if one != _ALL)
                 self._indexes.pop(oldest)
@@ -290,6 +373,24 @@ class SearchIndex:
                 "i", [-1 if (one := held(key)) is None else row_of(one.vector, -1) for key in index.ids]
             )
         return rows
+
+    def _add_moments(self, parts: Sequence[Memories], filter: Filter, index: Index) -> None:
+        from ipfsmem.memories.moments import document_of, read_groups
+
+        wanted = {id for id, one in self.moments.items() if filter.takes_moment(one)}
+        for _, told, _ in read_groups(parts, sorted({self.moments[id].group for id in wanted})):
+            for one in told:
+                if one.id in wanted:
+                    index.add(document_of(one))
+
+    def is_own(self, id: str) -> bool:
+        """Whether what stands under the key of a memory, or the id of a moment, is this person's word."""
+        held = self.held.get(id)
+        return held.own if held is not None else self.moments[id].own
+
+    def pieces_missing(self) -> int:
+        """Of how many memories, and pieces of timelines and sessions, no text is on this device."""
+        return len(self.not_fetched) + sum(self._missing.values())
 
     def _open_words(self) -> None:
         """The words of the image that this was opened from."""
@@ -316,13 +417,15 @@ def _kind(parts: Sequence[Memories]) -> bytes:
     return blake2b(msgspec.msgpack.encode((_VERSION, scopes, strangers)), digest_size=16).digest()
 
 
-def _stack(parts: Iterable[Memories]) -> str:
-    return "\n".join(part.scope for part in parts)
+def _stack(parts: Iterable[Memories], kind: Kind = "memory") -> str:
+    """What an index is held and kept by: its scopes, and its kind, which no scope can be called."""
+    scopes = "\n".join(part.scope for part in parts)
+    return scopes if kind == "memory" else f"{scopes}{_OF_KIND}{kind}"
 
 
-def index_of(parts: Sequence[Memories]) -> SearchIndex:
+def index_of(parts: Sequence[Memories], kind: Kind = "memory") -> SearchIndex:
     """The index of a stack of scopes, brought up to date (inside `reading`); those used last are held."""
-    found = _at_hand(parts) or SearchIndex()
+    found = _at_hand(parts, kind) or SearchIndex(kind)
     found.refresh(parts)
     return _held_last(parts, found)
 
@@ -336,10 +439,10 @@ def index_at_hand(parts: Sequence[Memories]) -> SearchIndex | None:
     return _held_last(parts, found)
 
 
-def _at_hand(parts: Sequence[Memories]) -> SearchIndex | None:
-    found = parts[0].indexes.pop(_stack(parts), None)
+def _at_hand(parts: Sequence[Memories], kind: Kind = "memory") -> SearchIndex | None:
+    found = parts[0].indexes.pop(_stack(parts, kind), None)
     if found is None:
-        made = SearchIndex()
+        made = SearchIndex(kind)
         found = made if made.open(parts) else None
     return found
 
@@ -348,7 +451,7 @@ def _held_last(parts: Sequence[Memories], found: SearchIndex) -> SearchIndex:
     held = parts[0].indexes
     if len(held) >= _STACKS:
         held.pop(next(iter(held)))
-    held[_stack(parts)] = found
+    held[_stack(parts, found.kind)] = found
     return found
 
 
@@ -375,7 +478,8 @@ def keep_indexes(memories: Memories) -> None:
     be written is made anew there."""
     with contextlib.suppress(IpfsmemError), memories.replica.reading():
         for stack, index in memories.indexes.items():
-            index.refresh([memories.in_scope(scope) for scope in stack.split("\n")])
+            scopes = stack.partition(_OF_KIND)[0].split("\n")
+            index.refresh([memories.in_scope(scope) for scope in scopes])
             index.keep(memories.replica, stack)
 
 

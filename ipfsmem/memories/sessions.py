@@ -115,7 +115,7 @@ class Sessions:
         parts: dict[str, list[str]] = {}
         with self._replica.reading():
             for key in self._keys():
-                named = self._name_of(key)
+                named = self.name_of(key)
                 if named is not None:
                     entry = self._memories.entry(key).items()
                     clocks = [value.h for dot, value in entry if self._memories.is_own(dot, value.of)]
@@ -124,18 +124,19 @@ class Sessions:
         scope = self._memories.scope
         return [SessionFacts(one, scope, len(parts[one]), hlc_ms(max(parts[one]))) for one in newest]
 
-    def entries(self, session: str) -> list[Entry]:
-        """All items in order, also marks, each with its place. Raises NotFoundError when a part is not fetched: an item would be
-        missing in between."""
+    def entries(self, session: str, keys: Iterable[str] | None = None) -> list[Entry]:
+        """All items in order, also marks, each with its place; `keys`: those of its parts, where the caller knows them. Raises
+        NotFoundError when a part is not fetched: an item would be missing in between."""
         with self._replica.reading():
-            return [Entry(place, json.loads(text)) for place, text in _items(self._parts(session))]
+            parts = self._parts(session, keys=keys)
+            return [Entry(place, json.loads(text)) for place, text in _items(parts)]
 
     def keys(self, session: str) -> list[str]:
         """The keys of its parts."""
         with self._replica.reading():
             return [part.key for part in self._parts(session)]
 
-    def _name_of(self, key: str) -> str | None:
+    def name_of(self, key: str) -> str | None:
         """The session that a key with this form is a part of; None for what is none, or is forgotten, or others' word."""
         file = self._shown(key)
         return file.session if file is not None and is_part(key, file) else None
@@ -166,9 +167,12 @@ class Sessions:
             if found is not None and found.scope == self._memories.scope and form.fullmatch(found.key)
         )
 
-    def _parts(self, session: str, change: Writing | None = None) -> list[_Part]:
+    def _parts(
+        self, session: str, change: Writing | None = None, *, keys: Iterable[str] | None = None
+    ) -> list[_Part]:
         """The parts with all their texts, of this person's devices."""
-        keys = self._keys(_parts_of(session), session_token(session))
+        if keys is None:
+            keys = self._keys(_parts_of(session), session_token(session))
         parts = (self._part(session, key, change) for key in keys)
         return [part for part in parts if part is not None]
 

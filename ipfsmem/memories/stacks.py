@@ -16,6 +16,7 @@ from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.layouts import Layout
 from ipfsmem.memories.memories import Listed, Memories
+from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.memories.readings import Reading
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Stack:
         self,
         query: str,
         *,
+        kind: Kind = "memory",
         limit: int = 10,
         type: str | None = None,
         tag: str | None = None,
@@ -87,12 +89,14 @@ class Stack:
         threshold: float | None = None,
         why: bool = False,
     ) -> Recall:
-        """The memories that `read` would show that fit the query, best first; see `memories.recall`. Raises UsageError."""
+        """The memories that `read` would show that fit the query, best first, or events and messages; see `memories.recall`.
+        Raises UsageError."""
         from ipfsmem.memories.recall import recall
 
         return recall(
             self._parts,
             query,
+            kind=kind,
             limit=limit,
             type=type,
             tag=tag,

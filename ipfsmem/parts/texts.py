@@ -15,6 +15,7 @@ from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.errors import ChangedError, NotFoundError, StorageError, UsageError
 from ipfsmem.memories.layouts import Layout
 from ipfsmem.memories.memories import LONG, Listed, Memories, NotHereError
+from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.memories.readings import Reading, Seen, Unsettled, place_of
 from ipfsmem.memories.stacks import Stack
 from ipfsmem.parts.open_memory import OpenMemory
@@ -224,6 +225,7 @@ class MemoryTexts(MemoryPart):
         self,
         query: str,
         *,
+        kind: Kind = "memory",
         limit: int = 10,
         type: str | None = None,
         tag: str | None = None,
@@ -235,6 +237,7 @@ class MemoryTexts(MemoryPart):
         why: bool = False,
     ) -> Recall:
         """The memories that fit the query, best first; they are ranked by words, and by meaning where the settings name a model.
+        `kind` `event`: what was noted in the timeline; `message`: what was said in sessions; `all`: these and memories.
 
         `scope`: another one than this. `since`: an ISO 8601 date or time, of when a text was written. `by`: what the device that
         wrote it, or its member, is called, or its id. `why`: each hit says what its score is the sum of, and which words of the
@@ -244,6 +247,7 @@ class MemoryTexts(MemoryPart):
         there = self if scope is None else self.in_scope(scope)
         return there._stack().recall(
             query,
+            kind=kind,
             limit=limit,
             type=type,
             tag=tag,

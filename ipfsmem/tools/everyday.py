@@ -7,14 +7,15 @@ the `seen` of an answer nothing is replaced, and what stands there is shown inst
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ipfsmem.bundle.fence import NOTICE, Quoted, tagged
+from ipfsmem.bundle.fence import CANDIDATE, NOTICE, Quoted, clean_text, tagged
 from ipfsmem.bundle.memory_file import TYPES, MemoryFile
 from ipfsmem.bundle.session_parts import SESSION
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.layouts import LAYOUTS, LEAST_TOKENS, TOKEN_BYTES, usual_tokens
 from ipfsmem.memories.memories import Listed
+from ipfsmem.memories.moment_kinds import KINDS
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.words import MAX_QUERY
 from ipfsmem.memories.write_request import WriteRequest
@@ -24,6 +25,10 @@ from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text, 
 from ipfsmem.tools.settling import resolve_conflict
 from ipfsmem.tools.tool import ToolResult, refusal
 from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.recall import MomentHit
+    from ipfsmem.memories.writers import Writers
 
 #: Characters of one text that one answer shows.
 PAGE: Final = 50_000
@@ -338,6 +343,7 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
     scope, why = desk.scope_of(given, must_exist=True), given.get("why", False)
     found = desk.memory.stack(scope).recall(
         given["query"],
+        kind=given.get("kind", "memory"),
         limit=given.get("limit", 5),
         type=given.get("type"),
         tag=given.get("tag"),
@@ -368,15 +374,20 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
                 "words": list(hit.words),
             }
         )
-    said = f"Ranked by words, without a model, among {count(found.searched, 'memory')}"
+    moments = [_moment_values(hit, writers) for hit in found.moments]
+    among = {"event": "event", "message": "message", "all": "entry"}.get(given.get("kind", ""), "memory")
+    how = "by words and meaning" if found.by_meaning else "by words, without a model,"
+    said = f"Ranked {how} among {count(found.searched, among)}"
     if found.not_fetched:
         said += f"; {count(found.not_fetched, 'memory')} could not be looked through, as their texts are not on this device"
-    if not items:
+    if not items and not moments:
         text = f"No relevant memories found. {said}."
     else:
         seen = "\n".join(f"seen of {hit['key']}: {hit['seen']}" for hit in hits if hit["seen"])
         reasons = "\n".join(map(_reasons, hits)) if why else ""
-        text = "\n".join(part for part in (f"{said}.", fenced(*items), seen, reasons) if part)
+        noted = "\n".join(map(_moment_fenced, moments))
+        known = fenced(*items) or f"{NOTICE}\n"
+        text = "\n".join(part for part in (f"{said}.", known, noted, seen, reasons) if part)
     return ToolResult(
         text,
         {
@@ -385,7 +396,35 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
             "searched": found.searched,
             "not_fetched": found.not_fetched,
             "hits": hits,
+            "moments": moments,
         },
+    )
+
+
+def _moment_values(hit: MomentHit, writers: Writers) -> JSON:
+    """An event or a message, cleaned and cut."""
+    moment = hit.moment
+    text = clean_text(hit.text)
+    return {
+        "notice": NOTICE if moment.own else f"{NOTICE} {CANDIDATE}",
+        "kind": moment.kind,
+        "scope": moment.scope,
+        "own": moment.own,
+        "at": moment.when,
+        "type": one_line(moment.type),
+        "session": one_line(moment.session),
+        "text": text if len(text) <= HIT else f"{text[:HIT]}\n(cut here: {len(text):,} characters in all)",
+        "by": one_line(writers.device(moment.device)) if moment.device else "",
+        "score": round(hit.score, 3),
+        "parts": {part: round(value, 3) for part, value in hit.parts.items()},
+        "words": list(hit.words),
+    }
+
+
+def _moment_fenced(values: JSON) -> str:
+    shown = {name: values[name] for name in ("scope", "type", "session", "at", "by")}
+    return tagged(
+        f"memory-{values['kind']}", {**shown, "whose": "own" if values["own"] else "others"}, values["text"]
     )
 
 
@@ -568,9 +607,20 @@ EVERYDAY: Final = (
             by=text("Only what this device or member wrote: what it is called.", least=1, most=128),
             since=text("Only what was written since this ISO 8601 date or time.", least=1, most=40),
             why=yes("Say what each score is the sum of, and which of the words each has."),
+            kind=choice(
+                "Left out: memories. event: what was noted in the timeline; message: what was said in kept sessions; or all.",
+                KINDS,
+            ),
             scope=SCOPE,
         ),
-        returns=answer(notice=_string, ranking=_string, searched=_count, not_fetched=_count, hits=_TEXTS),
+        returns=answer(
+            notice=_string,
+            ranking=_string,
+            searched=_count,
+            not_fetched=_count,
+            hits=_TEXTS,
+            moments={"type": "array", "items": {"type": "object"}},
+        ),
         run=_recall,
         read_only=True,
         idempotent=True,

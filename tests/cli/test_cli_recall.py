@@ -141,3 +141,22 @@ def test_the_table_of_parts_is_that_of_the_ranking() -> None:
     page = (Path(__file__).parents[2] / "docs" / "CLI.md").read_text("utf-8")
     rows = re.findall(r"^\| `(\w+)` \| (-?[\d.]+) \|", page, re.M)
     assert {name: float(weight) for name, weight in rows} == WEIGHTS
+
+
+def test_events_and_messages_are_found_where_they_are_asked_for(cli: Cli) -> None:
+    cli.ok("write", "boat", "--body", "The boat is called Argo.")
+    cli.ok("note", "decision", "text=We sail to Lisbon")
+    cli.ok("session", "add", "standup", stdin=b'{"role": "assistant", "content": "To Lisbon, as Ann said."}')
+    nothing = cli("recall", "Lisbon")
+    assert nothing.out == "" and "--kind all" in nothing.err
+    event = cli.ok("recall", "Lisbon", "--kind", "event").out
+    assert event.startswith("event decision  ") and event.endswith("  text=We sail to Lisbon\n")
+    message = cli.ok("recall", "Lisbon", "--kind", "message", "--why").out
+    assert message.startswith("session standup  ") and "the assistant says" in message
+    assert "has lisbon" in message and message.endswith("  To Lisbon, as Ann said.\n")
+    found = cli.ok("recall", "the boat sails to Lisbon", "--kind", "all", "--json").json
+    assert [hit["key"] for hit in found["hits"]] == ["boat"]
+    assert {one["kind"] for one in found["moments"]} == {"event", "message"} and found["searched"] == 3
+    assert cli.ok("recall", "Lisbon", "--kind", "event", "--type", "decision", "--json").json["moments"]
+    refused = cli("recall", "Lisbon", "--type", "decision")
+    assert refused.code == 2 and "no type of memories 'decision'" in refused.err

@@ -56,6 +56,11 @@ def answers(memory: Memory) -> list[Any]:
                     for hit in result.hits
                 ]
                 found.append((tokens, word, hits, result.searched, result.not_fetched))
+        for kind in ("event", "message", "all"):
+            for word in ("tea", "milk rain"):
+                result = stack.recall(word, limit=50, why=True, kind=kind)
+                found.append((kind, [(hit.reading.key, hit.score) for hit in result.hits], result.searched))
+                found.append([(hit.moment, hit.text, hit.score, hit.parts) for hit in result.moments])
     return found
 
 
@@ -67,6 +72,7 @@ step = st.one_of(
         st.sampled_from(("user", "project")),
     ),
     st.tuples(st.sampled_from(SCOPES), st.sampled_from("abcdef")),
+    st.tuples(st.sampled_from(SCOPES), st.sampled_from(("note", "say", "unsay")), st.sampled_from(WORDS)),
     st.sampled_from(["open again", "ask", "next day"]),
 )
 
@@ -92,6 +98,15 @@ def test_the_answers_with_a_kept_index_are_those_without(
                 there = memory.scope(scope) if scope else memory
                 fields = {"decay": "30d"} if n % 3 == 0 else {}
                 there.write(key, f"{word} {n}", type=kind, tags=["x"] if n % 2 else [], fields=fields)
+            elif len(one) == 3:
+                scope, what, word = one
+                there = memory.scope(scope) if scope else memory
+                if what == "note":
+                    there.note(word, about=[f"{word} and milk {n}"])
+                elif what == "say":
+                    there.sessions.add(f"talk of {n % 2}", [{"role": "user", "content": f"{word} {n}"}])
+                else:
+                    there.sessions.forget("talk of 0")
             else:
                 scope, key = one
                 (memory.scope(scope) if scope else memory).forget(key)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.errors import IpfsmemError, NotFoundError
+from ipfsmem.memories.moment_kinds import KINDS
 from ipfsmem.memories.stacks import Stack
 from ipfsmem.memory import Memory
 from ipfsmem.parts.texts import MemoryTexts
@@ -40,7 +41,10 @@ def fares(read: Stack | MemoryTexts, key: str, word: str) -> Any:
 OF_STACK: dict[str, Callable[[Stack], Any]] = {
     "read": lambda stack: [stack.read(key) for key in KEYS],
     "list": lambda stack: stack.list(),
-    "recall": lambda stack: [stack.recall(word, limit=200, why=True) for word in (*WORDS, "te", "suga")],
+    "recall": lambda stack: [
+        *(stack.recall(word, limit=200, why=True) for word in (*WORDS, "te", "suga")),
+        *(stack.recall("tea said", limit=200, why=True, kind=kind) for kind in KINDS),
+    ],
     "duplicates": lambda stack: stack.duplicates(similarity=0.5),
     "why": lambda stack: [fares(stack, key, word) for key in KEYS for word in WORDS],
     "context": lambda stack: [
@@ -55,7 +59,10 @@ OF_STACK: dict[str, Callable[[Stack], Any]] = {
 OF_SCOPE: dict[str, Callable[[MemoryTexts], Any]] = {
     "read": lambda texts: [texts.read(key) for key in KEYS],
     "list": lambda texts: texts.list(),
-    "recall": lambda texts: [texts.recall(word, limit=200, why=True) for word in WORDS],
+    "recall": lambda texts: [
+        *(texts.recall(word, limit=200, why=True) for word in WORDS),
+        *(texts.recall("tea said", limit=200, kind=kind) for kind in KINDS),
+    ],
     "duplicates": lambda texts: texts.duplicates(similarity=0.5),
     "why": lambda texts: [fares(texts, key, word) for key in KEYS for word in WORDS],
     "context": lambda texts: [texts.context("tea milk", layout="full", max_tokens=50_000)],
@@ -83,7 +90,10 @@ NEEDS_A_COPY = {"read_conflict"}
 OF_TOOLS: dict[str, list[dict[str, Any]]] = {
     "read_memory": [{"key": key} for key in KEYS],
     "list_memories": [{}],
-    "recall": [{"query": word, "limit": 50} for word in WORDS],
+    "recall": [
+        *({"query": word, "limit": 50} for word in WORDS),
+        *({"query": "tea said", "limit": 50, "kind": kind} for kind in KINDS),
+    ],
     "context": [
         {"query": "tea milk", "layout": layout, "max_tokens": 20_000} for layout in ("full", "ranked")
     ],
@@ -95,7 +105,7 @@ operations = st.lists(
     st.tuples(
         st.sampled_from(SCOPES),
         st.sampled_from(KEYS),
-        st.sampled_from((*WORDS, "note", "forget", "scope goes")),
+        st.sampled_from((*WORDS, "note", "say", "forget", "scope goes")),
     ),
     max_size=24,
 )
@@ -126,7 +136,9 @@ def filled(done: Iterable[tuple[str, str, str]], only: Iterable[str] = SCOPES) -
         there = memory.scope(scope) if scope else memory
         mark = f"zq{SCOPES.index(scope)}n{n}zq"
         if what == "note":
-            there.note("said", text=mark)
+            there.note("said", text=f"tea {mark}")
+        elif what == "say":
+            there.sessions.add(f"talk {key}", [{"role": "user", "content": f"tea {mark}"}])
         elif what == "forget":
             there.forget(key)
         elif what == "scope goes":
@@ -181,13 +193,31 @@ def test_a_tool_shows_nothing_of_another_scope(done: list[tuple[str, str, str]],
 def test_what_is_found_and_its_score_are_those_of_a_memory_without_the_other_scopes(
     done: list[tuple[str, str, str]], tokens: list[str]
 ) -> None:
+    # That a scope was forgotten is an event of everybody's.
+    goes = any(what == "scope goes" for _, _, what in done)
+
     def found(memory: Memory) -> list[Any]:
         stack = memory.stack(*tokens)
         hits = [stack.recall(word, limit=50, why=True) for word in WORDS]
+        kinds = ("memory", "message") if goes else KINDS
+        hits += [stack.recall("tea said", limit=50, why=True, kind=kind) for kind in kinds]
         block = stack.context("tea milk", layout="full", max_tokens=50_000)
         return [
             [
                 [(hit.reading.scope, hit.reading.key, hit.score, hit.parts) for hit in one.hits]
+                for one in hits
+            ],
+            [
+                [
+                    (
+                        hit.moment.scope,
+                        hit.moment.kind,
+                        hit.text.rpartition("zq")[0][-6:],
+                        hit.score,
+                        hit.parts,
+                    )
+                    for hit in one.moments
+                ]
                 for one in hits
             ],
             [(one.searched, one.not_fetched) for one in hits],
@@ -208,3 +238,8 @@ def test_the_reading_rows_do_show_what_they_may(scope: str) -> None:
             shown = marks(OF_SCOPE[name](memory.scope(scope)))  # type: ignore[arg-type]
             assert shown - {0} == {SCOPES.index(scope)}, name
         assert marks(OF_STACK["timeline"](memory.stack(scope))) == {SCOPES.index(scope)}
+    with filled([(scope, "a", "say"), (scope, "", "note")]) as memory:
+        for kind in ("event", "message"):
+            for other in SCOPES[1:]:
+                found = marks(memory.stack(other).recall("tea", kind=kind))
+                assert found == ({SCOPES.index(scope)} if other == scope else set())

@@ -1,0 +1,181 @@
+"""What recall finds beside memories: events of the timeline, each in its day, and messages, each in its session.
+
+A day or a session is one group: what stands around an entry says what it is about. Read anew is always a whole group, of which
+something changed. Own events and messages are this person's; what was imported is a history, and a candidate like others' texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ipfsmem.bundle.session_parts import NUMBERED
+from ipfsmem.bundle.timeline import event_line, normal_ts, split_own_id, union_of_scopes
+from ipfsmem.causal.entries import SegmentName, memory_name
+from ipfsmem.causal.value import Entry
+from ipfsmem.device.events import events_of, missing_of
+from ipfsmem.errors import FormatError
+from ipfsmem.memories.memories import NotHereError
+from ipfsmem.memories.moment_kinds import Group, Moment
+from ipfsmem.memories.sessions import Sessions
+from ipfsmem.sessions.compaction import Place, told
+from ipfsmem.sessions.messages import read_message
+
+if TYPE_CHECKING:  # who only lists what is there loads no ranking
+    from ipfsmem.memories.memories import Memories
+    from ipfsmem.recall.ranking import Document
+
+#: Characters of an event or a message that count as its words.
+_LONGEST = 20_000
+#: Types of events that only say what was used, and so what was looked for before.
+UNSEARCHED = frozenset({"used"})
+_part = re.compile(f"session-(.+)-{NUMBERED}").fullmatch
+
+
+class Told(NamedTuple):
+    """A moment with its words; the id holds a hash of these."""
+
+    id: str
+    moment: Moment
+    text: str
+    #: The event that it is.
+    event: Mapping[str, Any] | None = None
+
+
+def group_of(name: str, segment: SegmentName | None) -> Group | None:
+    """The group that an entry of the state belongs to; None where it is neither a piece of a timeline nor a part of a session."""
+    if segment is not None:
+        return Group("event", "", segment.day)
+    place = memory_name(name)
+    match = _part(place.key) if place is not None else None
+    return Group("message", place.scope, match[1]) if place is not None and match is not None else None
+
+
+def read_groups(
+    parts: Sequence[Memories], groups: Iterable[Group]
+) -> Iterator[tuple[Group, list[Told], int]]:
+    """What stands in each of these groups, in order, and how many pieces of it are not on this device (inside `reading`)."""
+    days = {group.name for group in groups if group.kind == "event"}
+    if days:
+        yield from _days(parts, days)
+    by_scope = {part.scope: Sessions(part) for part in parts if not part.forgotten()}
+    keys: dict[tuple[str, str], list[str]] | None = None
+    for group in groups:
+        if group.kind == "message":
+            if keys is None:
+                keys = _keys(parts, by_scope)
+            held = keys.get((group.scope, group.name), [])
+            yield group, *_session(by_scope.get(group.scope), group, held)
+
+
+def _days(parts: Sequence[Memories], days: set[str]) -> Iterator[tuple[Group, list[Told], int]]:
+    replica = parts[0].replica
+    live = [part.scope for part in parts if not part.forgotten()]
+    held: dict[str, dict[str, list[tuple[SegmentName, Entry]]]] = {}
+    for scope, segments in replica.store.segments_of(live).items():
+        for segment, entry in segments:
+            if segment.day in days:
+                held.setdefault(segment.day, {}).setdefault(scope, []).append((segment, entry))
+    for day in sorted(days):
+        there, sources, missing = held.get(day, {}), dict[bytes, str](), 0
+        found = []
+        for scope in live:
+            segments_there = there.get(scope, [])
+            missing += missing_of(replica.store, segments_there) if segments_there else 0
+            found.append(events_of(replica.store, segments_there))
+            for event in found[-1]:
+                sources.setdefault(event_line(event), scope)
+        told_ = []
+        for event in union_of_scopes(*found):
+            if event["type"] in UNSEARCHED:
+                continue
+            line = event_line(event)
+            told_.append(_event(replica.is_mine, day, sources[line], event, line))
+        yield Group("event", "", day), told_, missing
+
+
+def _event(is_mine: Any, day: str, scope: str, event: Mapping[str, Any], line: bytes) -> Told:
+    writer = split_own_id(event["id"])
+    own = writer is not None and is_mine(writer[0])
+    device, at = writer[0] if writer is not None else "", ms_of(event["ts"], day)
+    moment = Moment("event", scope, own, device, at, event["type"], day)
+    words = [event["type"], *_texts({k: v for k, v in event.items() if k not in ("ts", "type", "id")})]
+    id = f"event {day} {scope} {blake2b(line, digest_size=8).hexdigest()}"
+    return Told(id, moment, " ".join(words)[:_LONGEST], event)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts in a value of JSON, in order."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _texts(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts(one)
+
+
+def _keys(parts: Sequence[Memories], live: Mapping[str, object]) -> dict[tuple[str, str], list[str]]:
+    """The keys of the parts of sessions by scope and token, in one pass."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name in parts[0].replica.store.names():
+        place = memory_name(name)
+        if place is not None and place.scope in live and (match := _part(place.key)) is not None:
+            found.setdefault((place.scope, match[1]), []).append(place.key)
+    return found
+
+
+def _session(sessions: Sessions | None, group: Group, keys: list[str]) -> tuple[list[Told], int]:
+    if sessions is None:
+        return [], 0
+    names = dict.fromkeys(filter(None, map(sessions.name_of, keys)))
+    found, missing = [], 0
+    for session in names:
+        try:
+            entries = sessions.entries(session, keys)
+        except NotHereError:
+            missing += 1
+            continue
+        for entry in told(entries).messages:
+            message = read_message(entry.item)
+            if message.text and message.role != "system":
+                found.append(_message(group, session, entry.place, message.role, message.text))
+    return found, missing
+
+
+def _message(group: Group, session: str, place: Place, role: str, text: str) -> Told:
+    at, device, number = place
+    moment = Moment("message", group.scope, True, device, at, role, group.name, session)
+    id = f"message {group.scope} {group.name} {at} {device} {number}"
+    return Told(id, moment, text[:_LONGEST])
+
+
+def document_of(told: Told) -> Document:
+    """What is ranked."""
+    from ipfsmem.recall.ranking import Document
+
+    moment = told.moment
+    name = f"{moment.kind} {moment.group.scope} {moment.group.name}"
+    return Document(told.id, told.text, group=name, at=day_of(moment.at))
+
+
+def ms_of(ts: str, day: str) -> int:
+    """The moment of an event in milliseconds, else the beginning of its day."""
+    for text in (ts, f"{day}T00:00:00Z"):
+        try:
+            return int(datetime.fromisoformat(normal_ts(text)).timestamp() * 1000)
+        except (FormatError, ValueError, OverflowError):
+            continue
+    return 0
+
+
+def day_of(ms: int) -> date | None:
+    """The UTC day of a moment; None beyond the calendar."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).date()
+    except (OverflowError, ValueError, OSError):
+        return None
