@@ -103,7 +103,7 @@ def _event(is_mine: Any, day: str, scope: str, event: Mapping[str, Any], line: b
     device, at = writer[0] if writer is not None else "", ms_of(event["ts"], day)
     moment = Moment("event", scope, own, device, at, event["type"], day)
     words = [event["type"], *_texts({k: v for k, v in event.items() if k not in ("ts", "type", "id")})]
-    id = f"event {day} {scope} {blake2b(line, digest_size=8).hexdigest()}"
+    id = f"event {day} {at:015} {scope} {blake2b(line, digest_size=8).hexdigest()}"
     return Told(id, moment, " ".join(words)[:_LONGEST], event)
 
 
