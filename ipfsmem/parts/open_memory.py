@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import msgspec
 
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.shown_texts import ShownTexts
 from ipfsmem.device.unlocked import UNLOCK_HINT
 from ipfsmem.errors import ClosedError, ConfigError, IpfsmemError, PassphraseError
 from ipfsmem.files.working_copies import WorkingCopies
@@ -24,6 +23,7 @@ from ipfsmem.mode import Mode
 
 if TYPE_CHECKING:
     from ipfsmem.device.events import Timeline
+    from ipfsmem.device.shown_texts import ShownTexts
     from ipfsmem.memories.meaning import Meaning
     from ipfsmem.memories.scopes import Scopes
     from ipfsmem.recall.embedder import Embedder
@@ -77,8 +77,6 @@ class OpenMemory:
         self._meaning: Meaning | None = None
         self.memories.meaning = self.meaning
         self.memories.weighed = _weighed
-        #: What sessions were shown already.
-        self.shown = ShownTexts(replica)
         self._timelines: dict[str, Timeline] = {}
         #: The folders of plain files; None where nothing is kept on the disk, and once the memory is closed.
         self.files: WorkingCopies | None = None
@@ -93,6 +91,13 @@ class OpenMemory:
         self.at_work = 0
         #: What else holds a key lets go of it here.
         self.when_locked: Callable[[], None] = lambda: None
+
+    @functools.cached_property
+    def shown(self) -> ShownTexts:
+        """What sessions were shown already."""
+        from ipfsmem.device.shown_texts import ShownTexts  # who reads or writes needs none
+
+        return ShownTexts(self.replica)
 
     @property
     def mode(self) -> Mode:
