@@ -172,8 +172,16 @@ def _control_c_is_heard() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.fixture(scope="session")
+def _three_devices() -> None:
+    """What `lab.three` copies, made before any test has patched anything."""
+    from tests.support import device_lab
+
+    device_lab.prepare_lab(device_lab.Lab, device_lab.Lab._three)
+
+
 @pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
+def lab(tmp_path: Path, _three_devices: None) -> Iterator[Lab]:
     """Devices on one simulated provider, whose files are closed in the end."""
     from tests.support.device_lab import lab_in
 

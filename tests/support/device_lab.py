@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b, sha256
 from pathlib import Path
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -44,6 +46,7 @@ from ipfsmem.vault.owner import Unlock
 from ipfsmem.vault.recovery import NewWords
 from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
+from tests.support import prepared
 
 NAMESPACE = "alex"
 ROOT = RootKeys.from_random(b"\x03" * 64, "default", 1)
@@ -188,6 +191,10 @@ class Lab:
 
     def three(self) -> tuple[Memory, Memory, Memory]:
         """A, B and C of one vault, in step; only A holds the root key."""
+        a, b, c = begun(self, Lab._three, "a", "b", "c")
+        return a, b, c
+
+    def _three(self) -> tuple[Memory, Memory, Memory]:
         a = self.create("a")
         self.sync(a)
         b, c = self.restore("b"), self.restore("c")
@@ -198,6 +205,24 @@ class Lab:
         """Let go of all files."""
         for memory in self.devices.values():
             memory.close()
+
+    def is_new(self) -> bool:
+        """Whether nothing was done in it, and nothing set, since it was made."""
+        fresh = Lab(self.folder)
+        return not (self.devices or self.providers or self._runs or self.skew or self.cloud.blocks) and (
+            self.clock.ns == fresh.clock.ns
+        )
+
+    def take_over(self, other: Lab) -> None:
+        """All that another lab has, but for what is open in it."""
+        shutil.copytree(other.folder, self.folder, dirs_exist_ok=True)
+        for name in other._runs:
+            prepared.settle(self.home(name) / NAMESPACE, {str(other.folder): str(self.folder)})
+        self.clock.ns, self._runs = other.clock.ns, dict(other._runs)
+        self.cloud.blocks.update(other.cloud.blocks)
+        self.cloud.pins += other.cloud.pins
+        self.cloud.names.update({name: list(records) for name, records in other.cloud.names.items()})
+        self.cloud._handles = other.cloud._handles
 
     # -- snapshots -------------------------------------------------------------------------------------------------
 
@@ -577,6 +602,30 @@ class Forger:
 def replaced(value: Value, **fields: object) -> Value:
     """A value with other fields and the old signature."""
     return msgspec.structs.replace(value, **fields)
+
+
+L = TypeVar("L", bound=Lab)
+#: Labs in which something was made that many tests begin with, by kind and by what was done.
+_BEGUN: dict[tuple[type[Lab], object], Lab] = {}
+
+
+def prepare_lab(kind: type[L], make: Callable[[L], object]) -> None:
+    """Do `make` in a lab of this kind, once in a run: `begun` copies it from then on. Only where no test has patched anything."""
+    if (kind, make) not in _BEGUN:
+        lab = kind(Path(tempfile.mkdtemp(prefix="lab-")))
+        make(lab)
+        lab.close()
+        _BEGUN[kind, make] = lab
+
+
+def begun(lab: L, make: Callable[[L], Sequence[Memory]], *names: str) -> Sequence[Memory]:
+    """The memories that `make` returns, on devices of these names; the first holds the root key. Where it was prepared they
+    are opened as they were closed then."""
+    ready = _BEGUN.get((type(lab), make))
+    if ready is None or not lab.is_new():
+        return make(lab)
+    lab.take_over(ready)
+    return [lab.open(name, unlock=ROOT if name == names[0] else None) for name in names]
 
 
 @contextlib.contextmanager

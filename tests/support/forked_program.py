@@ -9,6 +9,7 @@ the same scripts run with real starts too. POSIX only.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -53,6 +54,8 @@ def serve(path: str) -> None:
     from tests.support import passphrase_cost
 
     passphrase_cost.make_cheap()
+    gc.collect()
+    gc.freeze()  # else each fork would copy all of it when it looks for garbage
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
         listening.listen()

@@ -93,12 +93,11 @@ def _copy(kind: str, to: Mapping[str, Path], make: Callable[[Callable[[str], Cli
         shutil.copytree(base / name, target)
     for name, target in to.items():
         if name != STICK:
-            _settle(target, {str(base / other): str(path) for other, path in to.items()})
+            settle(target / "default", {str(base / other): str(path) for other, path in to.items()})
 
 
-def _settle(home: Path, paths: Mapping[str, str]) -> None:
-    """A copied home names its own paths, and knows its place."""
-    folder = home / "default"
+def settle(folder: Path, paths: Mapping[str, str]) -> None:
+    """A memory's folder that was copied names its own paths, and knows its place."""
     settings = folder / "ipfsmem.json"
     settings.write_text(_renamed(settings.read_text("utf-8"), paths), "utf-8")
     database = folder / "state.db"

@@ -37,14 +37,15 @@ def shared(tmp_path: Path) -> Iterator[FolderLab]:
     made.close()
 
 
-def two(lab: Lab, texts: int = 8) -> tuple[Memory, Memory]:
-    """A and C in step, with so many texts, each published by itself."""
+def two(lab: Lab, texts: int = 8, at_once: int = 1) -> tuple[Memory, Memory]:
+    """A and C in step, with so many texts, each published by itself, or so many at once."""
     a = lab.create("a")
     lab.sync(a)
     c = lab.restore("c")
     for n in range(texts):
         a.write(f"k{n}", f"text {n}")
-        lab.sync(a)
+        if n % at_once == at_once - 1:
+            lab.sync(a)
     lab.settle(a, c)
     return a, c
 
@@ -328,7 +329,7 @@ def read_blocks_of(pack: Path) -> list[Block]:
 
 def test_one_random_block_is_named_and_sent_again_within_the_round(lab: Lab) -> None:
     """A provider that lists nothing loses one object in silence, and goes on saying that it has it."""
-    a, _ = two(lab, 60)
+    a, _ = two(lab, 60, at_once=10)
     lost = body_block(a, "k17")
     lab.provider("a").faults.has = "all"
     del lab.cloud.blocks[lost]
@@ -373,7 +374,7 @@ def test_a_byte_that_flips_in_a_folder_is_noticed_within_the_round(shared: Folde
 
 
 def test_all_objects_are_read_within_seven_days_in_an_order_that_the_provider_cannot_know(lab: Lab) -> None:
-    a, c = two(lab, 80)
+    a, c = two(lab, 80, at_once=10)
     orders = []
     for name, memory in (("a", a), ("c", c)):
         provider = lab.provider(name)
@@ -459,7 +460,7 @@ def test_what_was_found_missing_stays_named_whatever_the_provider_says_it_has(la
 def test_a_repair_sends_no_more_a_day_than_the_live_tree_has(lab: Lab) -> None:
     listing = replace(FULL, listing=True)
     lab.providers["a"] = SimProvider(lab.cloud, clock=lab.clock, capabilities=listing)
-    a, _ = two(lab, 30)
+    a, _ = two(lab, 30, at_once=10)
     sizes = {cid: len(data) for cid, data in lab.cloud.blocks.items()}
     live = live_set(a.replica.db, newest(a))
     tree = sum(sizes[cid] for cid in (*live.structure, *live.objects))
@@ -659,7 +660,7 @@ def test_l15_where_no_second_name_is_kept_the_guard_is_said_to_be_local(tmp_path
             lab.providers[name] = SimProvider(
                 lab.cloud, clock=lab.clock, capabilities=replace(FULL, pin=False)
             )
-        a, c = two(lab, 30)
+        a, c = two(lab, 30, at_once=10)
         for n in range(25):
             delete(a, f"k{n}")
         lab.sync(a)
