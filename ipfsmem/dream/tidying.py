@@ -18,8 +18,8 @@ from ipfsmem.errors import LimitError
 from ipfsmem.recall.duplicates import Pair, duplicates
 from ipfsmem.recall.terms import split
 
-#: Share of their words from which on two memories are compared, and from which on they are listed as alike.
-_COMPARED, _ALIKE = 0.7, 0.8
+#: Share of their words from which on two memories are looked at together. Below it 10,000 take longer than the 10 seconds that a dream may.
+_ALIKE = 0.8
 #: What a memory is worth at least that has not faded.
 FADED = 0.1
 #: So many memories go into one in one dream.
@@ -92,7 +92,7 @@ def tidy(
     of = {note.key: note for note in sorted(notes, key=lambda note: note.key)}
     linked = Counter(link.key for note in of.values() for link in links(note.file.body))
     progress("gather")
-    pairs = duplicates({key: _said(note.file) for key, note in of.items() if key != index_key}, _COMPARED)
+    pairs = duplicates({key: _said(note.file) for key, note in of.items() if key != index_key}, _ALIKE)
     progress("consolidate")
     merging = _Merging(of, linked)
     unsure = [pair for pair in pairs if not merging.take(pair)]
@@ -281,7 +281,7 @@ def _judged(pairs: Sequence[Pair], of: Mapping[str, Note], gone: Collection[str]
             )
         elif (turn := _turn(_said(one.file), _said(other.file))) and one.file.type == other.file.type:
             yield Found(kind="contradiction", key=pair.one, other=pair.other, detail=turn)
-        elif pair.how == "same" or pair.similarity >= _ALIKE:
+        else:
             share = f"{pair.similarity:.0%} of their words"
             yield Found(kind="alike", key=pair.one, other=pair.other, detail=f"they have {share} in common")
 

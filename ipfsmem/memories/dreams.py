@@ -23,6 +23,7 @@ from ipfsmem.causal.authorship import of_when_copied
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import LIVE
 from ipfsmem.causal.view import KeyView
+from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.dreams import (
     Done,
     Dreamt,
@@ -89,9 +90,11 @@ class Dreams:
         self, dreamer: Dreamer | None = None, *, by: str = RULES, progress: Progress = lambda phase: None
     ) -> Proposed:
         """Look through all memories and keep what a dream proposes, in place of what was proposed before. Changes no memory."""
-        notes, seen, elsewhere = self._gathered()
+        with no_collection():
+            notes, seen, elsewhere = self._gathered()
         if dreamer is None:
-            made = tidy(notes, elsewhere=elsewhere, index_key=INDEX_KEY, progress=progress)
+            with no_collection():
+                made = tidy(notes, elsewhere=elsewhere, index_key=INDEX_KEY, progress=progress)
         else:
             made = dreamer(notes, progress)
         wanted = {key for step in made.steps for key in step.keys}
