@@ -30,6 +30,10 @@ class Holder:
             self._memory = self._open_memory()
         return self._memory
 
+    def another(self) -> Memory:
+        """The same memory opened once more, for long work beside what is asked meanwhile; who takes it closes it."""
+        return self._open_memory()
+
     def let_go_when_locked(self) -> None:
         """Drop the keys of a memory that was locked since; it is opened anew once it is unlocked again."""
         if self._memory is None:

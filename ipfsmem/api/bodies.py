@@ -1,21 +1,33 @@
-"""What callers of the HTTP API send, and the two answers that no other face has: a page of a list, and a problem.
+"""What callers of the HTTP API send, and the answers that no other face has: pages of lists, and a problem.
 
 The OpenAPI document is made from these types and those of `results.py`, which are the ones that the handlers use.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from ipfsmem.memories.layouts import Layout
 from ipfsmem.memories.moment_kinds import Kind
-from ipfsmem.results import MemoryLine
+from ipfsmem.memories.session_search import SessionHit
+from ipfsmem.results import (
+    Conflict,
+    Late,
+    MemoryLine,
+    ProviderInfo,
+    ScopeLine,
+    SessionLine,
+)
+from ipfsmem.sync.report import SyncReport
 
 #: Memories of a page where nothing is said, and at most.
 PAGE: Final = 100
 MAX_PAGE: Final = 1_000
+
+#: What a token lets its holder do; each has what stands before it.
+Right = Literal["read", "write", "admin"]
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,40 +35,215 @@ class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class WriteBody(Body, frozen=True, kw_only=True):
-    """A memory, or parts of it: what is not given stays as the caller was shown it."""
+    """A memory, or parts of it: what is not given stays as the caller was shown it. `fields`: further ones of the header. `text`: the
+    whole file, header and all, in the place of everything else."""
 
     body: str | None = None
     name: str | None = None
     description: str | None = None
     type: Literal["user", "feedback", "project", "reference"] | None = None
     tags: list[str] | None = None
+    fields: dict[str, str] | None = None
+    text: str | None = None
+
+
+class RestoreBody(Body, frozen=True, kw_only=True):
+    """An older text: of the version `root`, or the one whose SHA-256 begins with `sha256`. `seen`: what the caller was shown."""
+
+    key: str
+    root: str | None = None
+    sha256: str | None = None
+    seen: str | None = None
+
+
+class ResolveBody(Body, frozen=True, kw_only=True):
+    """How a conflict is settled, one of three: `keep` what is shown, `take` the copy of that name, or this `text`, header and all."""
+
+    keep: bool = False
+    take: str | None = None
+    text: str | None = None
+
+
+class EventBody(Body, frozen=True, kw_only=True):
+    """Something that happened."""
+
+    type: str
+    data: dict[str, Any] = {}
 
 
 class RecallBody(Body, frozen=True, kw_only=True):
-    """A question. `since`: an ISO 8601 date or time. `kind`: what is looked through, memories where nothing is said."""
+    """A question. `since`: an ISO 8601 date or time. `by`: a device or member. `threshold`: only what is so similar by the model.
+    `kind`: what is looked through, memories where nothing is said."""
 
     query: str
     kind: Kind = "memory"
     limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 10
     type: str | None = None
     tag: str | None = None
+    category: str | None = None
     since: str | None = None
+    by: str | None = None
+    threshold: Annotated[float, msgspec.Meta(ge=-1, le=1)] | None = None
     why: bool = False
 
 
 class ContextBody(Body, frozen=True, kw_only=True):
-    """What a model is to be given. A token is counted as three bytes."""
+    """What a model is to be given. A token is counted as three bytes. `preview`: say also in which lines something secret seems to stand."""
 
     query: str | None = None
     max_tokens: Annotated[int, msgspec.Meta(ge=200, le=200_000)] | None = None
     layout: Layout = "index"
+    preview: bool = False
 
 
-class MemoryPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the list. `next` is the cursor of what follows; None at the end."""
+class ExportBody(Body, frozen=True, kw_only=True):
+    """As what it is to be written. Only a `zip` and a `car` hold all scopes and conflict copies; `partial` agrees to what is left out."""
+
+    format: Literal["blob", "zip", "car"] = "zip"
+    partial: bool = False
+
+
+class ScopeBody(Body, frozen=True, kw_only=True):
+    """What people call a scope, and of a new one what it is for."""
+
+    title: str | None = None
+    kind: Literal["user", "workspace", "agent"] = "workspace"
+
+
+class SessionBody(Body, frozen=True, kw_only=True):
+    """A session to begin; without a name it is given one."""
+
+    session: str | None = None
+    title: str = ""
+
+
+class MessagesBody(Body, frozen=True, kw_only=True):
+    """Messages for the end of a session: all are kept or none."""
+
+    items: list[dict[str, Any]]
+
+
+class SearchBody(Body, frozen=True, kw_only=True):
+    """A question to the messages of all sessions."""
+
+    query: str
+    limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 10
+
+
+class CodeBody(Body, frozen=True, kw_only=True):
+    """The one-time code of `ipfsmem ui`."""
+
+    code: str
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a list. `next` is the cursor of what follows; None at the end."""
+
+    next: str | None
+
+
+class MemoryPage(Page, frozen=True, kw_only=True):
+    """Memories by key; `total` of them fit the question."""
 
     memories: list[MemoryLine]
-    next: str | None
+    total: int
+
+
+class EventPage(Page, frozen=True, kw_only=True):
+    """Events, the newest first. `missing` pieces of the timeline are not on this device, or damaged."""
+
+    events: list[dict[str, Any]]
+    missing: int
+
+
+class Day(msgspec.Struct, frozen=True, kw_only=True):
+    """A UTC day (`2026-11-23`), and how many events it has."""
+
+    day: str
+    events: int
+
+
+class Days(msgspec.Struct, frozen=True, kw_only=True):
+    """The days on which something happened, the first one first."""
+
+    days: list[Day]
+
+
+class PastText(msgspec.Struct, frozen=True, kw_only=True):
+    """An older text of a memory."""
+
+    key: str
+    sha256: str
+    text: str
+
+
+class Conflicts(msgspec.Struct, frozen=True, kw_only=True):
+    """Memories with texts that are not shown, and what revoked members wrote after that."""
+
+    conflicts: list[Conflict]
+    late: list[Late]
+
+
+class Scopes(msgspec.Struct, frozen=True, kw_only=True):
+    """The named parts of the memory that the caller may see."""
+
+    scopes: list[ScopeLine]
+
+
+class Sessions(msgspec.Struct, frozen=True, kw_only=True):
+    """The sessions, the last written to first."""
+
+    sessions: list[SessionLine]
+
+
+class Messages(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages of a session, as they were added."""
+
+    session: str
+    items: list[dict[str, Any]]
+
+
+class SessionHits(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages that fit a question, the best first."""
+
+    hits: list[SessionHit]
+
+
+class Providers(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the memory is published."""
+
+    providers: list[ProviderInfo]
+
+
+class Synced(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sync did. `exit_code`: what the command ends with for the same; 0 when all that was asked was done."""
+
+    report: SyncReport
+    exit_code: int
+
+
+class Served(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory of this server. `locked`: its keys are, so nothing of it can be asked; `until`: when they will be, in milliseconds."""
+
+    namespace: str
+    locked: bool
+    until: int | None
+
+
+class Namespaces(msgspec.Struct, frozen=True, kw_only=True):
+    """The memories of this server that the caller may ask, and what the caller may do; `scopes` None: in all of them."""
+
+    namespaces: list[Served]
+    right: Right
+    scopes: list[str] | None
+    version: str
+
+
+class SessionToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A token for as long as this server runs, and the memory that it opens."""
+
+    token: str
+    namespace: str
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,109 +1,76 @@
-"""The OpenAPI 3.1 document, made from the types that the handlers use: pure, and it knows no memory."""
+"""The OpenAPI 3.1 document, made from the table of routes and the types that their functions use: pure, and it knows no memory."""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final
 
 import msgspec
 
-from ipfsmem.api.bodies import MAX_PAGE, PAGE, ContextBody, MemoryPage, Problem, RecallBody, WriteBody
+from ipfsmem.api.bodies import Namespaces, Problem
+from ipfsmem.api.calls import KEY_SCHEMA, QUERY
+from ipfsmem.api.changes import Change
+from ipfsmem.api.routes import Route
 from ipfsmem.memories.readings import SEEN_DIGITS
-from ipfsmem.results import ContextText, Forgotten, MemoryText, Recalled
 
-
-class Route(NamedTuple):
-    """An operation: its name, which its handler has too, what it does, what it takes and gives, and the statuses of that."""
-
-    method: str
-    path: str
-    name: str
-    summary: str
-    body: type | None
-    answer: type
-    statuses: tuple[str, ...] = ("200",)
-    query: tuple[str, ...] = ()
-    headers: tuple[str, ...] = ()
-
-
-#: All operations; the server has these routes and no others beside its health and this document.
-ROUTES: Final = (
-    Route(
-        "get",
-        "/v1/memories",
-        "list",
-        "List memories",
-        None,
-        MemoryPage,
-        query=("type", "tag", "cursor", "limit"),
-    ),
-    Route("get", "/v1/memories/{key}", "read", "Read a memory", None, MemoryText),
-    Route(
-        "put",
-        "/v1/memories/{key}",
-        "write",
-        "Write a memory",
-        WriteBody,
-        MemoryText,
-        ("200", "201"),
-        headers=("If-Match", "If-None-Match"),
-    ),
-    Route(
-        "delete",
-        "/v1/memories/{key}",
-        "forget",
-        "Forget a memory",
-        None,
-        Forgotten,
-        query=("reason",),
-        headers=("If-Match",),
-    ),
-    Route("post", "/v1/recall", "recall", "Find memories", RecallBody, Recalled),
-    Route("post", "/v1/context", "context", "What a model is given", ContextBody, ContextText),
-)
-#: What a parameter may be.
-_KEY: Final = {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}
-_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
-    "key": _KEY,
-    "scope": _KEY,
-    "cursor": _KEY,
-    "limit": {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE},
+_PATH: Final[dict[str, dict[str, Any]]] = {
+    "key": KEY_SCHEMA,
+    "name": KEY_SCHEMA,
+    "sha256": {"type": "string", "pattern": "^[0-9a-fA-F]{8,64}$"},
+    "session": {"type": "string", "minLength": 1},
+}
+_HEADERS: Final[dict[str, dict[str, Any]]] = {
     "If-Match": {"type": "string", "pattern": f'^"[0-9a-f]{{{SEEN_DIGITS}}}"$'},
     "If-None-Match": {"type": "string", "enum": ["*"]},
 }
+_SEEN: Final = {"type": "object", "additionalProperties": True}
 
 
-@cache
-def document() -> dict[str, Any]:
+def document(routes: Sequence[Route]) -> dict[str, Any]:
     """The document as it is served."""
-    types = [one for route in ROUTES for one in (route.body, route.answer) if one is not None]
-    refs, components = msgspec.json.schema_components(
-        [*types, Problem], ref_template="#/components/schemas/{name}"
-    )
-    by_type = dict(zip([*types, Problem], refs, strict=True))
+    bodies = [route.body for route in routes if route.body not in (None, bytes)]
+    answers = [route.answer for route in routes if route.answer not in (bytes, dict)]
+    types = [*dict.fromkeys([*bodies, *answers, Namespaces, Change, Problem])]
+    refs, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    by_type: dict[Any, Any] = dict(zip(types, refs, strict=True))
+    by_type[dict] = by_type[bytes] = _SEEN
     problem = {
         "description": "An error",
         "content": {"application/problem+json": {"schema": by_type[Problem]}},
     }
     paths: dict[str, dict[str, Any]] = {}
-    for route in ROUTES:
-        made = {
-            "description": route.summary,
-            "content": {"application/json": {"schema": by_type[route.answer]}},
-        }
+    for route in routes:
         operation: dict[str, Any] = {
             "summary": route.summary,
             "operationId": route.name,
+            "tags": [route.path.split("/")[2]],
             "parameters": _parameters(route),
-            "responses": {**dict.fromkeys(route.statuses, made), "default": problem},
+            "responses": {
+                **{status: _made(route, by_type, status) for status in route.statuses},
+                "default": problem,
+            },
+            "x-right": route.right,
         }
         if route.body is not None:
             schema = {"application/json": {"schema": by_type[route.body]}}
             operation["requestBody"] = {"required": True, "content": schema}
         paths.setdefault(route.path, {})[route.method] = operation
+    paths["/v1/namespaces"] = {
+        "get": _plain("namespaces", "The memories of this server", by_type[Namespaces], problem)
+    }
+    changes = _plain("changes", "What changes, as server-sent events", by_type[Change], problem)
+    changes["responses"]["200"]["content"] = {"text/event-stream": {"schema": by_type[Change]}}
+    changes["parameters"] = [_parameter("namespace"), _parameter("cursor")]
+    paths["/v1/changes"] = {"get": changes}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "ipfsmem", "version": "1"},
+        "info": {
+            "title": "ipfsmem",
+            "version": "1",
+            "description": "The unlocked memory, for programs. docs/HTTP.md says the rest.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "http://127.0.0.1:8789"}],
         "security": [{"token": []}],
         "paths": paths,
         "components": {
@@ -113,16 +80,51 @@ def document() -> dict[str, Any]:
     }
 
 
-def _parameters(route: Route) -> list[dict[str, Any]]:
-    named = [("scope", "query"), *([("key", "path")] if "{key}" in route.path else [])]
-    named += [*((name, "query") for name in route.query), *((name, "header") for name in route.headers)]
-    # Of two headers one is sent, so neither is required by itself.
-    return [
-        {
-            "name": name,
-            "in": place,
-            "required": place == "path" or route.headers == (name,),
-            "schema": _SCHEMAS.get(name, {"type": "string"}),
+def _made(route: Route, by_type: dict[Any, Any], status: str) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "description": "Made" if status == "201" else route.summary,
+        "content": {route.gives: {"schema": {} if route.answer is bytes else by_type[route.answer]}},
+    }
+    if route.name in ("read", "write"):
+        made["headers"] = {
+            "ETag": {"description": "What was shown: for If-Match", "schema": {"type": "string"}}
         }
-        for name, place in named
+    return made
+
+
+def _plain(name: str, summary: str, schema: Any, problem: Any) -> dict[str, Any]:
+    return {
+        "summary": summary,
+        "operationId": name,
+        "tags": [name],
+        "parameters": [],
+        "responses": {
+            "200": {"description": summary, "content": {"application/json": {"schema": schema}}},
+            "default": problem,
+        },
+        "x-right": "read",
+    }
+
+
+def _parameter(name: str) -> dict[str, Any]:
+    known = QUERY[name]
+    return {
+        "name": name,
+        "in": "query",
+        "required": False,
+        "description": known.about,
+        "schema": known.schema,
+    }
+
+
+def _parameters(route: Route) -> list[dict[str, Any]]:
+    path = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
+    made = [{"name": name, "in": "path", "required": True, "schema": _PATH[name]} for name in path]
+    made += [_parameter(name) for name in route.parameters]
+    # Of two headers one is sent, so neither is required by itself.
+    headers = (["If-Match"] if route.seen else []) + (["If-None-Match"] if route.new else [])
+    made += [
+        {"name": name, "in": "header", "required": len(headers) == 1, "schema": _HEADERS[name]}
+        for name in headers
     ]
+    return made

@@ -1,94 +1,113 @@
-"""The routes of the HTTP API, and who is answered: only programs that ask this machine by its own name and send the token.
+"""The HTTP API as an application: who is answered, how a request becomes a call of a route, and how its answer goes out.
 
-A handler translates, and decides nothing that `Memory` decides. Work on the memory is done in a thread, one call at a time, so the
-event loop never waits for it.
+It decides nothing that `Memory` decides. Work on a memory is done in a thread, one call at a time, so the event loop never waits for it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+import contextlib
+import functools
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, Final
 
 import msgspec
 from aiohttp import web
 
-from ipfsmem.api import problems
-from ipfsmem.api.bodies import MAX_PAGE, PAGE, ContextBody, MemoryPage, Problem, RecallBody, WriteBody
-from ipfsmem.api.document import ROUTES, document
-from ipfsmem.bundle.keys import check_key, check_scope
+from ipfsmem import __version__
+from ipfsmem.api import happenings, metrics, page, problems, texts, vault_routes
+from ipfsmem.api.bodies import CodeBody, Namespaces, Problem, Served, SessionToken, Synced
+from ipfsmem.api.calls import Call, Caller, Download, Refused, Reply, precondition, read_query
+from ipfsmem.api.changes import as_event, for_caller
+from ipfsmem.api.document import document
+from ipfsmem.api.routes import Route
+from ipfsmem.api.served import ServedMemory, until
+from ipfsmem.api.who import Doors, Known
+from ipfsmem.bundle.keys import check_key
 from ipfsmem.canonical import read_json
-from ipfsmem.errors import ChangedError, NotFoundError, UsageError
-from ipfsmem.holding import Holder
-from ipfsmem.in_thread import in_thread
-from ipfsmem.loopback import refusal
-from ipfsmem.memories.readings import SEEN_DIGITS, Reading
-from ipfsmem.memories.writers import Writers
+from ipfsmem.errors import NotFoundError, PassphraseError, UsageError
 from ipfsmem.memory import Memory
-from ipfsmem.results import ContextText, Forgotten, MemoryLine, MemoryText, Recalled
 
-MAX_BODY: Final = 4 * 1024 * 1024
-#: Seconds between two looks whether the memory was locked, and that one request may take to send its body.
-LOOK_EVERY: Final = 0.5
+#: Seconds that one request may take to send its body, and between two signs of life in a stream of changes.
 BODY_TIME: Final = 30.0
-_ETAG: Final = re.compile(rf'"([0-9a-f]{{{SEEN_DIGITS}}})"')
-#: Why somebody is not answered, by status: these three are of this face, no command ends with them.
+ALIVE_EVERY: Final = 15.0
+#: Seconds between two looks whether the token of a stream of changes was revoked.
+LOOK_EVERY: Final = 0.5
+#: Streams of changes of one server.
+MAX_LISTENERS: Final = 64
+ROUTES: Final = (*texts.ROUTES, *happenings.ROUTES, *vault_routes.ROUTES)
+#: Why somebody is not answered, by status: these are of this face, no command ends with them.
 _REFUSALS: Final = {401: "TokenError", 403: "OriginError", 421: "HostError"}
+_KNOWN: Final = web.RequestKey("known", Known)
+_EVENTS: Final = "text/event-stream"
 
-T = TypeVar("T")
-B = TypeVar("B")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Refused(Exception):
-    """A request that is answered with this problem."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.detail)
-        self.problem = problem
-
-
 class Api:
-    """One memory behind HTTP."""
+    """Memories behind HTTP."""
 
-    def __init__(self, holder: Holder, token: str, *, read_only: bool = False) -> None:
-        """`token` is what every request sends; `read_only`: none changes anything."""
-        self._holder = holder
-        self._token = token
+    def __init__(
+        self,
+        served: Sequence[ServedMemory],
+        doors: Doors,
+        *,
+        read_only: bool = False,
+        files: page.Files | None = None,
+    ) -> None:
+        """The first of `served` is the one that is asked when none is named. `read_only`: nobody changes anything. `files`: the page."""
+        self._served = {one.namespace: one for one in served}
+        self._doors = doors
         self._read_only = read_only
-        self._turn = asyncio.Lock()
+        self._files = files
+        self._metrics = metrics.Metrics()
 
     def app(self) -> web.Application:
-        """The application. It drops the keys soon after somebody locked the memory."""
-        app = web.Application(middlewares=[self._guard], client_max_size=MAX_BODY)
+        """The application. It drops the keys of a memory soon after somebody locked it."""
+        app = web.Application(middlewares=[self._guard], client_max_size=max(one.most for one in ROUTES))
         app.add_routes(
             [
                 web.get("/healthz", self._health),
+                web.get("/metrics", self._numbers),
                 web.get("/v1/openapi.json", self._document),
+                web.get("/v1/namespaces", self._namespaces),
+                web.get("/v1/changes", self._changes, allow_head=False),
                 *(
-                    getattr(web, route.method)(route.path, getattr(self, f"_{route.name}"))
+                    web.route(route.method.upper(), route.path, functools.partial(self._call, route))
                     for route in ROUTES
                 ),
             ]
         )
-        app.cleanup_ctx.append(self._watching)
+        if self._files is not None:
+            app.add_routes([web.post("/v1/session", self._session), web.get("/{file:.*}", self._page)])
+        app.cleanup_ctx.append(self._looking)
         return app
 
     # -- before and around every handler ---------------------------------------------------------------------
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        began = time.monotonic()
+        answer = await self._answered(request, handler)
+        if not isinstance(answer, web.Response):
+            return answer  # a stream
+        answer.headers.update(page.SAFE_HEADERS)
+        resource = request.match_info.route.resource
+        route = resource.canonical if resource is not None else "none"
+        self._metrics.add(route, answer.status, time.monotonic() - began)
+        return answer
+
+    async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         headers = request.headers
-        refused = refusal(
-            headers.getall("Host", []),
-            headers.getall("Origin", []),
-            headers.getall("Authorization", []),
-            self._token,
-            same_origin=True,
-        )
-        if refused is not None:
-            return _problem(problems.said(refused[0], _REFUSALS[refused[0]], refused[1], exit_code=26))
+        wrong = self._doors.wrong_place(headers.getall("Host", []), headers.getall("Origin", []))
+        if wrong is not None:
+            return _refusal(*wrong)
+        if not (self._files is not None and page.is_open(request.method, request.path)):
+            known = self._doors.who(headers.getall("Authorization", []))
+            if known is None:
+                return _refusal(401, "token wrong or missing")
+            request[_KNOWN] = known
         try:
             return await handler(request)
         except Refused as stopped:
@@ -101,179 +120,250 @@ class Api:
         except Exception as error:
             return _problem(problems.of_error(error))
 
-    async def _watching(self, _: web.Application) -> Any:
-        async def look() -> None:
-            while True:
-                await asyncio.sleep(LOOK_EVERY)
-                async with self._turn:
-                    await in_thread(self._holder.let_go_when_locked)
-
-        looking = asyncio.create_task(look())
+    async def _looking(self, _: web.Application) -> AsyncIterator[None]:
+        looks = [asyncio.create_task(one.look_out()) for one in self._served.values()]
         yield
-        looking.cancel()
-        await asyncio.gather(looking, return_exceptions=True)
+        for look in looks:
+            look.cancel()
+        await asyncio.gather(*looks, return_exceptions=True)
 
-    async def _on(self, request: web.Request, work: Callable[[Memory], T], *, writes: bool = False) -> T:
-        """What `work` makes of the memory in the scope that the request names."""
-        if writes and self._read_only:
+    # -- calls -----------------------------------------------------------------------------------------------
+
+    def _memory(self, request: web.Request, asked: str | None) -> ServedMemory:
+        """The memory that a request is about. Raises NotFoundError for one that this token does not open."""
+        known = request[_KNOWN]
+        name = asked or known.namespace or next(iter(self._served))
+        if name not in self._served or known.namespace not in (None, name):
+            raise vault_routes.not_found(name)
+        return self._served[name]
+
+    def _caller(self, known: Known, served: ServedMemory, whole: Memory) -> Caller:
+        """What the token of a request is for; asked while the memory is open. Raises Refused when it opens nothing."""
+        if known.caller is not None:
+            return known.caller
+        meant = served.tokens.meant(known.digest, whole.replica)
+        if meant is None:
+            raise Refused(problems.said(401, "TokenError", "token wrong or missing", exit_code=26))
+        return Caller(meant.right, None if meant.scopes is None else frozenset(meant.scopes))
+
+    async def _call(self, route: Route, request: web.Request) -> web.StreamResponse:
+        known = request[_KNOWN]
+        query = read_query(list(request.query.items()), route.parameters)
+        served = self._memory(request, query.pop("namespace", None))
+        if self._read_only and route.right != "read":
             raise Refused(problems.said(403, "ReadOnlyError", "this server was started to change nothing"))
-        scope = request.query.get("scope", "")
-        if scope:
-            check_scope(scope)
+        if known.caller is not None:
+            known.caller.require(route.right)
+        scope, stack = query.pop("scope", ""), tuple(query.pop("stack", ()))
+        if scope and stack:
+            raise UsageError("scope reads one scope, stack several: give one of both")
+        path = dict(request.match_info)
+        key = check_key(path.pop("key")) if "key" in path else ""
+        seen = None
+        if route.seen:
+            match, none = request.headers.getall("If-Match", []), request.headers.getall("If-None-Match", [])
+            seen = precondition(match, none, new=route.new)
+            if seen is None:
+                raise Refused(texts.NO_PRECONDITION)
+        body = None if route.body is None else await _body(request, route)
+        values = {**query, **path}
 
-        def done() -> T:
-            memory = self._holder.memory()
-            if scope and not writes and memory.scopes.get(scope) is None:
-                raise NotFoundError(f"there is no scope {scope}")
-            return work(memory.scope(scope) if scope else memory)
+        def work(whole: Memory) -> Any:
+            caller = self._caller(known, served, whole)
+            route.admit(caller, whole, scope, stack)
+            for one in (scope, *stack):
+                if one and not route.writes:
+                    found = whole.scopes.get(one)
+                    if found is None or (found.forgotten and bool(stack)):
+                        raise NotFoundError(f"there is no scope {one}")
+            memory = whole.scope(scope) if scope else whole
+            call = Call(memory, whole, caller, scope, stack, key, values, body, seen)
+            return self._listed(served, call) if route.name == "list" else route.work(call)
 
-        async with self._turn:
-            return await in_thread(done)
+        if route.name == "sync":
+            await served.on(lambda whole: route.admit(self._caller(known, served, whole), whole, "", ()))
+            report = await served.sync()
+            return _json(Synced(report=report, exit_code=report.exit_code))
+        return _answer(await served.on(work))
 
-    # -- handlers --------------------------------------------------------------------------------------------
+    def _listed(self, served: ServedMemory, call: Call) -> Any:
+        whole = call.whole
+        whole.folders.look()
+        mark = served.holder.mark()
+        assert mark is not None
+        query = call.query
+        cursor = query.get("cursor", "")
+        return served.lists.page(
+            whole,
+            mark,
+            whole.stack(*call.stack) if call.stack else call.memory,
+            (
+                call.stack or (call.scope,),
+                query.get("type", ""),
+                query.get("tag", ""),
+                query.get("match", ""),
+            ),
+            after=check_key(cursor) if cursor else "",
+            limit=query.get("limit"),
+        )
+
+    # -- of the server itself --------------------------------------------------------------------------------
 
     async def _health(self, _: web.Request) -> web.Response:
         return _json({"ok": True})
 
     async def _document(self, _: web.Request) -> web.Response:
-        return _json(document())
+        return _json(document(ROUTES))
 
-    async def _list(self, request: web.Request) -> web.Response:
-        after, limit = _cursor(request), _limit(request)
-        kind, tag = request.query.get("type"), request.query.get("tag")
+    async def _numbers(self, request: web.Request) -> web.Response:
+        if request[_KNOWN].caller is None:
+            served = self._memory(request, None)
+            caller = await served.on(lambda whole: self._caller(request[_KNOWN], served, whole))
+            caller.require_all_scopes()
+        memories = self._served.values()
+        text = self._metrics.text(memories=len(memories), locked=sum(one.locked for one in memories))
+        return web.Response(text=text, headers={"Content-Type": metrics.CONTENT_TYPE})
 
-        def page(memory: Memory) -> MemoryPage:
-            found = [
-                one
-                for one in memory.list()
-                if one.key > after
-                and (kind is None or one.file.type == kind)
-                and (tag is None or tag in one.file.tags)
-            ]
-            shown = found[:limit]
-            more = shown[-1].key if len(found) > limit else None
-            return MemoryPage(memories=[MemoryLine.of(one) for one in shown], next=more)
+    async def _namespaces(self, request: web.Request) -> web.Response:
+        read_query(list(request.query.items()), ())
+        known = request[_KNOWN]
+        caller, found = known.caller, []
+        for name, served in self._served.items():
+            if known.namespace not in (None, name):
+                continue
+            try:
+                ends = await served.on(until)
+                if caller is None:
+                    caller = await served.on(functools.partial(self._caller, known, served))
+                found.append(Served(namespace=name, locked=False, until=ends))
+            except PassphraseError:
+                found.append(Served(namespace=name, locked=True, until=None))
+        caller = caller or Caller("read", frozenset())
+        right = "read" if self._read_only else caller.right
+        scopes = None if caller.scopes is None else sorted(caller.scopes)
+        return _json(Namespaces(namespaces=found, right=right, scopes=scopes, version=__version__))
 
-        return _json(await self._on(request, page))
-
-    async def _read(self, request: web.Request) -> web.Response:
-        key = check_key(request.match_info["key"])
-        return _text(_there(key, await self._on(request, lambda memory: memory.read(key))))
-
-    async def _write(self, request: web.Request) -> web.Response:
-        key = check_key(request.match_info["key"])
-        seen = _precondition(request)
-        given = await _body(request, WriteBody)
-
-        def write(memory: Memory) -> Reading:
-            return memory.write(
-                key,
-                given.body,
-                name=given.name,
-                description=given.description,
-                type=given.type,
-                tags=given.tags,
-                seen=_still_shown(memory, key, seen) if seen else None,
-                if_match=None if seen else "",
+    async def _session(self, request: web.Request) -> web.Response:
+        given = await _json_body(request, CodeBody, 4_096)
+        token = self._doors.exchange(given.code)
+        if token is None:
+            words = "this code is wrong, was used, or is older than two minutes"
+            raise Refused(
+                problems.said(401, "CodeError", words, hint="Get a new link: ipfsmem ui", exit_code=26)
             )
+        return _json(SessionToken(token=token, namespace=next(iter(self._served))), 201)
 
-        return _text(await self._on(request, write, writes=True), status=200 if seen else 201)
+    async def _page(self, request: web.Request) -> web.Response:
+        assert self._files is not None
+        found = self._files.answer(request.match_info["file"])
+        if found is None:
+            raise web.HTTPNotFound
+        return found
 
-    async def _forget(self, request: web.Request) -> web.Response:
-        key = check_key(request.match_info["key"])
-        seen, reason = _precondition(request), request.query.get("reason", "")
-        if not seen:
-            raise UsageError("what is to be forgotten is named by If-Match")
-
-        def forget(memory: Memory) -> Forgotten:
-            if not memory.forget(key, reason=reason, seen=_still_shown(memory, key, seen)):
-                raise NotFoundError(f"there is no memory {key}")
-            return Forgotten(key=key)
-
-        return _json(await self._on(request, forget, writes=True))
-
-    async def _recall(self, request: web.Request) -> web.Response:
-        asked = await _body(request, RecallBody)
-
-        def recall(memory: Memory) -> Recalled:
-            found = memory.recall(
-                asked.query,
-                kind=asked.kind,
-                limit=asked.limit,
-                type=asked.type,
-                tag=asked.tag,
-                since=asked.since,
-                why=asked.why,
-            )
-            return Recalled.of(found, Writers(memory.replica), why=asked.why)
-
-        return _json(await self._on(request, recall))
-
-    async def _context(self, request: web.Request) -> web.Response:
-        asked = await _body(request, ContextBody)
-        return _json(
-            await self._on(
-                request,
-                lambda memory: ContextText.of(
-                    memory.context(asked.query, max_tokens=asked.max_tokens, layout=asked.layout)
-                ),
-            )
+    async def _changes(self, request: web.Request) -> web.StreamResponse:
+        """A stream of server-sent events; it ends when the token is revoked."""
+        known = request[_KNOWN]
+        query = read_query(list(request.query.items()), ("namespace", "cursor"))
+        served = self._memory(request, query.get("namespace"))
+        caller = known.caller
+        with contextlib.suppress(PassphraseError):
+            caller = await served.on(functools.partial(self._caller, known, served))
+        if self._metrics.listeners >= MAX_LISTENERS:
+            raise Refused(problems.said(503, "LimitError", "too many listen already", exit_code=5))
+        await served.begin_to_compare()
+        cursor = request.headers.get("Last-Event-ID") or query.get("cursor") or ""
+        after = served.feed.behind(cursor) if cursor else served.feed.number
+        stream = web.StreamResponse(
+            headers={
+                **page.SAFE_HEADERS,
+                "Content-Type": _EVENTS,
+                "Cache-Control": "no-store",
+                "X-Accel-Buffering": "no",
+            }
         )
+        self._metrics.listeners += 1
+        try:
+            with served.listening() as heard:
+                await stream.prepare(request)
+                first = served.feed.cursor(served.feed.number if after is None else after)
+                await stream.write(b"retry: 1000\nid: %b\nevent: ready\ndata: {}\n\n" % first.encode())
+                if after is None:
+                    reset = b'id: %b\nevent: reset\ndata: {"what":"reset"}\n\n' % first.encode()
+                    await stream.write(reset)
+                    after = served.feed.number
+                alive = time.monotonic()
+                while self._doors.still(known):
+                    if caller is None and not served.locked:
+                        with contextlib.suppress(PassphraseError):
+                            caller = await served.on(functools.partial(self._caller, known, served))
+                    for one in list(served.feed.since(after)):
+                        after = served.feed.behind(one.cursor) or after
+                        if for_caller(one.change, frozenset() if caller is None else caller.scopes):
+                            await stream.write(as_event(one))
+                            alive = time.monotonic()
+                    if time.monotonic() - alive >= ALIVE_EVERY:
+                        await stream.write(b": alive\n\n")
+                        alive = time.monotonic()
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(LOOK_EVERY):
+                            await heard.wait()
+                    heard.clear()
+        except ConnectionError:
+            pass  # it is gone
+        finally:
+            self._metrics.listeners -= 1
+        return stream
 
 
-def _still_shown(memory: Memory, key: str, seen: str) -> Reading:
-    """What is shown, which must be what the caller was shown. Raises NotFoundError, ChangedError."""
-    reading = _there(key, memory.read(key))
-    if reading.seen != seen:
-        raise ChangedError(f"{key} is not what was read")
-    return reading
+async def _body(request: web.Request, route: Route) -> Any:
+    assert route.body is not None
+    if route.body is bytes:
+        return await _bytes(request, route.most)
+    return await _json_body(request, route.body, route.most)
 
 
-def _there(key: str, reading: Reading | None) -> Reading:
-    if reading is None:
-        raise NotFoundError(f"there is no memory {key}")
-    return reading
-
-
-def _precondition(request: web.Request) -> str:
-    """The `seen` of If-Match, or "" with `If-None-Match: *`. Raises Refused without either, UsageError for others."""
-    match, none = request.headers.getall("If-Match", []), request.headers.getall("If-None-Match", [])
-    if not match and not none:
-        words = "a write says what it replaces: If-Match with the ETag of a read, or If-None-Match: * for a new memory"
-        raise Refused(problems.said(428, "UsageError", words))
-    if none == ["*"] and not match:
-        return ""
-    tag = _ETAG.fullmatch(match[0].strip()) if len(match) == 1 and not none else None
-    if tag is None:
-        raise UsageError("give one ETag of a read in If-Match, or If-None-Match: * for a new memory")
-    return tag[1]
-
-
-def _cursor(request: web.Request) -> str:
-    cursor = request.query.get("cursor", "")
-    return check_key(cursor) if cursor else ""
-
-
-def _limit(request: web.Request) -> int:
-    given = request.query.get("limit", str(PAGE))
-    if not given.isascii() or not given.isdecimal() or len(given) > 4 or not 1 <= int(given) <= MAX_PAGE:
-        raise UsageError(f"limit is a number from 1 to {MAX_PAGE}")
-    return int(given)
-
-
-async def _body(request: web.Request, form: type[B]) -> B:
-    """The body of a request. Raises UsageError, Refused."""
+async def _bytes(request: web.Request, most: int) -> bytes:
     if request.content_type != "application/json":
         raise Refused(problems.said(415, "UsageError", "a body is application/json"))
+    if (request.content_length or 0) > most:
+        raise web.HTTPRequestEntityTooLarge(max_size=most, actual_size=request.content_length or 0)
+    parts, size = [], 0
     try:
-        data = await asyncio.wait_for(request.read(), BODY_TIME)
-        return read_json(data, form)
+        async with asyncio.timeout(BODY_TIME):
+            async for part in request.content.iter_any():
+                size += len(part)
+                if size > most:
+                    raise web.HTTPRequestEntityTooLarge(max_size=most, actual_size=size)
+                parts.append(part)
     except TimeoutError:
         raise Refused(problems.said(408, "UsageError", "the body did not come in time")) from None
+    return b"".join(parts)
+
+
+async def _json_body(request: web.Request, form: Any, most: int) -> Any:
+    """The body of a request. Raises UsageError, Refused."""
+    data = await _bytes(request, most)
+    try:
+        return read_json(data, form)
     except msgspec.MsgspecError as error:
         raise UsageError(f"the body is not what this route takes: {error}") from None
     except UnicodeDecodeError:
         raise UsageError("the body is not UTF-8") from None
+
+
+def _answer(made: Any) -> web.Response:
+    if isinstance(made, Download):
+        return web.Response(
+            body=made.data,
+            content_type=made.content_type,
+            headers={
+                "Cache-Control": "no-store",
+                "Content-Disposition": f'attachment; filename="{made.name}"',
+            },
+        )
+    if isinstance(made, Reply):
+        return _json(made.value, made.status, {"ETag": f'"{made.seen}"'} if made.seen else None)
+    return _json(made)
 
 
 def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
@@ -281,12 +371,12 @@ def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) 
         status=status,
         body=msgspec.json.encode(value),
         content_type="application/json",
-        headers={"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **(headers or {})},
+        headers={"Cache-Control": "no-store", **(headers or {})},
     )
 
 
-def _text(reading: Reading, status: int = 200) -> web.Response:
-    return _json(MemoryText.of(reading), status, {"ETag": f'"{reading.seen}"'})
+def _refusal(status: int, words: str) -> web.Response:
+    return _problem(problems.said(status, _REFUSALS[status], words, exit_code=26))
 
 
 def _problem(problem: Problem, headers: dict[str, str] | None = None) -> web.Response:

@@ -11,61 +11,88 @@ import click
 
 from ipfsmem.cli import secret_input
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.options import WholeNumber
+from ipfsmem.cli.options import WholeNumber, none_empty
 
 if TYPE_CHECKING:
-    from ipfsmem.holding import Holder
+    from ipfsmem.api.served import ServedMemory
 
 
 @cli_command("api")
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen there.")
 @click.option(
     "--port", type=WholeNumber(0, 65535), metavar="N", default=8789, show_default=True, help="0: a free one."
 )
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    callback=none_empty,
+    metavar="HOST",
+    help="A name others ask by; lets other machines in.",
+)
+@click.option(
+    "--also", multiple=True, callback=none_empty, metavar="NAMESPACE", help="Serve this memory too."
+)
 @click.option("--token-fd", type=WholeNumber(0), metavar="N", help="The token, from file descriptor N.")
 @click.option("--read-only", is_flag=True, help="Answer only what changes nothing.")
-def command(context: CommandContext, port: int, token_fd: int | None, read_only: bool) -> None:
+def command(
+    context: CommandContext,
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    also: tuple[str, ...],
+    token_fd: int | None,
+    read_only: bool,
+) -> None:
     """Serve the unlocked memory to programs on this machine over HTTP, until Ctrl-C.
 
-    It listens on 127.0.0.1 only and answers who sends the token: IPFSMEM_API_TOKEN, --token-fd, or one made now and printed
-    once. Whoever has it reads every memory in the clear, and changes them unless --read-only. It is another thing than `ipfsmem
-    serve`, which gives encrypted blocks to your other devices.
+    It listens on 127.0.0.1 unless told otherwise and answers who sends a token: one made by `ipfsmem tokens new`, which may be for some
+    scopes and for reading alone; or IPFSMEM_API_TOKEN, --token-fd, or, where there is none of these, one made now and printed once,
+    which opens everything. It is another thing than `ipfsmem serve`, which gives encrypted blocks to your other devices.
     """
-    given = secret_input.server_token(token_fd, "IPFSMEM_API_TOKEN", hint="Or have one made: leave it out.")
-    passphrase = context.passphrase_from_fd_or_environment()
-    from ipfsmem.holding import Holder
-    from ipfsmem.memory import Memory
+    from ipfsmem.cli.api_server import refuse_unnamed, served_memories
 
-    holder = Holder(lambda: Memory.load(context.namespace, home=context.home, passphrase=passphrase))
-    try:
-        holder.memory()
+    given = secret_input.server_token(token_fd, "IPFSMEM_API_TOKEN", hint="Or have one made: leave it out.")
+    refuse_unnamed(host, names)
+    with served_memories(context, also) as served:
+        for one in served:
+            one.holder.memory()
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how this command ends
-            asyncio.run(_serve(context, holder, port, given, read_only))
-    finally:
-        holder.close()
+            asyncio.run(_serve(context, served, host, port, names, given, read_only))
 
 
 async def _serve(
-    context: CommandContext, holder: Holder, port: int, given: str | None, read_only: bool
+    context: CommandContext,
+    served: list[ServedMemory],
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    given: str | None,
+    read_only: bool,
 ) -> None:
     from msgspec import UNSET
     from msgspec.json import encode
 
-    from ipfsmem.api.serving import Api
-    from ipfsmem.ending_signals import ending_signals
-    from ipfsmem.http.running import running
+    from ipfsmem.api.calls import Caller
+    from ipfsmem.api.who import Doors
+    from ipfsmem.cli.api_server import run, say_what_is_exposed
     from ipfsmem.results import ServingMemory
 
-    token = given or secrets.token_urlsafe(24)
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C comes as KeyboardInterrupt
-        for number in ending_signals():
-            loop.add_signal_handler(number, ended.set)
-    async with running(Api(holder, token, read_only=read_only).app(), port=port) as url:
+    doors = Doors({one.namespace: one for one in served}, names=names)
+    made = None if given or any(one.tokens for one in served) else secrets.token_urlsafe(24)
+    if token := given or made:
+        doors.let_in(token, Caller("admin"))
+
+    def say(url: str) -> None:
         if context.json:
-            click.echo(encode(ServingMemory(url=url, token=UNSET if given else token)))
+            click.echo(encode(ServingMemory(url=url, token=made or UNSET)))
         else:
-            click.echo(f"serving the unlocked memory at {url}/v1, for who sends the token")
-            if not given:
-                click.echo(f"the token, shown this once: {token}")
-        await ended.wait()
+            click.echo(
+                f"serving the unlocked memory at {url}/v1, for who sends {'the' if token else 'a'} token"
+            )
+            if made:
+                click.echo(f"the token, shown this once: {made}")
+        if names:
+            say_what_is_exposed(host, served)
+
+    await run(served, doors, say, host=host, port=port, public=bool(names), read_only=read_only)

@@ -19,6 +19,13 @@ def not_empty(ctx: click.Context, param: click.Parameter, path: str | None) -> s
     return path
 
 
+def none_empty(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """The same for an option that may come several times."""
+    for one in given:
+        not_empty(ctx, param, one)
+    return given
+
+
 def duration(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
     """Seconds of `30s`, `5m`, `12h`, `1d` or a plain number; at least one."""
     if text is None:

@@ -14,7 +14,7 @@ import click
 from ipfsmem.cli import secret_input
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import WholeNumber, not_empty
-from ipfsmem.errors import ConfigError, NotFoundError, UsageError
+from ipfsmem.errors import NotFoundError, UsageError
 
 #: Where the requests of the Pinning Service API are kept in the served folder.
 PSA_FOLDER = "psa"
@@ -66,13 +66,9 @@ def command(
         raise UsageError(f"{folder} is not a folder")
     if not create and not folder.is_dir():
         raise NotFoundError(f"there is no folder {folder}", hint="Make it with --create.")
-    from ipfsmem.loopback import is_loopback
+    from ipfsmem.cli.api_server import refuse_unnamed
 
-    if not names and not is_loopback(host):
-        raise ConfigError(
-            f"{host} can be reached from other machines, and nobody said that it may",
-            hint=f"Let them in by the name they ask by: --host {host} --name HOST. Or stay on 127.0.0.1.",
-        )
+    refuse_unnamed(host, names)
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how this command ends
         asyncio.run(_serve(context, folder, host, port, names, token or "", new_token, create))
 

@@ -61,7 +61,9 @@ class Connections:
     def __call__(self) -> asyncio.Protocol:
         """A protocol for a new connection."""
         self._schedule_check()
-        return _Connection(self, self._server())
+        protocol = self._server()
+        protocol.__class__ = _InWords  # how the server makes its protocols is its own affair
+        return _Connection(self, protocol)
 
     def close(self) -> None:
         """Stop checking."""
@@ -139,6 +141,28 @@ class Connections:
                 self._abort(transport)
         if self._open:
             self._schedule_check()
+
+
+class _InWords(web.RequestHandler):
+    """A request that cannot be read is answered in our words: the library's quote the line, and are logged with it."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The answer for what cannot be read (400), or was not handled (500)."""
+        if status >= 500:
+            return super().handle_error(request, status, exc, None)
+        answer = web.Response(
+            status=status, text="The request cannot be read.\n", headers={"Server": "ipfsmem"}
+        )
+        answer.force_close()
+        return answer
 
 
 class _Connection(asyncio.Protocol):

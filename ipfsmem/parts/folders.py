@@ -23,6 +23,10 @@ class MemoryFolders(MemoryPart):
         """
         self._open.scan()
 
+    def look(self) -> None:
+        """`scan`, unless the last one was less than a second ago: before a list that was made earlier is shown again."""
+        self._open.look()
+
     def last_look(self) -> None:
         """`scan`, for what must not be missed: before the keys are locked. Raises StorageError when a working copy is not there;
         the others are taken in all the same. A paused one waits for a person, and is left alone as ever.

@@ -46,6 +46,11 @@ class MemoryVersions(MemoryPart):
     def _labels(self) -> dict[str, str]:
         return {one.id: one.label for one in members_of(self._replica)}
 
+    def text(self, key: str, sha256: str) -> bytes:
+        """An older text of a memory: the one whose SHA-256 begins so. Raises NotFoundError, UsageError."""
+        self._open.take(key, self._memories.scope)
+        return find_text(self._memories, key, None, sha256)[0]
+
     def restore(
         self, root: str | None, key: str, *, text: str | None = None, seen: Seen | None = None
     ) -> Reading:

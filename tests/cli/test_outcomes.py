@@ -35,7 +35,16 @@ def test_every_command_is_in_the_table() -> None:
     assert {row.command for row in ROWS} == set(commands)
     good = {row.command for row in ROWS if row.code == 0}
     assert set(commands) - good <= {"demo"}, "its good end is test_cli_demo.py, which takes seconds"
-    always = {"scope list", "status", "log", "keys list", "folders list", "providers list", "index status"}
+    always = {
+        "scope list",
+        "status",
+        "log",
+        "keys list",
+        "folders list",
+        "providers list",
+        "index status",
+        "tokens list",
+    }
     always |= {"service status", "hook"}  # which disturbs nobody, whatever happens
     assert set(commands) - {row.command for row in ROWS if row.code} == always, "these only show"
 

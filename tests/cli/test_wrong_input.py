@@ -41,6 +41,10 @@ SEALED = (
     "providers check extra", "providers check --every 5m", "providers follow nonsense", "providers follow --decline USB",
     "providers follow BASE/none", "providers follow --decline", "attach BASE/home/default", "detach PLAIN", "folders pause PLAIN", "folders accept", "folders put-back PLAIN",
 )  # fmt: skip
+TOKENS = (
+    "tokens lsit", "tokens new extra", "tokens new --right all", "tokens new --scope 'No Scope'", "tokens new --scope ''", f"tokens new --name {LONG}", "tokens new --name 'a\nb'", "tokens new --everybody",
+    "tokens revoke", "tokens revoke ''", "tokens revoke nobody", f"tokens revoke {LONG}", "api --host nowhere.invalid", "api --port x", "api --name ''", "api --also none", "api --also 'No Memory'", "api --also default",
+)  # fmt: skip
 LOCAL = (
     "attach", "attach ''", "attach BASE/note.md", "attach PLAIN --scope 'No Scope'", f"attach BASE/{'x' * 300}", "attach 'BASE/a\nb\x00c'",
     "attach BASE/home/default", "attach BASE/home/default/memory --scope work", "attach BASE/home", "detach", "detach ''", "detach BASE/none", "detach PLAIN --gone",
@@ -116,6 +120,7 @@ def test_wrong_input_on_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     place.ok("write tone --body x", "write tone --body x --scope work")
     before = place.cli.ok("folders", "list", "--json").json
     all_refused(place, LOCAL)
+    all_refused(place, TOKENS)
     assert place.cli.ok("folders", "list", "--json").json == before
 
 

@@ -6,6 +6,7 @@ in which what was asked did not happen never ends with 0.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -372,6 +373,12 @@ def dreams_allowed(place: Place) -> None:
     place.patch.setenv("IPFSMEM_CONFIG", str(file))
 
 
+def token_made(place: Place) -> None:
+    """A token of which the id is known."""
+    row = {"hash": "ab" * 32, "sealed": ""}
+    (place.cli.home / "default" / "tokens.json").write_text(json.dumps({"tokens": [row], "v": 1}))
+
+
 def mcp_extra(place: Place) -> None:
     need_extra("mcp", "mcp_types")
 
@@ -470,6 +477,12 @@ ROWS: tuple[Row, ...] = (
     Row("api", "it ended with Ctrl-C", 0, "api --port 0", prepare=api_served),
     Row("api", "the token is too short", 2, "api --token-fd 0"),
     Row("api", "there is no memory", 4, "api", "none"),
+    Row("api", "others could reach the address, and nobody said so", 3, "api --host 0.0.0.0"),
+    Row("tokens new", "made, and printed this once", 0, "tokens new --right write --scope work"),
+    Row("tokens new", "the call contradicts itself", 2, "tokens new --everybody"),
+    Row("tokens list", "printed, also when there is none", 0, "tokens list"),
+    Row("tokens revoke", "it opens nothing any more", 0, "tokens revoke abababababab", prepare=token_made),
+    Row("tokens revoke", "there is no such token", 4, "tokens revoke nobody"),
     Row("list", "a scope to be read with others is none, or forgotten", 4, "list --stack work"),
     Row("timeline", "there is no such scope", 4, "timeline --scope work"),
     Row("conflicts", "there is no such scope", 4, "conflicts --scope work"),

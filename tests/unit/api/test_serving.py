@@ -5,64 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
 from ipfsmem.api.document import document
-from ipfsmem.api.serving import Api
-from ipfsmem.holding import Holder
-from ipfsmem.http.running import running
+from ipfsmem.api.serving import ROUTES
 from ipfsmem.memory import Memory
 from ipfsmem.wallet.root_keys import RootKeys
+from tests.support.api_lab import JSON, NEW, TOKEN, Client, Lab, asked, good, told
 from tests.support.extras import need_extra
 
-TOKEN = "a token of enough length"
-AUTH = {"Authorization": f"Bearer {TOKEN}"}
 DOC = Path(__file__).parents[3] / "docs" / "HTTP.md"
-NEW = {"If-None-Match": "*"}
-JSON = {"Content-Type": "application/json"}
-
-Client = aiohttp.ClientSession
-
-
-def asked(home: Path, ask: Callable[[Client], Awaitable[None]], *, read_only: bool = False) -> None:
-    """Run `ask` against the API of a local memory in `home`."""
-    holder = Holder(lambda: Memory.load("m", "local", home=home, passphrase=False, create=True))
-
-    async def run() -> None:
-        async with (
-            running(Api(holder, TOKEN, read_only=read_only).app()) as url,
-            aiohttp.ClientSession(url, headers=AUTH) as client,
-        ):
-            await ask(client)
-
-    try:
-        asyncio.run(run())
-    finally:
-        holder.close()
-
-
-async def told(answer: Any, status: int, kind: str) -> dict[str, Any]:
-    """The problem that an answer must be."""
-    async with answer as got:
-        text = await got.text()
-        assert got.status == status, text
-        assert got.content_type == "application/problem+json" and "Traceback" not in text
-        problem: dict[str, Any] = json.loads(text)
-    assert (problem["status"], problem["kind"]) == (status, kind)
-    assert problem["type"] == f"urn:ipfsmem:error:{kind}" and problem["detail"]
-    return problem
-
-
-async def good(answer: Any, status: int = 200) -> tuple[Any, str]:
-    """The value and the ETag of an answer that must be no error."""
-    async with answer as got:
-        assert got.status == status, await got.text()
-        return await got.json(), got.headers.get("ETag", "")
 
 
 def test_written_read_listed_changed_and_forgotten(tmp_path: Path) -> None:
@@ -180,6 +135,58 @@ def test_wrong_routes_methods_keys_and_sizes(tmp_path: Path) -> None:
     asked(tmp_path, ask)
 
 
+def test_a_parameter_that_was_mistyped_means_nothing_else(tmp_path: Path) -> None:
+    """`?scop=work` would otherwise show, or write, what is everybody's."""
+
+    async def ask(client: Client) -> None:
+        await told(client.put("/v1/memories/x?scop=work", json={"body": "x"}, headers=NEW), 400, "UsageError")
+        for query in (
+            "scop=work",
+            "scope=a&scope=b",
+            "scope=a&stack=b",
+            "stack=A",
+            "stack=a&" * 17,
+            "since=2026-01-01",
+        ):
+            async with client.get(f"/v1/memories?{query}") as got:
+                assert got.status == 400, query
+        for query in ("since=soon", "until=2026-02-30", "limit=0", "since=2026-01-02&until=2026-01-01"):
+            await told(client.get(f"/v1/events?{query}"), 400, "UsageError")
+        assert (await good(client.get("/v1/memories")))[0]["memories"] == []
+
+    asked(tmp_path, ask)
+
+
+def test_a_body_that_is_huge_or_slow_ends_and_keeps_nobody_else_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ipfsmem.api import serving
+
+    monkeypatch.setattr(serving, "BODY_TIME", 0.3)
+
+    async def ask(client: Client) -> None:
+        url = client._base_url
+        assert url is not None
+        head = "PUT /v1/memories/x HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {}\r\nIf-None-Match: *\r\nContent-Type: application/json\r\n{}\r\n\r\n"
+        for more, sent, status in (
+            (f"Content-Length: {1 << 40}", b"", b"413"),
+            ("Transfer-Encoding: chunked", b"%x\r\n" % (5 << 20) + b"x" * (5 << 20) + b"\r\n", b"413"),
+            ("Content-Length: 100", b"{", b"408"),
+        ):
+            reader, writer = await asyncio.open_connection("127.0.0.1", url.port)
+            writer.write(head.format(TOKEN, more).encode() + sent)
+            await good(client.get("/v1/memories"))
+            assert status in await reader.readline(), more
+            writer.close()
+
+    asked(tmp_path, ask)
+
+
+def filled(path: str) -> str:
+    """A path with something in each of its holes."""
+    return re.sub(r"{\w+}", "tone", path)
+
+
 def test_only_who_has_the_token_under_the_right_name_is_answered(tmp_path: Path) -> None:
     """Rebinding host, foreign page, page of another local port, and no or a wrong token: for every route."""
 
@@ -188,7 +195,10 @@ def test_only_who_has_the_token_under_the_right_name_is_answered(tmp_path: Path)
         port = client._base_url.port  # type: ignore[union-attr]
         await good(client.get("/v1/memories", headers={"Origin": f"http://127.0.0.1:{port}"}))
         routes = [("get", "/healthz"), ("get", "/v1/openapi.json")]
-        routes += [(m, p.replace("{key}", "tone")) for p, at in document()["paths"].items() for m in at]
+        routes += [
+            ("get", "/metrics"),
+            *((m, filled(p)) for p, at in document(ROUTES)["paths"].items() for m in at),
+        ]
         for method, path in routes:
             for headers, status in (
                 ({"Host": "evil.example"}, 421),
@@ -229,14 +239,14 @@ def test_the_document_names_every_route_and_its_schemas_hold_for_live_answers(tm
 
     async def ask(client: Client) -> None:
         said, _ = await good(client.get("/v1/openapi.json"))
-        assert said == json.loads(json.dumps(document())) and said["openapi"] == "3.1.0"
+        assert said == json.loads(json.dumps(document(ROUTES))) and said["openapi"] == "3.1.0"
         served = {
             (route.method.lower(), route.resource.canonical)
-            for route in Api(None, TOKEN).app().router.routes()  # type: ignore[arg-type]
+            for route in Lab(tmp_path).api.app().router.routes()
             if route.resource is not None and route.method != "HEAD"
         }
         described = {(method, path) for path, at in said["paths"].items() for method in at}
-        assert described == served - {("get", "/healthz"), ("get", "/v1/openapi.json")}
+        assert described == served - {("get", "/healthz"), ("get", "/v1/openapi.json"), ("get", "/metrics")}
 
         def holds(name: str, value: Any) -> None:
             form = {"$ref": f"#/components/schemas/{name}", "components": said["components"]}
@@ -256,8 +266,8 @@ def test_the_document_names_every_route_and_its_schemas_hold_for_live_answers(tm
 
 def test_the_page_about_http_names_every_route_and_no_other() -> None:
     rows = set(re.findall(r"^\| `([A-Z]+) (/[^`?]*)", DOC.read_text("utf-8"), re.M))
-    there = {(method.upper(), path) for path, at in document()["paths"].items() for method in at}
-    assert rows == there | {("GET", "/healthz"), ("GET", "/v1/openapi.json")}
+    there = {(method.upper(), path) for path, at in document(ROUTES)["paths"].items() for method in at}
+    assert rows == there | {("GET", "/healthz"), ("GET", "/v1/openapi.json"), ("GET", "/metrics")}
 
 
 def test_a_locked_memory_answers_as_locked(tmp_path: Path) -> None:
@@ -273,15 +283,12 @@ def test_a_locked_memory_answers_as_locked(tmp_path: Path) -> None:
         home=tmp_path / "home",
         create=True,
     ).close()
-    holder = Holder(lambda: Memory.load("m", home=tmp_path / "home"))
 
-    async def run() -> None:
-        async with (
-            running(Api(holder, TOKEN).app()) as url,
-            aiohttp.ClientSession(url, headers=AUTH) as client,
-        ):
-            said = await told(client.get("/v1/memories"), 423, "PassphraseError")
-            assert said["exit_code"] == PassphraseError.exit_code and said["hint"]
-            assert (await good(client.get("/healthz")))[0] == {"ok": True}
+    async def ask(client: Client) -> None:
+        said = await told(client.get("/v1/memories"), 423, "PassphraseError")
+        assert said["exit_code"] == PassphraseError.exit_code and said["hint"]
+        assert (await good(client.get("/healthz")))[0] == {"ok": True}
+        known, _ = await good(client.get("/v1/namespaces"))
+        assert known["namespaces"] == [{"namespace": "m", "locked": True, "until": None}]
 
-    asyncio.run(run())
+    Lab(tmp_path / "home", open_memory=lambda: Memory.load("m", home=tmp_path / "home")).run(ask)

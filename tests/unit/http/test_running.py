@@ -61,6 +61,35 @@ def test_no_answer_names_the_versions_of_what_runs_here() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"canary canary canary\r\n\r\n",
+        b"GET /canary HTTP/1.1\r\nHost: a\r\nbad header canary\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: canary\r\n\r\n",
+        b"GET /" + b"canary" * 5_000 + b" HTTP/1.1\r\n\r\n",
+        b"\x16\x03\x01canary\r\n\r\n",
+    ],
+)
+def test_what_is_no_request_is_told_so_and_nothing_of_it_is_said_or_logged(
+    sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The library's own answer quoted the line, and named its version and Python's."""
+
+    async def run() -> None:
+        async with running(web.Application()) as url:
+            reader, writer = await asyncio.open_connection("127.0.0.1", URL(url).port)
+            writer.write(sent)
+            answer = await reader.read()
+            writer.close()
+            assert answer.startswith(b"HTTP/1.1 400 ") or answer.startswith(b"HTTP/1.0 400 "), answer
+            assert b"The request cannot be read." in answer and b"Server: ipfsmem\r\n" in answer
+            assert b"canary" not in answer and b"ython" not in answer
+
+    asyncio.run(run())
+    assert "canary" not in caplog.text
+
+
 def test_u12_where_a_server_may_stand() -> None:
     """A port that is taken, and an address that others reach: told what to do, done, and it answers there."""
 

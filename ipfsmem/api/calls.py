@@ -1,0 +1,251 @@
+"""What a request of the HTTP API comes to before a memory is asked, as values: its parameters, what it has seen, who asks. Pure.
+
+A parameter that no route has is refused, as a name that was mistyped would silently mean another scope.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from ipfsmem.api.bodies import MAX_PAGE, PAGE, Problem, Right
+from ipfsmem.api.problems import said
+from ipfsmem.bundle.keys import check_key, check_scope
+from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.memories.readings import SEEN_DIGITS, Reading
+from ipfsmem.memory import Memory
+
+_ETAG: Final = re.compile(rf'"([0-9a-f]{{{SEEN_DIGITS}}})"')
+KEY_SCHEMA: Final = {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}
+_DAY: Final = {"type": "string", "format": "date"}
+_YES: Final = {"type": "boolean", "default": False}
+_RANK: Final[dict[Right, int]] = {"read": 0, "write": 1, "admin": 2}
+#: What every route takes that is about one scope.
+SCOPED: Final = ("namespace", "scope")
+
+
+class Refused(Exception):
+    """A request that is answered with this problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """What somebody may do, as their token says. `scopes` None: in all of them; "" is the nameless one."""
+
+    right: Right
+    scopes: frozenset[str] | None = None
+
+    def may(self, right: Right) -> bool:
+        """Whether this right is among what the caller may do."""
+        return _RANK[self.right] >= _RANK[right]
+
+    def require(self, right: Right) -> None:
+        """Raises Refused."""
+        if not self.may(right):
+            raise Refused(
+                said(
+                    403,
+                    "RightError",
+                    f"the token is for {self.right}; this takes {right}",
+                    hint=f"Make one: ipfsmem tokens new --right {right}",
+                    exit_code=26,
+                )
+            )
+
+    def require_scopes(self, scopes: Sequence[str]) -> None:
+        """Raises Refused when one of the scopes that a request touches is not the caller's, whatever led to it."""
+        other = [] if self.scopes is None else [scope for scope in scopes if scope not in self.scopes]
+        if other:
+            named = ", ".join(scope or "everybody's" for scope in dict.fromkeys(other))
+            raise Refused(
+                said(
+                    403,
+                    "ScopeError",
+                    f"the token is not for all that this touches: {named}",
+                    hint="Make one for those scopes too: ipfsmem tokens new --scope NAME, or --everybody",
+                    exit_code=26,
+                )
+            )
+
+    def require_all_scopes(self) -> None:
+        """Raises Refused for a token of chosen scopes where something is about the whole memory."""
+        if self.scopes is not None:
+            raise Refused(
+                said(
+                    403,
+                    "ScopeError",
+                    "this is about the whole memory, and the token is for chosen scopes",
+                    hint="Make one without --scope: ipfsmem tokens new",
+                    exit_code=26,
+                )
+            )
+
+
+class Call(NamedTuple):
+    """A request whose form is right: `memory` in the scope that it names, `whole` without one."""
+
+    memory: Memory
+    whole: Memory
+    caller: Caller
+    scope: str
+    stack: tuple[str, ...]
+    key: str
+    query: Mapping[str, Any]
+    body: Any
+    #: What the caller was shown: the token's hash, "" for nothing; None where it said neither.
+    seen: str | None
+
+    def still_shown(self) -> Reading:
+        """What is shown under the key, which must be what the caller was shown. Raises NotFoundError, ChangedError."""
+        reading = there(self.key, self.memory.read(self.key))
+        if reading.seen != self.seen:
+            raise ChangedError(f"{self.key} is not what was read")
+        return reading
+
+
+class Reply(NamedTuple):
+    """An answer that is more than a value: its status, and the ETag of what it shows."""
+
+    value: Any
+    status: int = 200
+    seen: str = ""
+
+
+class Download(NamedTuple):
+    """Bytes with the type of their content and a name for a file."""
+
+    data: bytes
+    content_type: str
+    name: str
+
+
+def there(key: str, reading: Reading | None) -> Reading:
+    """A reading. Raises NotFoundError where there is none."""
+    if reading is None:
+        raise NotFoundError(f"there is no memory {key}")
+    return reading
+
+
+# -- parameters ----------------------------------------------------------------------------------------------
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 4 or not 1 <= int(text) <= MAX_PAGE:
+        raise UsageError(f"limit is a number from 1 to {MAX_PAGE}")
+    return int(text)
+
+
+def _yes(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise UsageError("what is yes or no is true or false")
+    return text == "true"
+
+
+def _day(text: str) -> str:
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise UsageError(f"a day is like 2026-04-14, not {text[:40]!a}") from None
+
+
+def _key_or_nothing(text: str) -> str:
+    return check_key(text) if text else ""
+
+
+def _scope_or_nothing(text: str) -> str:
+    return check_scope(text) if text else ""
+
+
+class Parameter(NamedTuple):
+    """What a parameter may be: for the document, and for a request."""
+
+    schema: dict[str, Any]
+    read: Callable[[str], Any]
+    about: str
+    several: bool = False
+
+
+def _text(about: str, most: int = 200) -> Parameter:
+    def read(text: str) -> str:
+        if len(text) > most:
+            raise UsageError(f"a parameter has at most {most} characters")
+        return text
+
+    return Parameter({"type": "string", "maxLength": most}, read, about)
+
+
+#: Every parameter of a query by name.
+QUERY: Final[dict[str, Parameter]] = {
+    "namespace": Parameter(
+        KEY_SCHEMA, str, "Which of the memories of this server; without it that of the token."
+    ),
+    "scope": Parameter(KEY_SCHEMA, _scope_or_nothing, "Which scope; without it everybody's."),
+    "stack": Parameter(
+        {"type": "array", "items": KEY_SCHEMA, "maxItems": 16},
+        check_scope,
+        "Read these scopes as one, the first before the next, and then what is everybody's.",
+        several=True,
+    ),
+    "type": _text("Only of this type."),
+    "tag": _text("Only with this tag."),
+    "match": _text("Only where this stands in the key, name or description."),
+    "cursor": _text("The `next` of the page before."),
+    "limit": Parameter(
+        {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE}, _number, "At most so many."
+    ),
+    "reason": _text("Why; it is noted.", 1_000),
+    "since": Parameter(_DAY, _day, "From this UTC day on."),
+    "until": Parameter(_DAY, _day, "Up to this UTC day, included."),
+    "forgotten": Parameter(_YES, _yes, "Those that are forgotten instead."),
+    "everywhere": Parameter(_YES, _yes, "Of all scopes."),
+    "last": Parameter({"type": "integer", "minimum": 1, "maximum": MAX_PAGE}, _number, "The last so many."),
+    "strategy": Parameter(
+        {"type": "string", "enum": ["merge", "replace"], "default": "merge"},
+        str,
+        "merge: what is here wins, the incoming text stays beside it. replace: the incoming text is shown.",
+    ),
+    "foreign": Parameter(_YES, _yes, "The texts are others' word."),
+    "same": Parameter(_YES, _yes, "It is a backup of this memory."),
+    "all": Parameter(_YES, _yes, "All but the last messages, however long the session is."),
+}
+
+
+def read_query(given: Sequence[tuple[str, str]], known: Sequence[str]) -> dict[str, Any]:
+    """The parameters of a request by name. Raises UsageError for one that the route does not have, or that is given twice."""
+    found: dict[str, Any] = {}
+    for name, text in given:
+        if name not in known:
+            raise UsageError(
+                f"there is no parameter {name[:40]!a} here", hint=f"There are: {', '.join(known)}"
+            )
+        parameter = QUERY[name]
+        if parameter.several:
+            found.setdefault(name, []).append(parameter.read(text))
+            if len(found[name]) > parameter.schema["maxItems"]:
+                raise UsageError(f"{name} is given too often")
+        elif name in found:
+            raise UsageError(f"{name} is given twice")
+        else:
+            found[name] = parameter.read(text)
+    return found
+
+
+def precondition(match: Sequence[str], none_match: Sequence[str], *, new: bool) -> str | None:
+    """The `seen` of If-Match, "" for `If-None-Match: *`, which only what may be `new` takes; None without either. Raises UsageError."""
+    if not match and not none_match:
+        return None
+    if list(none_match) == ["*"] and not match and new:
+        return ""
+    tag = _ETAG.fullmatch(match[0].strip()) if len(match) == 1 and not none_match else None
+    if tag is None:
+        raise UsageError(
+            "give one ETag of a read in If-Match" + (", or If-None-Match: * for a new memory" if new else "")
+        )
+    return tag[1]

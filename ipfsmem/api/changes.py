@@ -1,0 +1,159 @@
+"""What changed in one memory, by whomever, as numbered events for those who listen: made by comparing states, and kept for a while so
+that who lost the connection goes on where it was.
+
+An event says what to look at again, and nothing of a text. It knows no HTTP.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Final, Literal
+
+import msgspec
+
+from ipfsmem.bundle.session_parts import is_part
+from ipfsmem.causal.entries import card_name, memory_name, segment_name
+from ipfsmem.device.state import StateMark
+from ipfsmem.memories.readings import readable_file
+from ipfsmem.memory import Memory
+
+#: Events that are kept for who comes back, and that wait for one who does not read.
+KEPT: Final = 2_000
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that changed. `memory`: a text under a key, `gone` where none is shown any more; `timeline`: events of a UTC day;
+    `session`: one of the sessions; `scope`: a name of one; `sync`: how far one is; `locked`: whether the keys are; `reset`: look at
+    everything again, for not all is known that changed."""
+
+    what: Literal["memory", "timeline", "session", "scope", "sync", "locked", "reset"]
+    scope: str = ""
+    key: str = ""
+    day: str = ""
+    gone: bool = False
+    doing: str = ""
+    done: int = 0
+    total: int = 0
+    locked: bool = False
+
+
+class Numbered(msgspec.Struct, frozen=True):
+    """A change and the cursor behind it."""
+
+    cursor: str
+    change: Change
+
+
+class Feed:
+    """The changes of one memory."""
+
+    def __init__(self) -> None:
+        #: Numbers of another run of the server mean nothing here.
+        self._run = secrets.token_hex(4)
+        self._number = 0
+        self._kept: deque[tuple[int, Change]] = deque(maxlen=KEPT)
+
+    @property
+    def number(self) -> int:
+        """That of the last change."""
+        return self._number
+
+    def cursor(self, number: int | None = None) -> str:
+        """The cursor behind a change, or the last one."""
+        return f"{self._run}-{self._number if number is None else number}"
+
+    def add(self, change: Change) -> None:
+        """One more change."""
+        self._number += 1
+        self._kept.append((self._number, change))
+
+    def behind(self, cursor: str) -> int | None:
+        """The number in a cursor of this run; None for any other text, and where what followed is not kept any more."""
+        run, _, number = cursor.partition("-")
+        if run != self._run or not number.isascii() or not number.isdecimal() or len(number) > 15:
+            return None
+        after = int(number)
+        oldest = self._kept[0][0] if self._kept else self._number + 1
+        return after if oldest - 1 <= after <= self._number else None
+
+    def since(self, after: int) -> Iterator[Numbered]:
+        """What came after a number; first a reset where some of it is not kept any more."""
+        oldest = self._kept[0][0] if self._kept else self._number + 1
+        if after < oldest - 1:
+            yield Numbered(self.cursor(), Change(what="reset"))
+            return
+        newer = [(number, change) for number, change in self._kept if number > after]
+        yield from (Numbered(self.cursor(number), change) for number, change in newer)
+
+
+class Comparison:
+    """What each entry of an open memory was when it was last looked at."""
+
+    def __init__(self, memory: Memory) -> None:
+        replica = memory.replica
+        self._memory = memory
+        with replica.reading():
+            self._mark: StateMark = replica.store.mark()
+            self._known = {name: _sum(text) for name, text in replica.store.texts()}
+
+    def of(self, memory: Memory) -> bool:
+        """Whether it is about this open memory."""
+        return self._memory is memory
+
+    def changes(self) -> list[Change]:
+        """What differs from the last look."""
+        replica = self._memory.replica
+        found: dict[Change, None] = {}
+        with replica.reading():
+            since = replica.store.changes_since(self._mark)
+            self._mark = replica.store.mark()
+            gone = since.may_be_gone(self._known)
+            changed = [name for name, text in since.texts.items() if self._known.get(name) != _sum(text)]
+            self._known.update({name: _sum(since.texts[name]) for name in changed})
+            for name in gone:
+                del self._known[name]
+            if len(changed) + len(gone) > KEPT:
+                return [Change(what="reset")]
+            for name in (*changed, *gone):
+                if (change := self._change(name)) is not None:
+                    found[change] = None
+        return list(found)
+
+    def _change(self, name: str) -> Change | None:
+        if (segment := segment_name(name)) is not None:
+            return Change(what="timeline", scope=segment.scope, day=segment.day)
+        if (card := card_name(name)) is not None:
+            return Change(what="scope", scope=card.scope)
+        place = memory_name(name)
+        if place is None:
+            return None
+        data = self._memory._open.memories.in_scope(place.scope).view(place.key).data
+        if data is not None and is_part(place.key, readable_file(data)):
+            return Change(what="session", scope=place.scope)
+        return Change(what="memory", scope=place.scope, key=place.key, gone=data is None)
+
+
+def _sum(text: bytes) -> bytes:
+    return blake2b(text, digest_size=8).digest()
+
+
+def for_caller(change: Change, scopes: frozenset[str] | None) -> bool:
+    """Whether a caller whose token is for these scopes may hear of a change."""
+    return (
+        scopes is None
+        or change.what in ("locked", "reset")
+        or (change.what != "sync" and change.scope in scopes)
+    )
+
+
+def as_event(numbered: Numbered) -> bytes:
+    """A change as it stands in a stream of server-sent events."""
+    data: bytes = msgspec.json.encode(numbered.change)
+    return b"id: %b\nevent: %b\ndata: %b\n\n" % (
+        numbered.cursor.encode(),
+        numbered.change.what.encode(),
+        data,
+    )

@@ -1,0 +1,252 @@
+"""The routes about what happened and what was said: events of the timeline, and sessions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+from ipfsmem.api.bodies import (
+    PAGE,
+    Day,
+    Days,
+    EventBody,
+    EventPage,
+    Messages,
+    MessagesBody,
+    SearchBody,
+    SessionBody,
+    SessionHits,
+    Sessions,
+)
+from ipfsmem.api.calls import Call, Reply
+from ipfsmem.api.routes import Route
+from ipfsmem.config import settings
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.results import (
+    SessionAdded,
+    SessionBegun,
+    SessionCompacted,
+    SessionDeleted,
+    SessionInfo,
+    SessionLine,
+)
+from ipfsmem.sessions.compaction import Told
+
+Event = dict[str, Any]
+
+
+def _found(call: Call) -> tuple[list[Event], int]:
+    since, until = call.query.get("since"), call.query.get("until")
+    days = (since or "0001-01-01", until or "9999-12-31") if since or until else None
+    if call.stack:
+        stack = call.whole.stack(*call.stack)
+        return [one.event for one in stack.timeline(days)], stack.timeline_missing(days)
+    return call.memory.timeline.read(days), call.memory.timeline.missing(days)
+
+
+def _place(event: Event) -> str:
+    return f"{event['ts']} {event.get('id', '')}"
+
+
+def _events(call: Call) -> EventPage:
+    found, missing = _found(call)
+    kind, cursor = call.query.get("type"), call.query.get("cursor")
+    fitting = [
+        one for one in found if (kind is None or one["type"] == kind) and (not cursor or _place(one) < cursor)
+    ]
+    fitting.sort(key=_place, reverse=True)
+    shown = fitting[: call.query.get("limit") or PAGE]
+    more = _place(shown[-1]) if len(shown) < len(fitting) else None
+    return EventPage(events=shown, next=more, missing=missing)
+
+
+def _days(call: Call) -> Days:
+    counted = Counter(str(event["ts"])[:10] for event in _found(call)[0])
+    return Days(days=[Day(day=day, events=number) for day, number in sorted(counted.items())])
+
+
+def _note(call: Call) -> Reply:
+    given: EventBody = call.body
+    if clashing := {"ts", "type", "id"} & given.data.keys():
+        raise UsageError(f"an event has its own {', '.join(sorted(clashing))}, so data cannot say one")
+    return Reply(call.memory.note(given.type, **given.data), 201)
+
+
+# -- sessions ------------------------------------------------------------------------------------------------
+
+
+def _told(call: Call) -> Told:
+    found = call.memory.sessions.told(call.query["session"])
+    if not any(one.session == call.query["session"] for one in call.memory.sessions.list()):
+        raise NotFoundError(f"there is no session {call.query['session'][:60]!a}")
+    return found
+
+
+def _sessions(call: Call) -> Sessions:
+    known = call.memory.sessions.list()
+    shown = known if call.query.get("all") else known[: settings().sessions.shown]
+    return Sessions(sessions=[SessionLine.of(one, call.memory.sessions.told(one.session)) for one in shown])
+
+
+def _session(call: Call) -> SessionInfo:
+    name = call.query["session"]
+    return SessionInfo.of(name, _told(call), call.memory.sessions.due(name))
+
+
+def _begin(call: Call) -> Reply:
+    given: SessionBody = call.body
+    made = call.memory.sessions.create(given.session, given.title)
+    return Reply(SessionBegun(session=made, title=given.title), 201)
+
+
+def _items(call: Call) -> Messages:
+    found = [entry.item for entry in _told(call).messages]
+    last = call.query.get("last")
+    return Messages(session=call.query["session"], items=found if last is None else found[-last:])
+
+
+def _resume(call: Call) -> Messages:
+    _told(call)
+    name = call.query["session"]
+    return Messages(session=name, items=call.memory.sessions.resume(name, call.query.get("last")))
+
+
+def _add(call: Call) -> Reply:
+    given: MessagesBody = call.body
+    if not given.items:
+        raise UsageError("there is no message to add")
+    call.memory.sessions.add(call.query["session"], given.items)
+    return Reply(SessionAdded(session=call.query["session"], added=len(given.items)), 201)
+
+
+def _search(call: Call) -> SessionHits:
+    asked: SearchBody = call.body
+    return SessionHits(hits=call.memory.sessions.search(asked.query, asked.limit))
+
+
+def _compact(call: Call) -> SessionCompacted:
+    _told(call)
+    name = call.query["session"]
+    return SessionCompacted(
+        session=name, covered=call.memory.sessions.compact(name, now=bool(call.query.get("all")))
+    )
+
+
+def _delete(call: Call) -> SessionDeleted:
+    name = call.query["session"]
+    messages = len(_told(call).messages)
+    if not call.memory.sessions.forget(name, reason=call.query.get("reason", "")):
+        raise NotFoundError(f"there is no session {name[:60]!a}")
+    return SessionDeleted(session=name, messages=messages)
+
+
+_ONE: Final = "/v1/sessions/{session}"
+_DAYS: Final = ("stack", "since", "until")
+
+ROUTES: Final = (
+    Route(
+        "get",
+        "/v1/events",
+        "timeline",
+        "What happened, the newest first",
+        _events,
+        EventPage,
+        query=(*_DAYS, "type", "cursor", "limit"),
+    ),
+    Route("get", "/v1/events/days", "days", "On which days how much happened", _days, Days, query=_DAYS),
+    Route(
+        "post",
+        "/v1/events",
+        "note",
+        "Add an event",
+        _note,
+        dict,
+        right="write",
+        writes=True,
+        body=EventBody,
+        statuses=("201",),
+    ),
+    Route(
+        "get",
+        "/v1/sessions",
+        "sessions",
+        "The sessions, the newest first",
+        _sessions,
+        Sessions,
+        query=("all",),
+    ),
+    Route(
+        "post",
+        "/v1/sessions",
+        "begin_session",
+        "Begin a session",
+        _begin,
+        SessionBegun,
+        right="write",
+        writes=True,
+        body=SessionBody,
+        statuses=("201",),
+    ),
+    Route(
+        "post",
+        "/v1/sessions/search",
+        "search_sessions",
+        "Find what was said",
+        _search,
+        SessionHits,
+        body=SearchBody,
+    ),
+    Route("get", _ONE, "session", "What one session is", _session, SessionInfo),
+    Route(
+        "delete",
+        _ONE,
+        "delete_session",
+        "Forget a session",
+        _delete,
+        SessionDeleted,
+        right="write",
+        writes=True,
+        query=("reason",),
+    ),
+    Route(
+        "get",
+        _ONE + "/items",
+        "session_items",
+        "All messages of a session",
+        _items,
+        Messages,
+        query=("last",),
+    ),
+    Route(
+        "post",
+        _ONE + "/items",
+        "add_to_session",
+        "Add messages",
+        _add,
+        SessionAdded,
+        right="write",
+        writes=True,
+        body=MessagesBody,
+        statuses=("201",),
+    ),
+    Route(
+        "get",
+        _ONE + "/resume",
+        "resume_session",
+        "What an agent goes on with",
+        _resume,
+        Messages,
+        query=("last",),
+    ),
+    Route(
+        "post",
+        _ONE + "/compact",
+        "compact_session",
+        "Let a summary stand for what was said longer ago",
+        _compact,
+        SessionCompacted,
+        right="write",
+        writes=True,
+        query=("all",),
+    ),
+)

@@ -1,0 +1,63 @@
+"""What the HTTP API counts of itself, in the text format of OpenMetrics 1.0: pure, and no word of a memory, not even its name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+#: Upper bounds of what answers take, in seconds.
+_BOUNDS: Final = (0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0)
+
+
+class Metrics:
+    """Counters since the server began."""
+
+    def __init__(self) -> None:
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._within: Counter[float] = Counter()
+        self._seconds = 0.0
+        self._count = 0
+        #: Streams of changes that are open.
+        self.listeners = 0
+
+    def add(self, route: str, status: int, seconds: float) -> None:
+        """One answer of a route."""
+        self._requests[route, status] += 1
+        self._seconds += seconds
+        self._count += 1
+        for bound in _BOUNDS:
+            if seconds <= bound:
+                self._within[bound] += 1
+
+    def text(self, *, memories: int, locked: int) -> str:
+        """All of it. `memories` are served, so many of them `locked`."""
+        lines = [
+            "# TYPE ipfsmem_http_requests counter",
+            "# HELP ipfsmem_http_requests Answers by route and status.",
+            *(
+                f'ipfsmem_http_requests_total{{route="{route}",status="{status}"}} {number}'
+                for (route, status), number in sorted(self._requests.items())
+            ),
+            "# TYPE ipfsmem_http_request_seconds histogram",
+            "# UNIT ipfsmem_http_request_seconds seconds",
+            "# HELP ipfsmem_http_request_seconds What answers take; streams of changes are not in it.",
+            *(
+                f'ipfsmem_http_request_seconds_bucket{{le="{bound}"}} {self._within[bound]}'
+                for bound in _BOUNDS
+            ),
+            f'ipfsmem_http_request_seconds_bucket{{le="+Inf"}} {self._count}',
+            f"ipfsmem_http_request_seconds_count {self._count}",
+            f"ipfsmem_http_request_seconds_sum {self._seconds:.6f}",
+            "# TYPE ipfsmem_listeners gauge",
+            "# HELP ipfsmem_listeners Streams of changes that are open.",
+            f"ipfsmem_listeners {self.listeners}",
+            "# TYPE ipfsmem_memories gauge",
+            "# HELP ipfsmem_memories Memories that are served.",
+            f"ipfsmem_memories {memories}",
+            "# TYPE ipfsmem_memories_locked gauge",
+            "# HELP ipfsmem_memories_locked Of these, memories whose keys are locked.",
+            f"ipfsmem_memories_locked {locked}",
+            "# EOF",
+        ]
+        return "\n".join([*lines, ""])

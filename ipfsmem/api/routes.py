@@ -1,0 +1,68 @@
+"""One table of the routes of the HTTP API: what each takes and gives, who may ask it, and the function that does its work.
+
+The server has these routes, and the OpenAPI document is made of them. Which scopes a route touches follows from it here, in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+from ipfsmem.api.bodies import Right
+from ipfsmem.api.calls import Call, Caller
+from ipfsmem.memory import Memory
+
+#: What a route is about: one scope (or a stack of some), the caller's own scopes, or the whole memory.
+About = Literal["scope", "caller", "whole"]
+
+
+class Route(NamedTuple):
+    """An operation. `work` is done in a thread, on an open memory. `writes`: where the scope leads is touched too; `everybody`: what is
+    everybody's is read with the scope. `seen`: a precondition is asked for; `new`: "nothing is there" may be one."""
+
+    method: str
+    path: str
+    name: str
+    summary: str
+    work: Callable[[Call], Any]
+    answer: type
+    right: Right = "read"
+    about: About = "scope"
+    body: type | None = None
+    query: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ("200",)
+    writes: bool = False
+    everybody: bool = False
+    seen: bool = False
+    new: bool = False
+    #: What a body that is no JSON is, or an answer: its type of content.
+    takes: str = "application/json"
+    gives: str = "application/json"
+    #: Bytes of a body.
+    most: int = 4 * 1024 * 1024
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of all parameters of its query."""
+        return ("namespace", *(("scope",) if self.about == "scope" else ()), *self.query)
+
+    def touched(self, whole: Memory, scope: str, stack: tuple[str, ...]) -> list[str]:
+        """The scopes that a request reads or writes, whatever leads to them. Only of routes about a scope."""
+        if stack:
+            return whole.stack(*stack).scopes
+        read = [one for one in whole.stack(scope).scopes if one] if scope else [""]
+        return [
+            *read,
+            *([whole.scopes.target(scope)] if self.writes and scope else []),
+            *([""] if self.everybody else []),
+        ]
+
+    def admit(self, caller: Caller, whole: Memory, scope: str, stack: tuple[str, ...]) -> None:
+        """Raises Refused when the caller's token is not for what this touches."""
+        caller.require(self.right)
+        if caller.scopes is None or self.about == "caller":
+            return
+        if self.about == "whole":
+            caller.require_all_scopes()
+        else:
+            caller.require_scopes(self.touched(whole, scope, stack))

@@ -1,0 +1,176 @@
+"""One memory behind the HTTP API: asked by one thread at a time, looked at for changes, synced beside, and let go of when it is locked.
+
+It knows requests only as work on a memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, TypeVar
+
+from ipfsmem.api.changes import Change, Comparison, Feed
+from ipfsmem.api.listing import Lists
+from ipfsmem.api.tokens import KeptTokens
+from ipfsmem.errors import ConcurrencyError, IpfsmemError
+from ipfsmem.holding import Holder, Mark
+from ipfsmem.in_thread import in_thread
+from ipfsmem.memory import Memory
+from ipfsmem.sync.report import SyncReport
+
+T = TypeVar("T")
+
+#: Seconds between two looks whether the memory was locked or changed, and between two words of a sync.
+LOOK_EVERY: Final = 0.25
+SAY_EVERY: Final = 0.1
+#: Seconds between two looks at the working copies, at least, and as many times what the last one took.
+FOLDERS_EVERY: Final = 2.0
+_REST: Final = 20.0
+
+
+class ServedMemory:
+    """A memory by its namespace."""
+
+    def __init__(self, namespace: str, holder: Holder, folder: Path | None = None) -> None:
+        """`folder`: where its tokens are kept; None: it has none."""
+        self.namespace = namespace
+        self.holder = holder
+        self.tokens = KeptTokens(folder)
+        self.lists = Lists()
+        self.feed = Feed()
+        self.locked = False
+        self._turn = asyncio.Lock()
+        self._syncing = asyncio.Lock()
+        self._listeners: set[asyncio.Event] = set()
+        self._seen: Mark | None = None
+        self._compared: Comparison | None = None
+        self._folders_at = 0.0
+
+    async def on(self, work: Callable[[Memory], T]) -> T:
+        """What `work` makes of the memory, in a thread; one at a time. Raises PassphraseError while it is locked."""
+
+        def done() -> T:
+            return work(self.holder.memory())
+
+        async with self._turn:
+            return await in_thread(done)
+
+    # -- changes ---------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[asyncio.Event]:
+        """An event that is set after each change, while somebody listens."""
+        heard = asyncio.Event()
+        self._listeners.add(heard)
+        try:
+            yield heard
+        finally:
+            self._listeners.discard(heard)
+
+    async def begin_to_compare(self) -> None:
+        """From here on every change is told. Where the memory is locked, from when it is unlocked."""
+        if self._compared is None:
+            async with self._turn:
+                await in_thread(self._look)
+
+    def tell(self, change: Change) -> None:
+        """One more change for those who listen."""
+        self.feed.add(change)
+        for heard in self._listeners:
+            heard.set()
+
+    async def look_out(self) -> None:
+        """Look until cancelled, for a lock and for changes."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            async with self._turn:
+                found = await in_thread(self._look if self._listeners or self._compared else self._let_go)
+            for change in found:
+                self.tell(change)
+
+    def _let_go(self) -> list[Change]:
+        with contextlib.suppress(IpfsmemError):
+            self.holder.let_go_when_locked()
+        return []
+
+    def _look(self) -> list[Change]:
+        was = self.locked
+        try:
+            self._look_at_folders()
+            mark = self.holder.mark()
+        except IpfsmemError:
+            return []  # it cannot be read now, and is looked at again: who asks is told
+        self.locked = mark is None
+        said = [Change(what="locked", locked=self.locked)] if was != self.locked else []
+        if mark is None:
+            self._compared, self._seen = None, None
+            self.lists.clear()
+            return said
+        memory = self.holder.memory()
+        try:
+            if self._compared is None or not self._compared.of(memory):
+                first = self._compared is None and not said
+                self._compared = Comparison(memory)
+                found = [] if first else [Change(what="reset")]
+            else:
+                found = [] if mark == self._seen else self._compared.changes()
+        except IpfsmemError:
+            self._compared = None
+            return [*said, Change(what="reset")]
+        self._seen = mark
+        return [*said, *found]
+
+    def _look_at_folders(self) -> None:
+        """Take in what was edited in plain files, while somebody listens."""
+        began = time.monotonic()
+        if began < self._folders_at:
+            return
+        memory = self.holder.memory_if_unlocked()
+        if memory is not None:
+            memory.folders.look()
+        self._folders_at = began + max(FOLDERS_EVERY, _REST * (time.monotonic() - began))
+
+    # -- syncs -----------------------------------------------------------------------------------------------
+
+    async def sync(self) -> SyncReport:
+        """Sync it beside all other work, as a process of its own would; listeners hear how far it is. Raises ConcurrencyError while
+        another sync of this server runs, and what a sync raises."""
+        if self._syncing.locked():
+            raise ConcurrencyError("a sync of this memory runs already", hint="Wait for its end.")
+        loop = asyncio.get_running_loop()
+        said_at, said = 0.0, ""
+
+        def progress(what: str, done: int, total: int) -> None:
+            nonlocal said_at, said
+            now = time.monotonic()
+            if what == said and now - said_at < SAY_EVERY:
+                return
+            said_at, said = now, what
+            change = Change(what="sync", doing=what, done=done, total=total)
+            loop.call_soon_threadsafe(self.tell, change)
+
+        def work() -> SyncReport:
+            async def run() -> SyncReport:
+                async with self.holder.another() as memory:
+                    return await memory.sync(progress=progress)
+
+            return asyncio.run(run())
+
+        async with self._syncing:
+            try:
+                return await in_thread(work)
+            finally:
+                self.tell(Change(what="sync"))
+
+    def close(self) -> None:
+        """Let go of it."""
+        self.holder.close()
+
+
+def until(memory: Memory) -> int | None:
+    """Until when its keys are unlocked, None where nothing ends."""
+    watch = memory.replica.lock_watch
+    return watch.until if watch is not None else None

@@ -1,0 +1,262 @@
+"""The routes about memories: listed, read, written, forgotten, found, given to a model, settled, and their older texts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ipfsmem.api.bodies import (
+    Conflicts,
+    ContextBody,
+    MemoryPage,
+    PastText,
+    RecallBody,
+    ResolveBody,
+    RestoreBody,
+    WriteBody,
+)
+from ipfsmem.api.calls import Call, Reply, there
+from ipfsmem.api.problems import said
+from ipfsmem.api.routes import Route
+from ipfsmem.bundle.keys import check_key
+from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.writers import Writers, member_names
+from ipfsmem.results import (
+    Conflict,
+    ContextText,
+    Forgotten,
+    MemoryText,
+    Recalled,
+    Resolved,
+    TextHistory,
+    Written,
+    shown_text,
+)
+
+
+def _shown(reading: Reading, status: int = 200) -> Reply:
+    return Reply(MemoryText.of(reading), status, reading.seen)
+
+
+def _list(call: Call) -> MemoryPage:
+    raise AssertionError("the server pages a list that it keeps")
+
+
+def _read(call: Call) -> Reply:
+    read = call.whole.stack(*call.stack) if call.stack else call.memory
+    return _shown(there(call.key, read.read(call.key)))
+
+
+def _write(call: Call) -> Reply:
+    given: WriteBody = call.body
+    seen = call.still_shown() if call.seen else None
+    only_new = None if call.seen else ""
+    if given.text is not None:
+        if any(value is not None for name, value in _parts(given) if name != "text"):
+            raise UsageError("give the whole text, or parts of it")
+        written = call.memory.write_text(call.key, given.text.encode(), seen=seen, if_match=only_new)
+    else:
+        written = call.memory.write(
+            call.key,
+            given.body,
+            name=given.name,
+            description=given.description,
+            type=given.type,
+            tags=given.tags,
+            fields=given.fields,
+            seen=seen,
+            if_match=only_new,
+        )
+    return _shown(written, 200 if call.seen else 201)
+
+
+def _parts(given: WriteBody) -> list[tuple[str, object]]:
+    return [(name, getattr(given, name)) for name in given.__struct_fields__]
+
+
+def _forget(call: Call) -> Forgotten:
+    seen = call.still_shown()
+    if not call.memory.forget(call.key, reason=call.query.get("reason", ""), seen=seen):
+        raise NotFoundError(f"there is no memory {call.key}")
+    return Forgotten(key=call.key)
+
+
+def _history(call: Call) -> TextHistory:
+    return call.memory.versions.of(call.key)
+
+
+def _past(call: Call) -> PastText:
+    sha256 = call.query["sha256"]
+    data = call.memory.versions.text(call.key, sha256)
+    return PastText(key=call.key, sha256=sha256, text=shown_text(data) or "")
+
+
+def _restore(call: Call) -> Written:
+    given: RestoreBody = call.body
+    if (given.root is None) == (given.sha256 is None):
+        raise UsageError("say which text, by the version that has it or by its SHA-256: one of both")
+    key = check_key(given.key)
+    return Written.of(call.memory.versions.restore(given.root, key, text=given.sha256, seen=given.seen))
+
+
+def _recall(call: Call) -> Recalled:
+    asked: RecallBody = call.body
+    read = call.whole.stack(*call.stack) if call.stack else call.memory
+    found = read.recall(
+        asked.query,
+        kind=asked.kind,
+        limit=asked.limit,
+        type=asked.type,
+        tag=asked.tag,
+        category=asked.category,
+        since=asked.since,
+        by=asked.by,
+        threshold=asked.threshold,
+        why=asked.why,
+    )
+    return Recalled.of(found, Writers(call.whole.replica), why=asked.why)
+
+
+def _context(call: Call) -> ContextText:
+    asked: ContextBody = call.body
+    read = call.whole.stack(*call.stack) if call.stack else call.memory
+    block = read.context(asked.query, max_tokens=asked.max_tokens, layout=asked.layout)
+    if not asked.preview:
+        return ContextText.of(block)
+    from ipfsmem.bundle.secrets import find_secrets
+
+    return ContextText.of(block, tuple(map(str, find_secrets(block.text))))
+
+
+def _conflicts(call: Call) -> Conflicts:
+    everywhere = call.query.get("everywhere", False)
+    if everywhere:
+        call.caller.require_all_scopes()
+    found = call.memory.conflicts(everywhere=everywhere)
+    names = member_names(call.whole.members.list())
+    late = call.whole.members.late_writes() if everywhere else []
+    return Conflicts(conflicts=[Conflict.of(item, names) for item in found], late=late)
+
+
+def _resolve(call: Call) -> Resolved:
+    given: ResolveBody = call.body
+    if sum((given.keep, given.take is not None, given.text is not None)) != 1:
+        raise UsageError("choose one: keep, take or text")
+    item = next((one for one in call.memory.conflicts() if one.key == call.key), None)
+    if item is None:
+        raise NotFoundError(f"{call.key} has no conflict")
+    if call.seen != item.seen:
+        raise ChangedError(f"{call.key} is not what you looked at; nothing was replaced")
+    data = None
+    if given.take is not None:
+        data = call.memory.read_conflict(call.key, given.take).data
+    elif given.text is not None:
+        data = given.text.encode()
+        if not data.strip():
+            raise UsageError("the text is empty, so nothing was replaced")
+    written = call.memory.resolve(call.key, data, seen=item)
+    sha256 = written.sha256 if written is not None else None
+    return Resolved(key=call.key, sha256=sha256, replaced=item.files)
+
+
+#: What a write without a precondition is told.
+NO_PRECONDITION: Final = said(
+    428,
+    "UsageError",
+    "a write says what it replaces: If-Match with the ETag of a read, or If-None-Match: * for a new memory",
+)
+_ONE: Final = "/v1/memories/{key}"
+
+ROUTES: Final = (
+    Route(
+        "get",
+        "/v1/memories",
+        "list",
+        "List memories by key",
+        _list,
+        MemoryPage,
+        query=("stack", "type", "tag", "match", "cursor", "limit"),
+    ),
+    Route("get", _ONE, "read", "Read a memory", _read, MemoryText, query=("stack",)),
+    Route(
+        "put",
+        _ONE,
+        "write",
+        "Write a memory",
+        _write,
+        MemoryText,
+        right="write",
+        writes=True,
+        body=WriteBody,
+        statuses=("200", "201"),
+        seen=True,
+        new=True,
+    ),
+    Route(
+        "delete",
+        _ONE,
+        "forget",
+        "Forget a memory on every device",
+        _forget,
+        Forgotten,
+        right="write",
+        writes=True,
+        query=("reason",),
+        seen=True,
+    ),
+    Route("get", _ONE + "/history", "history", "The texts that a memory has had", _history, TextHistory),
+    Route("get", _ONE + "/history/{sha256}", "past", "An older text of a memory", _past, PastText),
+    Route(
+        "post",
+        _ONE + "/resolve",
+        "resolve",
+        "Settle a conflict",
+        _resolve,
+        Resolved,
+        right="write",
+        writes=True,
+        body=ResolveBody,
+        seen=True,
+    ),
+    Route(
+        "post",
+        "/v1/restore",
+        "restore",
+        "Bring an older text back",
+        _restore,
+        Written,
+        right="write",
+        writes=True,
+        body=RestoreBody,
+    ),
+    Route(
+        "post",
+        "/v1/recall",
+        "recall",
+        "Find the memories that fit a question",
+        _recall,
+        Recalled,
+        body=RecallBody,
+        query=("stack",),
+    ),
+    Route(
+        "post",
+        "/v1/context",
+        "context",
+        "What a model is given, fenced",
+        _context,
+        ContextText,
+        body=ContextBody,
+        query=("stack",),
+        everybody=True,
+    ),
+    Route(
+        "get",
+        "/v1/conflicts",
+        "conflicts",
+        "Texts that were written at the same time",
+        _conflicts,
+        Conflicts,
+        query=("everywhere",),
+    ),
+)

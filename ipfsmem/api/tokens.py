@@ -1,0 +1,199 @@
+"""The tokens of the HTTP API that were made by a command: what each lets its holder do, and in which scopes.
+
+A token is 256 random bits, shown once; `tokens.json` beside the memory has its SHA-256, which needs no salt for a text that nobody can
+guess. What it is for stands beside that in a row that only this device's keys open in a sealed memory, and that names the hash, so that
+none is moved to another. A token is of one memory. Nothing here knows HTTP.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ipfsmem.api.bodies import Right
+from ipfsmem.bundle.keys import check_scope
+from ipfsmem.canonical import read_json
+from ipfsmem.device.atomic_files import read_file, write_atomic
+from ipfsmem.device.lock import file_lock
+from ipfsmem.device.replica import Replica
+from ipfsmem.errors import IpfsmemError, LimitError, NotFoundError, StorageError, UsageError
+from ipfsmem.results import Answer
+
+TOKENS_FILE: Final = "tokens.json"
+#: Tokens of one memory, characters of a name, and bytes of the file.
+MAX_TOKENS: Final = 256
+MAX_NAME: Final = 100
+_MAX_FILE: Final = 4 * 1024 * 1024
+#: What each token begins with, so that people and scanners of secrets know one.
+PREFIX: Final = "ipfsmem_"
+_ID_DIGITS: Final = 12
+
+
+class Token(Answer, frozen=True, kw_only=True):
+    """A token without its secret. `scopes` None: all of them; "" is the nameless one. `made`: milliseconds since 1970, UTC."""
+
+    id: str
+    name: str
+    right: Right
+    scopes: tuple[str, ...] | None
+    made: int
+
+
+class TokenMade(Answer, frozen=True, kw_only=True):
+    """A new token, said this once, and what it is for."""
+
+    SAID_ONCE = ("secret",)
+
+    secret: str
+    token: Token
+
+
+class TokenRevoked(Answer, frozen=True, kw_only=True):
+    """A token that opens nothing any more."""
+
+    id: str
+    revoked: bool = True
+
+
+class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    hash: str
+    sealed: str
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    tokens: list[_Row]
+    v: int = 1
+
+
+class _Meant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    hash: str
+    token: Token
+
+
+_decode = msgspec.json.Decoder(_Meant).decode
+
+
+def make_token(
+    replica: Replica, folder: Path, *, name: str, right: Right, scopes: tuple[str, ...] | None
+) -> TokenMade:
+    """Make a token of the memory in `folder`. Raises UsageError, KeyNameError, LimitError, StorageError."""
+    if len(name) > MAX_NAME or not name.isprintable():
+        raise UsageError(f"the name of a token has at most {MAX_NAME} printable characters")
+    for scope in scopes or ():
+        if scope:
+            check_scope(scope)
+    secret = PREFIX + b64encode(replica.world.random(32), b"-_").decode().rstrip("=")
+    digest = _digest(secret)
+    token = Token(id=digest[:_ID_DIGITS], name=name, right=right, scopes=scopes, made=replica.world.now())
+    row = replica.codec.seal_row(msgspec.json.encode(_Meant(digest, token)))
+    with file_lock(folder / "tokens.lock"):
+        known = _read(folder)
+        if len(known.tokens) >= MAX_TOKENS:
+            raise LimitError(
+                f"there are {MAX_TOKENS} tokens already", hint="Take one away: ipfsmem tokens revoke ID"
+            )
+        _write(folder, [*known.tokens, _Row(digest, b64encode(row).decode())])
+    return TokenMade(secret=secret, token=token)
+
+
+def tokens_of(replica: Replica, folder: Path) -> list[Token]:
+    """The tokens of a memory, the oldest first. One whose row does not open lets nobody do anything, and has no name here."""
+    nothing = Token(id="", name="(cannot be read: it opens nothing)", right="read", scopes=(), made=0)
+    return [
+        _opened(replica, row) or msgspec.structs.replace(nothing, id=row.hash[:_ID_DIGITS])
+        for row in _read(folder).tokens
+    ]
+
+
+def revoke_token(folder: Path, token: str) -> None:
+    """Take a token away, by its id. Needs no key. Raises NotFoundError, StorageError."""
+    with file_lock(folder / "tokens.lock"):
+        known = _read(folder).tokens
+        left = [row for row in known if row.hash[:_ID_DIGITS] != token]
+        if len(left) == len(known):
+            raise NotFoundError(f"there is no token {token[:40]!a}", hint="List them: ipfsmem tokens list")
+        _write(folder, left)
+
+
+class KeptTokens:
+    """The tokens of one memory for a server that runs: what is made or revoked meanwhile counts from the next request on."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._mark: tuple[int, ...] | None = None
+        self._rows: dict[str, _Row] = {}
+        self._opened: dict[str, Token] = {}
+
+    def __bool__(self) -> bool:
+        self._look()
+        return bool(self._rows)
+
+    def find(self, secret: str) -> str | None:
+        """The hash of a token that is kept, None for any other text. What it lets its holder do says `meant`."""
+        self._look()
+        digest = _digest(secret)
+        return digest if digest in self._rows else None
+
+    def still(self, digest: str) -> bool:
+        """Whether a token that was found is there still."""
+        self._look()
+        return digest in self._rows
+
+    def meant(self, digest: str, replica: Replica) -> Token | None:
+        """What a token that was found lets its holder do, by this memory's keys; None when it is gone or does not open."""
+        row = self._rows.get(digest)
+        if row is not None and digest not in self._opened and (token := _opened(replica, row)) is not None:
+            self._opened[digest] = token
+        return self._opened.get(digest) if row is not None else None
+
+    def _look(self) -> None:
+        if self._folder is None:
+            return
+        try:
+            stat = (self._folder / TOKENS_FILE).stat()
+            mark: tuple[int, ...] = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+        except OSError:
+            mark = ()
+        if mark == self._mark:
+            return
+        try:
+            rows = {row.hash: row for row in _read(self._folder).tokens}
+        except IpfsmemError:
+            rows = {}  # what cannot be read lets nobody in
+        self._rows, self._opened, self._mark = rows, {}, mark
+
+
+def _digest(secret: str) -> str:
+    return sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _opened(replica: Replica, row: _Row) -> Token | None:
+    try:
+        meant = _decode(replica.codec.open_row(b64decode(row.sealed, validate=True)))
+    except (IpfsmemError, msgspec.MsgspecError, ValueError):
+        return None
+    return meant.token if meant.hash == row.hash else None
+
+
+def _read(folder: Path) -> _File:
+    path = folder / TOKENS_FILE
+    data = read_file(path, _MAX_FILE)
+    if data is None:
+        return _File([])
+    try:
+        found = read_json(data, _File)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        found = None
+    if found is None or found.v != 1:
+        raise StorageError(
+            f"{path} is damaged, or of a newer version", hint="Remove it, and make the tokens anew."
+        )
+    return found
+
+
+def _write(folder: Path, rows: list[_Row]) -> None:
+    write_atomic(folder / TOKENS_FILE, msgspec.json.encode(_File(rows)))

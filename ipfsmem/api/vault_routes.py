@@ -1,0 +1,236 @@
+"""The routes about scopes, members, providers, and the memory as a whole: its state, what goes in and out of it, and syncs."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Final
+
+from ipfsmem.api.bodies import ExportBody, Providers, ScopeBody, Scopes, Synced
+from ipfsmem.api.calls import Call, Download, Reply
+from ipfsmem.api.routes import Route
+from ipfsmem.bundle.keys import check_scope
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.memories.importing import Imported
+from ipfsmem.memory import Memory
+from ipfsmem.results import (
+    Examined,
+    MemberList,
+    ScopeCard,
+    ScopeFacts,
+    ScopeForgotten,
+    ScopeLine,
+    ScopeRestored,
+    Status,
+)
+
+_KINDS: Final = {
+    "blob": ("application/json", "memory.json"),
+    "zip": ("application/zip", "memory.zip"),
+    "car": ("application/vnd.ipld.car", "memory.car"),
+}
+
+
+def _named(call: Call) -> str:
+    """The scope in the path. Raises KeyNameError, Refused."""
+    scope = check_scope(call.query["name"])
+    call.caller.require_scopes([scope])
+    return scope
+
+
+def _scopes(call: Call) -> Scopes:
+    counted = {one.scope: one.memories for one in call.whole.scopes.counts()}
+    mine = call.caller.scopes
+    return Scopes(
+        scopes=[
+            ScopeLine(scope=one.token, memories=counted.get(one.token, 0), card=one.card)
+            for one in call.whole.scopes.list(forgotten=call.query.get("forgotten", False))
+            if mine is None or one.token in mine
+        ]
+    )
+
+
+def _scope(call: Call) -> ScopeFacts:
+    scope = _named(call)
+    one = call.whole.scopes.known(scope)
+    counted = {each.scope: each for each in call.whole.scopes.counts()}.get(scope)
+    return ScopeFacts(
+        scope=scope,
+        forgotten=one.forgotten,
+        memories=counted.memories if counted is not None else 0,
+        events=counted.events if counted is not None else 0,
+        card=one.card,
+    )
+
+
+def _put_scope(call: Call) -> Reply:
+    scope, given = _named(call), call.body
+    known = call.whole.scopes.get(scope)
+    if known is not None and not known.forgotten:
+        if given.title is None:
+            raise UsageError(f"there is a scope {scope} already, and no title was given for it")
+        return Reply(ScopeCard(scope=scope, card=call.whole.scopes.title(scope, given.title).card))
+    made = call.whole.scopes.make(scope, title=given.title, kind=given.kind)
+    return Reply(ScopeCard(scope=scope, card=made.card), 201)
+
+
+def _forget_scope(call: Call) -> ScopeForgotten:
+    scope = _named(call)
+    call.whole.scopes.known(scope, live=True)
+    return ScopeForgotten(
+        scope=scope, forgotten=call.whole.scopes.forget(scope, reason=call.query.get("reason", ""))
+    )
+
+
+def _restore_scope(call: Call) -> ScopeRestored:
+    scope = _named(call)
+    if not call.whole.scopes.known(scope).forgotten:
+        raise UsageError(f"the scope {scope} is not forgotten")
+    back = call.whole.scopes.restore(scope)
+    return ScopeRestored(scope=scope, memories=back.texts, events=back.events, not_fetched=back.not_fetched)
+
+
+def _status(call: Call) -> Status:
+    return call.whole.status()
+
+
+def _check(call: Call) -> Examined:
+    findings = call.whole.maintenance.doctor()
+    return Examined(
+        findings=findings,
+        errors=sum(one.level == "error" for one in findings),
+        restored_files=0,
+        clock_back_ms=0,
+    )
+
+
+def _members(call: Call) -> MemberList:
+    whole = call.whole
+    return MemberList.of(whole.replica.ring, whole.members.list(), whole.members.removed(), whole.device)
+
+
+def _providers(call: Call) -> Providers:
+    return Providers(providers=call.whole.providers.list())
+
+
+def _part(call: Call) -> Memory:
+    """One scope where one is named, else everything, which takes a token for everything. Raises Refused."""
+    if call.scope:
+        return call.memory
+    call.caller.require_all_scopes()
+    return call.whole
+
+
+def _export(call: Call) -> Download:
+    given: ExportBody = call.body
+    bundles = _part(call).bundles
+    kind, name = _KINDS[given.format]
+    if given.format == "blob":
+        return Download(bundles.export(partial=given.partial), kind, name)
+    out = BytesIO()
+    (bundles.export_zip if given.format == "zip" else bundles.export_car)(out, partial=given.partial)
+    return Download(out.getvalue(), kind, name)
+
+
+def _import(call: Call) -> Imported:
+    return _part(call).bundles.import_(
+        call.body,
+        strategy=call.query.get("strategy", "merge"),
+        foreign=call.query.get("foreign", False),
+        same=call.query.get("same", False),
+    )
+
+
+def _sync(call: Call) -> Synced:
+    raise AssertionError("the server syncs beside its other work")
+
+
+def not_found(what: str) -> NotFoundError:
+    """For a namespace that is not served, or that the caller may not ask."""
+    return NotFoundError(f"this server has no memory {what[:64]!a} for this token")
+
+
+_SCOPE: Final = "/v1/scopes/{name}"
+
+ROUTES: Final = (
+    Route(
+        "get",
+        "/v1/scopes",
+        "scopes",
+        "The named parts of this memory",
+        _scopes,
+        Scopes,
+        about="caller",
+        query=("forgotten",),
+    ),
+    Route("get", _SCOPE, "scope", "What one scope is", _scope, ScopeFacts, about="caller"),
+    Route(
+        "put",
+        _SCOPE,
+        "put_scope",
+        "Make a scope, or say what people call it",
+        _put_scope,
+        ScopeCard,
+        right="write",
+        about="caller",
+        body=ScopeBody,
+        statuses=("200", "201"),
+    ),
+    Route(
+        "delete",
+        _SCOPE,
+        "forget_scope",
+        "Forget a scope with all that is in it",
+        _forget_scope,
+        ScopeForgotten,
+        right="admin",
+        about="caller",
+        query=("reason",),
+    ),
+    Route(
+        "post",
+        _SCOPE + "/restore",
+        "restore_scope",
+        "Make a forgotten scope writable again",
+        _restore_scope,
+        ScopeRestored,
+        right="admin",
+        about="caller",
+    ),
+    Route("get", "/v1/status", "status", "What is here and what waits", _status, Status, about="whole"),
+    Route("get", "/v1/check", "check", "Look at everything on this device", _check, Examined, about="whole"),
+    Route("get", "/v1/members", "members", "Who belongs to it", _members, MemberList, about="whole"),
+    Route("get", "/v1/providers", "providers", "Where it is published", _providers, Providers, about="whole"),
+    Route(
+        "post",
+        "/v1/sync",
+        "sync",
+        "Take in what others published, and publish what is new",
+        _sync,
+        Synced,
+        right="write",
+        about="whole",
+    ),
+    Route(
+        "post",
+        "/v1/export",
+        "export",
+        "Everything, or one scope, as a file",
+        _export,
+        bytes,
+        body=ExportBody,
+        gives="application/octet-stream",
+    ),
+    Route(
+        "post",
+        "/v1/import",
+        "import",
+        "Take in what export wrote as JSON",
+        _import,
+        Imported,
+        right="admin",
+        writes=True,
+        body=bytes,
+        query=("strategy", "foreign", "same"),
+        most=64 * 1024 * 1024,
+    ),
+)

@@ -1,0 +1,105 @@
+"""What `ipfsmem api` and `ipfsmem ui` share: the memories that they hold open, and a server that runs until it is ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from ipfsmem.api.page import Files
+    from ipfsmem.api.served import ServedMemory
+    from ipfsmem.api.who import Doors
+    from ipfsmem.memory import Memory
+
+
+@contextlib.contextmanager
+def served_memories(context: CommandContext, also: tuple[str, ...] = ()) -> Iterator[list[ServedMemory]]:
+    """The memory of a command, and further ones by name, each there though perhaps locked. Raises NotFoundError, UsageError."""
+    from ipfsmem import config
+    from ipfsmem.api.served import ServedMemory
+    from ipfsmem.device.replica import require_config
+    from ipfsmem.holding import Holder
+
+    passphrase = context.passphrase_from_fd_or_environment()
+    names = [context.namespace, *also]
+    if len(set(names)) < len(names):
+        raise UsageError("a memory is served once")
+    if also and passphrase is not None:
+        raise UsageError(
+            "a passphrase is of one memory, and several are served",
+            hint="Unlock each before: ipfsmem unlock -n NAME",
+        )
+
+    def opened(name: str) -> Memory:
+        from ipfsmem.memory import Memory
+
+        return Memory.load(name, home=context.home, passphrase=passphrase)
+
+    served = []
+    for name in names:
+        folder = config.namespace_folder(context.home, name)
+        require_config(folder)
+        served.append(ServedMemory(name, Holder(functools.partial(opened, name)), folder))
+    try:
+        yield served
+    finally:
+        for one in served:
+            one.close()
+
+
+def refuse_unnamed(host: str, names: tuple[str, ...]) -> None:
+    """Raises ConfigError for an address that others reach where nobody said so."""
+    from ipfsmem.loopback import is_loopback
+
+    if not names and not is_loopback(host):
+        raise ConfigError(
+            f"{host} can be reached from other machines, and nobody said that it may",
+            hint=f"Let them in by the name they ask by: --host {host} --name HOST. Or stay on 127.0.0.1.",
+        )
+
+
+async def run(
+    served: list[ServedMemory],
+    doors: Doors,
+    say: Callable[[str], None],
+    *,
+    host: str = "127.0.0.1",
+    port: int,
+    public: bool = False,
+    read_only: bool = False,
+    files: Files | None = None,
+    beside: Callable[[str], contextlib.AbstractAsyncContextManager[None]] | None = None,
+) -> None:
+    """Serve until a signal ends it. `say` is told the URL; `beside` runs beside it."""
+    from ipfsmem.api.serving import Api
+    from ipfsmem.ending_signals import ending_signals
+    from ipfsmem.http.running import running
+
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C comes as KeyboardInterrupt
+        for number in ending_signals():
+            loop.add_signal_handler(number, ended.set)
+    app = Api(served, doors, read_only=read_only, files=files).app()
+    async with running(app, host, port, public=public) as url:
+        say(url)
+        async with beside(url) if beside is not None else contextlib.nullcontext():
+            await ended.wait()
+
+
+def say_what_is_exposed(host: str, served: list[ServedMemory]) -> None:
+    """What a person must know who lets other machines in."""
+    names = ", ".join(one.namespace for one in served)
+    click.echo(
+        f"Other machines reach this at {host}: whoever has a token reads and changes {names} in the clear. It speaks no TLS: who sees "
+        "the traffic sees texts and tokens, so put a server that does in front of it.",
+        err=True,
+    )

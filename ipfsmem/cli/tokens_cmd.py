@@ -1,0 +1,114 @@
+"""`ipfsmem tokens`: who may ask the HTTP API of this memory, and what each may do there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.options import none_empty, not_empty
+from ipfsmem.cli.printing import clean, moment, table
+from ipfsmem.errors import UsageError
+
+if TYPE_CHECKING:
+    from ipfsmem.api.bodies import Right
+
+
+@click.group("tokens", context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Who may ask the HTTP API of this memory (`ipfsmem api`, `ipfsmem ui`): programs that send a token made here.
+
+    A token is shown once; its hash is kept. Revoking one holds for servers that run within a second.
+    """
+
+
+@cli_command("new", short_help="Make a token, and print it this once.")
+@click.option("--name", default="", help="What you call it, so that you know it again.")
+@click.option(
+    "--right",
+    type=click.Choice(["read", "write", "admin"]),
+    default="read",
+    show_default=True,
+    help="read; write also writes, forgets and syncs; admin also imports, and forgets whole scopes.",
+)
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    callback=none_empty,
+    metavar="NAME",
+    help="For this scope alone; several times for several.",
+)
+@click.option("--everybody", is_flag=True, help="With --scope: also for what is everybody's.")
+def new_command(
+    context: CommandContext, name: str, right: Right, scopes: tuple[str, ...], everybody: bool
+) -> None:
+    """Make a token of this memory. It is for all scopes unless some are named.
+
+    A token for a scope reads that scope alone. Where the scope turned out to be others, or with `context`, which shows what is
+    everybody's too, it has to be for those as well.
+    """
+    if everybody and not scopes:
+        raise UsageError("--everybody goes with --scope: a token without one is for everything")
+    from ipfsmem.api.tokens import make_token
+
+    chosen = tuple(dict.fromkeys([*scopes, *([""] if everybody else [])])) if scopes else None
+    with context.memory() as memory:
+        made = make_token(memory.replica, context.folder, name=name, right=right, scopes=chosen)
+    if context.json:
+        from msgspec.json import encode
+
+        click.echo(encode(made))
+        return
+    click.echo(made.secret)
+    click.echo(
+        f"Shown this once. Whoever has it can {_may(right)} {_where(chosen)}. Take it back: ipfsmem tokens revoke {made.token.id}",
+        err=True,
+    )
+
+
+@cli_command("list", short_help="The tokens, without their secrets.")
+def list_command(context: CommandContext) -> None:
+    """List the tokens of this memory: id, what it may do, in which scopes, when it was made, and what you call it."""
+    from ipfsmem.api.tokens import tokens_of
+
+    with context.memory() as memory:
+        found = tokens_of(memory.replica, context.folder)
+    if context.json:
+        context.emit(found)
+        return
+    table(
+        ("id", "right", "scopes", "made (UTC)", "name"),
+        [(one.id, one.right, _where(one.scopes), moment(one.made), clean(one.name)) for one in found],
+        styles=("bold", "cyan", "", "dim", ""),
+    )
+
+
+@cli_command("revoke", secrets=False, short_help="Take a token back.")
+@click.argument("token", metavar="ID", callback=not_empty)
+def revoke_command(context: CommandContext, token: str) -> None:
+    """Take a token back, by its id. Needs no passphrase. Servers that run answer it no more within a second."""
+    from ipfsmem.api.tokens import TokenRevoked, revoke_token
+    from ipfsmem.device.replica import require_config
+
+    require_config(context.folder)
+    revoke_token(context.folder, token)
+    if context.json:
+        context.emit(TokenRevoked(id=token))
+    else:
+        click.echo(f"The token {clean(token)} opens nothing any more.")
+
+
+def _may(right: Right) -> str:
+    return {"read": "read", "write": "read and change", "admin": "read, change and import"}[right]
+
+
+def _where(scopes: tuple[str, ...] | None) -> str:
+    if scopes is None:
+        return "everything"
+    return ", ".join(scope or "everybody's" for scope in scopes) or "nothing"
+
+
+for made in (new_command, list_command, revoke_command):
+    command.add_command(made)

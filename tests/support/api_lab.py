@@ -1,0 +1,97 @@
+"""The HTTP API of a memory that runs in a test, and a client that is not ours."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from ipfsmem.api.calls import Caller
+from ipfsmem.api.page import Files
+from ipfsmem.api.served import ServedMemory
+from ipfsmem.api.serving import Api
+from ipfsmem.api.who import Doors
+from ipfsmem.holding import Holder
+from ipfsmem.http.running import running
+from ipfsmem.memory import Memory
+
+TOKEN = "a token of enough length"
+NEW = {"If-None-Match": "*"}
+JSON = {"Content-Type": "application/json"}
+
+Client = aiohttp.ClientSession
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+AUTH = bearer(TOKEN)
+
+
+def opener(home: Path, name: str = "m") -> Callable[[], Memory]:
+    return lambda: Memory.load(name, "local", home=home, passphrase=False, create=True)
+
+
+class Lab:
+    """A server over memories of a home; `m` is made when it is not there."""
+
+    def __init__(
+        self, home: Path, *names: str, open_memory: Callable[[], Memory] | None = None, **options: Any
+    ) -> None:
+        self.home = home
+        self.served = [
+            ServedMemory(name, Holder(open_memory or opener(home, name)), home / name)
+            for name in names or ("m",)
+        ]
+        self.doors = Doors({one.namespace: one for one in self.served}, names=options.pop("hosts", ()))
+        self.doors.let_in(TOKEN, Caller("admin"))
+        self.api = Api(self.served, self.doors, **options)
+
+    def run(self, ask: Callable[[Client], Awaitable[None]]) -> None:
+        """Run `ask` against it, with the token that opens everything."""
+
+        async def within() -> None:
+            async with (
+                running(self.api.app()) as url,
+                aiohttp.ClientSession(url, headers=AUTH) as client,
+            ):
+                await ask(client)
+
+        try:
+            asyncio.run(within())
+        finally:
+            for one in self.served:
+                one.close()
+
+
+def asked(home: Path, ask: Callable[[Client], Awaitable[None]], **options: Any) -> None:
+    """Run `ask` against the API of a local memory in `home`."""
+    Lab(home, **options).run(ask)
+
+
+def a_page() -> Files:
+    return Files({"index.html": b"<!doctype html><title>x</title>", "assets/app-1.js": b"0"})
+
+
+async def told(answer: Any, status: int, kind: str) -> dict[str, Any]:
+    """The problem that an answer must be."""
+    async with answer as got:
+        text = await got.text()
+        assert got.status == status, text
+        assert got.content_type == "application/problem+json" and "Traceback" not in text
+        problem: dict[str, Any] = json.loads(text)
+    assert (problem["status"], problem["kind"]) == (status, kind), problem
+    assert problem["type"] == f"urn:ipfsmem:error:{kind}" and problem["detail"]
+    return problem
+
+
+async def good(answer: Any, status: int = 200) -> tuple[Any, str]:
+    """The value and the ETag of an answer that must be no error."""
+    async with answer as got:
+        assert got.status == status, await got.text()
+        return await got.json(), got.headers.get("ETag", "")

@@ -1,0 +1,343 @@
+"""Tokens of the HTTP API: what each lets its holder do, in which scopes, whatever leads there, and until when."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.api.bodies import Right
+from ipfsmem.api.calls import Caller
+from ipfsmem.api.page import Files
+from ipfsmem.api.serving import ROUTES
+from ipfsmem.api.tokens import TOKENS_FILE, make_token, revoke_token, tokens_of
+from ipfsmem.api.who import CODE_LIFE, CODE_TRIES, Doors
+from ipfsmem.errors import KeyNameError, LimitError, NotFoundError, StorageError, UsageError
+from ipfsmem.memory import Memory
+from ipfsmem.wallet.root_keys import RootKeys
+from tests.support.api_lab import NEW, Client, Lab, a_page, bearer, good, opener, told
+
+
+def token(home: Path, right: Right = "read", *scopes: str, name: str = "m") -> str:
+    """A token of the memory, made as the command does; for all scopes when none is named."""
+    with opener(home, name)() as memory:
+        return make_token(memory.replica, home / name, name="t", right=right, scopes=scopes or None).secret
+
+
+def prepared(home: Path) -> None:
+    """A memory with a text of everybody's, and of the scopes `work` and `secret`."""
+    with opener(home)() as memory:
+        memory.write("tone", "everybody reads this")
+        memory.scope("work").write("plan", "work reads this")
+        memory.scope("secret").write("plan", "nobody else reads this")
+        memory.scope("secret").note("met", whom="nobody else reads this")
+
+
+def test_each_right_has_what_stands_before_it(tmp_path: Path) -> None:
+    prepared(tmp_path)
+    tokens = {right: token(tmp_path, right) for right in ("read", "write", "admin")}
+
+    async def ask(client: Client) -> None:
+        for right, sent in tokens.items():
+            head = bearer(sent)
+            await good(client.get("/v1/memories/tone", headers=head))
+            assert (await good(client.get("/v1/namespaces", headers=head)))[0]["right"] == right
+            put = client.put(f"/v1/memories/{right}", json={"body": "x"}, headers={**NEW, **head})
+            blob = json.dumps({"version": "memory/0.1", "index": "", "files": {}, "timeline": []})
+            took = client.post("/v1/import", json=json.loads(blob), headers=head)
+            if right == "read":
+                await told(put, 403, "RightError")
+            else:
+                await good(put, 201)
+            if right == "admin":
+                await good(took)
+            else:
+                await told(took, 403, "RightError")
+
+    Lab(tmp_path).run(ask)
+
+
+def test_every_route_asks_for_its_right_before_it_does_anything(tmp_path: Path) -> None:
+    """A new route that changes something and forgets its right is seen here."""
+    prepared(tmp_path)
+    sent = bearer(token(tmp_path))
+    changing = {route.name for route in ROUTES if route.right != "read"}
+    reading = {route.name for route in ROUTES if route.method != "get" and route.right == "read"}
+    assert reading == {"recall", "context", "search_sessions", "export"}
+    assert {route.name for route in ROUTES if route.method in ("put", "delete")} <= changing
+
+    async def ask(client: Client) -> None:
+        for route in ROUTES:
+            if route.right == "read":
+                continue
+            path = route.path.replace("{key}", "tone").replace("{name}", "work").replace("{session}", "s")
+            head = {**sent, "If-Match": '"0123456789abcdef"'}
+            await told(
+                client.request(route.method, path, json={}, headers=head),
+                *((403, "RightError") if route.body is None or not _needs(route) else (400, "UsageError")),
+            )
+
+    Lab(tmp_path).run(ask)
+
+
+def _needs(route: Any) -> bool:
+    """Whether a body without anything is refused already as none of this route's."""
+    return route.name in ("restore", "note", "add_to_session")
+
+
+def test_a_token_for_a_scope_reads_nothing_of_another_whatever_leads_there(tmp_path: Path) -> None:
+    """By its name, by stacks, by what it turned out to be, by what is everybody's, by what is about the whole memory."""
+    prepared(tmp_path)
+    sent = bearer(token(tmp_path, "admin", "work"))
+
+    async def ask(client: Client) -> None:
+        assert (await good(client.get("/v1/memories/plan?scope=work", headers=sent)))[0]["body"].startswith(
+            "work"
+        )
+        for path in (
+            "/v1/memories",
+            "/v1/memories/tone",
+            "/v1/memories?scope=secret",
+            "/v1/memories/plan?scope=secret",
+            "/v1/memories/plan/history?scope=secret",
+            "/v1/memories?stack=secret",
+            "/v1/memories?stack=work&stack=secret",
+            "/v1/memories?stack=work",
+            "/v1/memories/plan?stack=work",
+            "/v1/events?stack=work",
+            "/v1/events?scope=secret",
+            "/v1/events/days",
+            "/v1/sessions",
+            "/v1/conflicts",
+            "/v1/conflicts?scope=work&everywhere=true",
+            "/v1/scopes/secret",
+            "/v1/status",
+            "/v1/check",
+            "/v1/members",
+            "/v1/providers",
+            "/metrics",
+        ):
+            await told(client.get(path, headers=sent), 403, "ScopeError")
+        for path, body in (
+            ("/v1/recall", {"query": "reads"}),
+            ("/v1/recall?scope=secret", {"query": "reads"}),
+            ("/v1/recall?stack=work", {"query": "reads"}),
+            ("/v1/context?scope=work", {}),
+            ("/v1/context", {}),
+            ("/v1/export", {}),
+            ("/v1/export?scope=secret", {}),
+            ("/v1/import", {}),
+            ("/v1/sync", None),
+            ("/v1/restore?scope=secret", {"key": "plan", "sha256": "0" * 64}),
+        ):
+            await told(client.post(path, json=body, headers=sent), 403, "ScopeError")
+        await told(
+            client.put("/v1/memories/x?scope=secret", json={"body": "x"}, headers={**sent, **NEW}),
+            403,
+            "ScopeError",
+        )
+        await told(client.put("/v1/scopes/other", json={}, headers=sent), 403, "ScopeError")
+        await told(client.delete("/v1/scopes/secret", headers=sent), 403, "ScopeError")
+        listed, _ = await good(client.get("/v1/scopes", headers=sent))
+        assert [one["scope"] for one in listed["scopes"]] == ["work"]
+        found, _ = await good(client.post("/v1/recall?scope=work", json={"query": "reads"}, headers=sent))
+        assert [(one["scope"], one["key"]) for one in found["hits"]] == [("work", "plan")]
+
+    Lab(tmp_path).run(ask)
+
+
+def test_a_scope_that_another_turned_out_to_be_is_touched_by_both(tmp_path: Path) -> None:
+    prepared(tmp_path)
+    sent = bearer(token(tmp_path, "write", "work"))
+    other = bearer(token(tmp_path, "write", "secret"))
+    both = bearer(token(tmp_path, "write", "work", "secret"))
+    with opener(tmp_path)() as memory:
+        memory.scopes.lead("secret", "work")
+
+    async def ask(client: Client) -> None:
+        await told(client.get("/v1/memories?scope=work", headers=sent), 403, "ScopeError")
+        assert (await good(client.get("/v1/memories?scope=work", headers=both)))[0]["total"] == 1
+        # What is written for `secret` goes to `work` now.
+        put = client.put("/v1/memories/new?scope=secret", json={"body": "x"}, headers={**other, **NEW})
+        await told(put, 403, "ScopeError")
+        put = client.put("/v1/memories/new?scope=secret", json={"body": "x"}, headers={**both, **NEW})
+        assert (await good(put, 201))[0]["scope"] == "work"
+
+    Lab(tmp_path).run(ask)
+
+
+def test_a_revoked_token_opens_nothing_and_its_stream_ends(tmp_path: Path) -> None:
+    prepared(tmp_path)
+    secret = token(tmp_path)
+    sent = bearer(secret)
+
+    async def ask(client: Client) -> None:
+        await good(client.get("/v1/memories", headers=sent))
+        stream = await client.get("/v1/changes", headers=sent)
+        assert (await stream.content.readuntil(b"\n\n")).startswith(b"retry")
+        with opener(tmp_path)() as memory:
+            (known,) = tokens_of(memory.replica, tmp_path / "m")
+        revoke_token(tmp_path / "m", known.id)
+        await told(client.get("/v1/memories", headers=sent), 401, "TokenError")
+        async with asyncio.timeout(3):
+            assert b"event: memory" not in await stream.content.read()
+
+    Lab(tmp_path).run(ask)
+
+
+def test_a_token_is_of_one_memory(tmp_path: Path) -> None:
+    for name in ("m", "n"):
+        with opener(tmp_path, name)() as memory:
+            memory.write("which", name)
+    sent = bearer(token(tmp_path, name="n"))
+
+    async def ask(client: Client) -> None:
+        assert (await good(client.get("/v1/memories/which", headers=sent)))[0]["body"] == "n"
+        assert (await good(client.get("/v1/memories/which?namespace=n", headers=sent)))[0]["body"] == "n"
+        await told(client.get("/v1/memories/which?namespace=m", headers=sent), 404, "NotFoundError")
+        await told(client.get("/v1/memories/which?namespace=../m"), 404, "NotFoundError")
+        known, _ = await good(client.get("/v1/namespaces", headers=sent))
+        assert [one["namespace"] for one in known["namespaces"]] == ["n"]
+        # The one that opens everything chooses; without a word it is the first.
+        assert (await good(client.get("/v1/memories/which")))[0]["body"] == "m"
+        assert (await good(client.get("/v1/memories/which?namespace=n")))[0]["body"] == "n"
+
+    Lab(tmp_path, "m", "n").run(ask)
+
+
+def test_what_is_kept_of_a_token_is_no_secret_and_no_row_lends_its_right_to_another(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    home = tmp_path / "home"
+    memory = Memory.load(
+        "m", "encrypted-ipfs", provider=f"directory:{kept}", unlock=RootKeys.from_random(b"\x05" * 64, "default", 1),
+        passphrase=False, home=home, create=True,
+    )  # fmt: skip
+    folder = home / "m"
+    reader = make_token(memory.replica, folder, name="thename", right="read", scopes=("thescope",))
+    admin = make_token(memory.replica, folder, name="", right="admin", scopes=None)
+    stored = (folder / TOKENS_FILE).read_bytes()
+    for word in (reader.secret.encode(), b"thename", b"thescope", b"admin", b"read"):
+        assert word not in stored
+    assert reader.secret not in repr(reader)
+    rows = json.loads(stored)
+    rows["tokens"][0]["sealed"] = rows["tokens"][1]["sealed"]  # the reader's with what the other may do
+    rows["tokens"].append({"hash": "0" * 64, "sealed": ""})
+    (folder / TOKENS_FILE).write_text(json.dumps(rows))
+    found = tokens_of(memory.replica, folder)
+    assert [one.right for one in found] == ["read", "admin", "read"] and found[0].scopes == ()
+    memory.close()
+
+    async def ask(client: Client) -> None:
+        await told(client.get("/v1/memories", headers=bearer(reader.secret)), 401, "TokenError")
+        await good(client.get("/v1/memories", headers=bearer(admin.secret)))
+
+    Lab(home, open_memory=lambda: Memory.load("m", home=home)).run(ask)
+
+
+def test_wrong_tokens_are_refused_where_they_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opener(tmp_path)() as memory:
+        folder = tmp_path / "m"
+
+        def make(name: str = "", *scopes: str) -> None:
+            make_token(memory.replica, folder, name=name, right="read", scopes=scopes or None)
+
+        for name in ("a\nb", "x" * 101):
+            with pytest.raises(UsageError):
+                make(name)
+        with pytest.raises(KeyNameError):
+            make("", "No Scope")
+        monkeypatch.setattr("ipfsmem.api.tokens.MAX_TOKENS", 1)
+        make()
+        with pytest.raises(LimitError):
+            make()
+        with pytest.raises(NotFoundError):
+            revoke_token(folder, "nobody")
+        (folder / TOKENS_FILE).write_text("{")
+        with pytest.raises(StorageError):
+            tokens_of(memory.replica, folder)
+
+
+def test_a_code_opens_the_page_once_and_not_for_long() -> None:
+    now = 0.0
+    doors = Doors({}, now=lambda: now)
+    assert doors.exchange("") is None
+    code = doors.new_code()
+    assert doors.exchange(code[:-1]) is None
+    first = doors.exchange(code)
+    assert first is not None and doors.exchange(code) is None
+    assert doors.who([f"Bearer {first}"]) == (Caller("admin"), None, "")
+    code = doors.new_code()
+    for _ in range(CODE_TRIES):
+        assert doors.exchange("wrong") is None
+    assert doors.exchange(code) is None
+    code = doors.new_code()
+    now += CODE_LIFE
+    assert doors.exchange(code) is None
+    assert [doors.who([given]) for given in (first, f"Basic {first}", "Bearer", "")] == [None] * 4
+    assert doors.who([f"Bearer {first}", f"Bearer {first}"]) is None
+    for _ in range(100):  # each reload of the page; the oldest end
+        assert doors.exchange(doors.new_code()) is not None
+    assert len(doors._run) <= 65
+
+
+def test_the_page_is_served_without_a_token_and_nothing_else_is(tmp_path: Path) -> None:
+    prepared(tmp_path)
+    lab = Lab(tmp_path, files=a_page())
+    code = lab.doors.new_code()
+
+    async def ask(client: Client) -> None:
+        nobody = {"Authorization": ""}
+        for path in ("/", "/index.html", "/assets/app-1.js"):
+            async with client.get(path, headers=nobody) as got:
+                assert got.status == 200
+                policy = got.headers["Content-Security-Policy"]
+                assert "default-src 'none'" in policy and "require-trusted-types-for 'script'" in policy
+                assert "unsafe" not in policy and "http" not in policy
+        for path in (
+            "/../m/ipfsmem.json",
+            "/%2e%2e/m/ipfsmem.json",
+            "/assets/",
+            "/assets/..%2findex.html",
+            "/none",
+        ):
+            await told(client.get(path, headers=nobody), 404, "NotFoundError")
+        for path in ("/v1/memories", "/healthz", "/metrics", "/v1/session"):
+            await told(client.get(path, headers=nobody), 401, "TokenError")
+        for head, status in (({"Host": "evil.example"}, 421), ({"Origin": "https://evil.example"}, 403)):
+            async with client.post("/v1/session", json={"code": code}, headers={**nobody, **head}) as got:
+                assert got.status == status
+        await told(client.post("/v1/session", json={"code": "x"}, headers=nobody), 401, "CodeError")
+        made, _ = await good(client.post("/v1/session", json={"code": code}, headers=nobody), 201)
+        await good(client.get("/v1/memories", headers=bearer(made["token"])))
+        await told(client.post("/v1/session", json={"code": code}, headers=nobody), 401, "CodeError")
+
+    lab.run(ask)
+
+
+def test_a_page_that_is_not_built_is_not_there(tmp_path: Path) -> None:
+    assert Files.built(tmp_path) is None
+
+
+def test_a_name_of_ones_own_counts_and_no_other(tmp_path: Path) -> None:
+    doors = Doors({}, names=["Memory.example"])
+    assert doors.wrong_place(["memory.example:8789"], []) is None
+    assert doors.wrong_place(["memory.example"], ["https://memory.example"]) is None
+    assert doors.wrong_place(["localhost:1"], ["http://localhost:1"]) is None
+    for hosts, origins, status in (
+        (["other.example"], [], 421),
+        ([], [], 421),
+        (["localhost", "localhost"], [], 421),
+        (["memory.example.evil.example"], [], 421),
+        (["localhost:1"], ["https://localhost:1"], 403),
+        (["localhost:1"], ["http://localhost:2"], 403),
+        (["localhost:1"], ["http://localhost:1", "http://evil.example"], 403),
+        (["memory.example"], ["null"], 403),
+    ):
+        found = doors.wrong_place(hosts, origins)
+        assert found is not None and found[0] == status, (hosts, origins)

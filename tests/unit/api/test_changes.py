@@ -1,0 +1,163 @@
+"""The stream of changes: what others write appears within a second, once, and who comes back goes on where they were."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from ipfsmem.api import changes
+from ipfsmem.api.changes import Change, Feed
+from ipfsmem.memory import Memory
+from ipfsmem.wallet.root_keys import RootKeys
+from tests.support.api_lab import NEW, Client, Lab, good, opener
+
+
+class Stream:
+    """A stream of server-sent events that is read."""
+
+    def __init__(self, answer: aiohttp.ClientResponse) -> None:
+        self._answer = answer
+        self.cursor = ""
+
+    async def next(self, seconds: float = 2.0) -> tuple[str, dict[str, Any]]:
+        """The kind and the data of the next event."""
+        async with asyncio.timeout(seconds):
+            while True:
+                text = (await self._answer.content.readuntil(b"\n\n")).decode()
+                lines = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line[1:])
+                if "event" in lines:
+                    self.cursor = lines["id"]
+                    return lines["event"], json.loads(lines["data"])
+
+
+async def listen(client: Client, path: str = "/v1/changes", **headers: str) -> Stream:
+    stream = Stream(await client.get(path, headers={k.replace("_", "-"): v for k, v in headers.items()}))
+    assert (await stream.next())[0] == "ready"
+    return stream
+
+
+def test_what_another_process_and_the_api_write_appears_within_a_second(tmp_path: Path) -> None:
+    async def ask(client: Client) -> None:
+        stream = await listen(client)
+        with opener(tmp_path)() as other:  # as Python, the command line or MCP of another process would
+            other.write("tone", "Be brief.")
+            assert await stream.next(1.0) == ("memory", {"what": "memory", "key": "tone"})
+            other.scope("work").write("plan", "Go.")
+            found = [await stream.next(1.0), await stream.next(1.0)]
+            assert ("memory", {"what": "memory", "scope": "work", "key": "plan"}) in found
+            other.note("met", whom="Ada")
+            assert (await stream.next(1.0))[0] == "timeline"
+            other.sessions.add("chat", [{"role": "user", "content": "hi"}])
+            assert (await stream.next(1.0))[0] == "session"
+            other.forget("tone")
+            kinds = {(await stream.next(1.0))[0] for _ in range(2)}
+            assert kinds == {"memory", "timeline"}
+        await good(client.put("/v1/memories/mine", json={"body": "x"}, headers=NEW), 201)
+        assert await stream.next(1.0) == ("memory", {"what": "memory", "key": "mine"})
+
+    Lab(tmp_path).run(ask)
+
+
+def test_an_edit_in_a_folder_of_plain_files_appears_too(tmp_path: Path) -> None:
+    with opener(tmp_path)() as memory:
+        memory.write("tone", "Be brief.")
+    file = tmp_path / "m" / "memory" / "tone.md"
+
+    async def ask(client: Client) -> None:
+        stream = await listen(client)
+        file.write_text(file.read_text() + "And kind.\n")
+        assert await stream.next(7.0) == ("memory", {"what": "memory", "key": "tone"})
+
+    Lab(tmp_path).run(ask)
+
+
+def test_who_comes_back_hears_what_came_meanwhile_and_no_more(tmp_path: Path) -> None:
+    async def ask(client: Client) -> None:
+        first, second = await listen(client), await listen(client)
+        await good(client.put("/v1/memories/a", json={"body": "x"}, headers=NEW), 201)
+        await second.next()
+        cursor = second.cursor
+        await good(client.put("/v1/memories/b", json={"body": "x"}, headers=NEW), 201)
+        assert [(await first.next())[1]["key"] for _ in "ab"] == ["a", "b"]
+        for again in (
+            await listen(client, Last_Event_ID=cursor),
+            await listen(client, f"/v1/changes?cursor={cursor}"),
+        ):
+            assert (await again.next())[1]["key"] == "b"
+        lost = await listen(client, Last_Event_ID="another-7")
+        assert (await lost.next())[0] == "reset"
+
+    Lab(tmp_path).run(ask)
+
+
+def test_who_is_let_into_one_scope_hears_of_that_alone(tmp_path: Path) -> None:
+    from ipfsmem.api.tokens import make_token
+
+    with opener(tmp_path)() as memory:
+        made = make_token(memory.replica, tmp_path / "m", name="", right="read", scopes=("work",))
+
+    async def ask(client: Client) -> None:
+        stream = await listen(client, Authorization=f"Bearer {made.secret}")
+        for path in ("a?scope=other", "a", "b?scope=work"):
+            await good(client.put(f"/v1/memories/{path}", json={"body": "x"}, headers=NEW), 201)
+        found = [(await stream.next())[1]]
+        while found[-1].get("key") != "b":
+            found.append((await stream.next())[1])
+        assert all(one["scope"] == "work" for one in found)
+
+    Lab(tmp_path).run(ask)
+
+
+def test_a_sync_says_how_far_it_is_and_is_one_at_a_time(tmp_path: Path) -> None:
+    kept, home = tmp_path / "kept", tmp_path / "home"
+    kept.mkdir()
+    Memory.load(
+        "m", "encrypted-ipfs", provider=f"directory:{kept}", unlock=RootKeys.from_random(b"\x05" * 64, "default", 1),
+        passphrase=False, home=home, create=True,
+    ).close()  # fmt: skip
+
+    async def ask(client: Client) -> None:
+        stream = await listen(client)
+        await good(client.put("/v1/memories/tone", json={"body": "x"}, headers=NEW), 201)
+        answers = [asyncio.create_task(_status(client.post("/v1/sync"))) for _ in range(2)]
+        done = [await one for one in answers]
+        assert sorted(status for status, _ in done) == [200, 409]
+        report = next(body for status, body in done if status == 200)
+        assert report["exit_code"] == 0 and report["report"]["published"]
+        said = [await stream.next()]
+        while said[-1] != ("sync", {"what": "sync"}):
+            said.append(await stream.next())
+        assert any(what == "sync" and data.get("doing") for what, data in said)
+        status, _ = await good(client.get("/v1/status"))
+        assert status["root"] == report["report"]["root"] and not status["unpublished"]
+        assert (await good(client.get("/v1/providers")))[0]["providers"][0]["root"] == status["root"]
+        assert (await good(client.get("/v1/members")))[0]["members"]
+
+    Lab(home, open_memory=lambda: Memory.load("m", home=home)).run(ask)
+
+
+async def _status(answer: Any) -> tuple[int, Any]:
+    async with answer as got:
+        return got.status, await got.json(content_type=None)
+
+
+def test_numbers_go_on_where_they_were_and_what_is_not_kept_is_a_reset(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(changes, "KEPT", 3)
+    feed = Feed()
+    start = feed.cursor()
+    for number in range(3):
+        feed.add(Change(what="memory", key=f"k{number}"))
+    assert [one.change.key for one in feed.since(feed.behind(start) or 0)] == ["k0", "k1", "k2"]
+    assert [one.change.key for one in feed.since(2)] == ["k2"]
+    feed.add(Change(what="memory", key="k3"))
+    assert feed.behind(start) is None and feed.behind(feed.cursor()) == 4
+    assert [one.change.what for one in feed.since(0)] == ["reset"]
+    for wrong in ("", "x", f"{start[:-1]}9", f"{start[:-1]}-1", f"{start[:-1]}\u0661", start + "0" * 40):
+        assert feed.behind(wrong) is None, wrong
