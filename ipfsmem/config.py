@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -82,6 +82,21 @@ class DreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sessions: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 3
 
 
+_Entries = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+
+
+class FactSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table `[facts]` of the settings file: how many entries of each kind stay in sight on this device. 0: as many as there are."""
+
+    facts: _Entries = 1_000
+    procedures: _Entries = 100
+    episodes: _Entries = 500
+    #: Which go out of sight first: what was written first, what was changed longest ago, what is least certain, or what is worth least.
+    order: Literal["first", "oldest", "confidence", "salience"] = "oldest"
+    #: Whether a category outside the closed list is refused.
+    closed: bool = False
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the settings file may say; every field has an environment variable IPFSMEM_<NAME>, and most have a flag."""
 
@@ -100,6 +115,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sessions: SessionSettings = SessionSettings()
     recall: RecallSettings = RecallSettings()
     dream: DreamSettings = DreamSettings()
+    facts: FactSettings = FactSettings()
 
     def __repr__(self) -> str:
         """Without the tables of providers: they hold tokens."""
@@ -168,6 +184,10 @@ class NamespaceConfig(msgspec.Struct, frozen=True):
     collect: RetentionRule | None = None
 
 
+#: The settings that are tables of the file, and have no environment variable.
+_TABLES: Final = ("providers", "embeddings", "sessions", "recall", "facts", "dream")
+
+
 def settings(environment: Mapping[str, str] | None = None, file: Path | None = None) -> Settings:
     """The settings file, overridden by the environment. Without a file at the usual place there are no settings.
 
@@ -191,9 +211,6 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
             ) from None
     except (ValueError, OSError, RecursionError) as error:
         raise ConfigError(f"settings file {file} cannot be used: {error}") from None
-    names = [
-        f for f in Settings.__struct_fields__ if f not in ("providers", "embeddings", "sessions", "recall")
-    ]
     if env.get("IPFSMEM_EMBEDDINGS"):
         if env["IPFSMEM_EMBEDDINGS"] != "off":
             raise ConfigError(
@@ -201,6 +218,7 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
                 hint="Which model recall goes by stands under [embeddings] in the settings file.",
             )
         known = msgspec.structs.replace(known, embeddings=EmbeddingSettings(provider="off"))
+    names = [f for f in Settings.__struct_fields__ if f not in _TABLES]
     over = {f: env[f"IPFSMEM_{f.upper()}"] for f in names if env.get(f"IPFSMEM_{f.upper()}")}
     return msgspec.structs.replace(known, **over)
 

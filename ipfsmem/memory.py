@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from ipfsmem.memories.stacks import Stack
     from ipfsmem.parts.bundles import MemoryBundles
     from ipfsmem.parts.dreams import MemoryDreams
+    from ipfsmem.parts.facts import MemoryFacts
     from ipfsmem.parts.folders import MemoryFolders
+    from ipfsmem.parts.hidden import MemoryHidden
     from ipfsmem.parts.maintenance import MemoryMaintenance
     from ipfsmem.parts.members import MemoryMembers
     from ipfsmem.parts.providers import MemoryProviders
@@ -71,7 +73,8 @@ class Memory:
     """One agent's memory on this device. Make one with `create`, open one with `load`; close it when done.
 
     `memory.scope(token)` is one scope of it, with the same methods. What is about one part of a memory has that part's
-    name: `timeline`, `sessions`, `dreams`, `versions`, `bundles`, `scopes`, `folders`, `members`, `providers`, `vaults`, `maintenance`.
+    name: `timeline`, `sessions`, `facts`, `hidden`, `dreams`, `versions`, `bundles`, `scopes`, `folders`, `members`, `providers`,
+    `vaults`, `maintenance`.
     """
 
     def __init__(self, made: Made, *, scope: str | None = None) -> None:
@@ -97,6 +100,20 @@ class Memory:
         from ipfsmem.parts.dreams import MemoryDreams
 
         return MemoryDreams(self._open, self._chosen or "")
+
+    @functools.cached_property
+    def facts(self) -> MemoryFacts:
+        """Facts, procedures and episodes, each with a category."""
+        from ipfsmem.parts.facts import MemoryFacts
+
+        return MemoryFacts(self._open, self._chosen or "")
+
+    @functools.cached_property
+    def hidden(self) -> MemoryHidden:
+        """What this device leaves out of its lists and answers."""
+        from ipfsmem.parts.hidden import MemoryHidden
+
+        return MemoryHidden(self._open, self._chosen or "")
 
     @functools.cached_property
     def versions(self) -> MemoryVersions:

@@ -550,6 +550,8 @@ class Status(Answer, frozen=True, kw_only=True):
     removed: list[Removal]
     #: Until when this device's keys are unlocked; None: they are not, or are under no passphrase.
     unlocked_until: int | None
+    #: Memories that this device leaves out of its lists and answers.
+    hidden: int = 0
 
     @property
     def remarks(self) -> list[str]:

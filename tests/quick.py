@@ -18,6 +18,7 @@ PATHS: Final = (
     "unit/causal/",
     "unit/content/",
     "unit/exchange/test_importing.py",
+    "unit/facts/",
     "unit/http/",
     "unit/device/",
     "unit/dream/",

@@ -16,6 +16,8 @@ SESSION = "session"
 MAX_NAME = 256
 #: The device and the number at the end of a part's key.
 NUMBERED = r"([0-9a-f]{16})-(0|[1-9][0-9]{0,5})"
+#: How the sessions begin that hold the earlier texts of one memory: no conversations, so lists of these leave them out.
+HISTORY = "ipfsmem-history/"
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_]{0,23}")
 _OTHER = re.compile(r"[^a-z0-9]+")

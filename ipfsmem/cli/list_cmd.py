@@ -9,7 +9,8 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import not_empty
-from ipfsmem.cli.printing import is_terminal, style, table
+from ipfsmem.cli.printing import is_terminal, moment, style, table
+from ipfsmem.errors import UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -22,16 +23,20 @@ if TYPE_CHECKING:
 @click.option(
     "--type",
     "kind",
-    type=click.Choice(["user", "feedback", "project", "reference"]),
+    type=click.Choice(["user", "feedback", "project", "reference", "procedure", "episode"]),
     help="Only memories of this type.",
 )
 @click.option("--tag", callback=not_empty, help="Only memories with this tag.")
-def command(context: CommandContext, kind: str | None, tag: str | None) -> None:
+@click.option("--hidden", is_flag=True, help="What is hidden on this device, and why.")
+def command(context: CommandContext, kind: str | None, tag: str | None, hidden: bool) -> None:
     """List all memories: key, type, name, description.
 
     Marks: ! texts in conflict, m merged from several devices, ? not fetched yet. Not on a terminal: tabs, no headings.
     With --stack each line ends with the scope that it came from.
     """
+    if hidden:
+        _print_hidden(context, filtered=bool(kind or tag))
+        return
     with context.memory() as memory:
         found = [
             item
@@ -40,6 +45,27 @@ def command(context: CommandContext, kind: str | None, tag: str | None) -> None:
         ]
     print_list(context, found)
     context.print_where_scope_went()
+
+
+def _print_hidden(context: CommandContext, *, filtered: bool) -> None:
+    if filtered or context.stacked:
+        raise UsageError(
+            "--hidden shows all that is hidden in one scope: leave --type, --tag and --stack out"
+        )
+    with context.memory() as memory:
+        found = memory.hidden.list()
+    if context.json:
+        context.emit(found)
+        return
+    table(
+        ("key", "hidden (UTC)", "why"),
+        [(one.key, moment(one.at), one.why) for one in found],
+        styles=("bold", "dim", ""),
+        shrink=(2,),
+    )
+    if is_terminal():
+        told = advice("Have them in sight again: ipfsmem hide --back KEY") if found else "Nothing is hidden."
+        click.echo(told, err=True)
 
 
 def print_list(context: CommandContext, found: Sequence[Listed], *, ours: bool = True) -> None:

@@ -22,6 +22,7 @@ from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.bundle.timeline import event_line, split_own_id, union_of_scopes
 from ipfsmem.causal.value import Entry
 from ipfsmem.device.events import events_of
+from ipfsmem.device.hidden import hidden_texts, is_hidden
 from ipfsmem.device.shown_texts import mark_of
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.layouts import (
@@ -343,10 +344,15 @@ def _by_time(parts: Sequence[Memories]) -> list[_Listed]:
     from ipfsmem.memories.search_index import index_at_hand  # only where something is shown
 
     replica = parts[0].replica
+    hidden = hidden_texts(replica)
     index = index_at_hand(parts)
     if index is not None:
         by_scope = {part.scope: part for part in parts}
-        own = [(-int(one.hlc, 16), key, one) for key, one in index.held.items() if one.own and one.section]
+        own = [
+            (-int(one.hlc, 16), key, one)
+            for key, one in index.held.items()
+            if one.own and one.section and not is_hidden(hidden, one.scope, key, one.hlc)
+        ]
         return [
             (order, key, by_scope[one.scope], partial(_kept_line, one))
             for order, key, one in sorted(own, key=itemgetter(0, 1))
@@ -358,7 +364,7 @@ def _by_time(parts: Sequence[Memories]) -> list[_Listed]:
         shown: set[str] = set()
         for key, entry in held.get(part.scope, ()) if not part.forgotten() else ():
             written = _own_since(part, key, entry)
-            if written and key not in met:
+            if written and key not in met and not is_hidden(hidden, part.scope, key, written):
                 shown.add(key)
                 found.append((-int(written, 16), key, part, partial(_line, part, key, entry)))
         met |= shown

@@ -304,21 +304,41 @@ class Memories:
         return {scope: (shown[scope], not_fetched[scope]) for scope in sorted(shown)}
 
     def listing(
-        self, *, sessions: bool = False, held: Iterable[tuple[str, Entry]] | None = None
+        self,
+        *,
+        sessions: bool = False,
+        hidden: bool = False,
+        held: Iterable[tuple[str, Entry]] | None = None,
     ) -> list[Listed]:
-        """All memories that are shown, ordered by key, headers only; parts of sessions only when asked for. `held`: the
-        entries of this scope, where somebody looked for them already.
+        """All memories that are shown, ordered by key, headers only; parts of sessions, and what this device hides, only when
+        asked for. `held`: the entries of this scope, where somebody looked for them already.
         """
         from ipfsmem.bundle.session_parts import is_part
+        from ipfsmem.device.hidden import (  # a read or a write of one memory does not need it
+            hidden_texts,
+            is_hidden,
+        )
 
         heads: dict[str, MemoryFile] = {}
         with self.replica.reading():
-            found = [self._listed(key, entry, heads) for key, entry in self._entries(held)]
+            known = {} if hidden else hidden_texts(self.replica)
+            found = [
+                self._listed(key, entry, heads)
+                for key, entry in self._entries(held)
+                if (self.scope, key) not in known
+                or not is_hidden(known, self.scope, key, self.written(key, entry))
+            ]
         self._heads = heads
         listed = (
             item for item in found if item is not None and (sessions or not is_part(item.key, item.file))
         )
         return sorted(listed, key=lambda item: item.key)
+
+    def written(self, key: str, entry: Entry) -> str:
+        """The clock of the text that is shown of an entry; "" when none is (inside `reading`)."""
+        entry = self.entry(key, entry)
+        dot = self.view(key, entry).dot
+        return entry[dot].h if dot is not None else ""
 
     def _listed(self, key: str, entry: Entry, heads: dict[str, MemoryFile]) -> Listed | None:
         """The line of one entry. `heads` collects the headers met."""
@@ -509,7 +529,7 @@ class Memories:
         """
         if long or (isinstance(data, bytes) and len(data) > LONG):
             self._look_ahead(key, data, seen)
-        with self._changing("write", key) as change:
+        with self.changing("write", key) as change:
             return self.write_in(change, key, data, seen=seen, if_match=if_match)
 
     def _look_ahead(
@@ -528,7 +548,7 @@ class Memories:
             self.replica.codec.look_ahead(data)
 
     @contextlib.contextmanager
-    def _changing(self, operation: str, key: str) -> Iterator[Writing]:
+    def changing(self, operation: str, key: str) -> Iterator[Writing]:
         """One transaction that changes one memory, and can be undone. Raises KeyNameError."""
         from ipfsmem.device.last_change import note_change
         from ipfsmem.device.writing import writing
@@ -647,7 +667,7 @@ class Memories:
         does, and the rest stays behind the forget, listed under conflicts.
         """
         name = self.checked_name(key)
-        with self._changing("forget", key) as change:
+        with self.changing("forget", key) as change:
             entry = change.entry(name)
             view = self.view(key, entry)
             if if_match is not None:
@@ -669,7 +689,7 @@ class Memories:
         """
         name = self.checked_name(key)
         self._look_ahead(key, data, seen)
-        with self._changing("resolve", key) as change:
+        with self.changing("resolve", key) as change:
             if not change.entry(name):
                 raise NotFoundError(f"there is no memory {key}")
             dots = self._dots(change, key, seen)
@@ -689,7 +709,7 @@ class Memories:
         It replaces what is shown and that text. What is own already stays as it is. Never to be called for a model, an
         API token, an adapter or a folder (section 5.2). Raises NotFoundError, UsageError when there are several.
         """
-        with self._changing("promote", key) as change:
+        with self.changing("promote", key) as change:
             return self.promote_in(change, key, file)
 
     def promote_in(self, change: Writing, key: str, file: str | None = None) -> Reading:
@@ -724,7 +744,7 @@ class Memories:
         shown now, or the forget. Raises ChangedError.
         """
         check_body(key, data)
-        with self._changing("restore", key) as change:
+        with self.changing("restore", key) as change:
             dots = self._dots(change, key, seen)
             self._check_not_hidden(key, change.entry(self.name(key)), dots)
             new = change.put(self.name(key), data, dots, of=of, promoted=not of)

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ipfsmem.bundle.session_parts import NUMBERED
+from ipfsmem.bundle.session_parts import HISTORY, NUMBERED
 from ipfsmem.bundle.timeline import event_line, normal_ts, split_own_id, union_of_scopes
 from ipfsmem.causal.entries import SegmentName, memory_name
 from ipfsmem.causal.value import Entry
@@ -132,7 +132,9 @@ def _keys(parts: Sequence[Memories], live: Mapping[str, object]) -> dict[tuple[s
 def _session(sessions: Sessions | None, group: Group, keys: list[str]) -> tuple[list[Told], int]:
     if sessions is None:
         return [], 0
-    names = dict.fromkeys(filter(None, map(sessions.name_of, keys)))
+    names = dict.fromkeys(
+        one for one in map(sessions.name_of, keys) if one is not None and not one.startswith(HISTORY)
+    )
     found, missing = [], 0
     for session in names:
         try:

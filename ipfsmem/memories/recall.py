@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ipfsmem.bundle.timeline import event_line
+from ipfsmem.device.hidden import hidden_texts, is_hidden
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.meaning import NOT_NAMED_HINT, Asked
 from ipfsmem.memories.memories import Memories, NotHereError
@@ -140,8 +141,16 @@ def recall(
             weighed,
             kind != "memory" and len(set(terms(query))) <= _LOOKUP,
         )
-        hits = []
-        ranked = search.best(words, limit)
+        hits: list[Hit] = []
+        hidden = hidden_texts(replica)
+        ranked = search.best(words, limit + len(hidden))
+        if hidden:
+            ranked = [
+                hit
+                for hit in ranked
+                if hit.id not in found.held
+                or not is_hidden(hidden, found.held[hit.id].scope, hit.id, found.held[hit.id].hlc)
+            ][:limit]
         noted = _moments(parts, found, ranked, words, why=why)
         for hit in ranked:
             if hit.id in found.moments:
@@ -240,7 +249,12 @@ def why(parts: Sequence[Memories], key: str, query: str) -> Why:
         search = _Search(
             found, index, query, replica.world.today(), _similar(found, index, asked, None), False, weighed
         )
-        ranked = search.best(words, len(index)) if index.number(key) is not None else []
+        hidden = hidden_texts(replica)
+        ranked = [
+            hit
+            for hit in (search.best(words, len(index)) if index.number(key) is not None else ())
+            if not is_hidden(hidden, found.held[hit.id].scope, hit.id, found.held[hit.id].hlc)
+        ]
         place = next((place for place, hit in enumerate(ranked, 1) if hit.id == key), 0)
         hit = ranked[place - 1] if place else None
         has = _words_in(words, reading)
@@ -254,7 +268,11 @@ def why(parts: Sequence[Memories], key: str, query: str) -> Why:
             hit.parts if hit is not None else {},
             has,
             tuple(word for word in words if word not in has),
-            "" if hit is not None else _not_found(held, has),
+            ""
+            if hit is not None
+            else "it is hidden on this device"
+            if is_hidden(hidden, held.scope, key, held.hlc)
+            else _not_found(held, has),
             held.hides,
             before.id if before is not None else "",
             before.parts if before is not None else {},

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
-from ipfsmem.bundle.session_parts import NUMBERED, SESSION, is_part, session_token
+from ipfsmem.bundle.session_parts import HISTORY, NUMBERED, SESSION, is_part, session_token
 from ipfsmem.canonical import MAX_INT
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import memory_name
@@ -110,13 +110,14 @@ class Sessions:
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def listing(self) -> list[SessionFacts]:
-        """The sessions of which this person's devices wrote a part that still stands, the last written to first."""
+    def listing(self, *, histories: bool = False) -> list[SessionFacts]:
+        """The sessions of which this person's devices wrote a part that still stands, the last written to first. `histories`: those
+        that hold the earlier texts of a memory, in place of the conversations."""
         parts: dict[str, list[str]] = {}
         with self._replica.reading():
             for key in self._keys():
                 named = self.name_of(key)
-                if named is not None:
+                if named is not None and named.startswith(HISTORY) == histories:
                     entry = self._memories.entry(key).items()
                     clocks = [value.h for dot, value in entry if self._memories.is_own(dot, value.of)]
                     parts.setdefault(named, []).append(max(clocks))
@@ -232,11 +233,17 @@ class Sessions:
             session_token(session)
             return []
         with writing(self._replica) as change:
-            parts = self._last_parts(session, change)
-            at = self._next(parts)
-            return self._append(
-                change, session, parts, [line for n, text in enumerate(texts) for line in _cut(at, n, text)]
-            )
+            return self._added(change, session, texts)
+
+    def add_in(self, change: Writing, session: str, items: Iterable[Mapping[str, Any]]) -> list[str]:
+        """`add` inside a transaction that holds more."""
+        return self._added(change, session, [_text(item) for item in items])
+
+    def _added(self, change: Writing, session: str, texts: list[str]) -> list[str]:
+        parts = self._last_parts(session, change)
+        at = self._next(parts)
+        lines = [line for n, text in enumerate(texts) for line in _cut(at, n, text)]
+        return self._append(change, session, parts, lines)
 
     def pop(self, session: str) -> tuple[dict[str, Any] | None, list[str]]:
         """Take the last item that is no mark away: the item, None when there is none, and the keys of the parts that changed.

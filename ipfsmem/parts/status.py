@@ -6,10 +6,12 @@ import shlex
 from datetime import UTC, datetime
 
 from ipfsmem.device.agent_notes import background_notes, hook_notes, syncing_notes
+from ipfsmem.device.hidden import Hidden
 from ipfsmem.device.project_folders import connected_folders, unconnected_folders
 from ipfsmem.device.recall_image import image_notice
 from ipfsmem.device.tables import meta
 from ipfsmem.parts.folders import MemoryFolders
+from ipfsmem.parts.hidden import MemoryHidden
 from ipfsmem.parts.members import MemoryMembers
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
@@ -23,6 +25,7 @@ from ipfsmem.sync.presence import Presence, describe_copy
 from ipfsmem.sync.removals import removed_by_admins
 from ipfsmem.sync.revoke_notices import words_of_revoked
 from ipfsmem.vault.unlocking import unlocked_until
+from ipfsmem.wording import count
 
 #: So many roots that could go are worth a word in `status`.
 TELL_SUPERSEDED = 50
@@ -84,7 +87,9 @@ class MemoryStatus(MemoryPart):
                 *self._superseded(),
                 *self._open.meaning().notices(),
                 *([image] if (image := image_notice(self._replica)) else []),
+                *self._hidden_notice(),
             ],
+            hidden=len(self._hidden()),
             files=self._folders.list(),
             names_put=oldest_put(self._replica, places.open),
             presence=self._presence(),
@@ -92,6 +97,17 @@ class MemoryStatus(MemoryPart):
             removed=self._members.removed(),
             unlocked_until=self._unlocked_until(),
         )
+
+    def _hidden(self) -> list[Hidden]:
+        return MemoryHidden(self._open, "").list(everywhere=True)
+
+    def _hidden_notice(self) -> list[str]:
+        found = self._hidden()
+        scopes = sorted({one.scope for one in found} - {""})
+        if not found:
+            return []
+        where = f" (in {', '.join(scopes[:5])} too: --scope NAME)" if scopes else ""
+        return [f"{count(len(found), 'memory')} out of sight on this device{where}: ipfsmem list --hidden"]
 
     def _unlocked_until(self) -> int | None:
         folder = self._replica.folder

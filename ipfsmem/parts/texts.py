@@ -311,11 +311,18 @@ class MemoryTexts(MemoryPart):
         return self.memories.index()
 
     def forget(
-        self, key: str, *, reason: str = "", seen: Seen | None = None, if_match: str | None = None
+        self,
+        key: str,
+        *,
+        reason: str = "",
+        seen: Seen | None = None,
+        if_match: str | None = None,
+        keep_earlier: bool = False,
     ) -> bool:
         """Forget a memory on every device, concurrent edits included, and note it. False when there is none.
 
-        With `seen` only what the caller was shown goes; other texts stay behind the forget, under conflicts.
+        With `seen` only what the caller was shown goes; other texts stay behind the forget, under conflicts. The earlier texts of a
+        fact go too, unless `keep_earlier`.
         """
         self._open.take(key, self.scope)
         below = self._below()
@@ -326,6 +333,8 @@ class MemoryTexts(MemoryPart):
             return sum(part.forget(key, reason=reason) for part in lower) > 0
         for part in lower:
             part.forget(key, reason=reason)
+        if not keep_earlier:
+            self._forget_earlier(key)
         if self._open.files is not None:
             self._open.files.forget(key, self.scope)
         self._open.changed()
@@ -344,6 +353,22 @@ class MemoryTexts(MemoryPart):
 
             erase_forgotten(self.memories)
         return True
+
+    def _forget_earlier(self, key: str) -> None:
+        """Forget the earlier texts of a fact, and that it was hidden."""
+        from ipfsmem.device.hidden import hidden_texts, show
+
+        with self._replica.reading():
+            hidden = (self.scope, key) in hidden_texts(self._replica)
+        if hidden:
+            with self._replica.transaction():
+                show(self._replica, [(self.scope, key)])
+        from ipfsmem.memories.fact_history import has_history, session_of
+
+        if has_history(self.memories, [key]):
+            from ipfsmem.parts.sessions import MemorySessions
+
+            MemorySessions(self._open, self.scope).forget(session_of(key), reason=f"{key} was forgotten")
 
     def conflicts(self, *, everywhere: bool = False) -> list_[Unsettled]:
         """Memories with texts that are not shown, by key: what is shown, the copies, and the token for `resolve`.

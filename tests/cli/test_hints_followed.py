@@ -28,6 +28,8 @@ from tests.support.cli_lab import KEY
 from tests.support.hints import WHOLE, followed, hinted, hints
 from tests.support.outcomes import (
     CHAT,
+    FACT,
+    FACT_KEY,
     HAS,
     PUBLIC,
     SAID,
@@ -310,6 +312,12 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Those that there are: ipfsmem dream list. Older texts of a memory: ipfsmem history KEY.", "dream undo nothing", ("dream list",), "dream undo", before=(*TWICE_SAID, "dream")),
     Hint("Write enabled = true below [dream] in the settings file.", "dream on", (dreams_allowed,), "dream on"),
     Hint("See how far it is: ipfsmem dream status. End it: ipfsmem dream abort", "dream", ("dream status", "dream abort"), "dream status", prepare=dreaming_elsewhere),
+    Hint("Longer texts are memories: ipfsmem write", f"fact add {'x' * 2001}", ("write long --body x",), "read long"),
+    Hint("List them with: ipfsmem fact list", f"fact delete {FACT_KEY}", ("fact list",), "fact list"),
+    Hint("To take it away: ipfsmem fact delete VALUE", f"fact edit {FACT_KEY} ''", (f"fact delete {FACT_KEY}",), "fact list", before=(FACT,)),
+    Hint("See what can come back: ipfsmem fact list --deleted", f"fact restore {FACT_KEY}", ("fact list --deleted",), "fact list", before=(FACT,)),
+    Hint("See them: ipfsmem fact history VALUE", f"fact restore {FACT_KEY} --number 9", (f"fact history {FACT_KEY}",), f"fact restore {FACT_KEY} --number 1", before=(FACT, f"fact edit {FACT_KEY} Coffee")),
+    Hint("See what is: ipfsmem list --hidden", "hide --back tone", ("list --hidden",), "list", before=HAS),
     Hint("Begin one: ipfsmem session create", "session resume", ("session create",)),
     Hint("Add them in several calls.", f"{CHAT}{TWICE}", (CHAT, CHAT), "session info chat", prepare=lambda p: p.patch.setattr("ipfsmem.cli.session_cmd.MAX_INPUT", 60)),
     Hint("Say so: --yes", "session delete chat", (), "session delete chat --yes", before=(CHAT,)),

@@ -23,6 +23,9 @@ SEALED = (
     "session search x --limit 0", "session export nobody", "session export nobody --format pdf", "session compact", "session compact x --all", "session compact nobody",
     "session delete nobody --yes", "session add", "session add x", "session list --scope none", "session lsit", "session status --scope none",
     "dream tone", "dream --dry-run --if-due", "dream --scope none", "dream --dry-run extra", "dream show extra", "dream apply nothing", "dream undo nothing", "dream undo ''", f"dream undo {LONG}", "dream abort", "dream no", "dream on extra",
+    "fact", "fact add", "fact add ''", f"fact add {LONG}", "fact add x --kind rumour", "fact add x --confidence 2", "fact add x --confidence x", "fact list --limit 0", "fact list --kind x",
+    "fact list --deleted --category x", "fact edit nobody x", "fact edit 'No Key' x", "fact history 'No Scope' --scope none", "fact delete nobody", "fact delete ''", "fact restore nobody",
+    "fact restore nobody --number 0", "fact lsit", "hide", "hide nobody", "hide ''", "hide 'No Key'", "hide --all", "hide x --all --back", "hide --back nobody", "list --hidden --type user", "list --hidden --stack none",
     "duplicates tone", "duplicates --similarity 0.4", "duplicates --similarity x", "duplicates --similarity nan", "duplicates --stack none",
     "why", "why tone", "why tone '?'", "why nothing x", "why 'No Key' x", f"why tone {LONG}", "why tone x --scope none", "why tone x --stack none",
     # A home that is nobody's, where a path begins.

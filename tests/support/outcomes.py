@@ -22,6 +22,8 @@ from tests.support.extras import need_extra
 TWICE_SAID = ("write tone --body 'It is so.'", "write twin --body 'It is so.'")
 #: A session with one message.
 CHAT = """session add chat < '{"role": "user", "content": "Where is the boat?"}'"""
+#: A fact, and the key that it gets.
+FACT, FACT_KEY = 'fact add "User likes tea"', "fact_e2f077a705af4e99"
 #: 24 words that are valid and belong to no memory.
 WORDS = "abandon " * 23 + "art"
 
@@ -497,6 +499,25 @@ ROWS: tuple[Row, ...] = (
     Row("restore", "no such text or root", 4, "restore tone --text 0123456789", before=HAS),
     Row("restore", "it is not said which", 2, "restore tone", before=HAS),
     Row("restore", "not what was seen", 6, "restore tone --root ROOT --seen 00000000", "sealed", (*SAID, "write tone --body y")),
+    Row("fact add", "remembered, in the place of another, or known already", 0, FACT),
+    Row("fact add", "nothing is left of the text, it is too long, or its category is refused", 2, "fact add --category x ' - '"),
+    Row("fact add", "the scope is forgotten", 4, f"{FACT} --scope work", before=("write tone --body x --scope work", "scope forget work --yes")),
+    Row("fact list", "listed, also when there is none", 0, "fact list"),
+    Row("fact list", "--deleted stands with what it does not know", 2, "fact list --deleted --kind fact"),
+    Row("fact list", "there is no such scope", 4, "fact list --scope work"),
+    Row("fact edit", "changed", 0, f"fact edit {FACT_KEY} 'User likes coffee'", before=(FACT,)),
+    Row("fact edit", "the text is empty", 2, f"fact edit {FACT_KEY} ''", before=(FACT,)),
+    Row("fact edit", "there is no such fact", 4, "fact edit tone x", before=HAS),
+    Row("fact history", "listed, also when it never changed", 0, f"fact history {FACT_KEY}", before=(FACT,)),
+    Row("fact history", "there is no such scope", 4, f"fact history {FACT_KEY} --scope work"),
+    Row("fact delete", "deleted here", 0, f"fact delete {FACT_KEY}", before=(FACT,)),
+    Row("fact delete", "there is no such fact", 4, f"fact delete {FACT_KEY}"),
+    Row("fact restore", "brought back", 0, f"fact restore {FACT_KEY}", before=(FACT, f"fact delete {FACT_KEY}")),
+    Row("fact restore", "there is no such earlier text", 4, f"fact restore {FACT_KEY}", before=(FACT,)),
+    Row("hide", "hidden on this device, or in sight again", 0, "hide tone", before=HAS),
+    Row("hide", "it is not said which", 2, "hide"),
+    Row("hide", "there is no such memory, or it is not hidden", 4, "hide tone"),
+    Row("list", "--hidden stands with what it does not know", 2, "list --hidden --tag x"),
     Row("session list", "listed, also when there is none", 0, "session list"),
     Row("session list", "there is no such scope", 4, "session list --scope work"),
     Row("session info", "shown", 0, "session info chat", before=(CHAT,)),

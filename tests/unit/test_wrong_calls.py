@@ -26,6 +26,8 @@ PARTS = (
     "timeline",
     "sessions",
     "dreams",
+    "facts",
+    "hidden",
     "versions",
     "bundles",
     "scopes",

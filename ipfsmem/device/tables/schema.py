@@ -20,6 +20,12 @@ from ipfsmem.errors import ConfigError
 #: Changes the tables of one version to those of the next (inside a transaction), without losing information.
 Step = Callable[[Connection], None]
 
+
+def _add_hidden(db: Connection) -> None:
+    """The table of `device.tables.hidden`, which what reads and writes has no need of."""
+    db.execute("CREATE TABLE hidden (mark BLOB PRIMARY KEY, row BLOB NOT NULL) WITHOUT ROWID")
+
+
 #: The oldest version that is brought up to date; no release wrote an older one.
 FIRST: Final = 2
 
@@ -31,7 +37,7 @@ def _add_sealed_renders(db: Connection) -> None:
 
 
 #: The step from `FIRST` to the version after it, and so on.
-STEPS: Final[tuple[Step, ...]] = (journal.add_checksums, _add_sealed_renders)
+STEPS: Final[tuple[Step, ...]] = (journal.add_checksums, _add_sealed_renders, _add_hidden)
 #: The version that this program writes.
 VERSION: Final = FIRST + len(STEPS)
 

@@ -1,0 +1,192 @@
+"""`ipfsmem fact`: single sentences with a category, kept in order by themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import WholeNumber
+from ipfsmem.cli.printing import clean, is_terminal, moment, table
+from ipfsmem.cli.status_cmd import when_others_learn
+from ipfsmem.errors import UsageError
+from ipfsmem.facts.categories import GENERAL, KINDS
+from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from ipfsmem.facts.categories import Kind
+    from ipfsmem.parts.facts import EarlierFact
+
+#: Entries that are shown unless asked for more or fewer.
+_SHOWN: Final = 20
+
+
+@click.group("fact", context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Facts: single sentences with a category. Each is a memory like any other, so recall, context and sync have it too.
+
+    A new fact is held against those that are there: what is known already is not written twice, and what says more of an entry takes
+    its place. What stood there before can be brought back.
+    """
+
+
+@cli_command("add", scoped=True, short_help="Remember a sentence.")
+@click.argument("text")
+@click.option("--category", default=GENERAL, show_default=True, help="Any word.")
+@click.option("--kind", type=click.Choice(KINDS), default="fact", show_default=True, help="What it is.")
+@click.option("--confidence", type=click.FloatRange(0, 1), metavar="0..1", help="How certain it is.")
+@click.option("--important", is_flag=True, help="It goes out of sight last.")
+def add_command(
+    context: CommandContext, text: str, category: str, kind: Kind, confidence: float | None, important: bool
+) -> None:
+    """Remember TEXT, and say what became of it: added, kept (it is known already), or in the place of which one."""
+    with context.memory() as memory:
+        made = memory.facts.add(text, category, kind=kind, confidence=confidence, important=important)
+    if made is None:
+        raise UsageError("nothing is left of the text without blanks and dashes, so nothing was written")
+    if context.json:
+        context.emit(made)
+    else:
+        key, was = made.fact.key, clean(made.was)
+        said = {
+            "kept": f"{key} says it already.",
+            "updated": f"{key} says so now, in the place of: {was}",
+            "added": f"{key} is remembered.",
+        }
+        click.echo(said[made.action])
+        if made.conflict:
+            where = was if made.action == "added" else "what it said before"
+            click.echo(
+                advice(f"note: that is the opposite of something: {where}. See: ipfsmem list --tag conflict"),
+                err=True,
+            )
+        if made.hidden:
+            gone = count(len(made.hidden), "entry", "entries")
+            click.echo(
+                advice(f"{gone} went out of sight on this device. See: ipfsmem list --hidden"), err=True
+            )
+    context.print_where_scope_went()
+
+
+@cli_command("list", scoped=True, shows=True, short_help="The facts, the newest first.")
+@click.option("--category", help="Only those of this category.")
+@click.option("--kind", type=click.Choice(KINDS), help="Only those of this kind.")
+@click.option(
+    "--limit", type=WholeNumber(1), default=_SHOWN, show_default=True, metavar="N", help="At most N."
+)
+@click.option("--deleted", is_flag=True, help="Those that were deleted and can come back.")
+def list_command(
+    context: CommandContext, category: str | None, kind: Kind | None, limit: int, deleted: bool
+) -> None:
+    """List facts, the last written first: key, category, when it was written, text."""
+    if deleted and (category is not None or kind is not None):
+        raise UsageError("--deleted shows all that were deleted: leave --category and --kind out")
+    if deleted:
+        with context.memory() as memory:
+            gone = memory.facts.deleted()[:limit]
+        _print_earlier(context, gone, "No facts were deleted.")
+        return
+    with context.memory() as memory:
+        found = memory.facts.list(kind, category, limit)
+    if context.json:
+        context.emit(found)
+        return
+    table(
+        ("key", "category", "written (UTC)", "fact"),
+        [
+            (
+                one.key,
+                one.category if one.kind == "fact" else f"{one.kind}, {one.category}",
+                moment(one.changed),
+                f"{one.text}{'' if one.own else '  (the word of others)'}",
+            )
+            for one in found
+        ],
+        styles=("bold", "cyan", "dim", ""),
+        shrink=(3,),
+    )
+    if not found and is_terminal():
+        click.echo("No facts.", err=True)
+
+
+@cli_command("edit", scoped=True, short_help="Give a fact another text.")
+@click.argument("key")
+@click.argument("text")
+def edit_command(context: CommandContext, key: str, text: str) -> None:
+    """Make TEXT what the fact KEY says. What it said before stands in its history."""
+    with context.memory() as memory:
+        made = memory.facts.edit(key, text)
+    if context.json:
+        context.emit(made)
+    else:
+        click.echo(f"{made.key} says now: {clean(made.text)}")
+
+
+@cli_command("history", scoped=True, shows=True, short_help="What a fact said before.")
+@click.argument("key")
+def history_command(context: CommandContext, key: str) -> None:
+    """List the earlier texts of the fact KEY, the newest first: number, until when, what became of it, text."""
+    with context.memory() as memory:
+        found = memory.facts.history(key)
+    _print_earlier(context, found, f"{clean(key)} has no earlier text.", numbers=True)
+
+
+@cli_command("delete", scoped=True, short_help="Take a fact away, so that it can come back.")
+@click.argument("key")
+@click.option("--reason", default="", help="Why; it is kept in the timeline.")
+def delete_command(context: CommandContext, key: str, reason: str) -> None:
+    """Take the fact KEY away, on every device. `fact restore` brings it back; `ipfsmem forget` takes what it ever said, too."""
+    with context.memory() as memory:
+        gone = memory.facts.delete(key, reason=reason)
+        told = when_others_learn(memory.mode)
+    if context.json:
+        context.emit(gone)
+    else:
+        click.echo(
+            advice(f"{gone.key} is deleted here{told}. Bring it back: ipfsmem fact restore {gone.key}")
+        )
+
+
+@cli_command("restore", scoped=True, short_help="Bring an earlier text of a fact back.")
+@click.argument("key")
+@click.option(
+    "--number", type=WholeNumber(1), default=1, metavar="N", help="Which, as `fact history` counts them."
+)
+def restore_command(context: CommandContext, key: str, number: int) -> None:
+    """Bring back what the fact KEY said before, the newest of it unless you say a number; also a fact that was deleted."""
+    with context.memory() as memory:
+        made = memory.facts.restore(key, number)
+    if context.json:
+        context.emit(made)
+    else:
+        click.echo(f"{made.key} says now: {clean(made.text)}")
+
+
+def _print_earlier(
+    context: CommandContext, found: list[EarlierFact], nothing: str, *, numbers: bool = False
+) -> None:
+    if context.json:
+        context.emit(found)
+        return
+    rows = [(str(one.number) if numbers else one.key, moment(one.until), one.why, one.text) for one in found]
+    table(
+        ("number" if numbers else "key", "until (UTC)", "", "text"),
+        rows,
+        styles=("bold", "dim", "", ""),
+        shrink=(3,),
+    )
+    if not found and is_terminal():
+        click.echo(nothing, err=True)
+
+
+for _command in (
+    add_command,
+    list_command,
+    edit_command,
+    history_command,
+    delete_command,
+    restore_command,
+):
+    command.add_command(_command)

@@ -1,0 +1,36 @@
+"""`ipfsmem hide`: memories out of sight on this device."""
+
+from __future__ import annotations
+
+import click
+
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.hint_commands import advice
+from ipfsmem.errors import UsageError
+from ipfsmem.wording import count
+
+
+@cli_command("hide", scoped=True)
+@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@click.option("--back", is_flag=True, help="Have them in sight again.")
+@click.option("--all", "every", is_flag=True, help="With --back: all that is hidden.")
+def command(context: CommandContext, keys: tuple[str, ...], back: bool, every: bool) -> None:
+    """Leave memories out of lists, recall and context on this device; with --back have them in sight again.
+
+    Nothing is deleted, no other device hears of it, and `read` shows them all the same. What is written anew is in sight again.
+    """
+    if every and (keys or not back):
+        raise UsageError("--all stands with --back alone, and without keys")
+    if not keys and not every:
+        raise UsageError("say which: KEY" + (", or --all" if back else ""))
+    with context.memory() as memory:
+        if back:
+            done = memory.hidden.bring_back(None if every else keys)
+        else:
+            done = memory.hidden.add(keys)
+    if context.json:
+        context.emit(done)
+    elif back:
+        click.echo(f"{count(len(done), 'memory')} in sight again.")
+    else:
+        click.echo(advice(f"{count(len(done), 'memory')} hidden on this device. See: ipfsmem list --hidden"))

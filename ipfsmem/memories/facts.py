@@ -1,0 +1,383 @@
+"""Facts, procedures and episodes of one scope: memory files with a category, of which a new one is first held against those that are there.
+
+What is replaced or taken away here goes into the history of its memory (`fact_history`) in the same transaction, and comes back from
+there. More entries than the settings allow are hidden on this device, which deletes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import msgspec
+
+from ipfsmem.bundle.header import render_tags
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.causal.clock import hlc_ms
+from ipfsmem.config import FactSettings
+from ipfsmem.device.hidden import Hidden, hidden_texts, hide, is_hidden, show
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.facts.categories import (
+    CLOSED,
+    MAX_FACT,
+    Kind,
+    category_of,
+    fact_key,
+    kind_of,
+    sanitised,
+    type_of,
+)
+from ipfsmem.facts.decision import Action, By, Candidate, Decision, decide
+from ipfsmem.facts.limits import Ranked, beyond
+from ipfsmem.memories.fact_history import earlier, keep_in
+from ipfsmem.memories.memories import Memories, NotHereError
+from ipfsmem.memories.overview import head_of
+from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.recall import recall
+from ipfsmem.memories.search_index import Held, index_of
+from ipfsmem.memories.words import MAX_QUERY
+from ipfsmem.recall.worth import worth
+
+#: The tag of an entry that took the place of one which says something else.
+CONFLICT = "conflict"
+#: So many hits are looked at for entries, and so many of these are held against a new one.
+_HITS, _NEAREST = 20, 5
+#: How much of a text a model must know for its vectors to decide.
+_KNOWN = 0.9
+_NAME = 100
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """One entry."""
+
+    key: str
+    scope: str
+    kind: Kind
+    category: str
+    text: str
+    #: ISO 8601, as its header says; and its last write in milliseconds since 1970 UTC.
+    created: str
+    changed: int
+    confidence: float | None
+    important: bool
+    #: Whether it says something else than one that was there, and nobody looked at it yet.
+    conflict: bool
+    own: bool
+    seen: str
+
+
+class Remembered(msgspec.Struct, frozen=True):
+    """What became of a new entry."""
+
+    action: Action
+    fact: Fact
+    by: By
+    similarity: float
+    #: The text whose place it took, or that it is in conflict with; "" for none.
+    was: str
+    conflict: bool
+    #: The keys that went out of sight on this device, as there are more entries than the settings allow.
+    hidden: tuple[str, ...]
+
+
+class Facts:
+    """The entries of one scope."""
+
+    def __init__(self, memories: Memories, limits: FactSettings) -> None:
+        self._memories = memories
+        self._replica = memories.replica
+        self._limits = limits
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def listing(
+        self, kind: Kind | None = None, category: str | None = None, limit: int | None = None
+    ) -> list[Fact]:
+        """The entries, the last written first; those whose text is not on this device are left out."""
+        wanted = None if category is None else category_of(category)
+        with self._replica.reading():
+            keys = [key for key, one in self._held(kind) if wanted in (None, category_of(one.category or ""))]
+            found = (self._fact(key) for key in keys[:limit])
+            return [one for one in found if one is not None]
+
+    def get(self, key: str) -> Fact | None:
+        """One entry; None where there is none."""
+        with self._replica.reading():
+            return self._fact(key)
+
+    def _held(self, kind: Kind | None, *, own: bool = False) -> list[tuple[str, Held]]:
+        """Key and header of the entries that are not hidden, the last written first (inside `reading`)."""
+        hidden, scope = hidden_texts(self._replica), self._memories.scope
+        found = [
+            (key, one)
+            for key, one in index_of((self._memories,)).held.items()
+            if not one.part
+            and (known := kind_of(one.type, one.category)) is not None
+            and kind in (None, known)
+            and (one.own or not own)
+            and not is_hidden(hidden, scope, key, one.hlc)
+        ]
+        return sorted(found, key=lambda item: (item[1].hlc, item[0]), reverse=True)
+
+    def _fact(self, key: str) -> Fact | None:
+        try:
+            reading = self._memories.reading_of(key, self._replica.store.entry(self._memories.name(key)))
+        except NotHereError:
+            return None
+        return None if reading is None else fact_of(reading)
+
+    def _candidates(self, text: str) -> list[Candidate]:
+        """The own entries that are nearest to a text, by words and, where a model is named, by meaning."""
+        try:
+            hits = recall((self._memories,), text[:MAX_QUERY], limit=_HITS).hits
+        except UsageError:
+            return []  # there is no word in it
+        found = [fact for hit in hits if hit.reading.own and (fact := fact_of(hit.reading)) is not None]
+        nearest = found[:_NEAREST]
+        similar = self._meanings(text, [one.key for one in nearest])
+        return [Candidate(one.key, one.text, one.category, similar.get(one.key)) for one in nearest]
+
+    def _meanings(self, text: str, keys: list[str]) -> dict[str, float]:
+        """How similar entries are to a text by the model that the user named, as far as it knows the words, by key."""
+        if not keys or self._memories.meaning is None:
+            return {}
+        asked = self._memories.meaning().ask(text[:MAX_QUERY])
+        if asked.vectors is None or asked.share < _KNOWN:
+            return {}
+        with self._replica.reading():
+            held = index_of((self._memories,)).held
+        rows = [asked.vectors.at.get(held[key].vector, -1) if key in held else -1 for key in keys]
+        return {
+            keys[place]: cosine
+            for place, cosine in asked.vectors.nearest(asked.question, rows, -1.0, len(rows)).items()
+        }
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        said: str,
+        category: str,
+        kind: Kind = "fact",
+        *,
+        confidence: float | None = None,
+        important: bool = False,
+        source: str = "",
+    ) -> Remembered | None:
+        """Remember a text, or see that it is known; None when nothing is left of it. Raises UsageError, ChangedError."""
+        text, category = checked(said, category, closed=self._limits.closed)
+        if confidence is not None and not 0 <= confidence <= 1:
+            raise UsageError(f"a confidence is 0 to 1, not {confidence:g}")
+        if not text:
+            return None
+        key = fact_key(text, kind)
+        with self._replica.reading():
+            there = self._fact(key)
+        if there is not None and there.own:
+            decision = Decision("kept", key, "same", 1.0)
+            old: Fact | None = there
+        else:
+            near = [one for one in self._candidates(text) if self._kind_at(one.key) == kind]
+            decision = decide(text, category, near)
+            with self._replica.reading():
+                found = self._fact(decision.key) if decision.key else None
+            old = found if found is not None else there
+            if found is None and decision.action != "added":
+                decision = Decision("added", "", "nothing near", decision.similarity)
+        if decision.action == "kept" and old is not None:
+            self._in_sight_again(old.key)
+            return Remembered("kept", old, decision.by, decision.similarity, "", False, ())
+        changes = {
+            "name": text if len(text) <= _NAME else f"{text[: _NAME - 1]}…",
+            "type": type_of(kind, category),
+            "category": category,
+            "confidence": "" if confidence is None else f"{confidence:.6g}",
+            **({"important": "true"} if important else {}),
+            **({"source": source} if source else {}),
+        }
+        if decision.action == "updated" and old is not None:
+            written = self._replace(old.key, text, changes, "updated", conflict=decision.conflict)
+            return Remembered(
+                "updated", written, decision.by, decision.similarity, old.text, decision.conflict, ()
+            )
+        today = self._replica.world.today().isoformat()
+        tags = [category, *([CONFLICT] * decision.conflict)]
+        changes |= {"tags": render_tags(tags), "created": self._moment(), "updated": today}
+        data = render_memory(MemoryFile().with_fields(changes, text))
+        with self._memories.changing("write", key) as change:
+            reading = self._memories.write_in(change, key, data)
+        fact = fact_of(reading)
+        if fact is None or reading.data != data:
+            raise NotFoundError(
+                f"{key} shows the text of another device", hint=f"Look: ipfsmem conflicts {key}"
+            )
+        hidden = self.keep_limits(kind)
+        was = old.text if decision.conflict and old is not None else ""
+        return Remembered("added", fact, decision.by, decision.similarity, was, decision.conflict, hidden)
+
+    def edit(self, key: str, said: str) -> Fact:
+        """Give an entry another text; the one before stands in its history. Raises NotFoundError, UsageError."""
+        old = self._there(key)
+        text, _ = checked(said, old.category, closed=False)
+        if not text:
+            raise UsageError(
+                "the text is empty, so nothing was changed",
+                hint=f"To take it away: ipfsmem fact delete {key}",
+            )
+        if text == old.text and not old.conflict:
+            return old
+        return self._replace(
+            key, text, {"name": text if len(text) <= _NAME else f"{text[: _NAME - 1]}…"}, "edited"
+        )
+
+    def keep_deleted(self, key: str) -> Fact:
+        """Keep the text of an entry in its history, before it is taken away. Raises NotFoundError."""
+        old = self._there(key)
+        with self._memories.changing("write", key) as change:
+            shown = self._memories.shown_in(change, key)
+            if shown is not None:
+                keep_in(change, self._memories, key, shown.data, "deleted")
+        return old
+
+    def restore(self, key: str, number: int = 1) -> Reading:
+        """Bring an earlier text back, counted from the newest; what is shown now goes into the history. Raises NotFoundError."""
+        found = earlier(self._memories, key)
+        if not found:
+            raise NotFoundError(
+                f"there is no earlier text of {key}",
+                hint="See what can come back: ipfsmem fact list --deleted",
+            )
+        if not 1 <= number <= len(found):
+            raise NotFoundError(
+                f"{key} has {len(found)} earlier texts, so none is number {number}",
+                hint=f"See them: ipfsmem fact history {key}",
+            )
+        data = found[number - 1].data
+        with self._memories.changing("write", key) as change:
+            shown = self._memories.shown_in(change, key)
+            if shown is not None and shown.own:
+                if shown.data == data:
+                    return shown
+                keep_in(change, self._memories, key, shown.data, "restored")
+            return self._memories.write_in(change, key, data)
+
+    def _replace(
+        self, key: str, text: str, changes: dict[str, str], why: str, *, conflict: bool = False
+    ) -> Fact:
+        """Write a text in the place of one, which goes into the history, in one transaction."""
+        today = self._replica.world.today().isoformat()
+        with self._memories.changing("write", key) as change:
+            shown = self._memories.shown_in(change, key)
+            if shown is None or not shown.own:
+                raise NotFoundError(f"there is no entry {key}")
+            keep_in(change, self._memories, key, shown.data, "edited" if why == "edited" else "updated")
+            file = parse_memory(shown.data)
+            tags = [tag for tag in file.tags if tag not in (CONFLICT, file.fields.get("category"))]
+            tags = [
+                changes.get("category") or file.fields.get("category", ""),
+                *tags,
+                *([CONFLICT] * conflict),
+            ]
+            new = file.with_fields(
+                {**changes, "updated": today, "tags": render_tags([tag for tag in tags if tag])}, text
+            )
+            reading = self._memories.write_in(change, key, render_memory(new), seen=shown)
+        fact = fact_of(reading)
+        assert fact is not None
+        return fact
+
+    def _moment(self) -> str:
+        """Now, so exactly that what was written first on one day is told."""
+        now = datetime.fromtimestamp(self._replica.world.now() / 1000, UTC)
+        return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def _there(self, key: str) -> Fact:
+        found = self.get(key)
+        if found is None or not found.own:
+            raise NotFoundError(f"there is no entry {key}", hint="List them with: ipfsmem fact list")
+        return found
+
+    def _kind_at(self, key: str) -> Kind | None:
+        with self._replica.reading():
+            found = self._fact(key)
+        return None if found is None else found.kind
+
+    def _in_sight_again(self, key: str) -> None:
+        with self._replica.reading():
+            hidden = (self._memories.scope, key) in hidden_texts(self._replica)
+        if hidden:
+            with self._replica.transaction():
+                show(self._replica, [(self._memories.scope, key)])
+
+    # -- limits --------------------------------------------------------------------------------------------------
+
+    def keep_limits(self, kind: Kind) -> tuple[str, ...]:
+        """Hide on this device what is more than the settings allow of a kind; the keys."""
+        most = {
+            "fact": self._limits.facts,
+            "procedure": self._limits.procedures,
+            "episode": self._limits.episodes,
+        }[kind]
+        with self._replica.reading():
+            held = self._held(kind, own=True)
+            over = beyond(self._ranked(held), most, self._limits.order) if most and len(held) > most else []
+            clocks = {key: one.hlc for key, one in held}
+        if over:
+            why = f"more than {most} of this kind ({self._limits.order})"
+            now, scope = self._replica.world.now(), self._memories.scope
+            with self._replica.transaction():
+                hide(self._replica, [Hidden(scope, key, clocks[key], now, why) for key in over])
+        return tuple(over)
+
+    def _ranked(self, held: Iterable[tuple[str, Held]]) -> list[Ranked]:
+        """What the order asks of each entry. The header is read, but no vector and no other text."""
+        today, found = self._replica.world.today(), []
+        for key, one in held:
+            head = self._head(key)
+            value = worth(head.type, len(head.tags), important=head.important, confidence=head.confidence)
+            created = head.created or today.isoformat()
+            sure = 1.0 if head.confidence is None else head.confidence
+            found.append(Ranked(key, created, one.hlc, sure, value, head.important))
+        return found
+
+    def _head(self, key: str) -> MemoryFile:
+        entry = self._memories.entry(key)
+        data = self._memories.view(key, entry).data
+        return head_of(data) if data is not None else MemoryFile()
+
+
+def checked(said: str, category: str, *, closed: bool) -> tuple[str, str]:
+    """A text and a category in their one form. Raises UsageError for a text that is too long, and for a category that is none of the
+    closed list where only these are taken."""
+    text, known = sanitised(said), category_of(category)
+    if len(text) > MAX_FACT:
+        raise UsageError(
+            f"a fact has at most {MAX_FACT:,} characters, and this has {len(text):,}",
+            hint="Longer texts are memories: ipfsmem write",
+        )
+    if closed and known not in CLOSED:
+        raise UsageError(f"{category[:60]!r} is no category", hint=f"The categories: {', '.join(CLOSED)}.")
+    return text, known
+
+
+def fact_of(reading: Reading) -> Fact | None:
+    """The entry that a memory is; None for one that is none."""
+    file = reading.readable
+    category = file.fields.get("category", "")
+    kind = kind_of(file.type, category)
+    if kind is None:
+        return None
+    return Fact(
+        reading.key,
+        reading.scope,
+        kind,
+        category_of(category),
+        file.body,
+        file.created,
+        hlc_ms(reading.hlc) if reading.hlc else 0,
+        file.confidence,
+        file.important,
+        CONFLICT in file.tags,
+        reading.own,
+        reading.seen,
+    )

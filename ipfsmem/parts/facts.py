@@ -1,0 +1,137 @@
+"""`memory.facts`: single sentences with a category, kept in order by themselves; procedures and episodes beside them."""
+
+from __future__ import annotations
+
+import builtins
+
+import msgspec
+
+from ipfsmem.bundle.memory_file import parse_memory
+from ipfsmem.config import settings
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.facts.categories import GENERAL, KINDS, Kind
+from ipfsmem.memories.fact_history import earlier, keys_with_history
+from ipfsmem.memories.facts import Fact, Facts, Remembered, fact_of
+from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import MemoryPart
+from ipfsmem.parts.texts import MemoryTexts
+
+
+class EarlierFact(msgspec.Struct, frozen=True):
+    """A text that an entry had. `number`: what `restore` takes, 1 is the newest; `until`: when it went, in milliseconds since 1970 UTC;
+    `why`: `updated` by a new fact, `edited`, `deleted`, or replaced when another was `restored`."""
+
+    number: int
+    key: str
+    text: str
+    until: int
+    why: str
+
+
+class MemoryFacts(MemoryPart):
+    """The entries of one scope. Each is a memory file with a category, so `read`, `list` and `recall` find it like any other."""
+
+    def __init__(self, opened: OpenMemory, scope: str) -> None:
+        super().__init__(opened)
+        self._scope = scope
+
+    def add(
+        self,
+        text: str,
+        category: str = GENERAL,
+        *,
+        kind: Kind = "fact",
+        confidence: float | None = None,
+        important: bool = False,
+        source: str = "",
+    ) -> Remembered | None:
+        """Remember a sentence, durable when this returns; None when nothing of it is left without blanks and dashes.
+
+        One that says what is known already is `kept`; one that says more of an entry, or says it anew, takes its place (`updated`), and
+        what stood there goes into its history. `category`: any word; `confidence`: 0 to 1. More entries of a kind than the settings allow
+        go out of sight on this device. Raises UsageError, LimitError.
+        """
+        _check_kind(kind)
+        self._open.look()
+        made = self._facts().add(
+            text, category, kind, confidence=confidence, important=important, source=source
+        )
+        if made is not None and made.action != "kept":
+            self._open.show(made.fact.key, self._target())
+        return made
+
+    def list(
+        self, kind: Kind | None = None, category: str | None = None, limit: int | None = None
+    ) -> builtins.list[Fact]:
+        """The entries, the last written first; hidden ones are not among them. Raises UsageError for a kind that is none."""
+        if kind is not None:
+            _check_kind(kind)
+        self._open.look()
+        return self._facts().listing(kind, category, limit)
+
+    def get(self, key: str) -> Fact | None:
+        """One entry; None where there is none, or its text is not on this device."""
+        self._open.look()
+        return self._facts().get(key)
+
+    def edit(self, key: str, text: str) -> Fact:
+        """Give an entry another text; the one before goes into its history. Raises NotFoundError, UsageError."""
+        self._open.take(key, self._target())
+        made = self._facts().edit(key, text)
+        self._open.show(key, self._target())
+        return made
+
+    def history(self, key: str) -> builtins.list[EarlierFact]:
+        """The earlier texts of an entry, the newest first; none for one that never changed."""
+        self._open.look()
+        return [
+            EarlierFact(number, key, parse_memory(one.data).body, one.until, one.why)
+            for number, one in enumerate(earlier(self._texts().memories, key), 1)
+        ]
+
+    def delete(self, key: str, *, reason: str = "") -> Fact:
+        """Take an entry away, on every device, so that `restore` can bring it back. `forget` takes its earlier texts too. Raises
+        NotFoundError."""
+        self._open.take(key, self._target())
+        gone = self._facts().keep_deleted(key)
+        self._texts().forget(key, reason=reason or "deleted; it can be restored", keep_earlier=True)
+        return gone
+
+    def deleted(self) -> builtins.list[EarlierFact]:
+        """The entries that were deleted and can be restored, the last one first."""
+        self._open.look()
+        memories = self._texts().memories
+        keys = keys_with_history(memories)
+        with self._replica.reading():
+            gone = [key for key in keys if memories.read(key) is None]
+        return [self.history(key)[0] for key in gone if earlier(memories, key)]
+
+    def restore(self, key: str, number: int = 1) -> Fact:
+        """Bring an earlier text of an entry back, or an entry that was deleted: `number` counts its texts from the newest. Raises
+        NotFoundError."""
+        self._open.take(key, self._target())
+        reading = self._facts().restore(key, number)
+        self._open.show(key, self._target())
+        found = fact_of(reading)
+        if found is None:
+            raise NotFoundError(f"{key} is no entry any more, and its text is back")
+        return found
+
+    def keep_limits(self) -> builtins.list[str]:
+        """Hide on this device what is more than the settings allow, of all kinds; the keys. `add` does it for its kind."""
+        facts = self._facts()
+        return [key for kind in KINDS for key in facts.keep_limits(kind)]
+
+    def _target(self) -> str:
+        return self._open.scopes.target(self._scope) if self._scope else ""
+
+    def _texts(self) -> MemoryTexts:
+        return MemoryTexts(self._open, self._target())
+
+    def _facts(self) -> Facts:
+        return Facts(self._open.memories.in_scope(self._target()), settings().facts)
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in KINDS:
+        raise UsageError(f"{kind[:60]!r} is no kind of entry", hint=f"The kinds: {', '.join(KINDS)}.")

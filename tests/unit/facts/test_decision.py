@@ -1,0 +1,131 @@
+"""What becomes of a new fact beside those that are there, and which go out of sight: laws on values."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.facts.categories import category_of, fact_key, kind_of, sanitised, type_of
+from ipfsmem.facts.decision import Candidate, decide
+from ipfsmem.facts.limits import Ranked, beyond
+from tests.support.effort import cases
+
+
+def held_against(
+    new: str, *there: str, category: str = "preference", meaning: float | None = None
+) -> tuple[str, str, bool]:
+    decision = decide(new, "preference", [Candidate(one, one, category, meaning) for one in there])
+    return decision.action, decision.key, decision.conflict
+
+
+def test_a_fact_in_another_word_is_another_fact() -> None:
+    """Acceptance check 10: "tea" was lost where "team sports" was known."""
+    assert held_against("user likes tea", "user likes team sports") == ("added", "", False)
+    assert held_against("user likes team sports", "user likes tea")[0] == "added"
+
+
+def test_what_stands_in_another_one_is_kept_and_what_holds_another_one_takes_its_place() -> None:
+    assert held_against("User likes tea.", "the user likes tea with milk")[0] == "kept"
+    assert held_against("The user likes tea with milk", "user likes tea") == (
+        "updated",
+        "user likes tea",
+        False,
+    )
+    assert held_against("USER  likes, tea!", "user likes tea")[0] == "kept"
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        ("user likes tea", "it is not true that user likes tea"),
+        ("the server runs on port 8080 behind the proxy of the office in the old building at the harbour of this town", "the server runs on port 8081 behind the proxy of the office in the old building at the harbour of this town"),
+        ("we do not deploy on fridays", "we do deploy on fridays"),
+    ],
+)  # fmt: skip
+def test_what_denies_another_or_has_another_number_is_never_taken_for_it(new: str, old: str) -> None:
+    assert held_against(new, old)[0] != "kept" and held_against(old, new)[0] != "kept"
+
+
+def test_the_opposite_is_flagged_whether_it_is_added_or_takes_the_place() -> None:
+    assert held_against("User does not like tea with milk", "User likes tea with milk")[::2] == (
+        "added",
+        True,
+    )
+    assert held_against("we never deploy the big app on fridays", "we deploy the big app on fridays") == (
+        "updated", "we deploy the big app on fridays", True,
+    )  # fmt: skip
+
+
+def test_another_category_must_be_nearer() -> None:
+    old = "the build of this project takes ten minutes on the big machine"
+    new = "the build of this project takes ten minutes on the small machine today"
+    assert held_against(new, old)[0] == "updated"
+    assert held_against(new, old, category="workflow")[0] == "added"
+
+
+def test_meaning_decides_where_a_model_made_vectors() -> None:
+    assert held_against("I drink Darjeeling", "user likes tea", meaning=0.96)[0] == "kept"
+    assert held_against("I drink Darjeeling", "user likes tea", meaning=0.75)[0] == "updated"
+    assert held_against("user likes a tea", "user likes tea", meaning=-0.2)[0] == "added"
+
+
+words = st.lists(
+    st.sampled_from(["user", "likes", "tea", "team", "not", "milk", "8080", "ünï", "茶"]), max_size=8
+).map(" ".join)
+
+
+@settings(max_examples=cases(25, 500))
+@given(words, st.lists(words, max_size=5))
+def test_a_decision_names_one_that_is_there_and_a_second_time_it_is_kept(new: str, there: list[str]) -> None:
+    action, key, _ = held_against(new, *there)
+    assert key in (*there, "") and (action == "added" or key in there)
+    if new.strip():
+        assert held_against(new, *there, new)[0] == "kept"
+
+
+@settings(max_examples=cases(25, 500))
+@given(st.text(max_size=60))
+def test_a_fact_is_one_line_without_dashes_before_it(said: str) -> None:
+    text = sanitised(said)
+    assert text == sanitised(text) and not text.startswith(("-", " ")) and "\n" not in text
+
+
+def test_categories_have_one_form_and_keep_letters_of_every_script() -> None:
+    said = ["User Prefs!", "Ünïcode", "日本語", "", "a: ' \" % _ / b"]
+    assert [category_of(one) for one in said] == ["user_prefs", "ünïcode", "日本語", "general", "a_b"]
+    assert [type_of("fact", one) for one in ("preference", "personal_fact", "anything")] == ["feedback", "user", "reference"]  # fmt: skip
+    assert (
+        kind_of("procedure", "") == "procedure"
+        and kind_of("user", "") is None
+        and kind_of("user", "x") == "fact"
+    )
+    assert fact_key("a") != fact_key("a", "episode")
+
+
+ENTRIES = [
+    Ranked("a", "2026-01-01", "9", 0.9, 0.5),
+    Ranked("b", "2026-01-02", "3", 0.1, 0.9),
+    Ranked("c", "2026-01-03", "1", 0.5, 0.1, important=True),
+    Ranked("d", "2026-01-04", "2", 0.7, 0.2),
+]
+
+
+@pytest.mark.parametrize(
+    ("order", "gone"),
+    [("first", "abd"), ("oldest", "dba"), ("confidence", "bda"), ("salience", "dab")],
+)
+def test_each_order_takes_its_own_and_an_important_one_last(order: str, gone: str) -> None:
+    assert beyond(ENTRIES, 1, order) == list(gone)  # type: ignore[arg-type]
+    assert beyond(ENTRIES, 4, order) == [] == beyond(ENTRIES, 0, order)  # type: ignore[arg-type]
+
+
+@settings(max_examples=cases(25, 500))
+@given(
+    st.lists(st.tuples(st.text(max_size=3), st.floats(0, 1)), max_size=20, unique_by=lambda one: one[0]),
+    st.integers(1, 20),
+)
+def test_exactly_as_many_stay_as_the_limit_says(made: list[tuple[str, float]], most: int) -> None:
+    """Acceptance check 5: one store kept none of one."""
+    found = [Ranked(key, "", key, confidence) for key, confidence in made]
+    assert len(found) - len(beyond(found, most, "confidence")) == min(most, len(found))

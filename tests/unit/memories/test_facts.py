@@ -1,0 +1,210 @@
+"""Facts as an agent has them: held against those that are there, changed with a history, taken away so that they can come back, and
+out of sight on one device where there are too many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import LimitError, NotFoundError, UsageError
+from ipfsmem.memory import Memory
+from tests.support.device_lab import Lab
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.load("x", mode="none", home=tmp_path) as opened:
+        yield opened
+
+
+def said(memory: Memory) -> list[str]:
+    return [one.text for one in memory.facts.list()]
+
+
+def remember(memory: Memory, text: str, category: str = "preference", **more: object) -> str:
+    made = memory.facts.add(text, category, **more)  # type: ignore[arg-type]
+    assert made is not None
+    return made.fact.key
+
+
+def limits(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> None:
+    file = folder / "config.toml"
+    file.write_text(f"[facts]\n{text}\n")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+
+
+def test_what_is_known_is_not_written_twice_and_what_says_more_takes_its_place(memory: Memory) -> None:
+    key = remember(memory, "User likes tea")
+    assert remember(memory, "- user  likes\ntea.") == key
+    assert remember(memory, "User likes team sports") != key
+    made = memory.facts.add("User likes tea with milk", "preference")
+    assert made is not None and (made.action, made.fact.key, made.was) == ("updated", key, "User likes tea")
+    assert said(memory) == ["User likes tea with milk", "User likes team sports"]
+    assert [(one.text, one.why) for one in memory.facts.history(key)] == [("User likes tea", "updated")]
+    assert memory.recall("tea", kind="message").moments == ()
+    assert memory.sessions.list() == [] and [one.key for one in memory.list()] == sorted(
+        one.key for one in memory.facts.list()
+    )
+    found = memory.read(key)
+    assert (
+        found is not None and found.file.type == "feedback" and found.file.fields["category"] == "preference"
+    )
+
+
+def test_the_opposite_is_flagged_until_somebody_edits_it(memory: Memory) -> None:
+    remember(memory, "User likes tea with milk")
+    made = memory.facts.add("User does not like tea with milk", "preference")
+    assert (
+        made is not None
+        and made.conflict
+        and made.action == "added"
+        and made.was == "User likes tea with milk"
+    )
+    assert [one.key for one in memory.list() if "conflict" in one.file.tags] == [made.fact.key]
+    assert not memory.facts.edit(made.fact.key, "User does not like tea with milk").conflict
+
+
+def test_nothing_is_saved_of_an_empty_fact_and_wrong_ones_are_refused(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert memory.facts.add(" -- \n- ") is None
+    for wrong in ({"text": "x" * 2_001}, {"text": "x", "kind": "rumour"}, {"text": "x", "confidence": 2.0}):
+        with pytest.raises(UsageError):
+            memory.facts.add(**wrong)  # type: ignore[arg-type]
+    limits(monkeypatch, tmp_path, "closed = true")
+    with pytest.raises(UsageError, match="no category"):
+        memory.facts.add("x", "gossip")
+    assert said(memory) == [] and remember(memory, "🎉", "Personal Fact") != remember(
+        memory, "🚀", "Personal fact"
+    )
+
+
+def test_procedures_and_episodes_have_types_of_their_own_and_are_not_held_against_facts(
+    memory: Memory,
+) -> None:
+    fact = remember(memory, "Deploy on Tuesdays")
+    how = remember(memory, "Deploy on Tuesdays after the tests", kind="procedure")
+    then = remember(memory, "Deploy on Tuesdays failed", kind="episode")
+    assert {one.key: one.kind for one in memory.facts.list()} == {
+        fact: "fact",
+        how: "procedure",
+        then: "episode",
+    }
+    assert [hit.reading.key for hit in memory.recall("deploy", type="procedure").hits] == [how]
+    assert [one.key for one in memory.facts.list(kind="episode")] == [then]
+    assert [one.key for one in memory.facts.list(category="Preference!", limit=2)] == [then, how]
+
+
+def test_what_was_deleted_comes_back_with_all_that_it_ever_said(memory: Memory) -> None:
+    key = remember(memory, "User likes tea")
+    memory.facts.edit(key, "User likes coffee")
+    memory.facts.delete(key)
+    assert said(memory) == [] and memory.read(key) is None
+    assert [(one.key, one.text) for one in memory.facts.deleted()] == [(key, "User likes coffee")]
+    assert memory.facts.restore(key).text == "User likes coffee" and memory.facts.deleted() == []
+    assert memory.facts.restore(key, 2).text == "User likes tea"
+    assert [one.text for one in memory.facts.history(key)] == ["User likes coffee", "User likes coffee", "User likes tea"]  # fmt: skip
+    for wrong in (lambda: memory.facts.restore(key, 9), lambda: memory.facts.restore("nobody"), lambda: memory.facts.delete("nobody"), lambda: memory.facts.edit("nobody", "x")):  # fmt: skip
+        with pytest.raises(NotFoundError):
+            wrong()
+
+
+def test_forgetting_a_fact_leaves_no_word_of_what_it_ever_said_on_the_disk(tmp_path: Path) -> None:
+    with Memory.create("x", "local", home=tmp_path) as memory:
+        key = remember(memory, "User likes zanzibarian tea")
+        memory.facts.edit(key, "User likes patagonian coffee")
+        memory.hidden.add([key], why="a quixotic reason")
+        assert memory.forget(key)
+        assert memory.facts.history(key) == [] == memory.facts.deleted() == memory.hidden.list()
+    left = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert not any(word in left for word in (b"zanzibarian", b"patagonian", b"quixotic"))
+
+
+def test_two_devices_that_change_one_fact_keep_both_histories(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    try:
+        a = lab.create("a")
+        key = remember(a, "User likes tea")
+        lab.sync(a)
+        b = lab.restore("b")
+        a.facts.edit(key, "User likes green tea")
+        b.facts.edit(key, "User likes black tea")
+        for one in (a, b, a):
+            lab.sync(one)
+        assert [one.text for one in a.facts.history(key)] == ["User likes tea"] * 2
+        assert [one.key for one in a.conflicts()] == [key]
+        a.hidden.add([key])
+        root = a.status().root
+        lab.sync(a)
+        assert a.status().root == root and a.status().hidden == 1, (
+            "hiding is of one device and changes no root"
+        )
+        assert b.hidden.list() == [] and [one.key for one in b.list()] == [key]
+    finally:
+        lab.close()
+
+
+@pytest.mark.parametrize(("order", "left"), [("first", "cd"), ("oldest", "ad"), ("confidence", "bd")])
+def test_what_is_more_than_the_limit_goes_out_of_sight_and_comes_back(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, left: str
+) -> None:
+    keys = {}
+    for name, sure in (("a", 0.2), ("b", 0.9), ("c", 0.1)):
+        keys[name] = remember(memory, f"{name} likes {name * 5}", confidence=sure)
+    memory.facts.edit(keys["a"], "a likes everything")
+    limits(monkeypatch, tmp_path, f'facts = 2\norder = "{order}"')
+    made = memory.facts.add("d likes ddddd", confidence=0.8)
+    assert made is not None and len(made.hidden) == 2
+    keys["d"] = made.fact.key
+    in_sight = {keys[name] for name in left}
+    assert {one.key for one in memory.facts.list()} == in_sight == {one.key for one in memory.list()}
+    assert {one.key for one in memory.hidden.list()} == set(keys.values()) - in_sight
+    assert {hit.reading.key for hit in memory.recall("likes").hits} == in_sight
+    assert all(memory.read(key) is not None for key in keys.values()), "nothing is deleted"
+    gone = made.hidden[0]
+    why = memory.why(gone, "likes")
+    assert why.place == 0 and "hidden" in why.reason
+    assert memory.hidden.bring_back([gone]) == [gone] and gone in {one.key for one in memory.list()}
+    assert sorted(memory.hidden.bring_back()) == sorted(made.hidden[1:])
+
+
+def test_what_is_written_or_said_again_is_in_sight_again(memory: Memory) -> None:
+    key = remember(memory, "User likes tea")
+    memory.write("tone", "direct")
+    assert memory.hidden.add([key, "tone"]) == [key, "tone"] and memory.hidden.add([key]) == []
+    assert memory.list() == [] and memory.recall("tea").hits == () and memory.context("tea").text == ""
+    assert remember(memory, "User likes tea") == key and [one.key for one in memory.list()] == [key]
+    memory.write("tone", "friendly")
+    assert len(memory.list()) == 2 and memory.hidden.list() == []
+    for wrong in (lambda: memory.hidden.add(["tone", "nobody"]), lambda: memory.hidden.bring_back(["tone"])):
+        with pytest.raises(NotFoundError):
+            wrong()
+    assert memory.hidden.list() == []
+    with pytest.raises(UsageError):
+        memory.hidden.add(["tone"], why="x" * 201)
+
+
+def test_scopes_keep_their_facts_apart(memory: Memory) -> None:
+    work = memory.scope("work")
+    remember(work, "User likes tea")
+    key = remember(memory, "User likes tea with milk")
+    assert said(work) == ["User likes tea"] and said(memory) == ["User likes tea with milk"]
+    memory.hidden.add([key])
+    assert work.hidden.list() == [] and [one.scope for one in work.hidden.list(everywhere=True)] == [""]
+
+
+def test_a_damaged_row_hides_nothing(tmp_path: Path) -> None:
+    with Memory.create("x", "local", home=tmp_path) as memory:
+        memory.write("tone", "direct")
+        memory.hidden.add(["tone"])
+        with memory.replica.transaction():
+            memory.replica.db.connection.execute("UPDATE hidden SET row=?", (b"\xc1not a row",))
+        assert [one.key for one in memory.list()] == ["tone"] and memory.hidden.list() == []
+
+
+def test_a_fact_that_is_no_text_is_refused(memory: Memory) -> None:
+    with pytest.raises((UsageError, LimitError, ValueError)):
+        memory.facts.add("half \ud800")
+    assert said(memory) == []
