@@ -12,20 +12,19 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from ipfsmem.agents.adoption import follow
-from ipfsmem.agents.claude_folders import ClaudeHome
-from ipfsmem.agents.projects import find_connected
 from ipfsmem.canonical import read_json
 from ipfsmem.config import namespace_folder
 from ipfsmem.device.agent_notes import hook_notes, note_attempt, note_background, note_hook
 from ipfsmem.device.lock import file_lock
-from ipfsmem.device.project_folders import note_unconnected
-from ipfsmem.device.replica import now_ms
+from ipfsmem.device.wall_clock import now_ms
 from ipfsmem.errors import IpfsmemError, LockedError, NotFoundError, PassphraseError
-from ipfsmem.memory import Memory
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
 
 #: Seconds for one sync, and after which the process ends whatever it does.
 PATIENCE = 120.0
@@ -127,6 +126,8 @@ def _once(namespace: str, home: Path, place: Path, folder: str, passphrase: str 
 
 async def _sync(namespace: str, home: Path, folder: str, passphrase: str | None) -> bool:
     """Sync once; whether that brought anything. Of a memory that is published nowhere only the folders are looked at."""
+    from ipfsmem.memory import Memory  # not for the hook either: at most of its events it opens none
+
     async with await Memory.aload(namespace, home=home, passphrase=passphrase) as memory:
         _look_at_project(memory, folder)
         if not memory.mode.published or not memory.replica.config.providers:
@@ -150,6 +151,11 @@ def _look_at_project(memory: Memory, folder: str) -> None:
     """Note a folder that nobody connected, and follow one that was moved. What is wrong with a project keeps nothing else back."""
     if not folder:
         return
+    from ipfsmem.agents.adoption import follow
+    from ipfsmem.agents.claude_folders import ClaudeHome
+    from ipfsmem.agents.projects import find_connected
+    from ipfsmem.device.project_folders import note_unconnected
+
     with contextlib.suppress(IpfsmemError, OSError):
         project, row = find_connected(memory, folder)
         if row is None:

@@ -18,7 +18,6 @@ from ipfsmem.config import expanded
 from ipfsmem.device.birth_time import birth_time
 from ipfsmem.device.project_folders import ProjectFolder, connected_folders, drop_folder, keep_folder
 from ipfsmem.errors import FormatError, IpfsmemError, UsageError
-from ipfsmem.files.attaching import too_wide
 from ipfsmem.files.projects import Project, is_same_folder, is_still_there, project_at
 from ipfsmem.files.repositories import give_id, take_id_away
 from ipfsmem.memory import Memory
@@ -98,6 +97,8 @@ def choose_scope(memory: Memory, project: Project, *, scope: str | None = None, 
     `scope`: this one, which may be there or not; `new`: one of its own, whatever is there. Raises UsageError when a person
     has to say which, NotFoundError when it is forgotten, KeyNameError.
     """
+    from ipfsmem.files.attaching import too_wide  # what a person connects; a hook only looks
+
     if project.folder in (*too_wide(), *map(Path, map(os.path.realpath, too_wide()))):
         raise UsageError(
             f"{project.folder} holds the projects of a user, and every folder in it would be of that one project: name the folder of one"

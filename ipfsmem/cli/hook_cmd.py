@@ -23,7 +23,7 @@ def command(context: CommandContext, event: str, program: str) -> None:
     """
     from ipfsmem.agents import background_sync, hooks
     from ipfsmem.agents.hook_programs import MAX_INPUT
-    from ipfsmem.device.replica import now_ms
+    from ipfsmem.device.wall_clock import now_ms
 
     if event == "background":
         background_sync.run(context.namespace, context.home, sys.stdin.buffer.read(MAX_INPUT))

@@ -16,7 +16,7 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.device.atomic_files import read_file, write_atomic
 from ipfsmem.device.lock import file_lock
-from ipfsmem.device.replica import now_ms
+from ipfsmem.device.wall_clock import now_ms
 from ipfsmem.errors import IpfsmemError
 
 _HOOKS = "hooks.json"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -22,17 +21,13 @@ from ipfsmem.device.identity import Device, open_row, place, seal_row
 from ipfsmem.device.state import DamagedStateError, Store
 from ipfsmem.device.tables import meta
 from ipfsmem.device.unlocked import LockWatch
+from ipfsmem.device.wall_clock import now_ms
 from ipfsmem.errors import ConfigError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.seal.objects import epoch_key
 
 Now = Callable[[], int]
 Random = Callable[[int], bytes]
-
-
-def now_ms() -> int:
-    """Milliseconds since 1970 UTC by the machine's clock."""
-    return time.time_ns() // 1_000_000
 
 
 class World:

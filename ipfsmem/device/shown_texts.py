@@ -10,14 +10,17 @@ import contextlib
 from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ipfsmem.canonical import read_json
 from ipfsmem.device.atomic_files import read_file, write_atomic
 from ipfsmem.device.lock import file_lock
-from ipfsmem.device.replica import Replica
 from ipfsmem.errors import IpfsmemError
+
+if TYPE_CHECKING:
+    from ipfsmem.device.replica import Replica
 
 _FILE = "shown.json"
 _MAX = 1024 * 1024

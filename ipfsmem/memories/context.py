@@ -301,7 +301,7 @@ def _index(parts: Sequence[Memories], room: int) -> tuple[str, int, int]:
     with parts[0].replica.reading():
         found = _by_time(parts)
         total = len(found)
-        for _, key, part, line_of in found:
+        for key, part, line_of in found:
             section, line = line_of()
             if not section:
                 total -= 1
@@ -334,7 +334,7 @@ def _index(parts: Sequence[Memories], room: int) -> tuple[str, int, int]:
     return "\n".join(blocks), listed, total - listed
 
 
-_Listed = tuple[int, str, "Memories", Callable[[], tuple[str, str]]]
+_Listed = tuple[str, "Memories", Callable[[], tuple[str, str]]]
 
 
 def _by_time(parts: Sequence[Memories]) -> list[_Listed]:
@@ -349,16 +349,15 @@ def _by_time(parts: Sequence[Memories]) -> list[_Listed]:
     if index is not None:
         by_scope = {part.scope: part for part in parts}
         own = [
-            (-int(one.hlc, 16), key, one)
+            (key, one)
             for key, one in index.held.items()
             if one.own and one.section and not is_hidden(hidden, one.scope, key, one.hlc)
         ]
-        return [
-            (order, key, by_scope[one.scope], partial(_kept_line, one))
-            for order, key, one in sorted(own, key=itemgetter(0, 1))
-        ]
+        own.sort(key=itemgetter(0))
+        own.sort(key=_written, reverse=True)  # those of one moment stay in the order of their keys
+        return [(key, by_scope[one.scope], partial(_kept_line, one)) for key, one in own]
     met: set[str] = set()
-    found: list[_Listed] = []
+    found: list[tuple[int, str, Memories, Callable[[], tuple[str, str]]]] = []
     held = replica.store.memories_of([part.scope for part in parts])
     for part in parts:
         shown: set[str] = set()
@@ -368,7 +367,11 @@ def _by_time(parts: Sequence[Memories]) -> list[_Listed]:
                 shown.add(key)
                 found.append((-int(written, 16), key, part, partial(_line, part, key, entry)))
         met |= shown
-    return sorted(found, key=itemgetter(0, 1))
+    return [(key, part, line_of) for _, key, part, line_of in sorted(found, key=itemgetter(0, 1))]
+
+
+def _written(item: tuple[str, Held]) -> str:
+    return item[1].hlc  # all of one length, so their order as texts is that of the clock
 
 
 def _kept_line(one: Held) -> tuple[str, str]:
