@@ -72,6 +72,16 @@ class SessionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
 
 
+class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table `[model]` of the settings file: the model that a person may let dream. What is empty follows from the provider."""
+
+    provider: str = ""
+    model: str = ""
+    base_url: str = ""
+    #: Name of the environment variable with the key. The key itself stands in no file.
+    api_key_env: str = ""
+
+
 class DreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[dream]` of the settings file: when a dream may begin by itself."""
 
@@ -115,6 +125,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sessions: SessionSettings = SessionSettings()
     recall: RecallSettings = RecallSettings()
     dream: DreamSettings = DreamSettings()
+    #: Only in this file: texts leave the device by it, when a person asks it. None: nothing asks one.
+    model: ModelSettings | None = None
     facts: FactSettings = FactSettings()
 
     def __repr__(self) -> str:

@@ -54,17 +54,28 @@ def command() -> None:
     "--dry-run", is_flag=True, help="Only propose it: look with `dream show`, do it with `dream apply`."
 )
 @click.option(
+    "--model",
+    is_flag=True,
+    help="Only propose, and let the model of the settings do it: it is shown your texts.",
+)
+@click.option(
     "--if-due", is_flag=True, help="Over every scope, and only if it is time, as `dream status` says."
 )
-def run_command(context: CommandContext, dry_run: bool, if_due: bool) -> None:
+def run_command(context: CommandContext, dry_run: bool, model: bool, if_due: bool) -> None:
     """Look through the memories of one scope, tidy up, and say what was done and what is for you to look at."""
-    if dry_run and if_due:
-        raise UsageError("--if-due dreams when it is time, --dry-run only proposes: give one of both")
+    if (dry_run or model) and if_due:
+        raise UsageError(
+            "--if-due dreams when it is time, --dry-run and --model only propose: give one of both"
+        )
     from ipfsmem.parts.dreams import DreamRun
 
     with context.memory() as memory:
         waits_for = memory.dreams.waits_for() if if_due else ""
-        if if_due:
+        if model:
+            import asyncio
+
+            done = [DreamRun(proposed=asyncio.run(memory.dreams.ask()))]
+        elif if_due:
             done = memory.dreams.run_due()
         else:
             done = [DreamRun(proposed=memory.dreams.propose()) if dry_run else memory.dreams.run()]

@@ -32,6 +32,9 @@ class Proposed(msgspec.Struct, frozen=True):
     looked_at: int
     left: int
     seen: dict[str, tuple[str, ...]]
+    #: What a model was given and said, in tokens as its endpoint counts them, and how many of its calls were refused.
+    tokens: int = 0
+    refused: int = 0
 
 
 class Done(msgspec.Struct, frozen=True):

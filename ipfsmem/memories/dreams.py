@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -77,6 +77,14 @@ class Undoing(msgspec.Struct, frozen=True, kw_only=True):
     lost: tuple[str, ...] = ()
 
 
+class Gathered(NamedTuple):
+    """What a dream looks at: the memories, the token behind each, and the other keys that links may mean."""
+
+    notes: list[Note]
+    seen: dict[str, tuple[str, ...]]
+    elsewhere: set[str]
+
+
 class Dreams:
     """The dreams of one scope of a replica."""
 
@@ -90,13 +98,20 @@ class Dreams:
         self, dreamer: Dreamer | None = None, *, by: str = RULES, progress: Progress = lambda phase: None
     ) -> Proposed:
         """Look through all memories and keep what a dream proposes, in place of what was proposed before. Changes no memory."""
-        with no_collection():
-            notes, seen, elsewhere = self._gathered()
+        gathered = self.gathered()
         if dreamer is None:
             with no_collection():
-                made = tidy(notes, elsewhere=elsewhere, index_key=INDEX_KEY, progress=progress)
+                made = tidy(
+                    gathered.notes, elsewhere=gathered.elsewhere, index_key=INDEX_KEY, progress=progress
+                )
         else:
-            made = dreamer(notes, progress)
+            made = dreamer(gathered.notes, progress)
+        return self.keep(made, gathered, by)
+
+    def keep(
+        self, made: Proposal, gathered: Gathered, by: str, *, tokens: int = 0, refused: int = 0
+    ) -> Proposed:
+        """Keep what was proposed of what was gathered, in place of what was proposed before."""
         wanted = {key for step in made.steps for key in step.keys}
         proposed = Proposed(
             self._replica.world.random(6).hex(),
@@ -107,7 +122,9 @@ class Dreams:
             made.found,
             made.looked_at,
             made.left,
-            {key: seen.get(key, ()) for key in sorted(wanted)},
+            {key: gathered.seen.get(key, ()) for key in sorted(wanted)},
+            tokens,
+            refused,
         )
         with self._replica.transaction():
             keep_proposal(self._replica, proposed)
@@ -119,12 +136,12 @@ class Dreams:
             kept = kept_proposal(self._replica)
         return kept if kept is not None and kept.scope == self._memories.scope else None
 
-    def _gathered(self) -> tuple[list[Note], dict[str, tuple[str, ...]], set[str]]:
-        """The own memories that nothing is open about, the token behind each, and the other keys that links may mean."""
+    def gathered(self) -> Gathered:
+        """What a dream looks at: the own memories that nothing is open about."""
         memories, today = self._memories, self._replica.world.today()
         notes: list[Note] = []
         seen: dict[str, tuple[str, ...]] = {}
-        with self._replica.reading():
+        with self._replica.reading(), no_collection():
             named = (memory_name(name) for name in self._replica.store.names())
             elsewhere = {one.key for one in named if one is not None}
             for entry, view in memories.views():
@@ -137,7 +154,7 @@ class Dreams:
                     value, expired = worth_of(file, entry[view.dot].h, today)
                     notes.append(Note(key=view.key, file=file, worth=value, expired=expired))
                     seen[view.key] = view.dots
-        return notes, seen, elsewhere - seen.keys() | self._unread(seen)
+            return Gathered(notes, seen, elsewhere - seen.keys() | self._unread(seen))
 
     def _unread(self, seen: Iterable[str]) -> set[str]:
         """Keys of this scope that were not looked at and show something: links may lead there."""
@@ -146,8 +163,8 @@ class Dreams:
 
     # -- doing -----------------------------------------------------------------------------------------------------
 
-    def do(self, proposed: Proposed, more: dict[str, Any] | None = None) -> Outcome:
-        """Do a proposal, as far as what it goes by is still as the dream saw it; one event says what was done, with `more`.
+    def do(self, proposed: Proposed) -> Outcome:
+        """Do a proposal, as far as what it goes by is still as the dream saw it; one event says what was done.
 
         Raises NotFoundError for a forgotten scope, LimitError, StorageError: then nothing is changed.
         """
@@ -163,7 +180,7 @@ class Dreams:
             if done:
                 dreamt = Dreamt(proposed.id, scope, replica.world.now(), proposed.by, tuple(done))
                 Timeline(replica, scope).note_in(
-                    change, DREAM, {**_said(dreamt, len(skipped)), **(more or {})}
+                    change, DREAM, {**_said(dreamt, len(skipped)), **_cost(proposed)}
                 )
                 note_dream(replica, dreamt)
                 note_irrevocable(replica, f"a dream changed {count(len(done), 'memory', 'memories')}")
@@ -289,6 +306,11 @@ def _said(dreamt: Dreamt, skipped: int) -> dict[str, Any]:
             for what in ("written", "removed")
         },
     }
+
+
+def _cost(proposed: Proposed) -> dict[str, Any]:
+    """What a model cost, where one was asked."""
+    return {"tokens": proposed.tokens, "refused": proposed.refused} if proposed.by != RULES else {}
 
 
 def _key(name: str) -> str:

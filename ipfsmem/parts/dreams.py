@@ -20,13 +20,26 @@ from ipfsmem.device.dream_notes import (
 )
 from ipfsmem.device.dreams import Dreamt, Proposed
 from ipfsmem.device.tables import meta
+from ipfsmem.dream.asking import TOOLS, Asking
+from ipfsmem.dream.chat import ChatModel
 from ipfsmem.dream.gates import Gates, closed
 from ipfsmem.dream.tidying import Progress
-from ipfsmem.errors import IncompleteError, IpfsmemError, NotFoundError
+from ipfsmem.errors import ConfigError, IncompleteError, IpfsmemError, NotFoundError
 from ipfsmem.memories.dreams import Dreams, Outcome, Undoing
 from ipfsmem.memories.sessions import Sessions
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
+from ipfsmem.provider.contract import open_chat_model
+
+
+def _model_of_the_settings() -> ChatModel:
+    known = settings().model
+    if known is None:
+        raise ConfigError(
+            "no model is named",
+            hint='Under [model] in the settings file: provider = "openai", "google" or "ollama", and model.',
+        )
+    return open_chat_model(msgspec.structs.asdict(known))
 
 
 class DreamStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +109,35 @@ class MemoryDreams(MemoryPart):
         self._open.look()
         with self._dreaming(progress) as told:
             return self._dreams().propose(progress=told)
+
+    async def ask(
+        self, model: ChatModel | None = None, *, progress: Progress = lambda phase: None
+    ) -> Proposed:
+        """Let a model look through the memories and keep what it proposes; none is changed, and only `apply` does it.
+
+        `model`: the one of the settings' table `[model]` unless another is given. It is shown texts of the memory. Raises ConfigError when
+        there is none, ProviderError, LockedError while another process dreams, IncompleteError when somebody aborted it.
+        """
+        chosen = _model_of_the_settings() if model is None else model
+        try:
+            self._open.look()
+            with self._dreaming(progress) as told:
+                told("gather")
+                dreams = self._dreams()
+                gathered = dreams.gathered()
+                asking = Asking(gathered.notes, self._replica.world.today().isoformat())
+                while asking.take(await chosen.reply(asking.messages, TOOLS)):
+                    told("consolidate")
+                return dreams.keep(
+                    asking.proposal(),
+                    gathered,
+                    chosen.name,
+                    tokens=asking.given + asking.said,
+                    refused=asking.refused,
+                )
+        finally:
+            if model is None:
+                await chosen.close()
 
     def proposed(self) -> Proposed | None:
         """What was proposed last and not done yet; None when there is nothing."""

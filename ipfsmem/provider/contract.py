@@ -33,6 +33,7 @@ from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from ipfsmem.dream.chat import ChatModel
     from ipfsmem.recall.embedder import Embedder
 
 ENTRY_POINTS: Final = "ipfsmem.providers"
@@ -40,6 +41,7 @@ ENTRY_POINTS: Final = "ipfsmem.providers"
 READERS: Final = "ipfsmem.readers"
 #: Group of what makes vectors of texts: a callable that takes settings.
 EMBEDDERS: Final = "ipfsmem.embedders"
+CHAT_MODELS: Final = "ipfsmem.chat_models"
 #: Callers ask `has` and `get_blocks` for at most so many blocks at once; that bounds what one answer holds in memory.
 MAX_BATCH: Final = 10_000
 
@@ -301,6 +303,15 @@ def open_embedder(settings: Mapping[str, Any] | None) -> Embedder | None:
         return None
     kind = "minilm" if settings is None or name == "minilm" else "endpoint"
     return _embedders(kind)(settings or {})
+
+
+def open_chat_model(settings: Mapping[str, Any]) -> ChatModel:
+    """The model that settings name (`ModelSettings`). No network is touched. Raises ConfigError."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=CHAT_MODELS, name="endpoint"):
+        return cast("ChatModel", point.load()(settings))
+    raise ConfigError("no model can be asked", hint="Install ipfsmem again.")
 
 
 @functools.cache

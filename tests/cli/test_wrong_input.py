@@ -22,7 +22,7 @@ SEALED = (
     "session create x --title 'a\x1bb'", "session resume nobody", "session resume --last 0", "session resume --last x", "session search", "session search ' '",
     "session search x --limit 0", "session export nobody", "session export nobody --format pdf", "session compact", "session compact x --all", "session compact nobody",
     "session delete nobody --yes", "session add", "session add x", "session list --scope none", "session lsit", "session status --scope none",
-    "dream tone", "dream --dry-run --if-due", "dream --scope none", "dream --dry-run extra", "dream show extra", "dream apply nothing", "dream undo nothing", "dream undo ''", f"dream undo {LONG}", "dream abort", "dream no", "dream on extra",
+    "dream tone", "dream --dry-run --if-due", "dream --model --if-due", "dream --scope none", "dream --dry-run extra", "dream show extra", "dream apply nothing", "dream undo nothing", "dream undo ''", f"dream undo {LONG}", "dream abort", "dream no", "dream on extra",
     "fact", "fact add", "fact add ''", f"fact add {LONG}", "fact add x --kind rumour", "fact add x --confidence 2", "fact add x --confidence x", "fact list --limit 0", "fact list --kind x",
     "fact list --deleted --category x", "fact edit nobody x", "fact edit 'No Key' x", "fact history 'No Scope' --scope none", "fact delete nobody", "fact delete ''", "fact restore nobody",
     "fact restore nobody --number 0", "fact lsit", "hide", "hide nobody", "hide ''", "hide 'No Key'", "hide --all", "hide x --all --back", "hide --back nobody", "list --hidden --type user", "list --hidden --stack none",

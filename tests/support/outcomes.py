@@ -448,6 +448,7 @@ ROWS: tuple[Row, ...] = (
     Row("dream run", "tidied up, or proposed, also when there is nothing to do", 0, "dream run", before=TWICE_SAID),
     Row("dream run", "it is not due, and --if-due asked for that", 0, "dream run --if-due"),
     Row("dream run", "there is no such scope", 4, "dream run --scope work"),
+    Row("dream run", "no model is named, or its key is not set", 3, "dream run --model"),
     Row("dream run", "another process is dreaming", 5, "dream run", prepare=dreaming_elsewhere),
     Row("dream show", "shown", 0, "dream show", before=(*TWICE_SAID, "dream --dry-run")),
     Row("dream show", "nothing was proposed that is not done yet", 4, "dream show"),

@@ -149,6 +149,7 @@ def test_providers_know_the_contract_only(path: Path) -> None:
                 "ipfsmem.provider.base",
                 "ipfsmem.provider.contract",
                 "ipfsmem.published.ipns_record",
+                "ipfsmem.dream.chat",  # what a model that answers promises
                 "ipfsmem.recall.embedder",  # what a model of embeddings promises
                 "ipfsmem.recall.vectors",
             )

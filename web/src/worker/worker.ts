@@ -1,5 +1,0 @@
-/** The entry of the worker. */
-
-import { serve } from './host.ts'
-
-serve(self as unknown as Parameters<typeof serve>[0])
