@@ -62,7 +62,7 @@ OF_OTHERS = {"ipfsmem.bundle.timeline", "ipfsmem.memories.scopes", "rfc8785"}
         (("read", "tone"), 100),
         (("write", "tone", "--body", "short"), 110),
         (("note", "said"), 106),
-        (("list",), 104),
+        (("list",), 105),
         (("context",), 126),
         (("hook", "session-start", "--program", "claude-code"), 140),
         (("hook", "stop", "--program", "claude-code"), 24),

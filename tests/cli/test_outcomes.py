@@ -99,6 +99,7 @@ WITHOUT = {
     "inspect",
     "lock",
     "unlock",
+    "tokens revoke",
 }
 ON_A_MEMORY = sorted({row.run for row in ROWS if row.code == 0 and row.command not in WITHOUT})
 
