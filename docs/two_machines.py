@@ -192,7 +192,7 @@ def look_for_words(base: Path, machines: tuple[Machine, ...]) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        play(Path(sys.argv[1]))
+        play(Path(sys.argv[1]).resolve())
     else:
         with tempfile.TemporaryDirectory(prefix="two-machines-") as folder:
             play(Path(folder))

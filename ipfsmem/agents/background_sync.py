@@ -155,10 +155,16 @@ def _look_at_project(memory: Memory, folder: str) -> None:
     from ipfsmem.agents.claude_folders import ClaudeHome
     from ipfsmem.agents.projects import find_connected
     from ipfsmem.device.project_folders import note_unconnected
+    from ipfsmem.files.attaching import is_too_wide
 
     with contextlib.suppress(IpfsmemError, OSError):
         project, row = find_connected(memory, folder)
-        if row is None:
+        if row is None and not is_too_wide(project.folder):
             note_unconnected(memory.replica, str(project.folder))
-        elif row.path != str(project.folder) and not project.part and project.git_inode == row.git_inode != 0:
+        elif (
+            row is not None
+            and row.path != str(project.folder)
+            and not project.part
+            and project.git_inode == row.git_inode != 0
+        ):
             follow(memory, ClaudeHome.of(os.environ), project, row)

@@ -97,9 +97,9 @@ def choose_scope(memory: Memory, project: Project, *, scope: str | None = None, 
     `scope`: this one, which may be there or not; `new`: one of its own, whatever is there. Raises UsageError when a person
     has to say which, NotFoundError when it is forgotten, KeyNameError.
     """
-    from ipfsmem.files.attaching import too_wide  # what a person connects; a hook only looks
+    from ipfsmem.files.attaching import is_too_wide  # what a person connects; a hook only looks
 
-    if project.folder in (*too_wide(), *map(Path, map(os.path.realpath, too_wide()))):
+    if is_too_wide(project.folder):
         raise UsageError(
             f"{project.folder} holds the projects of a user, and every folder in it would be of that one project: name the folder of one"
         )

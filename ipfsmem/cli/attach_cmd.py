@@ -33,7 +33,7 @@ def command(context: CommandContext, folder: str, scope: str | None, take_over: 
     stood = expanded(folder).exists()
     with context.memory() as memory:
         made = memory.folders.attach(folder, scope=scope, take_over=take_over, timeline=timeline)
-        notices = memory.status().notices
+        notices = memory.folders.notices(made.path)
     if context.json:
         context.emit(made)
         return

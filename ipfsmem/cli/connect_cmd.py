@@ -59,7 +59,7 @@ def command(
     """
     from ipfsmem.errors import UsageError
 
-    refuse_wrong_projects(program, project, everything)
+    refuse_wrong_projects(program, project, everything, about_one=scope is not None or new)
     if as_list:
         if program is not None:
             raise UsageError("--list is about all programs: give no name with it")

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from ipfsmem.results import ProjectFacts, ProjectLeft, ProjectsConnected
 
 
-def refuse_wrong_projects(program: str | None, folder: str | None, everything: bool) -> None:
-    """Raises UsageError where projects are asked for and cannot be."""
+def refuse_wrong_projects(
+    program: str | None, folder: str | None, everything: bool, *, about_one: bool = False
+) -> None:
+    """Raises UsageError where projects are asked for and cannot be. `about_one`: something was said that only one project has."""
+    if about_one and folder is None:
+        raise UsageError("--scope and --new are about one project", hint="Name it: --project DIR.")
     if folder is None and not everything:
         return
     if folder is not None and everything:
@@ -53,8 +57,6 @@ def connect_projects(
     from ipfsmem.agents.adoption import plan_all, plan_project
     from ipfsmem.agents.claude_folders import ClaudeHome
 
-    if folder is None and (scope is not None or new):
-        raise UsageError("--scope and --new are about one project", hint="Name it: --project DIR.")
     with context.memory() as memory:
         claude = ClaudeHome.of(os.environ)
         left: list[NotPlanned] = []

@@ -157,6 +157,11 @@ def _row_of(
     return None
 
 
+def is_too_wide(path: Path) -> bool:
+    """Whether all that a user has lies in a folder, be it named through links."""
+    return path in too_wide() or path in [Path(os.path.realpath(one)) for one in too_wide()]
+
+
 def too_wide() -> tuple[Path, ...]:
     """The home of this user and what it lies in, up to the top of the disk."""
     try:

@@ -263,6 +263,10 @@ class WorkingCopies:
             for text in copy.notices()
         ]
 
+    def notices_of(self, path: str) -> list[str]:
+        """What a person should know about the files of one folder."""
+        return [text for copy in self.all() if str(copy.folder.path) == path for text in copy.notices()]
+
     def troubles(self) -> list[str]:
         """Why folders are not taken in and not brought up to date, as of the last look."""
         return [text for copy in self.all() if (text := copy.trouble())]

@@ -23,6 +23,7 @@ from ipfsmem.device.source_hash import source_hash
 from ipfsmem.device.tables import meta
 from ipfsmem.device.writing import own_entries, take_unscanned, unscanned
 from ipfsmem.errors import SecretsError
+from ipfsmem.wording import count
 
 #: Findings that are named in one message.
 _NAMED = 10
@@ -170,6 +171,17 @@ def _event(line: str, device: str) -> str:
     except msgspec.DecodeError:
         return f"an event of device {device}"
     return f"event {event.id} ({event.type})"
+
+
+def in_words(found: list[Suspect]) -> list[str]:
+    """Findings as lines for a person: one for each memory or piece of the timeline, so that a text full of them hides nothing else."""
+    places: dict[str, list[Suspect]] = {}
+    for suspect in found:
+        places.setdefault(suspect.place, []).append(suspect)
+    return [
+        str(first) + (f" (and {count(len(others), 'more such place')} in it)" if others else "")
+        for first, *others in places.values()
+    ]
 
 
 def _message(found: list[Suspect]) -> str:

@@ -89,6 +89,10 @@ class MemoryFolders(MemoryPart):
         paused. What is read and written meanwhile is what the memory holds, without the edits made there."""
         return copies.troubles() if (copies := self._open.files) is not None else []
 
+    def notices(self, folder: str) -> builtins.list[str]:
+        """What a person should know about the files of one working copy, by its path as listed, as of the last look."""
+        return copies.notices_of(folder) if (copies := self._open.files) is not None else []
+
     def pause(self, folder: str | Path, *, why: str = BY_HAND) -> None:
         """Take nothing in from a working copy and write nothing to it, until `accept` or `put_back`. `why`: what a list of them says."""
         self._plain_files().pause(folder, why)

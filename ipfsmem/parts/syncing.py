@@ -15,7 +15,7 @@ from ipfsmem.content.cid import CID
 from ipfsmem.device.state import DamagedStateError
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import ConfigError, IpfsmemError, MembershipError, PublicError, StorageError, UsageError
-from ipfsmem.memories.secret_check import SecretCheck
+from ipfsmem.memories.secret_check import SecretCheck, in_words
 from ipfsmem.parts.folder_watching import watched_folders
 from ipfsmem.parts.lock_watching import lock_watch, while_unlocked
 from ipfsmem.parts.open_memory import OpenMemory
@@ -145,8 +145,8 @@ class Syncing(MemoryPart):
         finally:
             self._open.render()
             self._let_go_when_revoked()
-        for suspect in check.found:
-            report.say("secret", f"{suspect}: encrypted and published, but should it be in a memory?")
+        for text in in_words(check.found):
+            report.say("secret", f"{text}: encrypted and published, but should it be in a memory?")
         if self._open.files is not None:
             not_taken_in = self._open.files.not_taken_in()
             report.not_taken_in = len(not_taken_in)

@@ -39,7 +39,9 @@ def unlock_device(
     """
     world = world or World()
     if not 1 <= seconds <= AT_MOST:
-        raise UsageError(f"keys are unlocked for 1 to {AT_MOST} seconds (366 days), not for {seconds}")
+        raise UsageError(
+            f"keys are unlocked for at least a second and at most {AT_MOST // 86400} days, not for {seconds} seconds"
+        )
     require_config(folder)
     refuse_open_keys(folder)
     require_place()

@@ -27,6 +27,13 @@ def test_a_folder_from_attach_to_detach(cli: Cli, tmp_path: Path) -> None:
     assert cli.ok("detach", str(place)).out.startswith(f"{place} is no working copy any more")
     assert sorted(path.name for path in place.iterdir()) == ["MEMORY.md", "role.md", "tone.md"]
     cli.fails(2, "attach", str(place / "role.md"))
+    (tmp_path / "second").mkdir()
+    (tmp_path / "second" / "latin.md").write_bytes(b"caf\xe9")
+    (place / "link.md").symlink_to("role.md")
+    said = cli.ok("attach", str(tmp_path / "second"), "--scope", "second").out
+    assert "latin.md was left alone" in said and "link.md" not in said  # of the other folder
+    cli.ok("detach", str(tmp_path / "second"))
+    (place / "link.md").unlink()
     assert cli("detach", str(place)).code == 4
 
 

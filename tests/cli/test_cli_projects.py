@@ -100,6 +100,8 @@ def test_all_connects_what_is_listed_and_names_what_a_person_has_to_say(
         ["claude-code", "--project", ""],
         ["claude-code", "--project", "/no/such/folder"],
         ["claude-code", "--all", "--new"],
+        ["claude-code", "--scope", "work"],
+        ["codex", "--new"],
         ["claude-code", "--project", "/", "--scope", "x", "--new"],
     ],
 )

@@ -439,18 +439,21 @@ def sync(hook: Hooks, folder: Path | str = "") -> None:
 
 
 def test_the_sync_beside_takes_in_what_the_agent_wrote_and_names_an_unconnected_folder(
-    hook: Hooks, tmp_path: Path
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, claude = repository(tmp_path / "api"), Claude(tmp_path / "me")
     with hook.open() as memory:
         row = carry_out(memory, plan_project(memory, claude.home, root))
     claude.remembers(root, "deploy", "x")
     other = repository(tmp_path / "other", "https://github.com/b/other")
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    sync(hook, tmp_path / "me")  # which nobody could connect: all that a user has lies in it
     sync(hook, other)
     assert background_notes(hook.place).worked
     with hook.open() as memory:
         assert memory.scope(row.scope).read("deploy") is not None
-        assert any(str(other) in notice for notice in memory.status().notices)
+        named = [notice for notice in memory.status().notices if "nobody connected" in notice]
+        assert len(named) == 1 and str(other) in named[0]
         assert find_connected(memory, other)[1] is None
 
 

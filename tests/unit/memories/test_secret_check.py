@@ -159,6 +159,16 @@ def test_an_encrypted_memory_says_so_once_and_publishes(tmp_path: Path, cloud: S
         assert "GitHub token" in said
 
 
+def test_a_text_full_of_them_is_one_line(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud, mode="encrypted-ipfs") as memory:
+        memory.write("aws", f"one {KEY}")
+        memory.write("keys", "".join(f"key = {KEY[:-4]}{n:04}\n" for n in range(1000, 1300)))
+        told = sync(memory)
+    assert len(told) == 2
+    assert told[0].startswith("aws line ") and "more" not in told[0]
+    assert told[1].startswith("keys line ") and "(and 299 more such places in it)" in told[1]
+
+
 def test_a_publish_looks_at_new_texts_only(
     tmp_path: Path, cloud: SimCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
