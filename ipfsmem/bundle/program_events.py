@@ -20,6 +20,8 @@ from ipfsmem.errors import UsageError
 PREFIX: Final = "ipfsmem-"
 MOVED: Final = "ipfsmem-moved"
 VAULT: Final = "ipfsmem-vault"
+#: What a device says once a day: which memories it used, and how often.
+USED: Final = "used"
 #: Characters of a provider's spec, and how many places one move leaves.
 MAX_SPEC: Final = 512
 MAX_LEFT: Final = 16
@@ -54,6 +56,11 @@ def check_kind(kind: str) -> None:
             f"events of type {kind!r} are the program's own",
             hint=f"Choose a type that does not begin with {PREFIX}",
         )
+
+
+def is_use(event: Mapping[str, Any]) -> bool:
+    """Whether an event says only which memories a device used, and is of no use to who looks for what happened."""
+    return event.get("type") == USED and event.keys() == {"ts", "type", "id", "counts"}
 
 
 def moved_data(left: tuple[str, ...], to: str) -> dict[str, Any]:

@@ -32,8 +32,8 @@ class DerivedFiles:
         self._sealed, self._plain = begins + b" sealed\n", begins + b" plain\n"
         self._person = person
 
-    def save(self, replica: Replica, path: Path | None, data: bytes) -> bool:
-        """Put these bytes in the place of those before. Gives whether there is a place for them: not without a path, in a memory
+    def save(self, replica: Replica, path: Path | None, data: bytes, *, durable: bool = True) -> bool:
+        """Put these bytes in the place of those before; `durable` False: without waiting for the disk. Gives whether there is a place for them: not without a path, in a memory
         that was opened to be read only, or without keys. Raises StorageError."""
         sealed = replica.config.mode.sealed
         if path is None or replica.read_only or (sealed and not replica.device.row_key):
@@ -46,7 +46,7 @@ class DerivedFiles:
         else:
             stream = zlib.compress(data, 1)
             stored = self._plain + hashlib.sha256(stream).digest() + stream
-        write_atomic(path, stored)
+        write_atomic(path, stored, durable=durable)
         return True
 
     def open(self, replica: Replica, path: Path | None) -> bytes | None:

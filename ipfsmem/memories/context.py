@@ -19,6 +19,7 @@ import msgspec
 from ipfsmem.bundle.fence import NOTICE, QUOTE, fence_memory, tagged
 from ipfsmem.bundle.index import MAX_BYTES, MAX_LINES, SECTIONS, index_line, item_of
 from ipfsmem.bundle.memory_file import MemoryFile
+from ipfsmem.bundle.program_events import is_use
 from ipfsmem.bundle.timeline import event_line, split_own_id, union_of_scopes
 from ipfsmem.causal.value import Entry
 from ipfsmem.device.events import events_of
@@ -94,10 +95,11 @@ def context(
     count: Callable[[str], int] = tokens_of,
     without: frozenset[str] = frozenset(),
     by_meaning: bool = True,
+    counts: bool = True,
 ) -> ContextBlock:
     """The block for some scopes, the first before the next. Never more than `max_tokens` (2,000, of the layout `turn` 500), as
     `count` counts the tokens of a text. `without`: the marks of what is not shown again; `by_meaning`: False asks no
-    model. Raises UsageError."""
+    model; `counts`: the memories that stand in it with their texts are used. Raises UsageError."""
     if layout not in LAYOUTS:
         raise UsageError(f"{layout!r} is no layout", hint=f"It is one of {', '.join(LAYOUTS)}.")
     if layout in ("turn", "ranked") and query is None:
@@ -123,6 +125,8 @@ def context(
         room = min(room * 9 // 10, room * max_tokens // counted)
         made = made_in(room)
         counted = _counted(count, made.text)
+    if counts and made.shown and parts[0].uses is not None:
+        parts[0].uses().count((scope, key) for scope, _, key in (one.rpartition("/") for one in made.shown))
     return msgspec.structs.replace(made, tokens=counted, repeated=made.repeated + repeated)
 
 
@@ -150,7 +154,12 @@ def _matches(
     turn = layout == "turn"
     most = _TURN_HITS if turn else _HITS
     found = recall(
-        parts, query, limit=most if not without else most + _HITS, why=turn, by_meaning=by_meaning
+        parts,
+        query,
+        limit=most if not without else most + _HITS,
+        why=turn,
+        by_meaning=by_meaning,
+        counts=False,
     ).hits
     own = [hit for hit in found if hit.reading.own and (not turn or _tells(hit, query))]
     new = [hit for hit in own if _mark(parts, hit) not in without] if without else own
@@ -255,7 +264,11 @@ def _events(parts: Sequence[Memories], room: int, without: frozenset[str]) -> tu
         ]
     lines: list[str] = []
     room -= len(tagged("memory-timeline", {}, "x").encode())
-    noted = [event for event in union_of_scopes(*own) if split_own_id(event["id"]) is not None]
+    noted = [
+        event
+        for event in union_of_scopes(*own)
+        if split_own_id(event["id"]) is not None and not is_use(event)
+    ]
     marks: list[str] = []
     before = 0
     for event in reversed(noted[-_EVENTS:]):

@@ -47,6 +47,7 @@ from ipfsmem.memories.readings import (
 
 if TYPE_CHECKING:
     from ipfsmem.bundle.index import IndexItem
+    from ipfsmem.device.uses import Uses
     from ipfsmem.device.writing import Writing
     from ipfsmem.memories.meaning import Meaning
     from ipfsmem.memories.search_index import SearchIndex
@@ -94,6 +95,8 @@ class Memories:
         self.meaning: Callable[[], Meaning] | None = sibling.meaning if sibling is not None else None
         #: What counts how much in recall, asked for at each; None: as usual.
         self.weighed: Callable[[], Weighed] | None = sibling.weighed if sibling is not None else None
+        #: Opens the table of what was used, when somebody asks; None where nothing is counted.
+        self.uses: Callable[[], Uses] | None = sibling.uses if sibling is not None else None
         self._heads: dict[str, MemoryFile] = {}
 
     def in_scope(self, scope: str) -> Memories:

@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ipfsmem.bundle.program_events import is_use
 from ipfsmem.bundle.session_parts import HISTORY, NUMBERED
 from ipfsmem.bundle.timeline import event_line, normal_ts, split_own_id, union_of_scopes
 from ipfsmem.causal.entries import SegmentName, memory_name
@@ -30,8 +31,6 @@ if TYPE_CHECKING:  # who only lists what is there loads no ranking
 
 #: Characters of an event or a message that count as its words.
 _LONGEST = 20_000
-#: Types of events that only say what was used, and so what was looked for before.
-UNSEARCHED = frozenset({"used"})
 _part = re.compile(f"session-(.+)-{NUMBERED}").fullmatch
 
 
@@ -90,7 +89,7 @@ def _days(parts: Sequence[Memories], days: set[str]) -> Iterator[tuple[Group, li
                 sources.setdefault(event_line(event), scope)
         told_ = []
         for event in union_of_scopes(*found):
-            if event["type"] in UNSEARCHED:
+            if is_use(event):
                 continue
             line = event_line(event)
             told_.append(_event(replica.is_mine, day, sources[line], event, line))

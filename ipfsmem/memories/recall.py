@@ -105,13 +105,14 @@ def recall(
     threshold: float | None = None,
     why: bool = False,
     by_meaning: bool = True,
+    counts: bool = True,
 ) -> Recall:
     """The memories of some scopes, the first before the next, that fit a query; or their events, messages, or all (`kind`).
 
     `type` (of an event its type, of a message who says it), `tag`, `category`, `since` (when it was written), `by` (who wrote it: what a device or its member is called, or its id)
     leave out the others; parts of sessions are found only with type `session`. `threshold`, -1 to 1, leaves out what is less
     similar to the query by the model that the user named. `why`: each hit says what its score is the sum
-    of and which words it has. `by_meaning`: False asks no model. Raises UsageError, also for a threshold without a model, and with a threshold what came of asking it.
+    of and which words it has. `by_meaning`: False asks no model. `counts`: what is found is used. Raises UsageError, also for a threshold without a model, and with a threshold what came of asking it.
     """
     if kind not in KINDS:
         raise UsageError(f"{kind!r} is no kind", hint=f"It is one of {', '.join(KINDS)}.")
@@ -166,6 +167,8 @@ def recall(
             reasons = hit.parts if why else {}
             has = _words_in(words, reading) if why else ()
             hits.append(Hit(reading, hit.score, held.hides, reasons, has))
+        if counts and parts[0].uses is not None:
+            parts[0].uses().count((hit.reading.scope, hit.reading.key) for hit in hits)
         missing = found.pieces_missing()
         return Recall(tuple(hits), len(index), missing, asked.vectors is not None, asked.notice, noted)
 

@@ -31,6 +31,7 @@ from ipfsmem.memories.moment_kinds import Group, Kind, Moment
 from ipfsmem.memories.readings import readable_file
 
 if TYPE_CHECKING:  # who only lists what is there loads no ranking
+    from ipfsmem.device.uses import Use
     from ipfsmem.memories.memories import Memories
     from ipfsmem.memories.moments import Told
     from ipfsmem.recall.ranking import Document, Index
@@ -40,7 +41,7 @@ _STACKS, _FILTERS = 6, 4
 #: Stands between the scopes of an index and its kind.
 _OF_KIND = "\n*"
 #: What an image is made of may change with the program; then this does.
-_VERSION = 3
+_VERSION = 4
 #: An image is written anew when so many memories were taken in or out since, and of fewer memories than these none is.
 _STALE, _FEW = 200, 100
 
@@ -87,7 +88,7 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
     hlc: str
     #: Whether it is a part of a session.
     part: bool
-    #: Whether what it is worth changes with the day.
+    #: Whether what it is worth changes with the day, or with use.
     fades: bool
     type: str
     category: str
@@ -158,6 +159,9 @@ class SearchIndex:
         self.moments: dict[str, Moment] = {}
         self._groups: dict[Group, list[str]] = {}
         self._missing: dict[Group, int] = {}
+        #: On which day memories were used last, by key; None until somebody asked, and how much was counted by then.
+        self._used: dict[str, int] = {}
+        self._uses_until: int | None = None
         self._indexes: dict[Filter, Index] = {}
         #: For the vectors that were last asked for: by index, where each of its entries has its vector.
         self._rows: tuple[Mapping[bytes, int], dict[Filter, array[int]]] = ({}, {})
@@ -212,12 +216,13 @@ class SearchIndex:
         if kind != self._kind:
             self._clear(kind)
             before = None
-        if made == before and not self.not_fetched and not self._missing:
+        used = self._take_uses(parts)
+        if made == before and not self.not_fetched and not self._missing and not used:
             return
         changed, groups = self._changed(parts, before.mark if before is not None else StateMark())
         if before is not None and before.today != today:
             changed |= {key for key, one in self.held.items() if one.fades}
-        changed |= self.not_fetched
+        changed |= self.not_fetched | used
         groups |= self._missing.keys()
         if changed or groups:
             self._open_words()
@@ -230,6 +235,22 @@ class SearchIndex:
                 for group, told, missing in read_groups(parts, sorted(groups)):
                     self._take_group(group, told, missing)
         self._made = made
+
+    def _take_uses(self, parts: Sequence[Memories]) -> set[str]:
+        """Take in what was used since, and give the keys of what is worth something else by it."""
+        counts, again = parts[0].uses, set[str]()
+        if counts is None or self.kind in ("event", "message"):
+            return again
+        uses = counts()
+        new = uses.since(self._uses_until) if self._uses_until is not None else [one for one, _ in uses.all()]
+        self._uses_until = uses.counted
+        for scope, key in new:
+            one, use = self.held.get(key), uses.of((scope, key))
+            if one is not None and use is not None and one.scope == scope:
+                self._used[key] = use.day
+                if one.fades:
+                    again.add(key)
+        return again
 
     def _changed(self, parts: Sequence[Memories], mark: StateMark) -> tuple[set[str], set[Group]]:
         """The keys of memories, and the days and sessions, whose entries are not those of last time."""
@@ -313,6 +334,7 @@ class SearchIndex:
             if chosen is not None:
                 self.not_fetched.add(key)
             if self.held.pop(key, None) is not None:
+                self._used.pop(key, None)
                 self._rows = ({}, {})
                 self._stale = _STALE  # what went is not left on the disk until enough else is new
                 for index in self._indexes.values():
@@ -329,7 +351,14 @@ class SearchIndex:
         for filter, index in self._indexes.items():
             index.remove(key)
             if filter.takes(one):
-                index.add(_document(key, one, file, today))
+                index.add(_document(key, one, file, today, self._use(parts, key, one)))
+
+    def _use(self, parts: Sequence[Memories], key: str, one: Held) -> Use | None:
+        use = None if parts[0].uses is None else parts[0].uses().of((one.scope, key))
+        self._used.pop(key, None)
+        if use is not None:
+            self._used[key] = use.day
+        return use
 
     # -- for a question ------------------------------------------------------------------------------------------
 
@@ -349,13 +378,15 @@ class SearchIndex:
                     part = by_scope[one.scope]
                     found = _shown(part, key, part.replica.store.entry(part.name(key)))
                     if found is not None and found.data is not None:
-                        made.add(_document(key, one, readable_file(found.data), today))
+                        file = readable_file(found.data)
+                        made.add(_document(key, one, file, today, self._use(parts, key, one)))
                 if self._groups:
                     self._add_moments(parts, filter, made)
             if len(self._indexes) >= _FILTERS:
                 oldest = next(one for one in self._indexes if one != _ALL)
                 self._indexes.pop(oldest)
                 self._rows[1].pop(oldest, None)
+        made.used = self._used
         self._indexes[filter] = made
         return made
 
@@ -512,7 +543,7 @@ def _held(
         found.device,
         found.hlc,
         is_part(key, file),
-        bool(file.fields.keys() & {"decay", "expires"}),
+        bool(file.fields.keys() & {"decay", "expires", "confidence"}),
         file.type,
         file.fields.get("category", ""),
         file.tags,
@@ -527,27 +558,30 @@ def searched_header(key: str, file: MemoryFile) -> str:
     return " ".join((key, file.name, file.description, *file.tags, file.fields.get("category", "")))
 
 
-def _document(key: str, one: Held, file: MemoryFile, today: date) -> Document:
+def _document(key: str, one: Held, file: MemoryFile, today: date, use: Use | None) -> Document:
     from ipfsmem.recall.ranking import Document
 
-    value, _ = worth_of(file, one.hlc, today)
+    value, _ = worth_of(file, one.hlc, today, use)
     at = _last_change(file, one.written)
     return Document(key, file.body, searched_header(key, file), at=at, memory=True, salience=value)
 
 
-def worth_of(file: MemoryFile, hlc: str, today: date) -> tuple[float, bool]:
-    """What a memory that was written at this clock is worth beside any question, 0 to 1, and whether it has expired."""
+def worth_of(file: MemoryFile, hlc: str, today: date, use: Use | None = None) -> tuple[float, bool]:
+    """What a memory that was written at this clock is worth beside any question, 0 to 1, and whether it has expired. `use`: how
+    often and on which day last this device used it."""
     from ipfsmem.recall.worth import worth
 
     at, until = _last_change(file, hlc_ms(hlc) if hlc else 0), _day(file.expires)
     expired = until is not None and until < today
+    last = max(at.toordinal() if at else 0, use.day if use is not None else 0)
     value = worth(
         file.type,
         len(file.tags),
         important=file.important,
         confidence=file.confidence,
         decay=file.fields.get("decay", ""),
-        idle_days=(today - at).days if at else 0,
+        idle_days=today.toordinal() - last if last else 0,
+        uses=use.times if use is not None else 0,
         expired=expired,
     )
     return value, expired

@@ -128,6 +128,7 @@ class Stack:
         count: Callable[[str], int] | None = None,
         without: frozenset[str] = frozenset(),
         by_meaning: bool = True,
+        counts: bool = True,
     ) -> ContextBlock:
         """What a model is given of these scopes, fenced, in at most so many tokens; see `memories.context`. Raises UsageError."""
         from ipfsmem.memories.context import context, tokens_of
@@ -140,6 +141,7 @@ class Stack:
             count=count or tokens_of,
             without=without,
             by_meaning=by_meaning,
+            counts=counts,
         )
 
     def timeline(self, days: tuple[str, str] | None = None) -> list_[Noted]:

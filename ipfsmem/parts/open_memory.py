@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
+from ipfsmem.bundle.program_events import USED
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.unlocked import UNLOCK_HINT
 from ipfsmem.errors import ClosedError, ConfigError, IpfsmemError, PassphraseError
@@ -24,11 +25,14 @@ from ipfsmem.mode import Mode
 if TYPE_CHECKING:
     from ipfsmem.device.events import Timeline
     from ipfsmem.device.shown_texts import ShownTexts
+    from ipfsmem.device.uses import Uses
     from ipfsmem.memories.meaning import Meaning
     from ipfsmem.memories.scopes import Scopes
     from ipfsmem.recall.embedder import Embedder
     from ipfsmem.recall.ranking import Weighed
 
+#: The table of `device.uses`, which is loaded where there is one.
+USES_FILE = "recall.uses"
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -77,6 +81,8 @@ class OpenMemory:
         self._meaning: Meaning | None = None
         self.memories.meaning = self.meaning
         self.memories.weighed = _weighed
+        self._uses: Uses | None = None
+        self.memories.uses = self.uses
         self._timelines: dict[str, Timeline] = {}
         #: The folders of plain files; None where nothing is kept on the disk, and once the memory is closed.
         self.files: WorkingCopies | None = None
@@ -91,6 +97,28 @@ class OpenMemory:
         self.at_work = 0
         #: What else holds a key lets go of it here.
         self.when_locked: Callable[[], None] = lambda: None
+
+    def uses(self) -> Uses:
+        """What was used of it on this device."""
+        if self._uses is None:
+            from ipfsmem.device.uses import Uses  # who reads or writes needs none
+
+            self._uses = Uses(self.replica)
+        return self._uses
+
+    @contextlib.contextmanager
+    def telling_uses(self, scope: str) -> Iterator[None]:
+        """While something is written to a scope: once a day an event beside it says what was used of this scope before today."""
+        folder, today = self.replica.folder, self.replica.world.today()
+        counted = self._uses is not None or (folder is not None and (folder / USES_FILE).exists())
+        counts = self.uses().untold(scope, today) if counted else {}
+        if not counts:
+            yield
+            return
+        with self.replica.transaction():
+            yield
+            self.timeline(scope).note(USED, {"counts": counts})
+        self.uses().tell(scope, counts, today)
 
     @functools.cached_property
     def shown(self) -> ShownTexts:
@@ -269,6 +297,8 @@ class OpenMemory:
                 from ipfsmem.memories.search_index import keep_indexes  # only a recall loads it
 
                 keep_indexes(self.memories)
+            if self._uses is not None:
+                self._uses.write()
         finally:
             self.memories.indexes.clear()
             self.replica.close()

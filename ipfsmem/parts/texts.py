@@ -165,7 +165,8 @@ class MemoryTexts(MemoryPart):
         if found is not None:
             data = _from_below(found, data, seen, if_match, there.scope)
             seen, if_match = None, there._hides_nothing(key)
-        written = there.memories.write(key, data, seen=seen, if_match=if_match, long=long)
+        with self._open.telling_uses(there.scope):
+            written = there.memories.write(key, data, seen=seen, if_match=if_match, long=long)
         self._open.show(key, there.scope)
         return written
 
@@ -295,7 +296,13 @@ class MemoryTexts(MemoryPart):
         everybody = [] if not self.scope else [self.memories.in_scope("")]
         before = frozenset(without) | (self._open.shown.to(session) if session else frozenset())
         block = Stack([self.memories, *self._below(), *everybody]).context(
-            query, max_tokens=max_tokens, layout=layout, count=count, without=before, by_meaning=by_meaning
+            query,
+            max_tokens=max_tokens,
+            layout=layout,
+            count=count,
+            without=before,
+            by_meaning=by_meaning,
+            counts=not preview,
         )
         if session and not preview:
             self._open.shown.note(session, block.marks)

@@ -29,7 +29,8 @@ class MemoryTimeline(MemoryPart):
 
     def record(self, kind: str, data: Mapping[str, Any], scope: str) -> dict[str, Any]:
         """Append an event of any type to exactly this scope, wherever new events of that one go."""
-        event = self._open.timeline(scope).note(kind, data)
+        with self._open.telling_uses(scope):
+            event = self._open.timeline(scope).note(kind, data)
         if self._open.files is not None:
             self._open.files.show_day(event["ts"][:10], scope)
         self._open.changed()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from math import log1p
 from typing import NamedTuple
@@ -105,6 +105,8 @@ class Index:
     """Entries that can be ranked. One that was changed piece by piece answers like one made anew of the same entries."""
 
     def __init__(self, documents: Iterable[Document] = ()) -> None:
+        #: The days on which entries were used last, by id: kept by who counts them, and no part of the image.
+        self.used: Mapping[str, int] = {}
         empty = Columns(array("I", [0]), array("H", [0]), array("B", [0]), array("d", [0.0]), array("I", [0]))
         self._take([""], [""], empty, Postings(), Postings())
         for document in documents:

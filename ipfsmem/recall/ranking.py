@@ -427,7 +427,7 @@ class _Ranking:
             parts["file"] = 1.0
             parts["header"] = words.cover(words.headers.get(number, 0))
             parts["salience"] = min(1.0, max(0.0, index.columns.salience[number]))
-            day = index.columns.days[number]
+            day = max(index.columns.days[number], index.used.get(index.ids[number], 0))
             parts["recency"] = recency(asked.today - day, self.half_life) if day else 0.0
         elif marks & GROUPED:
             parts["when"] = float(asked.when and bool(marks & TIME))

@@ -27,13 +27,14 @@ def worth(
     confidence: float | None = None,
     decay: str = "",
     idle_days: float = 0.0,
+    uses: int = 0,
     expired: bool = False,
 ) -> float:
-    """What a memory file is worth, 0 to 1: its salience, times its confidence, faded by its decay. An important one does not
-    fade; one that has expired is worth nothing, and is found all the same."""
+    """What a memory file is worth, 0 to 1: its salience, times its confidence, faded by its decay since it was last changed or
+    used; use keeps it up. An important one does not fade; one that has expired is worth nothing, and is found all the same."""
     if expired:
         return 0.0
     rate = 0.0 if important else DECAY_RATES.get(decay, 0.0)
     return salience(type, tags, important=important) * faded(
-        1.0 if confidence is None else confidence, rate, idle_days
+        1.0 if confidence is None else confidence, rate, idle_days, uses=uses
     )

@@ -1,0 +1,166 @@
+"""What this device used of a memory: which texts were found or given to a model, how often, and on which day last.
+
+Counts are held in memory and now and then added to a table beside the state, without waiting for the disk: `recall.uses`, sealed
+where the memory is (`derived_file`). They are lost without harm. What was used before today goes once a day into the timeline, with
+the next write of something else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date
+from itertools import takewhile
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ipfsmem.causal.entries import memory_entry
+from ipfsmem.device.derived_file import DerivedFiles
+from ipfsmem.device.lock import file_lock
+from ipfsmem.device.replica import Replica
+from ipfsmem.errors import FormatError, IpfsmemError
+
+_FILE: Final = "recall.uses"
+_FILES: Final = DerivedFiles(b"ipfsmem uses 1", b"ipfsmem/uses")
+#: Milliseconds after which what a long-running process counted is written down.
+_EVERY = 5_000
+#: Memories that one event names at most.
+MOST_NAMED = 500
+
+Place = tuple[str, str]
+
+
+class Use(NamedTuple):
+    """How often a memory was used, on which day last (`date.toordinal`), and how often since that was last told."""
+
+    times: int
+    day: int
+    untold: int = 0
+
+
+class _Table(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    #: By scope and key.
+    uses: list[tuple[str, str, int, int, int]] = []
+    #: The day on which it was last told.
+    told: int = 0
+
+
+_decode = msgspec.msgpack.Decoder(_Table).decode
+
+
+class Uses:
+    """The uses of one memory, as this device counts them."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._path: Path | None = None if replica.folder is None else replica.folder / _FILE
+        self._known: dict[Place, Use] | None = None
+        self._told = 0
+        #: Those of this process that are not written down yet, and since when.
+        self._new: dict[Place, int] = {}
+        self._since = 0
+        #: When each place was counted here last, as the number of countings by then; the last at the end.
+        self._log: dict[Place, int] = {}
+        self.counted = 0
+
+    def of(self, place: Place) -> Use | None:
+        """How often a memory was used."""
+        return self._table().get(place)
+
+    def all(self) -> Iterator[tuple[Place, Use]]:
+        """All that were used."""
+        yield from self._table().items()
+
+    def since(self, counted: int) -> list[Place]:
+        """What was counted here since so many countings."""
+        return list(takewhile(lambda place: self._log[place] > counted, reversed(self._log)))
+
+    def count(self, places: Iterable[Place]) -> None:
+        """These were used now."""
+        if self._replica.read_only:
+            return
+        today, table = self._replica.world.today().toordinal(), self._table()
+        for place in places:
+            known = table.get(place, Use(0, 0))
+            table[place] = Use(known.times + 1, max(today, known.day), known.untold + 1)
+            self._new[place] = self._new.get(place, 0) + 1
+            self.counted += 1
+            self._log.pop(place, None)
+            self._log[place] = self.counted
+        now = self._replica.world.now()
+        self._since = self._since or now
+        if now - self._since >= _EVERY:
+            self.write()
+
+    def write(self) -> None:
+        """Add what was counted to the table on the disk. Failing to fails nothing."""
+        new, self._new, self._since = self._new, {}, 0
+        today = self._replica.world.today().toordinal()
+
+        def add(table: dict[Place, Use]) -> None:
+            for place, more in new.items():
+                known = table.get(place, Use(0, 0))
+                table[place] = Use(known.times + more, max(today, known.day), known.untold + more)
+
+        if new and self._path is not None:
+            self._change(add)
+
+    def untold(self, scope: str, today: date) -> dict[str, int]:
+        """How often memories of a scope were used before today and nobody was told, by key, those used most first; empty when
+        something was told today."""
+        table = self._table()
+        if self._told >= today.toordinal():
+            return {}
+        counts = [
+            (-use.untold, key)
+            for (there, key), use in table.items()
+            if there == scope and use.untold and use.day < today.toordinal()
+        ]
+        return {key: -count for count, key in sorted(counts)[:MOST_NAMED]}
+
+    def tell(self, scope: str, keys: Iterable[str], today: date) -> None:
+        """Note that these uses were told. What is not there any more is taken out of the table."""
+        self.write()
+        self._told = today.toordinal()
+
+        def told(table: dict[Place, Use]) -> None:
+            for key in keys:
+                if (known := table.get((scope, key))) is not None:
+                    table[scope, key] = known._replace(untold=0)
+            with self._replica.reading():
+                raw = self._replica.store.raw
+                for there, key in [*table]:
+                    if raw(memory_entry(key, there)) is None:
+                        del table[there, key]
+
+        self._change(told)
+
+    def _table(self) -> dict[Place, Use]:
+        if self._known is None:
+            self._known, self._told = self._read()
+        return self._known
+
+    def _change(self, change: Callable[[dict[Place, Use]], None]) -> None:
+        """Change the table as it is on the disk. While somebody else has it, or the disk is full, it stays as it is."""
+        if self._path is None:
+            change(self._table())
+            return
+        with contextlib.suppress(IpfsmemError), file_lock(self._path.with_suffix(".lock"), wait=0.1):
+            told = self._told
+            table, self._told = self._read()
+            self._told = max(told, self._told)
+            change(table)
+            rows = [(*place, *use) for place, use in table.items()]
+            data = msgspec.msgpack.encode(_Table(rows, self._told))
+            _FILES.save(self._replica, self._path, data, durable=False)
+            self._known = table
+
+    def _read(self) -> tuple[dict[Place, Use], int]:
+        with contextlib.suppress(IpfsmemError, FormatError, msgspec.DecodeError, UnicodeDecodeError):
+            data = _FILES.open(self._replica, self._path)
+            if data is not None:
+                table = _decode(data)
+                return {(row[0], row[1]): Use(*row[2:]) for row in table.uses}, table.told
+        return {}, 0

@@ -1,0 +1,150 @@
+"""Use is counted: by what is found and given to a model, not by lists and previews; it keeps a memory fresh, and is told once a day."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.bundle.program_events import is_use
+from ipfsmem.device.uses import Uses
+from ipfsmem.memory import Memory
+from ipfsmem.recall.worth import faded, worth
+from tests.support.device_lab import Lab
+
+DAY = timedelta(days=1).total_seconds()
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return Lab(tmp_path)
+
+
+def scores(memory: Memory, query: str = "tea") -> dict[str, dict[str, float]]:
+    """Asked in a way that counts nothing."""
+    return {key: why.parts for key in ("green", "black") if (why := memory.why(key, query)).place}
+
+
+def used(memory: Memory) -> dict[tuple[str, str], int]:
+    return {place: use.times for place, use in memory._open.uses().all()}
+
+
+def test_what_is_found_and_given_is_used_and_what_is_listed_is_not(lab: Lab) -> None:
+    memory = lab.create("a")
+    for key in ("green", "black"):
+        memory.write(key, f"{key} tea", description=f"tea {key}")
+    memory.list(), memory.read("green"), memory.index(), memory.why("green", "tea"), memory.duplicates()
+    memory.context(), memory.context("tea", preview=True), memory.files(), memory.conflicts()
+    assert used(memory) == {}
+    memory.recall("green tea", limit=1)
+    assert used(memory) == {("", "green"): 1}
+    memory.context("black tea", layout="turn")
+    assert used(memory) == {("", "green"): 2, ("", "black"): 1}
+    memory.scope("work").write("green", "work tea")
+    memory.scope("work").recall("tea")
+    assert used(memory)["work", "green"] == 1 and used(memory)["", "green"] == 2
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_use_keeps_a_memory_fresh_also_in_the_next_process(lab: Lab, again: bool) -> None:
+    memory = lab.create("a")
+    for key in ("green", "black"):
+        memory.write(key, f"{key} tea", fields={"decay": "30d", "confidence": "0.5"})
+    lab.clock.advance(14 * DAY)
+    before = scores(memory)
+    assert before["green"]["recency"] == before["black"]["recency"] == pytest.approx(0.5 * 0.25)
+    for _ in range(2):
+        memory.recall("green", limit=1)
+    if again:
+        memory.close()
+        memory = lab.open("a")
+    after = scores(memory)
+    assert after["green"]["recency"] == 0.5 and after["black"] == before["black"]
+    assert after["green"]["salience"] == pytest.approx(
+        0.5 * 0.5 * 2 * 0.5
+    )  # 0.5 of a type that is none, confidence 0.5 twice
+    lab.clock.advance(7 * DAY)
+    assert scores(memory)["green"]["recency"] == 0.25
+
+
+def told(memory: Memory) -> list[dict[str, int]]:
+    return [event["counts"] for event in memory.timeline.read() if is_use(event)]
+
+
+def test_a_day_of_use_is_told_once_with_the_next_write_of_something_else(lab: Lab) -> None:
+    memory = lab.create("a")
+    memory.write("green", "green tea")
+    memory.scope("work").write("plan", "tea at work")
+    memory.recall("tea")
+    memory.scope("work").recall("tea")
+    memory.write("black", "black tea")
+    assert told(memory) == []  # the day is not over
+    lab.clock.advance(DAY)
+    assert told(memory) == []
+    memory.note("visit", text="x")
+    memory.write("black", "black tea, strong")
+    assert told(memory) == [{"green": 1}]
+    assert "green" not in memory.context("tea", layout="full").text.split("<memory-timeline")[1]
+    assert not memory.recall("green", kind="event").moments
+    memory.scope("work").write("more", "x")
+    assert told(memory.scope("work")) == []  # one event a device and day
+    lab.clock.advance(DAY)
+    memory.scope("work").write("more", "y")
+    assert told(memory.scope("work")) == [{"plan": 1}] and told(memory) == [{"green": 1}]
+    lab.clock.advance(DAY)
+    memory.note("visit", text="y")
+    assert told(memory) == [{"green": 1}, {"green": 1, "black": 1}]  # of the context, two days ago
+    lab.clock.advance(DAY)
+    memory.note("visit", text="z")
+    assert len(told(memory)) == 2
+
+
+def test_a_write_that_fails_tells_nothing(lab: Lab) -> None:
+    memory = lab.create("a")
+    memory.write("green", "green tea")
+    memory.recall("tea")
+    lab.clock.advance(DAY)
+    with pytest.raises(Exception, match="not what was read"):
+        memory.write("green", "x", if_match="0" * 64)
+    assert told(memory) == []
+    memory.write("green", "x")
+    assert told(memory) == [{"green": 1}]
+
+
+def test_the_table_is_sealed_and_a_damaged_one_is_as_none(lab: Lab) -> None:
+    memory = lab.create("a")
+    memory.write("greenish", "green tea")
+    memory.recall("tea")
+    memory.close()
+    (path,) = lab.home("a").rglob("recall.uses")
+    assert b"greenish" not in path.read_bytes()
+    for damage in (b"", b"x" * 40, path.read_bytes()[:-3]):
+        path.write_bytes(damage)
+        memory = lab.open("a")
+        assert used(memory) == {}
+        memory.recall("tea")
+        memory.close()
+        memory = lab.open("a")
+        assert used(memory) == {("", "greenish"): 1}
+        memory.close()
+
+
+def test_two_processes_count_together(lab: Lab) -> None:
+    memory = lab.create("a")
+    memory.write("green", "green tea")
+    one, other = Uses(memory.replica), Uses(memory.replica)
+    for _ in range(3):
+        one.count([("", "green")])
+        other.count([("", "green")])
+    one.write(), other.write()
+    assert Uses(memory.replica).of(("", "green")).times == 6  # type: ignore[union-attr]
+
+
+def test_decay_is_a_function_of_what_it_is_given() -> None:
+    """A sweep that runs often takes no more away than one that runs once."""
+    assert faded(0.8, 0.01, 70) == pytest.approx(0.8 * 2.718281828**-0.7)
+    assert faded(0.8, 0.01, 1) == 0.8 and faded(0.8, 0.01, -5) == 0.8
+    assert faded(0.1, 0.01, 70, uses=0) == faded(0.1, 0.01, 70, uses=1) < faded(0.1, 0.01, 70, uses=2)
+    assert faded(0.8, 0.01, 70, uses=10**9) == 1.0
+    assert worth("user", 0, confidence=0.5, uses=4) == worth("user", 0)
