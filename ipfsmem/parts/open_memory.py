@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
-from ipfsmem.bundle.program_events import USED
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.unlocked import UNLOCK_HINT
 from ipfsmem.errors import ClosedError, ConfigError, IpfsmemError, PassphraseError
@@ -115,6 +114,8 @@ class OpenMemory:
         if not counts:
             yield
             return
+        from ipfsmem.bundle.program_events import USED  # once a day
+
         with self.replica.transaction():
             yield
             self.timeline(scope).note(USED, {"counts": counts})
