@@ -24,6 +24,7 @@ from ipfsmem.memories.words import MAX_WORDS, PREFIX, query_words
 from ipfsmem.memories.writers import Writers
 from ipfsmem.recall.ranking import USUAL, Index, Weighed, rank
 from ipfsmem.recall.ranking import Hit as Ranked
+from ipfsmem.recall.spelling import spelled
 from ipfsmem.recall.terms import terms, unspaced
 
 MAX_HITS = 200
@@ -165,7 +166,7 @@ def recall(
             if reading is None:
                 continue
             reasons = hit.parts if why else {}
-            has = _words_in(words, reading) if why else ()
+            has = _words_in(words, reading, index) if why else ()
             hits.append(Hit(reading, hit.score, held.hides, reasons, has))
         if counts and parts[0].uses is not None:
             parts[0].uses().count((hit.reading.scope, hit.reading.key) for hit in hits)
@@ -260,7 +261,7 @@ def why(parts: Sequence[Memories], key: str, query: str) -> Why:
         ]
         place = next((place for place, hit in enumerate(ranked, 1) if hit.id == key), 0)
         hit = ranked[place - 1] if place else None
-        has = _words_in(words, reading)
+        has = _words_in(words, reading, index)
         before = ranked[place - 2] if place > 1 else None
         return Why(
             reading,
@@ -380,10 +381,15 @@ def _beginnings(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(word for word in words if len(word) >= PREFIX and not unspaced().fullmatch(word))
 
 
-def _words_in(words: Iterable[str], reading: Reading) -> tuple[str, ...]:
+def _words_in(words: Sequence[str], reading: Reading, index: Index) -> tuple[str, ...]:
+    """The words of a query that a text has, also as `spelled` takes them."""
     file = reading.readable
     there = frozenset(terms(f"{searched_header(reading.key, file)}\n{file.body}"))
-    return tuple(word for word in words if _is_in(word, there))
+    sought = {term for word in words for term in terms(word)}
+    taken = dict(zip(sought, spelled(list(sought), index.words.having), strict=True))
+    return tuple(
+        word for word in words if any(taken[term] in there or _begins(word, there) for term in terms(word))
+    )
 
 
 def _is_in(word: str, there: frozenset[str]) -> bool:

@@ -308,11 +308,13 @@ class SearchIndex:
         for id in before[same:]:
             self._stale = _STALE  # what went is not left on the disk until enough else is new
             del self.moments[id]
+            self._rows = ({}, {})
             for index in self._indexes.values():
                 index.remove(id)
         for one in told[same:]:
             self._stale += 1
             self.moments[one.id] = one.moment
+            self._rows = ({}, {})
             for filter, index in self._indexes.items():
                 if filter.takes_moment(one.moment):
                     index.add(document_of(one))

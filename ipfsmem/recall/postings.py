@@ -201,6 +201,10 @@ class Postings:
             self._most[term] = kept.most
         return kept
 
+    def having(self, term: str) -> int:
+        """How many entries have a term; quick where none has."""
+        return len(self.row(term).numbers) if term in self._at or term in self._added else 0
+
     def _having(self, term: str) -> tuple[Sequence[int], Sequence[int]]:
         """The entries that have a term, and how often each."""
         at, added = self._at.get(term), self._added.get(term)

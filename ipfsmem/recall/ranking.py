@@ -17,6 +17,7 @@ from ipfsmem.errors import ConfigError
 from ipfsmem.recall.dates import days_named
 from ipfsmem.recall.index import GROUPED, MEMORY, NUMBER, QUESTION, SIZE, TIME, Document, Index
 from ipfsmem.recall.postings import Row, bm25, lowered
+from ipfsmem.recall.spelling import spelled
 from ipfsmem.recall.terms import terms
 
 __all__ = [
@@ -460,10 +461,11 @@ def rank(
     """The best entries for a question, the best first; of equal ones the first by id. `wanted`: terms in place of the question's;
     `weighed`: weights in place of the usual ones.
 
-    Only entries come that share a term with it, themselves or by their group, whose day it names, or for which a similarity is
+    A term of the question that no entry has counts as the near one that most have (`spelling`). Only entries come that share a
+    term with it, themselves or by their group, whose day it names, or for which a similarity is
     given in `meaning`, by id.
     """
-    sought = terms(question) if wanted is None else wanted
+    sought = spelled(list(dict.fromkeys(terms(question))), index.words.having) if wanted is None else wanted
     words = _Words(index, list(dict.fromkeys(sought))[:MAX_TERMS])
     similar = {n: value for id, value in (meaning or {}).items() if (n := index.number(id)) is not None}
     named = days_named(question, today)

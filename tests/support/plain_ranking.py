@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from math import log, log1p
@@ -14,6 +15,8 @@ from ipfsmem.recall.dates import days_named
 from ipfsmem.recall.index import Document
 from ipfsmem.recall.ranking import USUAL, Hit, Weighed, recency
 from ipfsmem.recall.terms import terms
+
+CYRILLIC, GREEK = "абвгдежзиклмнопрстуфхцчшщъыьэюя", "αβγδεζηθικλμνξοπρστυφχψω"
 
 
 def worth_of(texts: Sequence[list[str]], term: str) -> float:
@@ -34,6 +37,33 @@ def bm25(texts: Sequence[list[str]], wanted: list[str]) -> list[float]:
     return scores
 
 
+def one_slip(one: str, other: str) -> bool:
+    """Whether a letter too few, too many, another, or two that changed places make one word of the other."""
+    if len(one) > len(other):
+        one, other = other, one
+    if len(one) < len(other):
+        return len(other) - len(one) == 1 and any(
+            other[:at] + other[at + 1 :] == one for at in range(len(other))
+        )
+    apart = [at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
+    if len(apart) == 2:
+        first, second = apart
+        return second == first + 1 and (one[first], one[second]) == (other[second], other[first])
+    return len(apart) == 1
+
+
+def plainly_spelled(term: str, having: Mapping[str, int]) -> str:
+    """A term that no text has as the near one that most have."""
+    letters = next(
+        (letters for letters in ("abcdefghijklmnopqrstuvwxyz", CYRILLIC, GREEK) if set(term) <= set(letters)),
+        "",
+    )
+    near = [other for other in having if one_slip(term, other) and set(other) <= set(letters)]
+    if having.get(term) or not 5 <= len(term) <= 30 or not near:
+        return term
+    return min(near, key=lambda other: (-having[other], other))
+
+
 def plain_rank(
     documents: Sequence[Document],
     question: str,
@@ -49,7 +79,11 @@ def plain_rank(
     weights = weighed.weights
     everyone = range(len(documents))
     texts = [terms(one.words) for one in documents]
-    wanted = list(dict.fromkeys(terms(question)))
+    having = Counter(term for text in texts for term in set(text))
+    asked = list(dict.fromkeys(terms(question)))
+    wanted = list(
+        dict.fromkeys(plainly_spelled(term, having) if len(asked) <= 12 else term for term in asked)
+    )
     raw = bm25(texts, wanted)
     words = [score / max(raw) if max(raw) else 0.0 for score in raw]
     close = {n: meaning[one.id] for n, one in enumerate(documents) if meaning and one.id in meaning}

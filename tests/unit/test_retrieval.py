@@ -47,7 +47,7 @@ def test_the_recipe_finds_no_less_than_it_did_in_both_halves(found: list[Asked])
     for half in ("tune", "report"):
         turn = mean([one.turn for one in found if one.half == half])
         session = mean([one.session for one in found if one.half == half])
-        assert turn.recall5 >= 0.865 and turn.recall10 >= 0.92 and turn.mrr >= 0.74 and turn.ndcg >= 0.78
+        assert turn.recall5 >= 0.88 and turn.recall10 >= 0.925 and turn.mrr >= 0.77 and turn.ndcg >= 0.805
         assert session.recall5 >= 0.92 and session.recall10 >= 0.98
 
 
