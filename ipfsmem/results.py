@@ -1258,6 +1258,15 @@ class ServingMemory(Answer, frozen=True, kw_only=True):
     token: str | UnsetType = UNSET
 
 
+class ServingPage(Answer, frozen=True, kw_only=True):
+    """Where the page of a memory is on this machine, and the link that opens it once."""
+
+    SAID_ONCE = ("link",)
+
+    url: str
+    link: str
+
+
 class Serving(Answer, frozen=True, kw_only=True):
     """Where a folder is served, whether it may be written with the token, and where the pinning service is."""
 

@@ -134,6 +134,7 @@ def _conflicts(call: Call) -> Conflicts:
         call.caller.require_all_scopes()
     found = call.memory.conflicts(everywhere=everywhere)
     names = member_names(call.whole.members.list())
+    names.setdefault(call.whole.device, call.whole.replica.config.label)
     late = call.whole.members.late_writes() if everywhere else []
     return Conflicts(conflicts=[Conflict.of(item, names) for item in found], late=late)
 

@@ -65,6 +65,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "service": "Sync by itself, from the moment that you log in.",
     },
     "Look after it": {
+        "ui": "The memory as a page in your browser.",
         "status": "What is here, and what waits to be published.",
         "log": "The published versions that this device knows.",
         "diff": "What changed between two published versions, or since the last.",

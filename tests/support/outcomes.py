@@ -375,6 +375,24 @@ def dreams_allowed(place: Place) -> None:
     place.patch.setenv("IPFSMEM_CONFIG", str(file))
 
 
+def page_served(place: Place) -> None:
+    """A page that ends as soon as it is served."""
+    from ipfsmem.api.page import Files
+    from ipfsmem.cli import ui_cmd
+
+    async def soon(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    place.patch.setattr(ui_cmd, "_serve", soon)
+    place.patch.setattr(Files, "built", lambda: Files({"index.html": b""}))
+
+
+def page_not_built(place: Place) -> None:
+    from ipfsmem.api.page import Files
+
+    place.patch.setattr(Files, "built", lambda: None)
+
+
 def token_made(place: Place) -> None:
     """A token of which the id is known."""
     row = {"hash": "ab" * 32, "sealed": ""}
@@ -481,6 +499,8 @@ ROWS: tuple[Row, ...] = (
     Row("api", "the token is too short", 2, "api --token-fd 0"),
     Row("api", "there is no memory", 4, "api", "none"),
     Row("api", "others could reach the address, and nobody said so", 3, "api --host 0.0.0.0"),
+    Row("ui", "it ended with Ctrl-C", 0, "ui --no-open --port 0", prepare=page_served),
+    Row("ui", "the page is not built, or there is no memory", 4, "ui --no-open", prepare=page_not_built),
     Row("tokens new", "made, and printed this once", 0, "tokens new --right write --scope work"),
     Row("tokens new", "the call contradicts itself", 2, "tokens new --everybody"),
     Row("tokens list", "printed, also when there is none", 0, "tokens list"),

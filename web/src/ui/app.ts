@@ -1,0 +1,160 @@
+/** The page: it is let in by the one-time code in its address, keeps what it was given in its memory alone, and shows one view at a time. */
+
+import { html, LitElement, nothing, type TemplateResult } from 'lit'
+import { type Change, type MemoryClient, type Opened, Refusal, type Scope } from './client.ts'
+import { HttpClient } from './http_client.ts'
+import type { Place } from './view.ts'
+import './memories.ts'
+import './timeline.ts'
+import './conflicts.ts'
+import './context.ts'
+import './vault.ts'
+
+const VIEWS = [['memories', 'Memories'], ['timeline', 'Timeline'], ['conflicts', 'Conflicts'], ['context', 'Agent’s view'], ['vault', 'This memory']] as const
+type Name = (typeof VIEWS)[number][0]
+/** Milliseconds in which changes are gathered before the views look again. */
+const GATHER = 60
+
+class MemoryApp extends LitElement {
+  static override properties = { client: { state: true }, opened: { state: true }, shut: { state: true }, view: { state: true }, chosen: { state: true }, scope: { state: true }, scopes: { state: true }, clashes: { state: true }, revision: { state: true }, online: { state: true }, step: { state: true } }
+  declare client: MemoryClient | null
+  declare opened: Opened | null
+  declare shut: Refusal | null
+  declare view: Name
+  declare chosen: string
+  declare scope: string
+  declare scopes: readonly Scope[]
+  declare clashes: number
+  declare revision: number
+  declare online: boolean
+  declare step: Change | null
+  #end: (() => void) | null = null
+  #gathering = 0
+  #place: Place | null = null
+
+  constructor() {
+    super()
+    Object.assign(this, { client: null, opened: null, shut: null, view: 'memories', chosen: '', scope: '', scopes: [], clashes: 0, revision: 0, online: true, step: null })
+  }
+
+  protected override createRenderRoot(): HTMLElement {
+    return this
+  }
+
+  override connectedCallback(): void {
+    super.connectedCallback()
+    const code = new URLSearchParams(location.hash.slice(1)).get('code')
+    // What was in the address is in no history and no screenshot from here on.
+    if (code !== null) history.replaceState(null, '', location.pathname)
+    void this.#begin(code)
+    window.addEventListener('hashchange', () => this.#read())
+    this.addEventListener('shut', event => (this.shut = (event as CustomEvent<Refusal>).detail))
+  }
+
+  async #begin(code: string | null): Promise<void> {
+    try {
+      if (code === null) throw new Refusal('CodeError', 'this page is opened by the link of ipfsmem ui', 'Run it again, or press Enter in its terminal, for a new link.', 401)
+      this.client = await HttpClient.exchange(code)
+      await this.#open()
+      this.#read()
+    } catch (error) {
+      this.shut = error instanceof Refusal ? error : new Refusal('Unexpected', String(error), '', 500)
+    }
+  }
+
+  async #open(): Promise<void> {
+    const client = this.client!
+    this.#end?.()
+    this.opened = await client.open()
+    this.shut = this.opened.locked ? new Refusal('PassphraseError', 'this memory is locked', 'Unlock it on this machine: ipfsmem unlock. This page goes on by itself then.', 423) : null
+    if (!this.opened.locked) await this.#around()
+    this.#end = client.subscribe({ change: change => this.#heard(change), connected: yes => this.#connected(yes) })
+  }
+
+  async #around(): Promise<void> {
+    try {
+      const [scopes, clashes] = await Promise.all([this.client!.scopes(), this.opened!.whole ? this.client!.conflicts() : []])
+      Object.assign(this, { scopes, clashes: clashes.length })
+    } catch {
+      // The view that is open says what is the matter.
+    }
+  }
+
+  #connected(yes: boolean): void {
+    const back = yes && !this.online
+    this.online = yes
+    if (back && this.shut === null) this.#soon()
+  }
+
+  #heard(change: Change): void {
+    if (change.what === 'sync') {
+      this.step = change
+      if (change.doing) return
+    }
+    if (change.what === 'locked') {
+      void this.#open().catch(() => undefined)
+      return
+    }
+    this.#soon()
+  }
+
+  #soon(): void {
+    if (this.#gathering) return
+    this.#gathering = window.setTimeout(() => {
+      this.#gathering = 0
+      this.revision++
+      void this.#around()
+    }, GATHER)
+  }
+
+  #read(): void {
+    const [view, key = ''] = location.hash.slice(2).split('/')
+    this.view = VIEWS.some(([name]) => name === view) ? (view as Name) : 'memories'
+    this.chosen = this.view === 'memories' ? decodeURIComponent(key) : ''
+  }
+
+  #go(view: Name, key = ''): void {
+    location.hash = `#/${view}${key ? `/${encodeURIComponent(key)}` : ''}`
+    this.#read()
+  }
+
+  protected override willUpdate(): void {
+    if (this.client === null || this.opened === null) return
+    const place: Place = { client: this.client, scope: this.scope, right: this.opened.right, revision: this.revision, whole: this.opened.whole }
+    if (this.#place === null || Object.entries(place).some(([name, value]) => this.#place![name as keyof Place] !== value)) this.#place = place
+  }
+
+  #shut(refusal: Refusal): TemplateResult {
+    const locked = refusal.status === 423
+    return html`<main class="shut"><div class="sign" aria-hidden="true">${locked ? '🔒' : refusal.status === 0 ? '⏻' : '◦'}</div>
+      <h1>${locked ? 'Locked' : refusal.status === 0 ? 'Not reached' : refusal.kind === 'CodeError' ? 'Open it from your terminal' : 'It does not open'}</h1>
+      <p>${refusal.hint || refusal.message}</p>${refusal.kind === 'CodeError' ? html`<pre>ipfsmem ui</pre>` : nothing}</main>`
+  }
+
+  protected override render(): TemplateResult {
+    if (this.shut !== null) return this.#shut(this.shut)
+    const place = this.#place
+    if (place === null) return html`<main class="shut" aria-busy="true"><p class="faint">Opening…</p></main>`
+    const known = this.opened!
+    return html`<a class="skip" href="#content" @click=${(event: Event) => { event.preventDefault(); this.querySelector<HTMLElement>('#content')?.focus() }}>To the content</a>
+      <header class="top"><strong class="brand">ipfsmem</strong>
+        ${known.namespaces.length > 1 ? html`<select aria-label="Memory" @change=${(event: Event) => { this.client!.choose((event.target as HTMLSelectElement).value); this.scope = ''; this.revision++; void this.#open() }}>${known.namespaces.map(one => html`<option ?selected=${one === known.namespace}>${one}</option>`)}</select>` : html`<span class="faint">${known.namespace}</span>`}
+        <nav aria-label="Views">${VIEWS.map(([name, words]) => (name === 'vault' || name === 'conflicts') && !known.whole ? nothing : html`<a href="#/${name}" aria-current=${this.view === name ? 'page' : nothing}>${words}${name === 'conflicts' && this.clashes ? html`<span class="badge" aria-label="${this.clashes} open">${this.clashes}</span>` : nothing}</a>`)}</nav>
+        ${this.scopes.length ? html`<select class="scope" aria-label="Scope" @change=${(event: Event) => { this.scope = (event.target as HTMLSelectElement).value; if (this.chosen) this.#go('memories') }}>
+          <option value="">Everybody’s</option>${this.scopes.map(one => html`<option value=${one.name} ?selected=${one.name === this.scope}>${one.title} (${one.memories})</option>`)}</select>` : nothing}
+      </header>
+      ${this.online ? nothing : html`<div class="offline" role="status">ipfsmem does not answer. What you see may be old; this page tries again by itself.</div>`}
+      <main id="content" tabindex="-1" @go=${(event: CustomEvent<string>) => this.#go('memories', event.detail)}>${this.#view(place)}</main>`
+  }
+
+  #view(place: Place): TemplateResult {
+    switch (this.view) {
+      case 'timeline': return html`<timeline-view .place=${place}></timeline-view>`
+      case 'conflicts': return html`<conflicts-view .place=${place}></conflicts-view>`
+      case 'context': return html`<context-view .place=${place}></context-view>`
+      case 'vault': return html`<vault-view .place=${place} .step=${this.step}></vault-view>`
+      default: return html`<memories-view .place=${place} .chosen=${this.chosen}></memories-view>`
+    }
+  }
+}
+customElements.define('memory-app', MemoryApp)

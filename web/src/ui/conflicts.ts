@@ -1,0 +1,68 @@
+/** Texts that were written at the same time, side by side, settled where they stand. What came meanwhile stays. */
+
+import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
+import type { Choice, Clash } from './client.ts'
+import { empty, View } from './view.ts'
+
+export class ConflictsView extends View {
+  static override properties = { ...View.properties, found: { state: true }, own: { state: true } }
+  declare found: readonly Clash[] | null
+  declare own: { readonly key: string; readonly text: string } | null
+
+  constructor() {
+    super()
+    Object.assign(this, { found: null, own: null })
+  }
+
+  protected override willUpdate(changed: PropertyValues<this>): void {
+    if (changed.has('place') && changed.get('place')?.revision !== this.place.revision) void this.#load()
+  }
+
+  async #load(): Promise<void> {
+    const found = await this.attempt(() => this.place.client.conflicts())
+    if (found !== undefined) this.found = found
+  }
+
+  async #settle(clash: Clash, choice: Choice): Promise<void> {
+    await this.attempt(() => this.place.client.resolve(clash, choice))
+    const failed = this.failed
+    this.own = null
+    await this.#load()
+    this.failed = failed
+  }
+
+  #one(clash: Clash): TemplateResult {
+    const place = `${clash.scope}/${clash.key}`
+    const writing = this.own?.key === place
+    const sides = [
+      { by: clash.by, title: clash.forgotten ? 'Forgotten' : 'Shown now', text: clash.text, choice: { keep: true } as Choice, words: clash.forgotten ? 'Leave it forgotten' : 'Keep this' },
+      ...clash.copies.map(copy => ({ by: copy.by, title: 'Beside it', text: copy.text, choice: { take: copy.file } as Choice, words: 'Take this' }))
+    ]
+    return html`<article class="clash"><h3 dir="auto">${clash.key}${clash.scope ? html` <span class="faint">in ${clash.scope}</span>` : nothing}</h3>
+      <div class="sides">${sides.map(side => html`<section class="side"><header><strong>${side.title}</strong> <span class="faint" dir="auto">${side.by ? `by ${side.by}` : ''}</span></header>
+        <pre dir="auto" tabindex="0" aria-label=${`${side.title}, ${clash.key}`}>${side.text === null ? (clash.forgotten && 'keep' in side.choice ? 'It was forgotten, while somebody wrote.' : 'Not fetched yet: it comes with the next sync.') : marked(side.text, others(sides, side.text))}</pre>
+        ${this.mayWrite ? html`<div class="actions"><button @click=${() => void this.#settle(clash, side.choice)} ?disabled=${this.busy || (side.text === null && !('keep' in side.choice))}>${side.words}</button>
+          ${side.text === null ? nothing : html`<button class="quiet" @click=${() => (this.own = { key: place, text: side.text! })}>Edit from this</button>`}</div>` : nothing}
+      </section>`)}</div>
+      ${writing ? html`<form class="own" @submit=${(event: Event) => { event.preventDefault(); void this.#settle(clash, { text: this.own!.text }) }}>
+        <label>Your text, header and all<textarea .value=${this.own!.text} @input=${(event: Event) => (this.own = { key: place, text: (event.target as HTMLTextAreaElement).value })} dir="auto"></textarea></label>
+        <div class="actions end"><button type="button" class="quiet" @click=${() => (this.own = null)}>Cancel</button><button class="main" ?disabled=${this.busy}>Replace all with this</button></div></form>` : nothing}
+    </article>`
+  }
+
+  protected override render(): TemplateResult {
+    return html`<section class="page wide" aria-busy=${this.busy}><h2>Conflicts</h2>${this.problem()}
+      ${this.found === null ? nothing : this.found.length ? this.found.map(one => this.#one(one))
+      : empty('No conflicts', 'When two devices change one memory at the same time and it cannot be merged, both texts are kept and shown here.')}</section>`
+  }
+}
+customElements.define('conflicts-view', ConflictsView)
+
+function others(sides: readonly { text: string | null }[], text: string): Set<string> {
+  return new Set(sides.filter(side => side.text !== null && side.text !== text).flatMap(side => side.text!.split('\n')))
+}
+
+/** A text with the lines that no other side has. */
+function marked(text: string, elsewhere: Set<string>): TemplateResult[] {
+  return text.split('\n').map(line => (elsewhere.has(line) || !line.trim() ? html`<span>${line}\n</span>` : html`<mark>${line}</mark>\n`))
+}

@@ -1,0 +1,162 @@
+/** The list of memories: by scope and type, searched, and drawn only where it is looked at, however long it is. */
+
+import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
+import type { Line } from './client.ts'
+import { empty, many, View } from './view.ts'
+import './memory.ts'
+
+/** Pixels of a line, lines drawn beyond what is seen, and lines of one page. */
+const HEIGHT = 68
+const BEYOND = 6
+const PAGE = 1000
+/** Milliseconds of rest before what was typed is looked for. */
+const REST = 160
+const TYPES = ['user', 'feedback', 'project', 'reference']
+
+export class MemoriesView extends View {
+  static override properties = { ...View.properties, lines: { state: true }, total: { state: true }, query: { state: true }, type: { state: true }, chosen: { attribute: false }, top: { state: true }, making: { state: true } }
+  declare lines: readonly Line[]
+  declare total: number
+  declare query: string
+  declare type: string
+  declare chosen: string
+  declare top: number
+  declare making: boolean
+  #asked = 0
+  #waiting = 0
+  #height = 800
+  #loaded = false
+
+  constructor() {
+    super()
+    Object.assign(this, { lines: [], total: 0, query: '', type: '', chosen: '', top: 0, making: false })
+  }
+
+  protected override willUpdate(changed: PropertyValues<this>): void {
+    const before = changed.get('place')
+    if (changed.has('place') && (before?.scope !== this.place.scope || before?.revision !== this.place.revision || before?.client !== this.place.client)) {
+      if (before?.scope !== this.place.scope) this.top = 0
+      void this.load()
+    }
+  }
+
+  async load(): Promise<void> {
+    const number = ++this.#asked
+    const { client, scope } = this.place
+    const query = this.query.trim()
+    const found = await this.attempt(async () => {
+      if (query) {
+        const hits = await client.recall(query, scope)
+        return this.type ? hits.filter(one => one.type === this.type) : hits
+      }
+      const lines: Line[] = []
+      for (let cursor: string | null = ''; cursor !== null; ) {
+        const page = await client.list(scope, { type: this.type, cursor, limit: PAGE })
+        lines.push(...page.lines)
+        cursor = page.next
+        if (number !== this.#asked) break
+        // The first page is shown at once; the rest comes behind it.
+        if (cursor !== null && !this.#loaded) this.lines = [...lines]
+        this.total = page.total
+      }
+      return lines
+    })
+    if (number !== this.#asked || found === undefined) return
+    this.#loaded = true
+    this.lines = found
+    this.total = found.length
+  }
+
+  #typed(event: Event): void {
+    this.query = (event.target as HTMLInputElement).value
+    clearTimeout(this.#waiting)
+    this.#waiting = window.setTimeout(() => {
+      this.top = 0
+      this.querySelector('.rows')?.scrollTo(0, 0)
+      void this.load()
+    }, REST)
+  }
+
+  #choose(key: string): void {
+    this.making = false
+    this.dispatchEvent(new CustomEvent('go', { detail: key, bubbles: true }))
+  }
+
+  #keyed(event: KeyboardEvent): void {
+    const at = this.lines.findIndex(one => one.key === this.chosen)
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -1e9, End: 1e9 }[event.key]
+    if (step === undefined || !this.lines.length) return
+    event.preventDefault()
+    const next = Math.max(0, Math.min(this.lines.length - 1, at < 0 ? 0 : at + step))
+    this.#choose(this.lines[next]!.key)
+  }
+
+  #reveal(): void {
+    const rows = this.querySelector('.rows')
+    const at = this.lines.findIndex(one => one.key === this.chosen)
+    if (rows === null || at < 0) return
+    if (at * HEIGHT < rows.scrollTop) rows.scrollTop = at * HEIGHT
+    if ((at + 1) * HEIGHT > rows.scrollTop + rows.clientHeight) rows.scrollTop = (at + 1) * HEIGHT - rows.clientHeight
+  }
+
+  protected override updated(changed: PropertyValues<this>): void {
+    const rows = this.querySelector('.rows')
+    // Not as attributes of style: the page's policy allows none.
+    for (const row of this.querySelectorAll<HTMLElement>('[data-at]')) row.style.transform = `translateY(${Number(row.dataset['at']) * HEIGHT}px)`
+    const space = this.querySelector<HTMLElement>('.space')
+    if (space !== null) space.style.height = `${this.lines.length * HEIGHT}px`
+    if (rows !== null && Math.abs(rows.clientHeight - this.#height) > HEIGHT) {
+      this.#height = rows.clientHeight
+      this.requestUpdate()
+    }
+    if (changed.has('chosen') || changed.has('lines')) this.#reveal()
+  }
+
+  #row(line: Line, at: number): TemplateResult {
+    const chosen = line.key === this.chosen
+    return html`<li role="option" id="row-${at}" data-at=${at} aria-selected=${chosen} aria-posinset=${at + 1} aria-setsize=${this.lines.length}
+        class=${chosen ? 'row chosen' : 'row'} @click=${() => this.#choose(line.key)}>
+      <span class="title" dir="auto">${line.name || line.key}</span>
+      <span class="about" dir="auto">${line.description || (line.name ? line.key : '')}</span>
+      <span class="marks">${line.type ? html`<span class="kind ${TYPES.includes(line.type) ? line.type : ''}">${line.type}</span>` : nothing}
+        ${line.conflicts ? html`<span class="kind warns">conflict</span>` : nothing}
+        ${line.own ? nothing : html`<span class="kind">by others</span>`}
+        ${line.here ? nothing : html`<span class="kind">not fetched</span>`}
+        ${line.score === null ? html`<span class="when">${line.updated.slice(0, 10)}</span>` : html`<span class="when" title="How well it fits, beside the others">${line.score.toFixed(2)}</span>`}</span>
+    </li>`
+  }
+
+  protected override render(): TemplateResult {
+    const first = Math.max(0, Math.floor(this.top / HEIGHT) - BEYOND)
+    const shown = this.lines.slice(first, first + Math.ceil(this.#height / HEIGHT) + 2 * BEYOND)
+    const open = this.chosen !== '' || this.making
+    const at = this.lines.findIndex(one => one.key === this.chosen)
+    return html`<div class=${open ? 'split open' : 'split'}>
+      <section class="list" aria-label="Memories">
+        <div class="tools">
+          <input type="search" placeholder="Search" aria-label="Search memories" .value=${this.query} @input=${this.#typed} autocomplete="off" spellcheck="false">
+          <select aria-label="Type" .value=${this.type} @change=${(event: Event) => { this.type = (event.target as HTMLSelectElement).value; void this.load() }}>
+            <option value="">All types</option>${TYPES.map(one => html`<option value=${one}>${one}</option>`)}
+          </select>
+          ${this.mayWrite ? html`<button class="main" @click=${() => { this.#choose(''); this.making = true }}>New</button>` : nothing}
+        </div>
+        <p class="count" role="status">${this.query.trim() ? many(this.lines.length, 'match', 'matches') : many(this.total, 'memory', 'memories')}</p>
+        ${open ? nothing : this.problem()}
+        ${this.lines.length || !this.#loaded ? html`<ul class="rows" role="listbox" tabindex="0" aria-label="Memories" aria-activedescendant=${at >= 0 ? `row-${at}` : nothing}
+            @keydown=${this.#keyed} @scroll=${(event: Event) => (this.top = (event.target as HTMLElement).scrollTop)}>
+          <li class="space" role="presentation"></li>${shown.map((line, index) => this.#row(line, first + index))}</ul>`
+        : this.query.trim() ? empty('Nothing fits', 'Try other words, or another scope.')
+        : empty('No memories yet', this.mayWrite ? 'What your agents learn appears here. You can also write one yourself.' : 'What your agents learn appears here.')}
+      </section>
+      <section class="detail" aria-label="Memory">
+        ${open ? html`<memory-detail .place=${this.place} .key=${this.making ? '' : this.chosen} @made=${(event: CustomEvent<string>) => this.#choose(event.detail)}
+            @close=${() => { this.making = false; this.#choose('') }}></memory-detail>`
+        : empty('Choose a memory', 'Its text, its history and what you may do with it appear here.')}
+      </section></div>`
+  }
+
+  protected override firstUpdated(): void {
+    new ResizeObserver(() => this.requestUpdate()).observe(this)
+  }
+}
+customElements.define('memories-view', MemoriesView)

@@ -1,0 +1,208 @@
+/** One memory: read, edited beside what it will look like, its older texts, forgotten. A save replaces only what was shown. */
+
+import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
+import type { Draft, Shown, Version } from './client.ts'
+import { rendered } from './markdown.ts'
+import { moment, View } from './view.ts'
+
+const TYPES = ['', 'user', 'feedback', 'project', 'reference']
+type Mode = 'read' | 'edit' | 'history'
+
+export class MemoryDetail extends View {
+  static override properties = { ...View.properties, key: { attribute: false }, shown: { state: true }, mode: { state: true }, draft: { state: true }, versions: { state: true }, past: { state: true }, newKey: { state: true }, stale: { state: true }, sure: { state: true } }
+  declare key: string
+  declare shown: Shown | null
+  declare mode: Mode
+  declare draft: Draft
+  declare versions: readonly Version[]
+  declare past: { sha256: string; text: string } | null
+  declare newKey: string
+  declare stale: boolean
+  declare sure: boolean
+
+  constructor() {
+    super()
+    Object.assign(this, { key: '', shown: null, mode: 'read', versions: [], past: null, newKey: '', stale: false, sure: false, draft: draftOf(null) })
+  }
+
+  protected override willUpdate(changed: PropertyValues<this>): void {
+    const before = changed.get('place')
+    if (changed.has('key') || (before !== undefined && before.scope !== this.place.scope)) {
+      Object.assign(this, { shown: null, mode: this.key ? 'read' : 'edit', past: null, stale: false, sure: false, failed: null, draft: draftOf(null), newKey: '' })
+      if (this.key) void this.#load()
+    } else if (before !== undefined && before.revision !== this.place.revision && this.key) void this.#refresh()
+  }
+
+  async #load(): Promise<void> {
+    const key = this.key
+    const shown = await this.attempt(() => this.place.client.read(key, this.place.scope))
+    if (key !== this.key || shown === undefined) return
+    this.shown = shown
+  }
+
+  /** Somebody changed something: what is only read is brought up to date, and who edits is told. */
+  async #refresh(): Promise<void> {
+    const key = this.key
+    try {
+      const shown = await this.place.client.read(key, this.place.scope)
+      if (key !== this.key || shown.seen === this.shown?.seen) return
+      if (this.mode === 'edit') this.stale = true
+      else this.shown = shown
+    } catch {
+      if (key === this.key && this.mode !== 'edit') void this.#load()
+    }
+  }
+
+  #edit(): void {
+    this.draft = draftOf(this.shown)
+    this.mode = 'edit'
+    this.stale = false
+  }
+
+  async #save(event: Event): Promise<void> {
+    event.preventDefault()
+    const key = this.key || this.newKey.trim() || keyOf(this.draft.name)
+    const seen = this.key ? (this.shown?.seen ?? '') : null
+    const made = await this.attempt(() => this.place.client.write(key, this.place.scope, this.draft, seen))
+    if (made === undefined) {
+      if (this.failed?.status === 412) this.stale = true
+      return
+    }
+    this.shown = made
+    this.mode = 'read'
+    this.stale = false
+    if (!this.key) this.dispatchEvent(new CustomEvent('made', { detail: key }))
+  }
+
+  async #takeTheirs(): Promise<void> {
+    this.failed = null
+    await this.#load()
+    this.#edit()
+  }
+
+  async #keepMine(): Promise<void> {
+    const mine = this.draft
+    this.failed = null
+    await this.#load()
+    this.draft = mine
+    this.stale = false
+  }
+
+  async #history(): Promise<void> {
+    this.mode = 'history'
+    this.past = null
+    this.versions = (await this.attempt(() => this.place.client.history(this.key, this.place.scope))) ?? []
+  }
+
+  async #forget(): Promise<void> {
+    if (!this.sure) {
+      this.sure = true
+      return
+    }
+    const { client, scope } = this.place
+    const seen = this.shown!.seen
+    if ((await this.attempt(async () => { await client.forget(this.key, scope, seen); return true })) === true) this.dispatchEvent(new CustomEvent('close'))
+    this.sure = false
+  }
+
+  async #restore(sha256: string): Promise<void> {
+    const { client, scope } = this.place
+    const seen = this.shown?.seen ?? ''
+    const done = await this.attempt(async () => { await client.restore(this.key, scope, sha256, seen); return true })
+    if (done) {
+      await this.#load()
+      this.mode = 'read'
+    }
+  }
+
+  #change(part: Partial<Draft>): void {
+    this.draft = { ...this.draft, ...part }
+  }
+
+  protected override render(): TemplateResult {
+    const shown = this.shown
+    return html`<article class="memory" aria-busy=${this.busy}>
+      <header class="bar">
+        <button class="quiet back" @click=${() => this.dispatchEvent(new CustomEvent('close'))}>‹ Memories</button>
+        <h2 dir="auto">${this.key ? shown?.fields['name'] || this.key : 'New memory'}</h2>
+        ${this.key && shown !== null && this.mode === 'read' ? html`<div class="actions">
+          ${this.mayWrite ? html`<button @click=${this.#edit}>Edit</button>` : nothing}
+          <button @click=${this.#history}>History</button>
+          ${this.mayWrite ? html`<button class=${this.sure ? 'danger' : 'quiet'} @click=${this.#forget} @blur=${() => (this.sure = false)}>${this.sure ? 'Forget on every device' : 'Forget'}</button>` : nothing}</div>` : nothing}
+        ${this.mode === 'history' ? html`<div class="actions"><button @click=${() => (this.mode = 'read')}>Done</button></div>` : nothing}
+      </header>
+      ${this.problem()}
+      ${this.mode === 'edit' ? this.#editor() : this.mode === 'history' ? this.#versions() : shown === null ? nothing : this.#text(shown)}
+    </article>`
+  }
+
+  #text(shown: Shown): TemplateResult {
+    const { name: _name, description, tags, type, created, updated, ...others } = shown.fields
+    return html`${description ? html`<p class="lead" dir="auto">${description}</p>` : nothing}
+      <dl class="facts">
+        <div><dt>Key</dt><dd><code>${shown.key}</code></dd></div>
+        ${type ? html`<div><dt>Type</dt><dd>${type}</dd></div>` : nothing}
+        ${tags ? html`<div><dt>Tags</dt><dd dir="auto">${tags.replace(/^\[|\]$/g, '')}</dd></div>` : nothing}
+        ${updated ?? created ? html`<div><dt>Changed</dt><dd>${updated ?? created}</dd></div>` : nothing}
+        ${Object.entries(others).map(([field, value]) => html`<div><dt dir="auto">${field}</dt><dd dir="auto">${value}</dd></div>`)}
+        ${shown.merged ? html`<div><dt>Merged</dt><dd>of what several devices wrote at once</dd></div>` : nothing}
+      </dl>
+      <div class="prose" dir="auto">${shown.body.trim() ? rendered(shown.body) : html`<p class="faint">No text.</p>`}</div>`
+  }
+
+  #editor(): TemplateResult {
+    const draft = this.draft
+    return html`<form class="editor" @submit=${this.#save}>
+      ${this.stale ? html`<div class="problem" role="alert"><strong>It was changed elsewhere while you edited.</strong> Nothing was replaced.
+        <button type="button" @click=${this.#keepMine}>Go on with mine</button> <button type="button" class="quiet" @click=${this.#takeTheirs}>Take theirs</button></div>` : nothing}
+      <div class="fields">
+        <label>Name<input .value=${draft.name} @input=${(event: Event) => this.#change({ name: valueOf(event) })} dir="auto" autocomplete="off"></label>
+        ${this.key ? nothing : html`<label>Key<input .value=${this.newKey} placeholder=${keyOf(draft.name) || 'a-short-name'} pattern="[a-z0-9][a-z0-9_\\-]{0,63}" title="a to z, 0 to 9, - and _"
+          @input=${(event: Event) => (this.newKey = valueOf(event))} autocomplete="off" spellcheck="false"></label>`}
+        <label>Type<select .value=${draft.type} @change=${(event: Event) => this.#change({ type: valueOf(event) })}>${TYPES.map(one => html`<option value=${one} ?selected=${one === draft.type}>${one || 'none'}</option>`)}</select></label>
+        <label>Tags<input .value=${draft.tags.join(', ')} placeholder="separated by commas" @change=${(event: Event) => this.#change({ tags: valueOf(event).split(',').map(one => one.trim()).filter(Boolean) })} autocomplete="off"></label>
+        <label class="wide">Description<input .value=${draft.description} placeholder="One line that says when this matters" @input=${(event: Event) => this.#change({ description: valueOf(event) })} dir="auto" autocomplete="off"></label>
+      </div>
+      <div class="beside">
+        <label class="source"><span>Text (Markdown)</span><textarea .value=${draft.body} @input=${(event: Event) => this.#change({ body: valueOf(event) })} dir="auto" spellcheck="true"></textarea></label>
+        <div class="preview"><span class="label">Preview</span><div class="prose" dir="auto" aria-live="off">${draft.body.trim() ? rendered(draft.body) : html`<p class="faint">What you write appears here.</p>`}</div></div>
+      </div>
+      <div class="actions end"><button type="button" class="quiet" @click=${() => (this.key ? (this.mode = 'read') : this.dispatchEvent(new CustomEvent('close')))}>Cancel</button>
+        <button class="main" ?disabled=${this.busy}>Save</button></div>
+    </form>`
+  }
+
+  #versions(): TemplateResult {
+    return html`<ol class="versions">${this.versions.map(one => html`<li>
+        <div><strong>${one.sha256 === null ? 'Forgotten' : moment(one.at)}</strong> <span class="faint">${one.by}${one.now === 'shown' ? ' · shown now' : one.now === 'beside' ? ' · in conflict' : ''}</span></div>
+        ${one.sha256 !== null && one.now !== 'shown' ? html`<div class="actions">
+          <button @click=${() => void this.#show(one.sha256!)} aria-expanded=${this.past?.sha256 === one.sha256}>Look</button>
+          ${this.mayWrite ? html`<button @click=${() => void this.#restore(one.sha256!)}>Bring back</button>` : nothing}</div>` : nothing}
+        ${this.past !== null && this.past.sha256 === one.sha256 ? html`<pre dir="auto" tabindex="0" aria-label="The text of that time">${this.past.text}</pre>` : nothing}
+      </li>`)}</ol>`
+  }
+
+  async #show(sha256: string): Promise<void> {
+    if (this.past?.sha256 === sha256) {
+      this.past = null
+      return
+    }
+    const text = await this.attempt(() => this.place.client.past(this.key, this.place.scope, sha256))
+    if (text !== undefined) this.past = { sha256, text }
+  }
+}
+customElements.define('memory-detail', MemoryDetail)
+
+function draftOf(shown: Shown | null): Draft {
+  const fields = shown?.fields ?? {}
+  const tags = (fields['tags'] ?? '').replace(/^\[|\]$/g, '').split(',').map(one => one.trim()).filter(Boolean)
+  return { body: shown?.body.replace(/^\n/, '') ?? '', name: fields['name'] ?? '', description: fields['description'] ?? '', type: fields['type'] ?? '', tags }
+}
+
+function keyOf(name: string): string {
+  return name.toLowerCase().normalize('NFKD').replace(/[^a-z0-9]+/g, '-').replace(/^-+|-+$/g, '').slice(0, 64)
+}
+
+function valueOf(event: Event): string {
+  return (event.target as HTMLInputElement).value
+}

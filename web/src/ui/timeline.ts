@@ -1,0 +1,78 @@
+/** What happened: days with their activity, and the events of one day or of all. */
+
+import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
+import type { DayCount, Happening } from './client.ts'
+import { empty, many, moment, View } from './view.ts'
+
+const WEEKS = 26
+const DAY = 86_400_000
+
+export class TimelineView extends View {
+  static override properties = { ...View.properties, events: { state: true }, next: { state: true }, days: { state: true }, day: { state: true }, ready: { state: true } }
+  declare events: readonly Happening[]
+  declare next: string | null
+  declare days: readonly DayCount[]
+  declare day: string
+  declare ready: boolean
+
+  constructor() {
+    super()
+    Object.assign(this, { events: [], next: null, days: [], day: '', ready: false })
+  }
+
+  protected override willUpdate(changed: PropertyValues<this>): void {
+    const before = changed.get('place')
+    if (changed.has('place') && (before?.scope !== this.place.scope || before?.revision !== this.place.revision)) void this.#load()
+  }
+
+  async #load(): Promise<void> {
+    const { client, scope } = this.place
+    const since = new Date(begin()).toISOString().slice(0, 10)
+    await this.attempt(async () => {
+      const [days, page] = await Promise.all([client.days(scope, since), client.events(scope, this.day ? { day: this.day } : {})])
+      Object.assign(this, { days, events: page.events, next: page.next, ready: true })
+    })
+  }
+
+  async #more(): Promise<void> {
+    const { client, scope } = this.place
+    await this.attempt(async () => {
+      const page = await client.events(scope, { ...(this.day ? { day: this.day } : {}), cursor: this.next! })
+      Object.assign(this, { events: [...this.events, ...page.events], next: page.next })
+    })
+  }
+
+  #pick(day: string): void {
+    this.day = this.day === day ? '' : day
+    void this.#load()
+  }
+
+  protected override render(): TemplateResult {
+    const counted = new Map(this.days.map(one => [one.day, one.events]))
+    const most = Math.max(1, ...counted.values())
+    const first = begin()
+    const all = Array.from({ length: WEEKS * 7 }, (_, at) => new Date(first + at * DAY).toISOString().slice(0, 10))
+    const today = new Date().toISOString().slice(0, 10)
+    return html`<section class="page" aria-busy=${this.busy}><h2>Timeline</h2>${this.problem()}
+      <div class="days" role="group" aria-label="Activity by day, in UTC">${all.map(day => {
+        const events = counted.get(day) ?? 0
+        const level = events === 0 ? 0 : Math.min(4, 1 + Math.floor((3 * Math.log1p(events)) / Math.log1p(most)))
+        const words = `${day}: ${many(events, 'event')}`
+        return day > today ? html`<span class="day none"></span>` : events === 0 ? html`<span class="day l0" title=${words}></span>`
+        : html`<button class="day l${level}" title=${words} aria-label=${words} aria-pressed=${this.day === day} @click=${() => this.#pick(day)}></button>`
+      })}</div>
+      ${this.day ? html`<p class="filter">${this.day} <button class="quiet" @click=${() => this.#pick(this.day)}>Show all days</button></p>` : nothing}
+      ${this.ready && !this.events.length ? empty('Nothing happened yet', 'What agents note, and what is forgotten or brought back, appears here.') : nothing}
+      <ol class="events">${this.events.map(one => html`<li><time datetime=${one.at}>${moment(one.at)}</time><span class="kind">${one.type}</span><span dir="auto">${one.said}</span></li>`)}</ol>
+      ${this.next === null ? nothing : html`<button @click=${this.#more} ?disabled=${this.busy}>Show more</button>`}
+    </section>`
+  }
+}
+customElements.define('timeline-view', TimelineView)
+
+/** The Monday (UTC) with which the days begin. */
+function begin(): number {
+  const today = Math.floor(Date.now() / DAY) * DAY
+  const monday = today - ((new Date(today).getUTCDay() + 6) % 7) * DAY
+  return monday - (WEEKS - 1) * 7 * DAY
+}

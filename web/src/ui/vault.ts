@@ -1,0 +1,99 @@
+/** The memory as a whole: how it is, who belongs to it, where it is kept, a sync, an export. */
+
+import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
+import type { Change, Finding, Member, Place as Provider, State } from './client.ts'
+import { many, moment, sentence, View } from './view.ts'
+
+export class VaultView extends View {
+  static override properties = { ...View.properties, state: { state: true }, members: { state: true }, providers: { state: true }, findings: { state: true }, step: { attribute: false }, said: { state: true }, syncing: { state: true } }
+  declare state: State | null
+  declare members: readonly Member[]
+  declare providers: readonly Provider[]
+  declare findings: readonly Finding[] | null
+  declare step: Change | null
+  declare said: string
+  declare syncing: boolean
+
+  constructor() {
+    super()
+    Object.assign(this, { state: null, members: [], providers: [], findings: null, step: null, said: '', syncing: false })
+  }
+
+  protected override willUpdate(changed: PropertyValues<this>): void {
+    if (changed.has('place') && changed.get('place')?.revision !== this.place.revision) void this.#load()
+  }
+
+  async #load(): Promise<void> {
+    const { client } = this.place
+    await this.attempt(async () => {
+      const [state, members, providers] = await Promise.all([client.status(), client.members(), client.providers()])
+      Object.assign(this, { state, members, providers })
+    })
+  }
+
+  async #sync(): Promise<void> {
+    this.syncing = true
+    this.said = ''
+    const said = await this.attempt(() => this.place.client.sync())
+    this.syncing = false
+    if (said !== undefined) {
+      this.said = sentence(said)
+      await this.#load()
+    }
+  }
+
+  async #check(): Promise<void> {
+    const found = await this.attempt(() => this.place.client.check())
+    if (found !== undefined) this.findings = found
+  }
+
+  async #export(format: 'zip' | 'car' | 'blob'): Promise<void> {
+    const blob = await this.attempt(() => this.place.client.export(format, ''))
+    if (blob === undefined) return
+    const link = document.createElement('a')
+    link.href = URL.createObjectURL(blob)
+    link.download = `${this.state?.namespace ?? 'memory'}.${format === 'blob' ? 'json' : format}`
+    link.click()
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
+  }
+
+  protected override render(): TemplateResult {
+    const state = this.state
+    return html`<section class="page" aria-busy=${this.busy}><h2>This memory</h2>${this.problem()}
+      ${state === null ? nothing : html`
+      <div class="cards">
+        <div class="card"><strong>${state.memories.toLocaleString()}</strong><span>${state.memories === 1 ? 'memory' : 'memories'}</span></div>
+        <div class="card"><strong>${state.events.toLocaleString()}</strong><span>${state.events === 1 ? 'event' : 'events'}</span></div>
+        <div class="card"><strong>${state.conflicts.toLocaleString()}</strong><span>${state.conflicts === 1 ? 'conflict' : 'conflicts'}</span></div>
+        <div class="card"><strong>${MODES[state.mode]?.[0] ?? state.mode}</strong><span>${MODES[state.mode]?.[1] ?? ''}</span></div>
+      </div>
+      ${state.notices.length ? html`<ul class="notices" aria-label="What you should know">${state.notices.map(one => html`<li dir="auto">${sentence(one)}</li>`)}</ul>` : nothing}
+      ${state.published ? html`<h3>Sync</h3><div class="line"><span>${state.unpublished ? 'Something here is published nowhere yet.' : 'Everything here is published.'}</span>
+        ${this.mayWrite ? html`<button class="main" @click=${this.#sync} ?disabled=${this.syncing}>${this.syncing ? 'Syncing…' : 'Sync now'}</button>` : nothing}</div>
+        <p class="faint" role="status">${this.syncing && this.step?.doing ? html`${sentence(this.step.doing).slice(0, -1)}${this.step.total ? html` <progress max=${this.step.total} value=${this.step.done} aria-label=${this.step.doing}></progress>` : nothing}` : this.said}</p>
+        <h3>Where it is kept</h3>
+        <ul class="things">${this.providers.map(one => html`<li><div><strong>${one.name}</strong> ${one.problem ? html`<span class="kind warns">not reached</span>` : nothing}</div><div class="faint">${one.problem ? sentence(one.problem) : one.can}${one.at === null ? '' : ` · published ${moment(one.at)}`}</div></li>`)}</ul>
+        ${this.providers.length ? nothing : html`<p class="faint">Nowhere yet. Add a place: <code>ipfsmem providers add SPEC</code></p>`}
+        <h3>Devices and members</h3>
+        <ul class="things">${this.members.map(one => html`<li><div><strong dir="auto">${one.label || one.id}</strong> ${one.thisDevice ? html`<span class="kind">this device</span>` : nothing}</div><div class="faint">${one.role}, ${one.kind}${one.root ? ' · from the beginning' : ''}</div></li>`)}</ul>
+        <p class="faint">Letting in and out takes your wallet: <code>ipfsmem keys</code></p>` : html`<p class="faint">It is kept on this disk alone. For one that your other devices have too: <code>ipfsmem init -n NEW</code></p>`}
+      <h3>Health</h3><div class="line"><span>${this.findings === null ? 'Look at everything on this device.' : worst(this.findings)}</span><button @click=${this.#check} ?disabled=${this.busy}>Check</button></div>
+      ${this.findings === null ? nothing : html`<ul class="things">${this.findings.map(one => html`<li class=${one.level}><div><span class="kind ${one.level === 'ok' ? '' : 'warns'}">${one.level}</span> <span dir="auto">${one.text}</span></div>${one.hint ? html`<div class="faint">${one.hint}</div>` : nothing}</li>`)}</ul>`}
+      <h3>Take it with you</h3><p class="faint">Plain text, also of an encrypted memory: keep it where nobody else reads it.</p>
+      <div class="actions"><button @click=${() => void this.#export('zip')}>Save as files (zip)</button><button @click=${() => void this.#export('car')}>Save as CAR</button></div>`}
+    </section>`
+  }
+}
+customElements.define('vault-view', VaultView)
+
+const MODES: Readonly<Record<string, readonly [string, string]>> = {
+  'encrypted-ipfs': ['Encrypted', 'here and where it is published'],
+  ipfs: ['Public', 'everyone can read what is published'],
+  local: ['Local', 'plain files on this disk'],
+  none: ['Passing', 'gone with this process']
+}
+
+function worst(findings: readonly Finding[]): string {
+  const wrong = findings.filter(one => one.level !== 'ok').length
+  return wrong === 0 ? 'Everything is sound.' : `${many(wrong, 'thing')} to look at.`
+}

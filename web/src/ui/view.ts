@@ -1,0 +1,70 @@
+/** What all views of the page share: they stand in the page itself (one style sheet, one order of headings), are given a client, and say errors in one way. */
+
+import { html, LitElement, nothing, type TemplateResult } from 'lit'
+import { type MemoryClient, Refusal, type Right } from './client.ts'
+
+/** What a view is about. */
+export type Place = { readonly client: MemoryClient; readonly scope: string; readonly right: Right; readonly revision: number; readonly whole: boolean }
+
+export abstract class View extends LitElement {
+  static override properties = { place: { attribute: false }, failed: { state: true }, busy: { state: true } }
+  declare place: Place
+  declare failed: Refusal | null
+  declare busy: boolean
+
+  constructor() {
+    super()
+    this.failed = null
+    this.busy = false
+  }
+
+  protected override createRenderRoot(): HTMLElement {
+    return this
+  }
+
+  /** Do something that may be refused; it is shown, and nothing else changes. */
+  protected async attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
+    this.busy = true
+    try {
+      const made = await work()
+      this.failed = null
+      return made
+    } catch (error) {
+      this.failed = error instanceof Refusal ? error : new Refusal('Unexpected', String(error), '', 500)
+      if (this.failed.status === 401 || this.failed.status === 423) this.dispatchEvent(new CustomEvent('shut', { detail: this.failed, bubbles: true }))
+      return undefined
+    } finally {
+      this.busy = false
+    }
+  }
+
+  protected problem(): TemplateResult | typeof nothing {
+    if (this.failed === null) return nothing
+    return html`<div class="problem" role="alert"><strong>${sentence(this.failed.message)}</strong> ${this.failed.hint}
+      <button class="quiet" @click=${() => (this.failed = null)} aria-label="Dismiss this message">Dismiss</button></div>`
+  }
+
+  protected get mayWrite(): boolean {
+    return this.place.right !== 'read'
+  }
+}
+
+export function sentence(text: string): string {
+  const first = text.charAt(0).toUpperCase() + text.slice(1)
+  return /[.!?]$/.test(first) ? first : `${first}.`
+}
+
+export function moment(at: number | string | null): string {
+  if (at === null || at === '') return 'not known'
+  const date = new Date(at)
+  if (Number.isNaN(date.getTime())) return String(at)
+  return date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+}
+
+export function many(number: number, one: string, more = `${one}s`): string {
+  return `${number.toLocaleString()} ${number === 1 ? one : more}`
+}
+
+export function empty(title: string, words: string): TemplateResult {
+  return html`<div class="empty"><h3>${title}</h3><p>${words}</p></div>`
+}
