@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ipfsmem.parts.dreams import MemoryDreams
     from ipfsmem.parts.facts import MemoryFacts
     from ipfsmem.parts.folders import MemoryFolders
+    from ipfsmem.parts.graph import MemoryGraph
     from ipfsmem.parts.hidden import MemoryHidden
     from ipfsmem.parts.maintenance import MemoryMaintenance
     from ipfsmem.parts.members import MemoryMembers
@@ -73,8 +74,8 @@ class Memory:
     """One agent's memory on this device. Make one with `create`, open one with `load`; close it when done.
 
     `memory.scope(token)` is one scope of it, with the same methods. What is about one part of a memory has that part's
-    name: `timeline`, `sessions`, `facts`, `hidden`, `dreams`, `versions`, `bundles`, `scopes`, `folders`, `members`, `providers`,
-    `vaults`, `maintenance`.
+    name: `timeline`, `sessions`, `facts`, `hidden`, `graph`, `dreams`, `versions`, `bundles`, `scopes`, `folders`, `members`,
+    `providers`, `vaults`, `maintenance`.
     """
 
     def __init__(self, made: Made, *, scope: str | None = None) -> None:
@@ -107,6 +108,13 @@ class Memory:
         from ipfsmem.parts.facts import MemoryFacts
 
         return MemoryFacts(self._open, self._chosen or "")
+
+    @functools.cached_property
+    def graph(self) -> MemoryGraph:
+        """What stands in relation to what."""
+        from ipfsmem.parts.graph import MemoryGraph
+
+        return MemoryGraph(self._open, self._chosen or "")
 
     @functools.cached_property
     def hidden(self) -> MemoryHidden:

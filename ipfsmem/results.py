@@ -1411,3 +1411,10 @@ class SessionDeleted(Answer, frozen=True, kw_only=True):
 
     session: str
     messages: int
+
+
+class GraphDrawn(Answer, frozen=True, kw_only=True):
+    """A graph for other programs. `format`: `graphml`, `mermaid` or `html`."""
+
+    format: str
+    text: str

@@ -19,6 +19,7 @@ PATHS: Final = (
     "unit/content/",
     "unit/exchange/test_importing.py",
     "unit/facts/",
+    "unit/graph/",
     "unit/http/",
     "unit/device/",
     "unit/dream/",

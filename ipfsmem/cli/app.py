@@ -42,6 +42,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "timeline": "Show the timeline.",
         "session": "Conversations: list, resume, search, compact and more.",
         "fact": "Sentences with a category: add, list, history and more.",
+        "graph": "Entities and relations: add, search, path, export and more.",
         "hide": "Leave memories out of lists and answers on this device.",
     },
     "In, out and across": {
@@ -129,6 +130,9 @@ USEFUL_WITHOUT_OUTPUT: Final = frozenset(
         "session_create",
         "session_delete",
         "fact_add",
+        "graph_add",
+        "graph_relate",
+        "graph_delete",
         "fact_edit",
         "fact_delete",
         "fact_restore",

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 @click.option("--read-only", is_flag=True, help="Offer only tools that change nothing.")
 @click.option("--sync", "in_sync", is_flag=True, help="Keep the memory in sync while it runs.")
 @click.option(
-    "--tool", "names", multiple=True, metavar="NAME", help="Offer this tool; several times for several."
+    "--tool",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Offer this tool, or a set: everyday, peers, graph. Several times: several.",
 )
 def command(
     context: CommandContext,

@@ -16,7 +16,7 @@ from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.config import FactSettings
 from ipfsmem.device.hidden import Hidden, hidden_texts, hide, is_hidden, show
-from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.facts.categories import (
     CLOSED,
     MAX_FACT,
@@ -29,6 +29,7 @@ from ipfsmem.facts.categories import (
 )
 from ipfsmem.facts.decision import Action, By, Candidate, Decision, decide
 from ipfsmem.facts.limits import Ranked, beyond
+from ipfsmem.graph.entity import TAG as ENTITY
 from ipfsmem.memories.fact_history import earlier, keep_in
 from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.overview import head_of
@@ -112,6 +113,7 @@ class Facts:
             (key, one)
             for key, one in index_of((self._memories,)).held.items()
             if not one.part
+            and ENTITY not in one.tags
             and (known := kind_of(one.type, one.category)) is not None
             and kind in (None, known)
             and (one.own or not own)
@@ -170,10 +172,8 @@ class Facts:
             raise UsageError(f"a confidence is 0 to 1, not {confidence:g}")
         if not text:
             return None
-        key = fact_key(text, kind)
-        with self._replica.reading():
-            there = self._fact(key)
-        if there is not None and there.own:
+        key, there = self._place_of(text, kind)
+        if there is not None:
             decision = Decision("kept", key, "same", 1.0)
             old: Fact | None = there
         else:
@@ -214,6 +214,19 @@ class Facts:
         hidden = self.keep_limits(kind)
         was = old.text if decision.conflict and old is not None else ""
         return Remembered("added", fact, decision.by, decision.similarity, was, decision.conflict, hidden)
+
+    def _place_of(self, text: str, kind: Kind) -> tuple[str, Fact | None]:
+        """The key under which an entry with this text stands, with that entry, or can stand: where something else was written there
+        meanwhile, another one."""
+        for number in range(100):
+            key = fact_key(f"{text}\0{number}" if number else text, kind)
+            reading = self._memories.read(key)
+            if reading is None or not reading.own:
+                return key, None
+            found = fact_of(reading)
+            if found is not None and (found.text, found.kind) == (text, kind):
+                return key, found
+        raise ChangedError(f"a hundred other texts stand where {text[:40]!r} would")
 
     def edit(self, key: str, said: str) -> Fact:
         """Give an entry another text; the one before stands in its history. Raises NotFoundError, UsageError."""
@@ -363,10 +376,15 @@ def checked(said: str, category: str, *, closed: bool) -> tuple[str, str]:
 def fact_of(reading: Reading) -> Fact | None:
     """The entry that a memory is; None for one that is none."""
     file = reading.readable
+    none = kind_of(file.type, file.fields.get("category", "")) is None or ENTITY in file.tags
+    return None if none else as_fact(reading)
+
+
+def as_fact(reading: Reading) -> Fact:
+    """Any memory as an entry says it."""
+    file = reading.readable
     category = file.fields.get("category", "")
-    kind = kind_of(file.type, category)
-    if kind is None:
-        return None
+    kind = kind_of(file.type, category) or "fact"
     return Fact(
         reading.key,
         reading.scope,

@@ -8,10 +8,10 @@ import msgspec
 
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.config import settings
-from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.errors import UsageError
 from ipfsmem.facts.categories import GENERAL, KINDS, Kind
 from ipfsmem.memories.fact_history import earlier, keys_with_history
-from ipfsmem.memories.facts import Fact, Facts, Remembered, fact_of
+from ipfsmem.memories.facts import Fact, Facts, Remembered, as_fact
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.texts import MemoryTexts
@@ -112,10 +112,7 @@ class MemoryFacts(MemoryPart):
         self._open.take(key, self._target())
         reading = self._facts().restore(key, number)
         self._open.show(key, self._target())
-        found = fact_of(reading)
-        if found is None:
-            raise NotFoundError(f"{key} is no entry any more, and its text is back")
-        return found
+        return as_fact(reading)
 
     def keep_limits(self) -> builtins.list[str]:
         """Hide on this device what is more than the settings allow, of all kinds; the keys. `add` does it for its kind."""

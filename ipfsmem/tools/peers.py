@@ -8,12 +8,20 @@ is not replaced, which the original does.
 from __future__ import annotations
 
 import re
-from hashlib import sha256
 from typing import Any, Final
 
 from ipfsmem.bundle.fence import NOTICE, clean_text, quote
 from ipfsmem.bundle.keys import is_key, key_of_foreign_name
 from ipfsmem.errors import ChangedError, UsageError
+from ipfsmem.facts.categories import (
+    CLOSED,
+    GENERAL,
+    MAX_CATEGORY,
+    MAX_FACT,
+    Kind,
+    fact_key,
+    sanitised,
+)
 from ipfsmem.memories.memories import Listed
 from ipfsmem.tools.definition import SCOPE, Definition
 from ipfsmem.tools.desk import Desk, one_line, place, whose
@@ -22,16 +30,7 @@ from ipfsmem.tools.schema import JSON, answer, arguments, choice, text
 from ipfsmem.tools.tool import ToolResult, refusal
 from ipfsmem.wording import count
 
-#: Categories of lasting facts, each with the type of memory that it becomes.
-CATEGORIES: Final = {
-    "preference": "feedback",
-    "personal_fact": "user",
-    "workflow": "project",
-    "restriction": "feedback",
-    "convention": "project",
-}
 SESSION_CATEGORIES: Final = ("host_info", "environment", "working_directory", "service_state", "discovery")
-MAX_FACT: Final = 2_000
 MAX_KEY: Final = 256
 #: Bytes of a value that one answer shows, and entries of one list.
 MAX_VALUE: Final = 64 * 1024
@@ -44,16 +43,6 @@ _is_value_key = re.compile(r"[A-Za-z0-9_.-]+").fullmatch
 _string, _flag = {"type": "string"}, {"type": "boolean"}
 
 
-def sanitised(fact: str) -> str:
-    """A fact on one line: single blanks, no dashes at its beginning."""
-    return " ".join(clean_text(fact).split()).lstrip("- ")
-
-
-def fact_key(fact: str) -> str:
-    """The key of a fact: the same fact is the same memory on every device."""
-    return f"fact_{sha256(fact.encode()).hexdigest()[:16]}"
-
-
 def _save_memory(desk: Desk, given: JSON) -> ToolResult:
     fact, category = sanitised(given["fact"]), given["category"]
     if not fact:
@@ -62,21 +51,33 @@ def _save_memory(desk: Desk, given: JSON) -> ToolResult:
     shown = there.read(key)
     if shown is not None and shown.own:
         file = shown.readable
-        if (file.body, file.type, category in file.tags) != (fact, CATEGORIES[category], True):
+        if (file.body, file.type, category in file.tags) != (fact, CLOSED[category], True):
             error = ChangedError(
                 f"there is another memory {place(shown)} for this fact, so nothing was saved"
             )
             return shown_instead(desk, shown, error, more={"saved": False, "message": str(error)})
     else:
-        there.write(
-            key,
-            fact,
-            name=fact if len(fact) <= 100 else f"{fact[:99]}…",
-            type=CATEGORIES[category],
-            tags=[category],
-            if_match="" if shown is None else shown.sha256,
-        )
+        there.facts.add(fact, category)
     return _saved(True, f"Remembered: {fact}")
+
+
+def _learn_procedure(desk: Desk, given: JSON) -> ToolResult:
+    return _entry(desk, given, "procedure", "Learned procedure")
+
+
+def _record_episode(desk: Desk, given: JSON) -> ToolResult:
+    return _entry(desk, given, "episode", "Recorded episode")
+
+
+def _entry(desk: Desk, given: JSON, kind: Kind, done: str) -> ToolResult:
+    made = desk.there(given).facts.add(given["content"], given.get("category", GENERAL), kind=kind)
+    if made is None:
+        raise UsageError("the text is empty, so nothing was saved")
+    key, category = made.fact.key, made.fact.category
+    said = f"{done} (id={key}, category={category})"
+    if made.action == "kept":
+        said = f"Known already (id={key}, category={category})"
+    return ToolResult(said, {"id": key, "category": category, "action": made.action})
 
 
 def _save_session_context(desk: Desk, given: JSON) -> ToolResult:
@@ -227,7 +228,7 @@ PEERS: Final = (
             "fact",
             "category",
             fact=text("The fact, in one sentence.", most=MAX_FACT),
-            category=choice("What kind of fact.", tuple(CATEGORIES)),
+            category=choice("What kind of fact.", tuple(CLOSED)),
             scope=SCOPE,
         ),
         returns=answer(saved=_flag, message=_string),
@@ -250,6 +251,34 @@ PEERS: Final = (
         ),
         returns=answer(saved=_flag, message=_string),
         run=_save_session_context,
+        idempotent=True,
+    ),
+    Definition(
+        name="learn_procedure",
+        title="Learn a procedure",
+        description="Keep how something is done, in one sentence or two: steps that worked, a policy. Not what happened (record_episode).",
+        parameters=arguments(
+            "content",
+            content=text("How it is done.", most=MAX_FACT),
+            category=text("What it is about, in a word.", least=1, most=MAX_CATEGORY),
+            scope=SCOPE,
+        ),
+        returns=answer(id=_string, category=_string, action=_string),
+        run=_learn_procedure,
+        idempotent=True,
+    ),
+    Definition(
+        name="record_episode",
+        title="Record an episode",
+        description="Keep what happened and how it ended, in one sentence or two. Not how things are done (learn_procedure).",
+        parameters=arguments(
+            "content",
+            content=text("What happened.", most=MAX_FACT),
+            category=text("What it is about, in a word.", least=1, most=MAX_CATEGORY),
+            scope=SCOPE,
+        ),
+        returns=answer(id=_string, category=_string, action=_string),
+        run=_record_episode,
         idempotent=True,
     ),
     Definition(

@@ -11,6 +11,7 @@ from ipfsmem.errors import UsageError
 from ipfsmem.tools.definition import Definition
 from ipfsmem.tools.desk import Desk, Session
 from ipfsmem.tools.everyday import EVERYDAY as _EVERYDAY
+from ipfsmem.tools.graph import GRAPH as _GRAPH
 from ipfsmem.tools.peers import PEERS as _PEERS
 from ipfsmem.tools.tool import Tool
 
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
 #: Names of the tools of everyday, and of those that other programs' agents know.
 EVERYDAY: Final = tuple(one.name for one in _EVERYDAY)
 PEERS: Final = tuple(one.name for one in _PEERS)
+#: Those of a knowledge graph, which are offered to who asks for them.
+GRAPH: Final = tuple(one.name for one in _GRAPH)
+#: Names that stand for several.
+_SETS: Final = {"everyday": EVERYDAY, "peers": PEERS, "graph": GRAPH}
 #: Another name under which a tool can be asked for.
 _ALIASES: Final = {"write": "remember"}
-_DEFINITIONS: Final[dict[str, Definition]] = {one.name: one for one in (*_EVERYDAY, *_PEERS)}
+_DEFINITIONS: Final[dict[str, Definition]] = {one.name: one for one in (*_EVERYDAY, *_PEERS, *_GRAPH)}
 
 #: What a model should know before it calls any of them.
 GUIDANCE: Final = """\
@@ -50,7 +55,8 @@ def toolset(
     read_only: bool = False,
     session: Session | None = None,
 ) -> list[Tool]:
-    """The tools for a memory, those of `names` (None: all) in that order.
+    """The tools for a memory, those of `names` in that order; `everyday`, `peers` and `graph` stand for several. None: all but those
+    of the graph.
 
     `memory`: an open one, or a function that gives it at each call, and may raise that it is locked. `scope`: where reads look
     first and writes go when a call names none; None: the scope that the memory was chosen for. `read_only`: only tools that
@@ -59,7 +65,10 @@ def toolset(
     """
     source = memory if callable(memory) else lambda: memory
     desk = Desk(source, scope, session or Session())
-    wanted = [_definition(name) for name in (_DEFINITIONS if names is None else names)]
+    named = (
+        (*EVERYDAY, *PEERS) if names is None else [each for one in names for each in _SETS.get(one, (one,))]
+    )
+    wanted = [_definition(name) for name in dict.fromkeys(named)]
     return [one.at(desk) for one in wanted if one.read_only or not read_only]
 
 

@@ -30,7 +30,7 @@ FLOORS = (
         "wordlist",
     ),
     ("bundle", "content", "seal", "sessions"),
-    ("dream", "facts", "wallet"),
+    ("dream", "facts", "graph", "wallet"),
     ("ring",),
     ("causal",),
     ("device",),
@@ -50,7 +50,19 @@ FLOORS = (
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 #: Values and functions of values: no disk, no clock, no chance, no network.
-PURE = ("bundle", "content", "seal", "wallet", "ring", "causal", "recall", "sessions", "dream", "facts")
+PURE = (
+    "bundle",
+    "content",
+    "seal",
+    "wallet",
+    "ring",
+    "causal",
+    "recall",
+    "sessions",
+    "dream",
+    "facts",
+    "graph",
+)
 HEAVY = {"eth_account", "eth_keys", "aiohttp", "keyring", "multiformats", "watchfiles"}
 HEAVY |= {"mcp", "pydantic", "anthropic", "langgraph", "llama_index", "agents", "pydantic_ai"}
 #: Modules that are nothing but classes of one package, and are imported inside functions themselves.

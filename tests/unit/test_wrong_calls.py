@@ -28,6 +28,7 @@ PARTS = (
     "dreams",
     "facts",
     "hidden",
+    "graph",
     "versions",
     "bundles",
     "scopes",

@@ -208,3 +208,12 @@ def test_a_fact_that_is_no_text_is_refused(memory: Memory) -> None:
     with pytest.raises((UsageError, LimitError, ValueError)):
         memory.facts.add("half \ud800")
     assert said(memory) == []
+
+
+def test_a_fact_takes_no_place_of_another_text(memory: Memory) -> None:
+    """The key follows from the text, and what stands there may have become something else."""
+    key = remember(memory, "User likes tea")
+    memory.facts.edit(key, "User prefers coffee over anything")
+    again = remember(memory, "User likes tea")
+    assert again != key and sorted(said(memory)) == ["User likes tea", "User prefers coffee over anything"]
+    assert remember(memory, "User likes tea") == again

@@ -32,7 +32,15 @@ def test_the_set_is_what_the_documents_name_and_every_tool_says_what_it_takes(me
     assert EVERYDAY == (
         "remember", "read_memory", "list_memories", "forget", "note", "recall", "context", "resolve_conflict",
     )  # fmt: skip
-    assert PEERS == ("save_memory", "save_session_context", "memory_store", "memory_recall", "memory_list")
+    assert PEERS == (
+        "save_memory",
+        "save_session_context",
+        "learn_procedure",
+        "record_episode",
+        "memory_store",
+        "memory_recall",
+        "memory_list",
+    )
     for tool in tools:
         assert tool.title and len(tool.description) > 40 and tool.parameters["additionalProperties"] is False
         assert all(one["description"] for one in tool.parameters["properties"].values())

@@ -1,0 +1,1 @@
+"""What stands in relation to what, read from memory files. Pure: values and functions of values."""

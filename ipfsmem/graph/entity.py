@@ -1,0 +1,115 @@
+"""One memory file as an entity of the graph: what it is called and is, what is said of it, and what it is related to.
+
+Any memory is one; those that were made as entities have the tag `entity` and their kind as category. In the text a list item is an
+observation, `- works at [[acme]]` or, below a line `Relations:`, `- works at: Acme` is a relation, and any other `[[link]]` one of
+the type `links_to`. A link names a key, or what an entity is called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from ipfsmem.bundle.header import render_tags
+from ipfsmem.bundle.keys import is_key, key_of_foreign_name
+from ipfsmem.bundle.memory_file import MemoryFile
+from ipfsmem.errors import UsageError
+
+#: The tag of what was made as an entity, and the relation of a link that says no other.
+TAG: Final = "entity"
+LINK: Final = "links_to"
+#: Characters of a name, of a relation's type and of an observation; links of one text that count.
+MAX_NAME: Final = 200
+MAX_TYPE: Final = 64
+MAX_OBSERVATION: Final = 2_000
+MAX_LINKS: Final = 1_000
+
+_SECTION = "Relations:"
+_item = re.compile(r"^[-*] +(?P<said>\S.*)$")
+_related = re.compile(r"^(?P<type>[^:\[\]]{1,64}): *(?P<to>\S.*)$")
+_typed = re.compile(r"^(?P<type>[^:\[\]]{1,64}?):? *\[\[(?P<to>[^\[\]\n]{1,200})\]\]\.?$")
+_link = re.compile(r"\[\[([^\[\]\n|#]{1,200})(?:[|#][^\[\]\n]{0,200})?\]\]")
+
+
+class Out(NamedTuple):
+    """A relation as it stands in a text: its type, and the key or the name that it leads to."""
+
+    type: str
+    to: str
+
+
+class Entity(NamedTuple):
+    """One memory in the graph."""
+
+    key: str
+    name: str
+    kind: str
+    observations: tuple[str, ...]
+    out: tuple[Out, ...]
+    #: Whether it was made as an entity.
+    made: bool
+
+
+def entity_of(key: str, file: MemoryFile) -> Entity:
+    """What a memory file is in the graph."""
+    observations: list[str] = []
+    out: dict[Out, None] = {}
+    below = False
+    for line in file.body.split("\n"):
+        if line.strip() == _SECTION:
+            below = True
+            continue
+        item = _item.match(line)
+        if item is not None:
+            said = item["said"].strip()
+            if (typed := _typed.match(said)) or (below and (typed := _related.match(said))):
+                out[Out(relation_type(typed["type"]), _target(typed["to"]))] = None
+                continue
+            observations.append(said)
+        elif line.strip():
+            below = False
+        for found in _link.finditer(line):
+            out[Out(LINK, found[1].strip())] = None
+    kind = file.fields.get("category", "") or file.type
+    return Entity(key, file.name or key, kind, tuple(observations), tuple(out)[:MAX_LINKS], TAG in file.tags)
+
+
+def entity_file(
+    old: MemoryFile, name: str, kind: str, observations: Iterable[str], out: Iterable[Out]
+) -> MemoryFile:
+    """The memory file that says this of an entity."""
+    lines = [f"- {one}" for one in observations]
+    related = [f"- {one.type}: [[{one.to}]]" for one in out]
+    body = "\n".join([*lines, *(["", _SECTION, "", *related] if related else [])]).strip("\n")
+    tags = list(dict.fromkeys((*old.tags, TAG)))
+    fields = {"name": name, "type": old.type or "reference", "category": kind, "tags": render_tags(tags)}
+    return old.with_fields(fields, body)
+
+
+def entity_key(name: str) -> str:
+    """The key of a new entity: its name in lower case with `_` for blanks, where that can be one. Raises UsageError."""
+    if not name.strip() or len(name) > MAX_NAME or not name.isprintable() or set("[]") & set(name):
+        raise UsageError(
+            f"an entity is called by 1 to {MAX_NAME} printable characters without [ and ], and {name[:60]!a} is not"
+        )
+    plain = re.sub(r"\s+", "_", name.strip().lower())
+    return plain if is_key(plain) else key_of_foreign_name(name.strip()).key
+
+
+def relation_type(said: str) -> str:
+    """A relation's type in its one form: lower case, `_` for blanks."""
+    return "_".join(said.strip(" *_`").lower().split())[:MAX_TYPE] or LINK
+
+
+def observation(said: str) -> str:
+    """An observation on one line. Raises UsageError for one that is empty or too long."""
+    text = " ".join(said.split())
+    if not text or len(text) > MAX_OBSERVATION:
+        raise UsageError(f"an observation has 1 to {MAX_OBSERVATION:,} characters")
+    return text
+
+
+def _target(said: str) -> str:
+    found = _link.fullmatch(said.strip())
+    return re.split("[|#]", found[1] if found is not None else said, maxsplit=1)[0].strip()

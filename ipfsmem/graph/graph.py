@@ -1,0 +1,169 @@
+"""The graph of many entities: neighbours, the shortest path, what lies around one, and what has some words.
+
+A circle ends every walk that comes to it again, and no walk goes through more entities than it was told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from ipfsmem.graph.entity import Entity, Out
+from ipfsmem.recall.terms import split
+
+#: Entities that one answer has at most, unless asked for fewer, and the greatest depth.
+MOST: Final = 1_000
+MAX_DEPTH: Final = 20
+
+
+class Relation(NamedTuple):
+    """A relation between two memories that are there, by key."""
+
+    begin: str
+    type: str
+    end: str
+
+
+class Graph:
+    """Entities by key, with their relations in both directions. It is changed one entity at a time."""
+
+    def __init__(self, entities: Iterable[Entity] = ()) -> None:
+        self.entities: dict[str, Entity] = {}
+        #: Keys by what an entity is called.
+        self._named: dict[str, set[str]] = {}
+        #: Who says a name or a key as the end of a relation.
+        self._said: dict[str, set[str]] = {}
+        for one in entities:
+            self.put(one)
+
+    def put(self, one: Entity) -> None:
+        """Add an entity, in the place of the one with its key."""
+        self.drop(one.key)
+        self.entities[one.key] = one
+        self._named.setdefault(_folded(one.name), set()).add(one.key)
+        for out in one.out:
+            self._said.setdefault(_folded(out.to), set()).add(one.key)
+
+    def drop(self, key: str) -> None:
+        """Take an entity out, if it is there."""
+        old = self.entities.pop(key, None)
+        if old is None:
+            return
+        self._named[_folded(old.name)].discard(key)
+        for out in old.out:
+            self._said.get(_folded(out.to), set()).discard(key)
+
+    def find(self, said: str) -> str | None:
+        """The key that somebody means by a key or a name; of several of one name the least."""
+        if said in self.entities:
+            return said
+        return min(self._named.get(_folded(said), ()), default=None)
+
+    def out(self, key: str) -> list[Relation]:
+        """The relations that begin at an entity and lead to one that is there."""
+        found = (self._relation(key, out) for out in self.entities[key].out)
+        return [one for one in found if one is not None]
+
+    def into(self, key: str) -> list[Relation]:
+        """The relations that end at an entity."""
+        one = self.entities[key]
+        who = self._said.get(_folded(key), set()) | self._said.get(_folded(one.name), set())
+        return [
+            found
+            for begin in sorted(who)
+            for found in (self._relation(begin, out) for out in self.entities[begin].out)
+            if found is not None and found.end == key
+        ]
+
+    def relations(self, keys: Iterable[str] | None = None) -> list[Relation]:
+        """All relations; with `keys` those among these entities."""
+        wanted = None if keys is None else set(keys)
+        return [
+            one
+            for key in sorted(self.entities if wanted is None else wanted)
+            for one in self.out(key)
+            if wanted is None or one.end in wanted
+        ]
+
+    def neighbours(self, key: str) -> list[str]:
+        """The entities that a relation joins with one, in whichever direction."""
+        return list(
+            dict.fromkeys([*(one.end for one in self.out(key)), *(one.begin for one in self.into(key))])
+        )
+
+    def path(self, begin: str, end: str) -> list[Relation] | None:
+        """The relations of a shortest way from one entity to another, whatever their direction; None where there is none."""
+        if begin == end:
+            return []
+        # From both ends at once, always on from the smaller edge: a whole step, and then the nearest meeting.
+        sides: tuple[_Walk, _Walk] = ({begin: None}, {end: None})
+        edges, lengths = ([begin], [end]), ({begin: 0}, {end: 0})
+        while edges[0] and edges[1]:
+            side = 0 if len(edges[0]) <= len(edges[1]) else 1
+            met, following = [], []
+            for here in edges[side]:
+                for one in (*self.out(here), *self.into(here)):
+                    there = one.end if one.begin == here else one.begin
+                    if there in sides[side]:
+                        continue
+                    sides[side][there] = one
+                    lengths[side][there] = lengths[side][here] + 1
+                    following.append(there)
+                    if there in sides[1 - side]:
+                        met.append(there)
+            if met:
+                middle = min(met, key=lambda key: (lengths[0][key] + lengths[1][key], key))
+                return [*_way(sides[0], middle)[::-1], *_way(sides[1], middle)]
+            edges[side][:] = following
+        return None
+
+    def around(self, key: str, depth: int, most: int = MOST) -> tuple[list[str], bool]:
+        """The entities that are at most so many relations away, the nearest first, and whether there were more than `most`."""
+        found, met, edge = [key], {key}, [key]
+        for _ in range(depth):
+            following = []
+            for here in edge:
+                for there in self.neighbours(here):
+                    if there in met:
+                        continue
+                    if len(found) >= most:
+                        return found, True
+                    met.add(there)
+                    found.append(there)
+                    following.append(there)
+            edge = following
+        return found, False
+
+    def search(self, query: str, most: int = MOST) -> list[str]:
+        """The entities that have all words of a query in their name, kind or observations."""
+        words = split(query)
+        found = []
+        for key in sorted(self.entities):
+            one = self.entities[key]
+            there = split(" ".join((key, one.name, one.kind, *one.observations)))
+            if words and all(any(word in other for other in there) for word in words):
+                found.append(key)
+                if len(found) >= most:
+                    break
+        return found
+
+    def _relation(self, begin: str, out: Out) -> Relation | None:
+        end = self.find(out.to)
+        return None if end is None else Relation(begin, out.type, end)
+
+
+#: The relation by which a walk came to each entity; None for where it began.
+_Walk = dict[str, Relation | None]
+
+
+def _way(walk: _Walk, here: str) -> list[Relation]:
+    """The relations from an entity back to where the walk began."""
+    way = []
+    while (one := walk[here]) is not None:
+        way.append(one)
+        here = one.begin if one.end == here else one.end
+    return way
+
+
+def _folded(name: str) -> str:
+    return " ".join(name.casefold().split())

@@ -1,0 +1,213 @@
+"""The graph of the memories of one scope: derived from their texts, held while the memory is open and brought up to date by what changed.
+
+What is added and taken away here is written into memory files, whose earlier texts go into their history (`fact_history`), so each
+step can be taken back. Nothing of others is in it before a person promoted it, and nothing that is hidden here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.bundle.session_parts import is_part
+from ipfsmem.causal.entries import memory_name
+from ipfsmem.causal.value import decode_entry
+from ipfsmem.device.hidden import hidden_texts, is_hidden
+from ipfsmem.device.state import StateMark
+from ipfsmem.errors import FormatError, NotFoundError, UsageError
+from ipfsmem.facts.categories import category_of
+from ipfsmem.graph.entity import Entity, Out, entity_file, entity_key, entity_of, observation, relation_type
+from ipfsmem.graph.graph import Graph, Relation
+from ipfsmem.memories.fact_history import keep_in
+from ipfsmem.memories.memories import Memories, NotHereError
+from ipfsmem.memories.readings import readable_file
+
+#: From what an entity is, None for a new one: its name, its kind, its observations, its relations.
+_Make = Callable[[Entity | None], tuple[str, str, list[str], list[Out]]]
+
+
+class GraphIndex:
+    """The graph of one scope."""
+
+    def __init__(self, memories: Memories) -> None:
+        self._memories = memories
+        self._replica = memories.replica
+        self._mark = StateMark()
+        self._known: dict[str, bytes] = {}
+        self._graph = Graph()
+
+    def graph(self) -> Graph:
+        """The graph as things are, without what is hidden here."""
+        memories, store = self._memories, self._replica.store
+        with self._replica.reading():
+            if memories.forgotten():
+                return Graph()
+            since, changed = store.changes_since(self._mark), set[str]()
+            for name, text in since.texts.items():
+                place = memory_name(name)
+                if place is None or place.scope != memories.scope:
+                    continue
+                hash = blake2b(text, digest_size=8).digest()
+                if self._known.get(name) != hash:
+                    self._known[name] = hash
+                    changed.add(name)
+            for name in since.may_be_gone(self._known):
+                del self._known[name]
+                changed.add(name)
+            for name in changed:
+                self._look(name)
+            self._mark = store.mark()
+            hidden = [
+                one.key
+                for one in hidden_texts(self._replica).values()
+                if one.scope == memories.scope and one.key in self._graph.entities
+            ]
+            return self._without(hidden)
+
+    def _look(self, name: str) -> None:
+        place, text = memory_name(name), self._replica.store.raw(name)
+        assert place is not None
+        self._graph.drop(place.key)
+        if text is None:
+            return
+        try:
+            reading = self._memories.reading_of(place.key, decode_entry(name, text))
+        except NotHereError:
+            self._known.pop(name, None)  # it is looked for again
+            return
+        if reading is not None and reading.own:
+            file = readable_file(reading.data)
+            if not is_part(place.key, file):
+                self._graph.put(entity_of(place.key, file))
+
+    def _without(self, keys: list[str]) -> Graph:
+        known, store = hidden_texts(self._replica), self._replica.store
+        gone = {
+            key
+            for key in keys
+            if is_hidden(
+                known,
+                self._memories.scope,
+                key,
+                self._memories.written(key, store.entry(self._memories.name(key))),
+            )
+        }
+        if not gone:
+            return self._graph
+        return Graph(one for key, one in self._graph.entities.items() if key not in gone)
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def add_entity(self, name: str, kind: str, said: Iterable[str]) -> tuple[Entity, bool]:
+        """An entity with these observations, and whether it is new; one of that name that is there gets those that it lacks. Raises
+        UsageError."""
+        new = [observation(one) for one in said]
+        found = self.graph().find(name.strip())
+        key = found or entity_key(name)
+        made = self._change(
+            key,
+            lambda old: (
+                name.strip() if old is None else old.name,
+                category_of(kind) if kind and (old is None or not old.made) else old.kind if old else "thing",
+                list(dict.fromkeys((*(old.observations if old else ()), *new))),
+                list(old.out if old else ()),
+            ),
+            must_exist=found is not None,
+        )
+        return made, found is None
+
+    def observe(self, name: str, said: Iterable[str]) -> list[str]:
+        """Add observations to an entity; those that are new. Raises NotFoundError, UsageError."""
+        wanted = [observation(one) for one in said]
+        old = self._there(name)
+        new = [one for one in dict.fromkeys(wanted) if one not in old.observations]
+        if new:
+            self.add_entity(old.key, "", new)
+        return new
+
+    def relate(self, begin: str, type: str, end: str) -> bool:
+        """Add a relation between two entities; False where it is there already. Raises NotFoundError."""
+        one, other = self._there(begin), self._there(end)
+        out = Out(relation_type(type), other.key)
+        if Relation(one.key, out.type, other.key) in self.graph().out(one.key):
+            return False
+        self._change(one.key, lambda old: (one.name, one.kind, list(one.observations), [*one.out, out]))
+        return True
+
+    def unrelate(self, begin: str, type: str, end: str) -> bool:
+        """Take a relation away; False where there is none."""
+        graph = self.graph()
+        key, other, wanted = graph.find(begin), graph.find(end), relation_type(type)
+        if key is None or other is None:
+            return False
+        one = graph.entities[key]
+        kept = [out for out in one.out if out.type != wanted or graph.find(out.to) != other]
+        if len(kept) == len(one.out):
+            return False
+        self._change(key, lambda old: (one.name, one.kind, list(one.observations), kept))
+        return True
+
+    def unobserve(self, name: str, said: Iterable[str]) -> list[str]:
+        """Take observations of an entity away; those that were there. Raises NotFoundError."""
+        old, gone = self._there(name), {" ".join(one.split()) for one in said}
+        kept = [one for one in old.observations if one not in gone]
+        if len(kept) < len(old.observations):
+            self._change(old.key, lambda _: (old.name, old.kind, kept, list(old.out)))
+        return [one for one in old.observations if one in gone]
+
+    def _there(self, name: str) -> Entity:
+        graph = self.graph()
+        key = graph.find(name.strip())
+        if key is None:
+            raise NotFoundError(
+                f"there is no entity {name[:80]}", hint="Look for it: ipfsmem graph search WORDS"
+            )
+        return graph.entities[key]
+
+    def _change(self, key: str, make: _Make, *, must_exist: bool = True) -> Entity:
+        """Write what an entity says, in one transaction with what it said. Only a file that is all list and relations is written anew;
+        to another one what is new is added at its end."""
+        memories, today = self._memories, self._replica.world.today().isoformat()
+        with memories.changing("write", key) as change:
+            shown = memories.shown_in(change, key)
+            if shown is not None and not shown.own:
+                raise UsageError(f"{key} is others' word: promote it first, or take another name")
+            if shown is None and must_exist:
+                raise NotFoundError(f"there is no entity {key}")
+            file = parse_memory(shown.data) if shown is not None else MemoryFile({"created": today})
+            old = entity_of(key, file) if shown is not None else None
+            name, kind, said, out = make(old)
+            new = entity_file(file, name, kind, said, out)
+            if old is not None and not _is_plain(file, old):
+                new = _added(file, old, said, out)
+            data = render_memory(new.with_fields({"updated": today}))
+            if shown is not None:
+                keep_in(change, memories, key, shown.data, "edited")
+            memories.write_in(change, key, data, seen=shown)
+        return entity_of(key, parse_memory(data))
+
+
+def _is_plain(file: MemoryFile, one: Entity) -> bool:
+    """Whether a text says nothing beside observations and relations, so that it can be written anew from these."""
+    again = entity_of("x", entity_file(file, one.name, one.kind, one.observations, one.out))
+    lines = [line for line in file.body.split("\n") if line.strip()]
+    listed = all(line.startswith(("- ", "* ")) or line.strip() == "Relations:" for line in lines)
+    return listed and (again.observations, again.out) == (one.observations, one.out)
+
+
+def _added(file: MemoryFile, old: Entity, said: list[str], out: list[Out]) -> MemoryFile:
+    """The text with what is new at its end. Raises UsageError for what would have to be taken out of a person's prose."""
+    if not set(old.observations) <= set(said) or not set(old.out) <= set(out):
+        raise UsageError(
+            f"{old.key} is a text of its own, so nothing was taken out of it",
+            hint=f"Change it: ipfsmem write {old.key}",
+        )
+    lines = [f"- {one}" for one in said if one not in old.observations]
+    lines += [f"- {one.type} [[{one.to}]]" for one in out if one not in old.out]
+    if not lines:
+        return file
+    made = file.with_fields({}, f"{file.body.rstrip()}\n\n" + "\n".join(lines))
+    if len(made.body) > 900_000:
+        raise FormatError(f"{old.key} would be too long")
+    return made

@@ -1,0 +1,212 @@
+"""The tools of a knowledge graph: the nine of the MCP reference server `memory`, and LibreFang's three, over entities that are memories.
+
+Shapes are those of the originals. What is taken away or changed can be brought back by the person (`ipfsmem fact history KEY`,
+`ipfsmem fact restore KEY`), so none asks for a confirmation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from ipfsmem.bundle.fence import NOTICE, clean_text, quote
+from ipfsmem.errors import UsageError
+from ipfsmem.tools.definition import SCOPE, Definition
+from ipfsmem.tools.desk import Desk
+from ipfsmem.tools.schema import JSON, answer, arguments, number, text, texts
+from ipfsmem.tools.tool import ToolResult
+from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from ipfsmem.parts.graph import Edge, MemoryGraph, Node
+
+#: Entities, relations and observations of one call, and what one answer shows.
+MOST: Final = 200
+_string, _count, _list = (
+    {"type": "string"},
+    {"type": "integer"},
+    {"type": "array", "items": {"type": "object"}},
+)
+_GRAPH = answer(notice=_string, entities=_list, relations=_list, more={"type": "boolean"})
+_NAME = text("Its name or its key.", least=1, most=200)
+_TYPE = text("How the first relates to the second, in the active voice: works_at.", least=1, most=64)
+
+
+def _objects(description: str) -> JSON:
+    return {"type": "array", "description": description, "items": {"type": "object"}, "maxItems": MOST}
+
+
+def _graph(desk: Desk, given: JSON) -> MemoryGraph:
+    return desk.there(given).graph
+
+
+def _texts_of(one: dict[str, Any], *names: str) -> list[str]:
+    """Some values of an object, each a text. Raises UsageError."""
+    found = [one.get(name) for name in names]
+    if not all(isinstance(value, str) and value.strip() for value in found):
+        raise UsageError(f"each object has the texts {', '.join(names)}")
+    return [str(value) for value in found]
+
+
+def _list_of(one: dict[str, Any], name: str) -> list[str]:
+    found = one.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(value, str) for value in found):
+        raise UsageError(f"{name} is a list of texts")
+    return found
+
+
+def _create_entities(desk: Desk, given: JSON) -> ToolResult:
+    wanted = [
+        (_texts_of(one, "name", "entityType"), _list_of(one, "observations")) for one in given["entities"]
+    ]
+    graph = _graph(desk, given)
+    nodes = [graph.add(name, kind, said) for (name, kind), said in wanted]
+    return _shown(nodes, [], count(len(nodes), "entity"))
+
+
+def _create_relations(desk: Desk, given: JSON) -> ToolResult:
+    wanted = [_texts_of(one, "from", "relationType", "to") for one in given["relations"]]
+    graph = _graph(desk, given)
+    new = sum(graph.relate(*one) for one in wanted)
+    return _done(new, f"{count(new, 'relation')} added.")
+
+
+def _add_observations(desk: Desk, given: JSON) -> ToolResult:
+    wanted = [(_texts_of(one, "entityName")[0], _list_of(one, "contents")) for one in given["observations"]]
+    graph = _graph(desk, given)
+    new = sum(len(graph.observe(name, said)) for name, said in wanted)
+    return _done(new, f"{count(new, 'observation')} added.")
+
+
+def _delete_entities(desk: Desk, given: JSON) -> ToolResult:
+    graph = _graph(desk, given)
+    gone = sum(graph.delete(name) for name in given["entityNames"])
+    return _done(gone, f"{count(gone, 'entity')} taken away; the person can bring them back.")
+
+
+def _delete_observations(desk: Desk, given: JSON) -> ToolResult:
+    wanted = [(_texts_of(one, "entityName")[0], _list_of(one, "observations")) for one in given["deletions"]]
+    graph = _graph(desk, given)
+    gone = sum(len(graph.unobserve(name, said)) for name, said in wanted)
+    return _done(gone, f"{count(gone, 'observation')} taken away.")
+
+
+def _delete_relations(desk: Desk, given: JSON) -> ToolResult:
+    wanted = [_texts_of(one, "from", "relationType", "to") for one in given["relations"]]
+    graph = _graph(desk, given)
+    gone = sum(graph.unrelate(*one) for one in wanted)
+    return _done(gone, f"{count(gone, 'relation')} taken away.")
+
+
+def _read_graph(desk: Desk, given: JSON) -> ToolResult:
+    found = _graph(desk, given).all(limit=MOST)
+    return _shown(found.nodes, found.edges, count(len(found.nodes), "entity"), more=found.more)
+
+
+def _search_nodes(desk: Desk, given: JSON) -> ToolResult:
+    graph = _graph(desk, given)
+    return _nodes(graph, graph.search(given["query"], limit=MOST))
+
+
+def _open_nodes(desk: Desk, given: JSON) -> ToolResult:
+    graph = _graph(desk, given)
+    wanted = set(given["names"])
+    return _nodes(graph, [one for one in graph.all().nodes if {one.key, one.name} & wanted][:MOST])
+
+
+def _query(desk: Desk, given: JSON) -> ToolResult:
+    graph = _graph(desk, given)
+    if "relation" in given:
+        return _nodes(graph, graph.query(given["entity"], given["relation"])[:MOST])
+    found = graph.around(given["entity"], given.get("depth", 1), limit=MOST)
+    return _shown(found.nodes, found.edges, count(len(found.nodes), "entity"), more=found.more)
+
+
+def _add_entity(desk: Desk, given: JSON) -> ToolResult:
+    said = [f"{name}: {value}" for name, value in given.get("properties", {}).items()]
+    made = _graph(desk, given).add(given["name"], given["entity_type"], said)
+    return _shown([made], [], "1 entity")
+
+
+def _add_relation(desk: Desk, given: JSON) -> ToolResult:
+    new = _graph(desk, given).relate(given["source"], given["relation"], given["target"])
+    return _done(int(new), "The relation is added." if new else "The relation is there already.")
+
+
+def _nodes(graph: MemoryGraph, nodes: list[Node]) -> ToolResult:
+    keys = {one.key for one in nodes}
+    edges = [one for one in graph.relations() if one.begin in keys and one.end in keys]
+    return _shown(nodes, edges, count(len(nodes), "entity"))
+
+
+def _done(number: int, said: str) -> ToolResult:
+    return ToolResult(said, {"changed": number})
+
+
+def _shown(nodes: Iterable[Node], edges: Iterable[Edge], said: str, *, more: bool = False) -> ToolResult:
+    """Entities and relations, quoted."""
+    entities = [
+        {
+            "key": one.key,
+            "name": clean_text(one.name),
+            "entityType": clean_text(one.kind),
+            "observations": [clean_text(each) for each in one.observations],
+        }
+        for one in nodes
+    ]
+    relations = [{"from": one.begin, "relationType": clean_text(one.type), "to": one.end} for one in edges]
+    lines = "".join(
+        quote(
+            "\n".join(
+                (
+                    f"{one['name']} ({one['entityType']}, key {one['key']})",
+                    *(f"- {each}" for each in one["observations"]),
+                )
+            )
+        )
+        for one in entities
+    ) + "".join(quote(f"{one['from']} {one['relationType']} {one['to']}") for one in relations)
+    tail = "\n(there is more: search_nodes)" if more else ""
+    shown = f"{said}. {NOTICE}\n\n{lines}{tail}" if entities else f"{said}."
+    return ToolResult(shown, {"notice": NOTICE, "entities": entities, "relations": relations, "more": more})
+
+
+def _one(
+    name: str,
+    title: str,
+    description: str,
+    run: Callable[[Desk, JSON], ToolResult],
+    parameters: JSON,
+    *,
+    changes: bool = False,
+    takes: bool = False,
+) -> Definition:
+    counted = changes and name not in ("create_entities", "knowledge_add_entity")
+    return Definition(
+        name=name,
+        title=title,
+        description=description,
+        parameters=parameters,
+        returns=answer(changed=_count) if counted else _GRAPH,
+        run=run,
+        read_only=not changes,
+        destructive=takes,
+        idempotent=True,
+    )
+
+
+_relations = _objects("Objects with from, relationType and to: names or keys of entities that are there.")
+GRAPH: Final = (
+    _one("create_entities", "Make entities", "Make entities of the graph, each a memory; to one that is there what is new is added.", _create_entities, arguments("entities", entities=_objects("Objects with name, entityType and observations (a list of texts)."), scope=SCOPE), changes=True),
+    _one("create_relations", "Join entities", "Add relations between entities that are there.", _create_relations, arguments("relations", relations=_relations, scope=SCOPE), changes=True),
+    _one("add_observations", "Say more of entities", "Add observations to entities that are there.", _add_observations, arguments("observations", observations=_objects("Objects with entityName and contents (a list of texts)."), scope=SCOPE), changes=True),
+    _one("delete_entities", "Take entities away", "Take entities away. The person can bring them back.", _delete_entities, arguments("entityNames", entityNames=texts("Their names or keys.", most=MOST, each=200), scope=SCOPE), changes=True, takes=True),
+    _one("delete_observations", "Take observations away", "Take observations of entities away.", _delete_observations, arguments("deletions", deletions=_objects("Objects with entityName and observations (a list of texts)."), scope=SCOPE), changes=True, takes=True),
+    _one("delete_relations", "Take relations away", "Take relations away.", _delete_relations, arguments("relations", relations=_relations, scope=SCOPE), changes=True, takes=True),
+    _one("read_graph", "The graph", "The entities and their relations, at most 200.", _read_graph, arguments(scope=SCOPE)),
+    _one("search_nodes", "Search the graph", "The entities that have all words in their name, kind or observations, and the relations among them.", _search_nodes, arguments("query", query=text("Words.", least=1, most=500), scope=SCOPE)),
+    _one("open_nodes", "Open entities", "Entities by name or key, and the relations among them.", _open_nodes, arguments("names", names=texts("Their names or keys.", most=MOST, each=200), scope=SCOPE)),
+    _one("knowledge_add_entity", "Add an entity", "Add an entity to the knowledge graph, with properties.", _add_entity, arguments("name", "entity_type", name=text("What it is called.", least=1, most=200), entity_type=text("What it is: person, organization, project, concept, event, location, document, tool, or another word.", least=1, most=64), properties={"type": "object", "description": "What is said of it, by name."}, scope=SCOPE), changes=True),
+    _one("knowledge_add_relation", "Add a relation", "Add a relation between two entities that are there.", _add_relation, arguments("source", "relation", "target", source=_NAME, relation=_TYPE, target=_NAME, scope=SCOPE), changes=True),
+    _one("knowledge_query", "Ask the knowledge graph", "What is near to an entity, or where its relations of one type lead.", _query, arguments("entity", entity=_NAME, relation=_TYPE, depth=number("So many relations away.", 0, 5, 1), scope=SCOPE)),
+)  # fmt: skip

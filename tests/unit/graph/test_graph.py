@@ -1,0 +1,133 @@
+"""The graph as values: what a text says of an entity, shortest ways, circles, bounds, and what other programs are given."""
+
+from __future__ import annotations
+
+from collections import deque
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.errors import UsageError
+from ipfsmem.graph.drawing import drawn
+from ipfsmem.graph.entity import Entity, Out, entity_file, entity_key, entity_of, relation_type
+from ipfsmem.graph.graph import Graph
+from tests.support.effort import cases
+
+TEXT = """Met at the fair, see [[acme]].
+
+- born 1815
+- works at [[Acme|the firm]]
+- works_for [[acme]]
+
+Relations:
+
+- lives in: London
+"""
+
+
+def test_a_text_says_observations_relations_and_links() -> None:
+    one = entity_of("ada", MemoryFile({"name": "Ada", "category": "person"}, TEXT))
+    assert (one.name, one.kind, one.observations, one.made) == ("Ada", "person", ("born 1815",), False)
+    assert set(one.out) == {Out("links_to", "acme"), Out("works_at", "Acme"), Out("works_for", "acme"), Out("lives_in", "London")}  # fmt: skip
+
+
+@given(
+    st.lists(st.text(st.characters(categories=("L", "N", "Zs")), min_size=1, max_size=20).map(lambda t: " ".join(t.split())).filter(bool), max_size=4),
+    st.lists(st.tuples(st.sampled_from(["knows", "works_at"]), st.sampled_from(["acme", "bob"])), max_size=4, unique=True),
+)  # fmt: skip
+@settings(max_examples=cases(25, 500))
+def test_what_is_written_of_an_entity_is_read_again(said: list[str], out: list[tuple[str, str]]) -> None:
+    made = entity_file(MemoryFile(), "Ada", "person", said, [Out(*one) for one in out])
+    one = entity_of("ada", parse_memory(render_memory(made)))
+    assert (one.observations, one.out) == (tuple(said), tuple(Out(*each) for each in out)) and one.made
+
+
+def test_names_become_keys_and_wrong_ones_are_refused() -> None:
+    assert entity_key("Ada Lovelace") == "ada_lovelace" and entity_key("a: ' \" % _ / b") != entity_key("a b")
+    assert entity_key("日本語") == entity_key("日本語") and relation_type(" Works  At ") == "works_at"
+    for wrong in ("", " ", "a\nb", "x" * 201, "a]]b"):
+        with pytest.raises(UsageError):
+            entity_key(wrong)
+
+
+edges = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=24)
+
+
+def graph_of(found: list[tuple[int, int]]) -> Graph:
+    return Graph(
+        Entity(
+            f"e{n}", f"E {n}", "", (), tuple(Out("r", f"e{end}") for begin, end in found if begin == n), True
+        )
+        for n in range(12)
+    )
+
+
+def distance(found: list[tuple[int, int]], begin: int, end: int) -> int | None:
+    """By the plain search that every book has."""
+    known, waiting = {begin: 0}, deque([begin])
+    while waiting:
+        here = waiting.popleft()
+        for one, other in (*found, *((b, a) for a, b in found)):
+            if one == here and other not in known:
+                known[other] = known[here] + 1
+                waiting.append(other)
+    return known.get(end)
+
+
+@given(edges, st.integers(0, 11), st.integers(0, 11), st.integers(0, 4))
+@settings(max_examples=cases(60, 2_000))
+def test_ways_are_shortest_and_what_is_around_is_what_is_so_near(found: list[tuple[int, int]], begin: int, end: int, depth: int) -> None:  # fmt: skip
+    graph = graph_of(found)
+    way, here = graph.path(f"e{begin}", f"e{end}"), f"e{begin}"
+    assert (None if way is None else len(way)) == distance(found, begin, end)
+    for one in way or ():
+        assert here in (one.begin, one.end) and one in graph.out(one.begin)
+        here = one.end if one.begin == here else one.begin
+    assert way is None or here == f"e{end}"
+    near = {f"e{n}" for n in range(12) if (far := distance(found, begin, n)) is not None and far <= depth}
+    assert set(graph.around(f"e{begin}", depth)[0]) == near
+    few, more = graph.around(f"e{begin}", 12, 2)
+    assert len(few) <= 2 and more == (len(graph.around(f"e{begin}", 12)[0]) > 2)
+
+
+@given(edges, edges)
+@settings(max_examples=cases(25, 500))
+def test_a_graph_that_was_changed_is_the_graph_made_anew(before: list[tuple[int, int]], after: list[tuple[int, int]]) -> None:  # fmt: skip
+    changed, anew = graph_of(before), graph_of(after)
+    for one in anew.entities.values():
+        changed.put(one)
+    assert changed.relations() == anew.relations()
+    assert [changed.into(key) for key in changed.entities] == [anew.into(key) for key in changed.entities]
+
+
+def test_ten_thousand_entities_in_circles_end() -> None:
+    graph = Graph(
+        Entity(f"e{n}", f"E {n}", "", (), (Out("next", f"e{(n + 1) % 10_000}"), Out("self", f"e{n}")), True)
+        for n in range(10_000)
+    )
+    way = graph.path("e0", "e40")
+    assert way is not None and len(way) == 40
+    assert graph.around("e0", 20) == (graph.around("e0", 20, 41)[0], False)
+
+
+NASTY = '"><script>alert(1)</script>\x00]] & "x" -->|y| \n'
+
+
+def test_no_name_breaks_out_of_what_other_programs_are_given() -> None:
+    entities = [Entity("a", NASTY, NASTY, (NASTY,), (), True), Entity("b", "B", "", (), (), True)]
+    relations = Graph([entities[0]._replace(out=(Out(NASTY.strip(), "b"),)), entities[1]]).relations()
+    root = ElementTree.fromstring(drawn("graphml", entities, relations))
+    assert len(list(root.iter("{http://graphml.graphdrawing.org/xmlns}node"))) == 2
+    assert len(list(root.iter("{http://graphml.graphdrawing.org/xmlns}edge"))) == 1
+    chart = drawn("mermaid", entities, relations).splitlines()
+    assert len(chart) == 4 and all(line.count('"') == 2 for line in chart[1:])
+    page = drawn("html", entities, relations)
+    assert (
+        "<script" not in page
+        and "default-src 'none'" in page
+        and "http" not in page.replace("http-equiv", "")
+    )
+    assert drawn("html", [], []) and drawn("mermaid", [], []) == "flowchart LR\n"

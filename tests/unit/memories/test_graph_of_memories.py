@@ -1,0 +1,143 @@
+"""The graph of a memory: derived from texts, kept in step with them, changed by writing them, and never of others or of another scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.memory import Memory
+from ipfsmem.tools import EVERYDAY, GRAPH, PEERS, toolset
+from tests.support.tools_lab import Model, others
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.load("x", mode="none", home=tmp_path) as opened:
+        yield opened
+
+
+def joined(memory: Memory) -> set[tuple[str, str, str]]:
+    return {(one.begin, one.type, one.end) for one in memory.graph.relations()}
+
+
+def test_entities_are_memories_and_texts_are_the_graph(memory: Memory) -> None:
+    memory.graph.add("Ada Lovelace", "person", ["born 1815"])
+    memory.graph.add("Acme", "company")
+    assert memory.graph.relate("ada lovelace", "works at", "acme")
+    assert not memory.graph.relate("Ada Lovelace", "Works At", "Acme"), "once is enough"
+    memory.write("note", "See [[Acme]], and [[nobody]].")
+    assert joined(memory) == {("ada_lovelace", "works_at", "acme"), ("note", "links_to", "acme")}
+    path = memory.graph.path("note", "Ada Lovelace")
+    assert path is not None and [one.type for one in path] == ["links_to", "works_at"]
+    assert [one.key for one in memory.graph.query("ada_lovelace", "works at")] == ["acme"]
+    assert [one.key for one in memory.graph.search("born lovelace")] == ["ada_lovelace"]
+    assert {hit.reading.key for hit in memory.recall("lovelace").hits} == {"ada_lovelace"}
+    memory.write("note", "Nothing.")
+    memory.forget("acme")
+    assert joined(memory) == set() and memory.facts.list() == []
+
+
+def test_what_is_taken_away_comes_back_and_a_persons_text_is_not_written_anew(memory: Memory) -> None:
+    memory.graph.add("Bob", "person", ["likes tea", "is tall"])
+    memory.graph.add("Acme")
+    memory.graph.relate("bob", "works at", "acme")
+    assert memory.graph.unobserve("Bob", ["is tall", "never said"]) == ["is tall"]
+    assert memory.graph.unrelate("bob", "works_at", "acme") and not memory.graph.unrelate(
+        "bob", "works_at", "acme"
+    )
+    assert memory.graph.delete("Bob") and not memory.graph.delete("Bob") and memory.read("bob") is None
+    memory.facts.restore("bob")
+    assert [one.observations for one in memory.graph.search("bob")] == [("likes tea",)] and joined(
+        memory
+    ) == set()
+    memory.write("story", "# A story\n\nOnce there was [[Bob]].\n\n- one thing")
+    memory.graph.relate("story", "told by", "bob")
+    memory.graph.observe("story", ["another thing"])
+    text = memory.read("story")
+    assert text is not None and text.file.body.startswith(
+        "# A story\n\nOnce there was [[Bob]].\n\n- one thing\n\n"
+    )
+    assert ("story", "told_by", "bob") in joined(memory)
+    for wrong in (lambda: memory.graph.unobserve("story", ["one thing"]), lambda: memory.graph.unrelate("story", "links_to", "bob")):  # fmt: skip
+        with pytest.raises(UsageError, match="text of its own"):
+            wrong()
+
+
+def test_nothing_of_another_scope_of_others_or_hidden_is_in_it(memory: Memory) -> None:
+    memory.graph.add("Acme")
+    memory.scope("work").graph.add("Secret plan", "plan")
+    memory.scope("work").write("note", "[[acme]] and [[secret_plan]]")
+    others(memory, "evil", "[[acme]]")
+    assert joined(memory) == set() and [one.key for one in memory.graph.list()] == ["acme"]
+    assert joined(memory.scope("work")) == {("note", "links_to", "secret_plan")}
+    memory.write("mine", "[[acme]]")
+    memory.hidden.add(["mine"])
+    assert joined(memory) == set()
+    memory.hidden.bring_back()
+    assert joined(memory) == {("mine", "links_to", "acme")}
+
+
+def test_wrong_questions_are_refused(memory: Memory) -> None:
+    memory.graph.add("Acme")
+    for call in (lambda: memory.graph.around("acme", 99), lambda: memory.graph.list(limit=0), lambda: memory.graph.search(" "), lambda: memory.graph.add("a\nb"), lambda: memory.graph.add("x", observations=[" "])):  # fmt: skip
+        with pytest.raises(UsageError):
+            call()
+    for call in (lambda: memory.graph.path("acme", "nobody"), lambda: memory.graph.relate("acme", "x", "nobody"), lambda: memory.graph.observe("nobody", ["x"])):  # fmt: skip
+        with pytest.raises(NotFoundError):
+            call()
+    assert [one.key for one in memory.graph.list()] == ["acme"]
+
+
+def test_the_nine_operations_of_the_reference_server(memory: Memory) -> None:
+    model = Model(memory, names=["graph"])
+    assert tuple(model.tools) == GRAPH and not set(GRAPH) & {*EVERYDAY, *PEERS}
+    model("create_entities", entities=[{"name": "Ada", "entityType": "person", "observations": ["born 1815"]}, {"name": "Acme", "entityType": "company", "observations": []}])  # fmt: skip
+    work = {"from": "Ada", "relationType": "works_at", "to": "Acme"}
+    assert model("create_relations", relations=[work]).structured == {"changed": 1}
+    assert model("add_observations", observations=[{"entityName": "Ada", "contents": ["likes tea", "born 1815"]}]).structured == {"changed": 1}  # fmt: skip
+    graph = model("read_graph").structured
+    assert [one["name"] for one in graph["entities"]] == ["Acme", "Ada"]
+    assert graph["relations"] == [{"from": "ada", "relationType": "works_at", "to": "acme"}]
+    assert model("open_nodes", names=["Ada"]).structured["entities"][0]["observations"] == [
+        "born 1815",
+        "likes tea",
+    ]
+    assert len(model("search_nodes", query="tea").structured["entities"]) == 1
+    assert model("delete_observations", deletions=[{"entityName": "Ada", "observations": ["likes tea"]}]).structured == {"changed": 1}  # fmt: skip
+    assert model("delete_relations", relations=[work]).structured == {"changed": 1}
+    assert model("delete_entities", entityNames=["Ada", "nobody"]).structured == {"changed": 1}
+    assert [one["key"] for one in model("read_graph").structured["entities"]] == ["acme"]
+    for tool, wrong in (("create_entities", {"entities": [{"name": 1}]}), ("create_relations", {"relations": [{"from": "Acme"}]}), ("add_observations", {"observations": [{"entityName": "Acme", "contents": "x"}]}), ("create_relations", {"relations": [{**work, "to": "nobody"}]})):  # fmt: skip
+        model.refused(tool, **wrong)
+
+
+def test_what_librefangs_agents_call(memory: Memory) -> None:
+    model = Model(memory, names=["graph"])
+    model("knowledge_add_entity", name="Ada", entity_type="person", properties={"born": 1815})
+    model("knowledge_add_entity", name="Acme", entity_type="organization")
+    assert model("knowledge_add_relation", source="Ada", relation="works_at", target="Acme").structured == {
+        "changed": 1
+    }
+    found = model("knowledge_query", entity="Acme", depth=1).structured
+    assert {one["key"] for one in found["entities"]} == {"ada", "acme"} and len(found["relations"]) == 1
+    assert [one["name"] for one in model("knowledge_query", entity="ada", relation="works_at").structured["entities"]] == ["Acme"]  # fmt: skip
+    assert {tool.name for tool in toolset(memory, ["graph"], read_only=True)} == {"read_graph", "search_nodes", "open_nodes", "knowledge_query"}  # fmt: skip
+
+
+def test_procedures_and_episodes_are_saved_by_their_tools(memory: Memory) -> None:
+    model = Model(memory)
+    said = model("learn_procedure", content="Run the tests first", category="Work Style")
+    assert (
+        said.text.startswith("Learned procedure (id=procedure_")
+        and said.structured["category"] == "work_style"
+    )
+    assert model("learn_procedure", content="run the tests first").structured["action"] == "kept"
+    assert model("record_episode", content="The deploy failed").text.startswith(
+        "Recorded episode (id=episode_"
+    )
+    model("save_memory", fact="prefers tabs", category="preference")
+    assert {one.kind for one in memory.facts.list()} == {"fact", "procedure", "episode"}
+    model.refused("record_episode", content=" - ")
