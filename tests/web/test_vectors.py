@@ -5,15 +5,19 @@ Its reader was written from docs/FORMAT.md alone. Where the two disagree, one of
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from ipfsmem.ring.statements import envelope
 from tests.interop.counterparts import built_web, need_program, run
+from tests.servers.threaded import serve
+from tests.support.browsers import BROWSERS, browser
 from tests.support.effort import cases
 from tests.support.ring_lab import Attacker
 from tests.support.ring_vectors import view_of
@@ -42,6 +46,39 @@ def test_the_client_agrees_with_the_vectors_in_node(file: str, in_node: dict[str
         assert file not in in_node
     else:
         assert in_node[file]["fails"] == [] and in_node[file]["rows"] > 0
+
+
+def served() -> web.Application:
+    """An empty page, the client that was built, and the vectors."""
+
+    async def page(_: web.Request) -> web.Response:
+        return web.Response(text="<!doctype html><title>vectors</title>", content_type="text/html")
+
+    app = web.Application()
+    app.router.add_get("/", page)
+    app.router.add_static("/built", built_web())
+    app.router.add_static("/vectors", VECTORS)
+    return app
+
+
+async def judged_in(name: str, url: str) -> tuple[str, list[dict[str, Any]]]:
+    async with browser(name) as page:
+        await page.goto(url)
+        found = await page.evaluate("import('/built/browser.js').then((built) => built.judgedAt('/vectors'))")
+        return await page.evaluate("navigator.userAgent"), found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BROWSERS)
+def test_the_client_agrees_with_the_vectors_in_a_browser(
+    name: str, in_node: dict[str, dict[str, Any]]
+) -> None:
+    """Each row of each file, as in Node: the engines' own cryptography, numbers, texts and order of names."""
+    with serve(served) as url:
+        agent, found = asyncio.run(judged_in(name, url))
+    assert name in agent.lower().replace("headlesschrome", "chromium")
+    assert [one for one in found if one["fails"]] == []
+    assert {one["file"]: one["rows"] for one in found} == {file: one["rows"] for file, one in in_node.items()}
 
 
 def test_the_client_evaluates_the_rings_of_attackers_as_this_program_does(tmp_path: Path) -> None:

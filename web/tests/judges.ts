@@ -2,7 +2,7 @@
 
 import { cids, dagpb } from './content.ts'
 import { blob, clock, index, keysJudge, memoryFile, merge, programEvents, sessions, timeline } from './files.ts'
-import type { Judge } from './judging.ts'
+import { Court, type Judge, type Rows } from './judging.ts'
 import { deflate, derivation, ed25519, objects, recovery, walletJudge } from './seals.ts'
 import { cidTrees } from './trees.ts'
 import { anchorPins, cars, commits, ipns, ring, scopes, state, tree, values, vaults, view } from './vaults.ts'
@@ -37,4 +37,17 @@ export const judges: Readonly<Record<string, Judge>> = {
   vaults,
   view,
   wallet: walletJudge
+}
+
+/** What the judge of one file found: how many rows it looked at, and which fail. */
+export type Finding = { readonly file: string; readonly rows: number; readonly fails: readonly string[] }
+
+/** Has the files judged that are named, or all; `read` gives what stands in the file of a name. */
+export async function* judged(read: (name: string) => Rows | Promise<Rows>, only: readonly string[] = []): AsyncGenerator<Finding> {
+  for (const [name, judge] of Object.entries(judges)) {
+    if (only.length > 0 && !only.includes(name)) continue
+    const court = new Court()
+    await judge(await read(name), court)
+    yield { file: `${name}.json`, rows: court.rows, fails: court.fails }
+  }
 }

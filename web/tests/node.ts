@@ -2,13 +2,9 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { judges } from './judges.ts'
-import { Court } from './judging.ts'
+import { judged } from './judges.ts'
 
 const [, , folder = '.', ...only] = process.argv
-for (const [name, judge] of Object.entries(judges)) {
-  if (only.length > 0 && !only.includes(name)) continue
-  const court = new Court()
-  await judge(JSON.parse(readFileSync(join(folder, `${name}.json`), 'utf8')), court)
-  console.log(JSON.stringify({ file: `${name}.json`, rows: court.rows, fails: court.fails }))
+for await (const found of judged((name) => JSON.parse(readFileSync(join(folder, `${name}.json`), 'utf8')), only)) {
+  console.log(JSON.stringify(found))
 }

@@ -1,0 +1,137 @@
+"""Chromium and Firefox without a window, for the tests of the browser half: WebDriver BiDi, the W3C's protocol, over a socket.
+
+Both are Debian's (`chromium`, `chromium-driver`, `firefox-esr`) or what else is installed under these names. A browser that is
+not there skips its tests, or fails them where counterparts are required. Each start has a profile of its own, which goes again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+
+from tests.interop.counterparts import missing, need_program
+
+BROWSERS = ("chromium", "firefox")
+#: Seconds until a browser has started, and until a page has answered.
+_START, _ANSWER = 60.0, 480.0
+
+
+class Page:
+    """The one tab of a browser."""
+
+    def __init__(self, wire: aiohttp.ClientWebSocketResponse) -> None:
+        self._wire = wire
+        self._sent = 0
+        self._tab = ""
+
+    async def call(self, method: str, **given: Any) -> Any:
+        """A command of the protocol; its result. AssertionError with what the browser says when it refuses."""
+        self._sent += 1
+        await self._wire.send_json({"id": self._sent, "method": method, "params": given})
+        while True:
+            said = await self._wire.receive_json(timeout=_ANSWER)
+            if said.get("id") == self._sent:  # the others are events
+                assert said["type"] == "success", f"{method}: {said.get('message')}"
+                return said["result"]
+
+    async def begin(self) -> None:
+        """Find the tab."""
+        self._tab = (await self.call("browsingContext.getTree"))["contexts"][0]["context"]
+
+    async def goto(self, url: str) -> None:
+        """Load a page."""
+        await self.call("browsingContext.navigate", context=self._tab, url=url, wait="complete")
+
+    async def evaluate(self, expression: str) -> Any:
+        """The value of an expression in the page, awaited if it is a promise, as JSON. AssertionError when it throws."""
+        found = await self.call(
+            "script.evaluate",
+            expression=f"Promise.resolve({expression}).then(JSON.stringify)",
+            target={"context": self._tab},
+            awaitPromise=True,
+        )
+        assert found["type"] == "success", found["exceptionDetails"]["text"]
+        return json.loads(found["result"]["value"]) if found["result"]["type"] == "string" else None
+
+
+@contextlib.asynccontextmanager
+async def browser(name: str) -> AsyncIterator[Page]:
+    """A browser with an empty page, ended with all that it has begun."""
+    with tempfile.TemporaryDirectory(prefix=f"{name}-", ignore_cleanup_errors=True) as profile:
+        async with (_chromium if name == "chromium" else _firefox)(profile) as page:
+            await page.begin()
+            yield page
+            with contextlib.suppress(
+                AssertionError, TypeError, ConnectionError
+            ):  # it may be gone before it answers
+                await page.call("browser.close")
+
+
+@contextlib.asynccontextmanager
+async def _chromium(profile: str) -> AsyncIterator[Page]:
+    """Its driver speaks the protocol for it."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        missing("chromium is not installed")
+    driver = [need_program("chromedriver"), "--port=0"]
+    # Root has no sandbox; the pages are ours, from this machine.
+    arguments = ["--headless=new", "--no-sandbox", f"--user-data-dir={profile}"]
+    wanted = {"webSocketUrl": True, "goog:chromeOptions": {"binary": program, "args": arguments}}
+    async with (
+        _started(driver, r"started successfully on port (\d+)") as port,
+        aiohttp.ClientSession() as http,
+    ):
+        url = f"http://127.0.0.1:{port}/session"
+        async with http.post(url, json={"capabilities": {"alwaysMatch": wanted}}) as answer:
+            made = (await answer.json())["value"]
+        assert "capabilities" in made, made.get("message")
+        async with http.ws_connect(made["capabilities"]["webSocketUrl"], max_msg_size=0) as wire:
+            yield Page(wire)
+
+
+@contextlib.asynccontextmanager
+async def _firefox(profile: str) -> AsyncIterator[Page]:
+    """It speaks the protocol itself."""
+    program = shutil.which("firefox-esr") or need_program("firefox")
+    command = [program, "--headless", "--no-remote", "--profile", profile, "--remote-debugging-port=0"]
+    async with (
+        _started(command, r"WebDriver BiDi listening on (ws://\S+)") as url,
+        aiohttp.ClientSession() as http,
+        http.ws_connect(f"{url}/session", max_msg_size=0) as wire,
+    ):
+        page = Page(wire)
+        await page.call("session.new", capabilities={})
+        yield page
+
+
+@contextlib.asynccontextmanager
+async def _started(command: list[str], ready: str) -> AsyncIterator[str]:
+    """A program that runs until the end, and what it said when it was ready."""
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    try:
+        yield await asyncio.wait_for(_said(process, ready), _START)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        # What it says is read to the end, so that it never waits for a reader.
+        await asyncio.wait_for(process.communicate(), _START)
+
+
+async def _said(process: asyncio.subprocess.Process, ready: str) -> str:
+    assert process.stdout is not None
+    lines = []
+    async for line in process.stdout:
+        lines.append(line.decode(errors="replace"))
+        if found := re.search(ready, lines[-1]):
+            return found[1]
+    raise AssertionError("it ended before it was ready: " + "".join(lines)[-2000:])
