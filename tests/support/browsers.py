@@ -9,10 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import re
 import shutil
+import signal
+import subprocess
 import tempfile
+import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -86,15 +91,18 @@ async def _chromium(profile: str) -> AsyncIterator[Page]:
     arguments = ["--headless=new", "--no-sandbox", f"--user-data-dir={profile}"]
     wanted = {"webSocketUrl": True, "goog:chromeOptions": {"binary": program, "args": arguments}}
     async with (
-        _started(driver, r"started successfully on port (\d+)") as port,
+        _started(driver, profile, r"started successfully on port (\d+)") as port,
         aiohttp.ClientSession() as http,
     ):
         url = f"http://127.0.0.1:{port}/session"
         async with http.post(url, json={"capabilities": {"alwaysMatch": wanted}}) as answer:
             made = (await answer.json())["value"]
         assert "capabilities" in made, made.get("message")
-        async with http.ws_connect(made["capabilities"]["webSocketUrl"], max_msg_size=0) as wire:
-            yield Page(wire)
+        try:
+            async with http.ws_connect(made["capabilities"]["webSocketUrl"], max_msg_size=0) as wire:
+                yield Page(wire)
+        finally:  # answered when the browser has ended
+            await (await http.delete(f"{url}/{made['sessionId']}")).read()
 
 
 @contextlib.asynccontextmanager
@@ -103,7 +111,7 @@ async def _firefox(profile: str) -> AsyncIterator[Page]:
     program = shutil.which("firefox-esr") or need_program("firefox")
     command = [program, "--headless", "--no-remote", "--profile", profile, "--remote-debugging-port=0"]
     async with (
-        _started(command, r"WebDriver BiDi listening on (ws://\S+)") as url,
+        _started(command, profile, r"WebDriver BiDi listening on (ws://\S+)") as url,
         aiohttp.ClientSession() as http,
         http.ws_connect(f"{url}/session", max_msg_size=0) as wire,
     ):
@@ -113,25 +121,22 @@ async def _firefox(profile: str) -> AsyncIterator[Page]:
 
 
 @contextlib.asynccontextmanager
-async def _started(command: list[str], ready: str) -> AsyncIterator[str]:
-    """A program that runs until the end, and what it said when it was ready."""
-    process = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-    )
+async def _started(command: list[str], profile: str, ready: str) -> AsyncIterator[str]:
+    """A program that runs until the end, with all that it starts, and what it said when it was ready."""
+    told = Path(profile, "told")
+    with told.open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
     try:
-        yield await asyncio.wait_for(_said(process, ready), _START)
+        yield await _said(process, told, re.compile(ready))
     finally:
         with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-        # What it says is read to the end, so that it never waits for a reader.
-        await asyncio.wait_for(process.communicate(), _START)
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
-async def _said(process: asyncio.subprocess.Process, ready: str) -> str:
-    assert process.stdout is not None
-    lines = []
-    async for line in process.stdout:
-        lines.append(line.decode(errors="replace"))
-        if found := re.search(ready, lines[-1]):
-            return found[1]
-    raise AssertionError("it ended before it was ready: " + "".join(lines)[-2000:])
+async def _said(process: subprocess.Popen[bytes], told: Path, ready: re.Pattern[str]) -> str:
+    until = time.monotonic() + _START
+    while (found := ready.search(text := told.read_text("utf-8", "replace"))) is None:
+        assert process.poll() is None and time.monotonic() < until, f"it was never ready: {text[-2000:]}"
+        await asyncio.sleep(0.05)
+    return found[1]
