@@ -1057,8 +1057,12 @@ class SearchIndexStatus(Answer, frozen=True, kw_only=True):
     #: Indexes that are kept, those of stacks with other scopes among them, and their bytes together.
     files: int
     bytes: int
-    #: What is wrong with one of them; the next recall makes it anew.
+    #: What is wrong with one of them, or with the model; the next recall makes it anew, or tries again.
     problem: str
+    #: The model by which recall goes too, "" for none; how many texts have a vector of it, and how many are still to get one.
+    model: str = ""
+    vectors: int = 0
+    without_vector: int = 0
 
 
 class Collecting(Answer, frozen=True, kw_only=True):

@@ -32,8 +32,19 @@ def status(context: CommandContext) -> None:
 
 def in_words(found: SearchIndexStatus) -> str:
     """One sentence or two for a person."""
+    return " ".join(filter(None, (_of_words(found), _of_vectors(found))))
+
+
+def _of_vectors(found: SearchIndexStatus) -> str:
+    if not found.model:
+        return ""
+    still = f"; {found.without_vector:,} still without" if found.without_vector else ""
+    return f"{count(found.vectors, 'text has a vector', 'texts have a vector')} of the model {found.model}{still}."
+
+
+def _of_words(found: SearchIndexStatus) -> str:
     if found.problem:
-        return found.problem[:1].upper() + found.problem[1:]
+        return found.problem[:1].upper() + found.problem[1:].rstrip(".") + "."
     if not found.kept:
         return "No index is kept: the memory is small, or nothing was looked for yet. The next recall makes one where it helps."
     behind = f"; {count(found.behind, 'memory', 'memories')} changed since" if found.behind else ""

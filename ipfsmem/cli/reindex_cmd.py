@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.index_cmd import in_words
 
 
+def _progress() -> Callable[[int, int], None] | None:
+    """Says on a terminal how many texts have vectors; a model takes minutes for thousands."""
+    if not sys.stderr.isatty():
+        return None
+
+    def told(there: int, all: int) -> None:
+        click.echo(f"\r{there:,} of {all:,} texts have vectors", nl=there == all, err=True)
+
+    return told
+
+
 @cli_command("reindex")
 def command(context: CommandContext) -> None:
     """Make the index of recall anew of all texts, and keep it.
 
+    Where recall goes by a model too, the texts without a vector get theirs, the newest first; Ctrl-C keeps what is made.
+
     Nothing needs this: each recall brings the index up to date, and one that is damaged is made anew.
     """
     with context.memory() as memory:
-        found = memory.maintenance.reindex()
+        found = memory.maintenance.reindex(None if context.json else _progress())
     if context.json:
         context.emit(found)
     else:

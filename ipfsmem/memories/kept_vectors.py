@@ -48,6 +48,12 @@ def live(memories: Memories) -> dict[bytes, Live]:
     return found
 
 
+def vectors_kept(replica: Replica) -> bool:
+    """Whether there is a file of vectors, good or not."""
+    path = _path(replica)
+    return path is not None and path.exists()
+
+
 def load_vectors(replica: Replica) -> Vectors | None:
     """The vectors that were kept last; None where there are none, or they do not open: then they are removed."""
     try:

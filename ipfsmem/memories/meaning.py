@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from ipfsmem.device.state import Frame
 from ipfsmem.errors import FormatError, IpfsmemError, ProviderRefused
 from ipfsmem.loopback import is_loopback
-from ipfsmem.memories.kept_vectors import Live, live, load_vectors, save_vectors
+from ipfsmem.memories.kept_vectors import Live, live, load_vectors, save_vectors, vectors_kept
 from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.recall.embedder import Embedder, EmbedderIdentity
 from ipfsmem.recall.vectors import Comparable, Vectors
@@ -53,6 +53,15 @@ class Asked(NamedTuple):
     question: Sequence[float] = ()
     #: A cosine below which a text has nothing to do with it.
     unrelated: float = -1.0
+
+
+class State(NamedTuple):
+    """What the model is called, "" for none; how many texts have a vector of it and how many have not; what is wrong, "" for nothing."""
+
+    model: str
+    vectors: int
+    missing: int
+    problem: str
 
 
 class Meaning:
@@ -131,6 +140,42 @@ class Meaning:
             said += f"; {count(missing, 'text')} still without a vector, each recall goes on with them"
         return [said]
 
+    def state(self) -> State:
+        """What is kept for which model, and how much is missing. Raises nothing: what is wrong stands in it."""
+        try:
+            embedder = self._opener(True)
+        except IpfsmemError as error:
+            return State("", 0, 0, str(error))
+        if embedder is None:
+            return State("", 0, 0, "")
+        with self._alone:
+            vectors = self._known(embedder)
+            with self._replica.reading():
+                there = live(self._memories).keys()
+            known = len(there & set(vectors.ids))
+            problem = self._rests(embedder)
+            return State(
+                embedder.identity.name, known, len(there) - known, "" if problem is None else str(problem)
+            )
+
+    def complete(self, told: Callable[[int, int], None]) -> str:
+        """Make all vectors that are missing while the caller waits; why that could not be, "" when none is missing. `told` hears how
+        many there are, and how many are to be."""
+        try:
+            embedder = self._opener(False)
+            while embedder is not None and not self._dropped:
+                with self._alone:
+                    batch = self._batch(embedder, _LARGEST)
+                    if not batch:
+                        break
+                    made = _run(_closing(embedder, list(batch.values())))
+                    self._take(embedder, dict(zip(batch, made, strict=True)))
+                    state = self.state()
+                told(state.vectors, state.vectors + state.missing)
+        except IpfsmemError as error:
+            return f"no vectors could be made: {error}"
+        return ""
+
     # -- ended -----------------------------------------------------------------------------------------------
 
     def end(self) -> None:
@@ -150,7 +195,9 @@ class Meaning:
     def _known(self, embedder: Embedder) -> Vectors:
         vectors = self._vectors
         if vectors is None or vectors.identity != embedder.identity:
-            kept = load_vectors(self._replica)
+            there, kept = vectors_kept(self._replica), load_vectors(self._replica)
+            if there and kept is None:
+                self._later = "the kept vectors of texts were damaged, and are made anew"
             if kept is not None and kept.identity == embedder.identity:
                 vectors = kept
             else:

@@ -294,9 +294,7 @@ def _not_found(held: Held, has: tuple[str, ...]) -> str:
 def _weighed(part: Memories, asked: Asked) -> Weighed:
     """What each part counts: meaning less where the model was not made for such words."""
     usual = USUAL if part.weighed is None else part.weighed()
-    if asked.share == 1 or asked.vectors is None:
-        return usual
-    return usual._replace(weights={**usual.weights, "meaning": usual.weights["meaning"] * asked.share})
+    return usual if asked.vectors is None else usual.with_meaning(asked.share)
 
 
 def _asked(part: Memories, query: str, threshold: float | None) -> Asked:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 import msgspec
@@ -112,14 +112,17 @@ class MemoryMaintenance(MemoryPart):
                     self._replica.db.set_meta(meta.DAMAGED_STATE, b"1")
         return found
 
-    def reindex(self) -> SearchIndexStatus:
-        """Make the index of recall anew of the texts, and keep it for the next process. Nothing needs it: an index is brought up
-        to date by each recall, and one that does not fit is made anew. Raises StorageError."""
+    def reindex(self, progress: Callable[[int, int], None] | None = None) -> SearchIndexStatus:
+        """Make the index of recall anew of the texts, and keep it for the next process; where recall goes by a model too, also the
+        vectors that are missing, of which `progress` hears how many there are and how many are to be. Nothing needs it: an index
+        is brought up to date by each recall, and one that does not fit is made anew. Raises StorageError."""
         from ipfsmem.memories.search_index import made_anew
 
         with self._replica.reading():
             made_anew((self._memories,))
-        return self.index_status()
+        problem = self._open.meaning().complete(progress or (lambda *_: None))
+        found = self.index_status()
+        return msgspec.structs.replace(found, problem=found.problem or problem)
 
     def index_status(self) -> SearchIndexStatus:
         """What is kept of the index of recall."""
@@ -128,6 +131,7 @@ class MemoryMaintenance(MemoryPart):
 
         problem = image_notice(self._replica)
         sizes = [stat.st_size for _, stat in images(self._replica)]
+        meaning = self._open.meaning().state()
         with self._replica.reading():
             kept = kept_index((self._memories,))
             return SearchIndexStatus(
@@ -137,7 +141,10 @@ class MemoryMaintenance(MemoryPart):
                 not_fetched=0 if kept is None else len(kept.not_fetched),
                 files=len(sizes),
                 bytes=sum(sizes),
-                problem=problem,
+                problem=problem or meaning.problem,
+                model=meaning.model,
+                vectors=meaning.vectors,
+                without_vector=meaning.missing,
             )
 
     def trust_clock(self) -> int:

@@ -92,6 +92,10 @@ class Weighed(NamedTuple):
     weights: Mapping[str, float] = WEIGHTS
     half_life: float = HALF_LIFE_DAYS
 
+    def with_meaning(self, share: float) -> Weighed:
+        """The same with so much of the weight of meaning, 0 to 1."""
+        return self._replace(weights={**self.weights, "meaning": self.weights["meaning"] * share})
+
 
 USUAL: Final = Weighed()
 

@@ -143,6 +143,29 @@ def test_recall_and_context_go_by_it_where_it_is_installed(
     assert not [one for one in memory.status().notices if "MiniLM" in one]
 
 
+def test_reindex_makes_what_is_missing_and_what_was_damaged_and_says_so(memory: Memory) -> None:
+    assert memory.maintenance.index_status().without_vector == 2
+    heard: list[tuple[int, int]] = []
+    made = memory.maintenance.reindex(lambda there, all: heard.append((there, all)))
+    assert (made.model, made.vectors, made.without_vector, made.problem) == (IDENTITY.name, 2, 0, "")
+    assert heard == [(2, 2)]
+    folder = memory.replica.folder
+    assert folder is not None
+    kept = (folder / VECTORS_FILE).read_bytes()
+    (folder / VECTORS_FILE).write_bytes(kept[:-9] + bytes(9))
+    with Memory.load("m", home=folder.parent) as other:
+        found = other.recall("espresso")
+        assert [hit.reading.key for hit in found.hits] == ["drinks"]
+        assert found.notice == "the kept vectors of texts were damaged, and are made anew"
+        assert other.maintenance.reindex().vectors == 2
+        # Two programs at once: each adds what the other has not, and takes nothing away.
+        other.write("pets", "Our greyhound is called Biscuit")
+        memory.write("car", "The car is an old Volvo")
+        assert other.maintenance.reindex().without_vector == memory.maintenance.reindex().without_vector == 0
+        assert other.maintenance.index_status().vectors == 4
+        assert by_meaning(other, "what is the name of the hound?")[0] == "pets"
+
+
 def test_the_environment_can_only_say_off(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IPFSMEM_EMBEDDINGS", "on")
     found = memory.recall("espresso")
