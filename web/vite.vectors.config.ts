@@ -7,7 +7,10 @@ export default defineConfig({
     outDir: 'build/vectors',
     target: 'es2022',
     minify: false,
-    lib: { entry: { node: 'tests/node.ts', browser: 'tests/browser.ts', device: 'tests/device.ts' }, formats: ['es'] },
+    lib: {
+      entry: { node: 'tests/node.ts', browser: 'tests/browser.ts', device: 'tests/device.ts', page: 'tests/page.ts', page_worker: 'src/worker/worker.ts' },
+      formats: ['es']
+    },
     rollupOptions: { external: [/^node:/] }
   }
 })

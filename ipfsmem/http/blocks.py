@@ -5,7 +5,7 @@ This is what `peer:<url>` talks to, and any IPFS client that speaks the trustles
     GET, HEAD /ipfs/{cid}?format=raw                                      also by Accept; `only-if-cached` gives 412
     GET, HEAD /ipfs/{cid}[/{path}]?format=car[&dag-scope=block|entity|all][&entity-bytes=from:to][&car-dups=y|n]
     GET, HEAD /ipns/{name}?format=ipns-record
-    OPTIONS   of these, for pages of other origins
+    OPTIONS   of these, for pages of other origins; of all the rest for those that will send the token
     GET, PUT  /routing/v1/ipns/{name}                                     a record; PUT with the token
     POST      /has        {"cids":[...]} -> {"cids":[...],"lacking":[...]}   those that are here; with the token also
                                                                           what was found damaged and should come again
@@ -45,6 +45,7 @@ from ipfsmem.http.car_walk import IncompleteWalk, ResolvedPath, resolve_path, wa
 from ipfsmem.http.gateway_request import (
     CAR_TYPE,
     CORS,
+    DEVICE_CORS,
     FOREVER,
     RAW_TYPE,
     RECORD_TYPE,
@@ -72,6 +73,7 @@ _RECORDS: Final = {"ipns-record": RECORD_TYPE}
 #: The same URL answers in two formats, so a cache must not give one for the other.
 _VARY: Final = {"Vary": "Accept"}
 _TO_PAGES: Final = ("/ipfs/", "/ipns/", "/routing/")
+_TO_DEVICES: Final = ("/has", "/blocks", "/car", "/pins", "/unpin", "/listing")
 
 
 class _Cids(msgspec.Struct):
@@ -109,12 +111,14 @@ def app(
     """
     server = web.Application(middlewares=[guard(hosts)], client_max_size=_JSON_MAX)
     handlers = _Blocks(store, token, car_max, limits, closed)
-    server.on_response_prepare.append(_open_to_pages)
+    server.on_response_prepare.append(handlers.open_to_pages)
     server.router.add_get("/ipfs/{cid}", handlers.get_content)  # HEAD too
     server.router.add_get("/ipfs/{cid}/{path:.*}", handlers.get_content)
     server.router.add_get("/ipns/{name}", handlers.get_ipns)
     for opened in _TO_PAGES:
         server.router.add_route("OPTIONS", opened + "{rest:.*}", handlers.options)
+    for opened in _TO_DEVICES:
+        server.router.add_route("OPTIONS", opened, handlers.device_options)
     server.router.add_get("/routing/v1/ipns/{name}", handlers.get_record)
     server.router.add_put("/routing/v1/ipns/{name}", handlers.put_record)
     server.router.add_post("/has", handlers.has)
@@ -227,6 +231,26 @@ class _Blocks:
     async def options(self, request: web.Request) -> web.StreamResponse:
         """What pages of other origins may ask."""
         return web.Response(status=204, headers={"Access-Control-Max-Age": "86400"})
+
+    async def device_options(self, request: web.Request) -> web.StreamResponse:
+        """What a page may ask that will send the token; of any other nothing is said."""
+        if not self._announces_token(request):
+            raise web.HTTPMethodNotAllowed("OPTIONS", ())
+        return await self.options(request)
+
+    def _announces_token(self, request: web.Request) -> bool:
+        asked = request.headers.get("Access-Control-Request-Headers", "").lower()
+        names = [name.strip() for name in asked.split(",")]
+        return bool(self._token) and request.method == "OPTIONS" and "authorization" in names
+
+    async def open_to_pages(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Headers for pages of other origins, on errors and refusals too: who reads what a gateway gives, and who has the token."""
+        tried = "Authorization" in request.headers and response.status in {401, 403}
+        if self._announces_token(request) or tried or has_token(request, self._token):
+            response.headers.update(DEVICE_CORS)
+        elif request.path.startswith(_TO_PAGES):
+            for name, value in CORS.items():
+                response.headers.setdefault(name, value)
 
     async def get_ipns(self, request: web.Request) -> web.StreamResponse:
         parse_request(request.headers, request.query, _RECORDS)
@@ -388,13 +412,6 @@ def _seconds(record: bytes) -> int:
     said = ipns_record.parse_record(record)
     left = said.validity - time.time_ns()
     return max(0, min(said.ttl, left) // 1_000_000_000)
-
-
-async def _open_to_pages(request: web.Request, response: web.StreamResponse) -> None:
-    """Headers for pages of other origins, on errors and refusals too."""
-    if request.path.startswith(_TO_PAGES):
-        for name, value in CORS.items():
-            response.headers.setdefault(name, value)
 
 
 async def _cids(request: web.Request) -> list[CID]:

@@ -35,6 +35,12 @@ CORS: Final = {
     ),
     "X-Content-Type-Options": "nosniff",
 }
+#: For a page that sends the token: a browser that is a device of its own.
+DEVICE_CORS: Final = {
+    **CORS,
+    "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, DELETE, OPTIONS",
+    "Access-Control-Allow-Headers": "Authorization, " + CORS["Access-Control-Allow-Headers"],
+}
 FOREVER: Final = "public, max-age=29030400, immutable"
 _RANGE: Final = re.compile(r"(-?\d{1,18}):(\*|-?\d{1,18})", re.ASCII)
 _BYTES: Final = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)

@@ -174,11 +174,8 @@ def _web() -> Path:
             shutil.copy(path, copy)
         with _builders() as env:
             run([modules / "node_modules/.bin/tsc", "--noEmit"], cwd=target, env=env)
-            run(
-                [modules / "node_modules/.bin/vite", "build", "--config", "vite.vectors.config.ts"],
-                cwd=target,
-                env=env,
-            )
+            for config in ("vite.vectors.config.ts", "vite.config.ts"):
+                run([modules / "node_modules/.bin/vite", "build", "--config", config], cwd=target, env=env)
 
     return cached("built", content_key(sources), build, modules) / "build" / "vectors"
 
@@ -216,7 +213,7 @@ def node(script: str, *args: str | Path) -> str:
 
 
 def built_web() -> Path:
-    """Where the vectors' judges of the browser client lie, built."""
+    """Where the tests of the browser client lie, built; the library itself is beside it, in `lib`."""
     need_program("npm")
     built = _build("web")
     if isinstance(built, str):

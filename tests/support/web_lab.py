@@ -5,13 +5,34 @@ The other side of `web/tests/device.ts`. Nothing here is a test.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import subprocess
 from collections.abc import Iterator
 from typing import Any
 
+from ipfsmem.memory import Memory
+from ipfsmem.wallet.signers import RawKeySigner
 from tests.interop.counterparts import built_web, need_program
+
+PEER_TOKEN = "a token for tests"
+#: The public first account of Hardhat and Anvil.
+WALLET_KEY = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+WALLET = RawKeySigner(bytes.fromhex(WALLET_KEY))
+
+
+def root_of(memory: Memory) -> str:
+    """Sync; the root that this device's name leads to."""
+    report = asyncio.run(memory.sync())
+    assert report.root is not None
+    return str(report.root)
+
+
+def words_of(memory: Memory) -> str:
+    """The recovery words of a memory that was made just now."""
+    assert memory.recovery_words is not None
+    return " ".join(memory.recovery_words)
 
 
 class ClientError(Exception):
@@ -38,7 +59,7 @@ class Client:
             raise ClientError(answer)
         return answer["answer"]
 
-    def open(self, name: str, url: str, **how: str) -> WebDevice:
+    def open(self, name: str, url: str, **how: Any) -> WebDevice:
         """A device that is let in by `words`, or by a wallet's signatures; `on`: another tab of that device."""
         self.ask({"do": "open", "as": name, "url": url, "label": name, **how})
         return WebDevice(self, name)
@@ -50,6 +71,10 @@ class WebDevice:
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
         self._name = name
+
+    def take(self, blob: str) -> Any:
+        """`import`, which is no name in Python."""
+        return self._client.ask({"do": "import", "as": self._name, "with": [blob]})
 
     def __getattr__(self, method: str) -> Any:
         def call(*given: Any) -> Any:

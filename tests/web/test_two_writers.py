@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from ipfsmem_providers.directory import DirectoryProvider
 
-from ipfsmem.http import serving
 from ipfsmem.memory import Memory
-from ipfsmem.vault.home import Home
 from ipfsmem.wallet.message import key_request
-from ipfsmem.wallet.signers import RawKeySigner
-from tests.servers.threaded import serve
-from tests.support.web_lab import Client, web_client
-
-TOKEN = "a token for tests"
-#: The public first account of Hardhat and Anvil.
-WALLET = RawKeySigner(bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"))
+from tests.support.web_lab import PEER_TOKEN, WALLET, Client, ClientError, root_of, web_client, words_of
 
 
 @pytest.fixture(scope="module")
@@ -29,52 +19,10 @@ def client() -> Iterator[Client]:
         yield started
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> Iterator[str]:
-    kept = tmp_path / "kept"
-    kept.mkdir()
-    with serve(lambda: serving.app(DirectoryProvider(kept), token=TOKEN)) as address:
-        yield address
-
-
-@pytest.fixture
-def memory(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
-    """A sealed memory that Python made with a wallet, published at the peer."""
-    monkeypatch.setenv("PEER_TOKEN", TOKEN)
-    made = Memory.create(
-        "shared",
-        "encrypted-ipfs",
-        provider=f"peer:{url}",
-        unlock=WALLET,
-        passphrase=False,
-        home=Home(folder=tmp_path / "home", label="python"),
-    )
-    made.write(
-        "tone", "Be direct.\nAlways.\nAnd brief.", name="Tone", type="feedback", tags=["style", "voice"]
-    )
-    made.scope("shop").write("deploy", "Ask before you deploy.")
-    made.note("waved", to="all")
-    root_of(made)
-    yield made
-    asyncio.run(made.aclose())
-
-
-def root_of(memory: Memory) -> str:
-    """Sync; the root that this device's name leads to."""
-    report = asyncio.run(memory.sync())
-    assert report.root is not None
-    return str(report.root)
-
-
-def words_of(memory: Memory) -> str:
-    assert memory.recovery_words is not None
-    return " ".join(memory.recovery_words)
-
-
 def test_a_client_with_the_words_reads_writes_and_both_end_on_one_root(
     client: Client, url: str, memory: Memory
 ) -> None:
-    web = client.open("phone", url, words=words_of(memory), token=TOKEN)
+    web = client.open("phone", url, words=words_of(memory), token=PEER_TOKEN)
     tone = web.read("tone")
     assert (tone["body"], tone["fields"]["type"], tone["label"]) == (
         "Be direct.\nAlways.\nAnd brief.",
@@ -105,14 +53,14 @@ def test_a_wallet_opens_it_too(client: Client, url: str, memory: Memory) -> None
     address = WALLET.address.hex()
     signed = WALLET.sign_message(key_request(WALLET.address, "default", 1)).hex()
     web = client.open(
-        "wallet", url, address=address, vault="default", first=signed, second=signed, token=TOKEN
+        "wallet", url, address=address, vault="default", first=signed, second=signed, token=PEER_TOKEN
     )
     assert web.read("tone")["body"].startswith("Be direct.")
     assert web.sync()["root"] == root_of(memory)
 
 
 def test_both_edit_one_memory_at_once_and_nothing_is_lost(client: Client, url: str, memory: Memory) -> None:
-    web = client.open("tablet", url, words=words_of(memory), token=TOKEN)
+    web = client.open("tablet", url, words=words_of(memory), token=PEER_TOKEN)
     root_of(memory)
     web.sync()
     web.write("tone", "Be direct.\nAlways.\nAnd brief, mostly.")  # another line than Python's: merged
@@ -138,7 +86,7 @@ def test_both_edit_one_memory_at_once_and_nothing_is_lost(client: Client, url: s
 
 
 def test_what_one_forgets_is_gone_for_the_other(client: Client, url: str, memory: Memory) -> None:
-    web = client.open("clock", url, words=words_of(memory), token=TOKEN)
+    web = client.open("clock", url, words=words_of(memory), token=PEER_TOKEN)
     assert web.forget("tone", {"reason": "asked to"}) is True
     web.sync()
     root_of(memory)
@@ -157,11 +105,62 @@ def many(web: Any, start: int) -> None:
 def test_two_tabs_of_one_device_write_in_turns_and_lose_nothing(
     client: Client, url: str, memory: Memory
 ) -> None:
-    one = client.open("tab one", url, words=words_of(memory), token=TOKEN)
-    two = client.open("tab two", url, on="tab one", token=TOKEN)
+    one = client.open("tab one", url, words=words_of(memory), token=PEER_TOKEN)
+    two = client.open("tab two", url, on="tab one", token=PEER_TOKEN)
     many(one, 0)
     many(two, 5)
     many(one, 10)
     two.sync()
     root_of(memory)
     assert {f"note_{n}" for n in range(15)} <= {item.key for item in memory.list()}
+
+
+def test_a_device_without_the_wallet_is_let_in_by_its_public_keys(
+    client: Client, url: str, memory: Memory
+) -> None:
+    words = words_of(memory)
+    first = client.open("desk", url, words=words, token=PEER_TOKEN)
+    how = {"url": url, "token": PEER_TOKEN, "pointer": first.pointer()}
+    shown = client.ask({"do": "open", "as": "guest", "label": "guest", "request": True, **how})
+    assert client.ask({"do": "asked", "as": "desk", "with": [shown["text"]]}) == {
+        "label": "guest", "words": shown["words"],
+    }  # fmt: skip
+    assert len(shown["words"]) == 6
+    with pytest.raises(ClientError, match="not let in yet"):
+        client.open("guest", **how)
+    client.ask({"do": "letIn", "as": "desk", "text": shown["text"], "words": words})
+    guest = client.open("guest", **how)
+    guest.write("tone", "Be brief.")
+    guest.sync()
+    root_of(memory)
+    here = memory.read("tone")
+    assert here is not None and here.file.body == "Be brief."
+    assert "guest" in {one.label for one in memory.members.list()}
+
+
+def test_who_was_removed_writes_nothing_more(client: Client, url: str, memory: Memory) -> None:
+    web = client.open("lost", url, words=words_of(memory), token=PEER_TOKEN)
+    root_of(memory)
+    [lost] = [one["id"] for one in web.members() if one["thisDevice"]]
+    memory.unlock(WALLET)
+    asyncio.run(memory.members.revoke(lost))
+    web.write("late", "Too late.")
+    with pytest.raises(ClientError, match="was removed"):
+        web.sync()
+    root_of(memory)
+    assert memory.read("late") is None
+
+
+def test_a_text_of_the_past_comes_in_beside_what_is_here(client: Client, url: str, memory: Memory) -> None:
+    web = client.open("importer", url, words=words_of(memory), token=PEER_TOKEN)
+    blob = web.export()
+    again = web.take(blob)
+    assert (again["added"], again["kept"]) == (0, 0)
+    changed = blob.replace("Be direct.", "Be kind.")
+    assert web.take(changed)["kept"] == 1
+    assert web.read("tone")["body"].startswith("Be direct.")
+    [unsettled] = web.conflicts()
+    assert [copy["body"][:8] for copy in unsettled["copies"]] == ["Be kind."]
+    web.sync()
+    assert root_of(memory) == web.sync()["root"]
+    assert [one.key for one in memory.conflicts()] == ["tone"]

@@ -5,16 +5,20 @@
  * no page; where it is kept, how it asks, its keys, time and chance are passed in.
  */
 
+import { wordlist } from '@scure/bip39/wordlists/english.js'
 import { BLOB_VERSION, readBlob, type Text, writeBlob } from './core/blob.ts'
-import { byCodePoints, type Bytes, fromUtf8, hex, need, sha256, unlessRefused, utf8 } from './core/bytes.ts'
+import { base64url, byCodePoints, type Bytes, fromBase64url, fromHex, fromUtf8, hex, need, sha256, unlessRefused, utf8 } from './core/bytes.ts'
+import { writeCar } from './core/car.ts'
 import { type Card, cardOf } from './core/cards.ts'
 import { clockMs } from './core/clock.ts'
+import { enrolleeOf, enrolmentRequest, fingerprint } from './core/enrolling.ts'
 import { renderIndex } from './core/index.ts'
 import { isKey, isScope } from './core/keys.ts'
 import { MOST_FILE } from './core/limits.ts'
 import { fieldOf, type MemoryFile, parseFile, readTags, renderFile, writeTags } from './core/memory_file.ts'
 import { isSessionPart } from './core/sessions.ts'
 import { readName, type Value } from './core/state.ts'
+import { readRequest } from './core/statements.ts'
 import { foreignId, instant, lineOf, type TimelineEvent, timelineOf } from './core/timeline.ts'
 import type { Copy as ViewCopy, OwnView } from './core/view.ts'
 import { fetcherOf, isOwnWord } from './core/views.ts'
@@ -25,8 +29,9 @@ import { MemoryError } from './device/errors.ts'
 import { Replica } from './device/replica.ts'
 import { writing, type Writing } from './device/writing.ts'
 import type { Keeping } from './store/keeping.ts'
-import type { Provider } from './sync/provider.ts'
-import { sync, type SyncReport } from './sync/syncing.ts'
+import type { Block, Provider } from './sync/provider.ts'
+import { treeOf } from './sync/fetching.ts'
+import { type Pointer, sync, type SyncHow, type SyncReport } from './sync/syncing.ts'
 
 /** Dots that a text was read with: a write that gives them back replaces exactly these. */
 export type Token = readonly string[]
@@ -113,6 +118,8 @@ export type Opening = {
   readonly world?: World
   /** The wallet's keys or those of recovery words: needed where this device does not belong to the memory yet. */
   readonly root?: RootKeys | null
+  /** Where a memory is found that lets this device in by its request. */
+  readonly pointer?: Pointer | null
 }
 
 export class Memory {
@@ -129,10 +136,10 @@ export class Memory {
   }
 
   /** Open what this device keeps; where it keeps nothing yet, the memory of these keys is looked for and this device let in. */
-  static async load({ device, keeping, providers = [], world = theWorld, root = null }: Opening): Promise<Memory> {
+  static async load({ device, keeping, providers = [], world = theWorld, root = null, pointer = null }: Opening): Promise<Memory> {
     const memory = new Memory(new Replica(device, keeping, world), providers)
     await keeping.exclusively('write', () => memory.#replica.refresh())
-    if (memory.#replica.ring === null || root !== null) await memory.sync({ root })
+    if (memory.#replica.ring === null || root !== null) await memory.sync({ root, pointer })
     return memory
   }
 
@@ -410,12 +417,51 @@ export class Memory {
   // --- sync ---
 
   /** Bring what others wrote here, and what was written here to the providers. */
-  async sync(how: { root?: RootKeys | null; progress?: (step: string) => void } = {}): Promise<SyncReport> {
+  async sync(how: SyncHow = {}): Promise<SyncReport> {
     try {
       return await sync(this.#replica, this.#providers, how)
     } finally {
       this.#tell()
     }
+  }
+
+  /** What was published last by this device as a CAR, for where nothing can be sent to: to be saved and put wherever blocks are kept. Null before the first sync. */
+  outbox(): { root: string; car: Bytes } | null {
+    const root = this.#replica.kept.commit?.root
+    if (root === undefined) return null
+    const { blocks } = this.#replica
+    const all = [...treeOf(root, blocks)].reverse().map((cid): Block => [cid, blocks.peek(cid) as Bytes])
+    return { root, car: writeCar({ roots: [root], blocks: all }) }
+  }
+
+  /** What this device shows to be let in (a QR code, or text to copy), with six words to compare; no secret is in it. */
+  static async request(device: Device, pointer: Pointer): Promise<{ text: string; words: string[] }> {
+    const tag = fromHex(pointer.vault, 16)
+    const one = await enrolleeOf(device.signer, device.box.public, device.label, tag)
+    return { text: `${REQUEST}${base64url(enrolmentRequest(tag, one))}`, words: fingerprint(tag, one.sign, one.box, wordlist) }
+  }
+
+  /** Where another device finds this memory: what it needs to ask to be let in. No secret is in it. */
+  pointer(): Pointer {
+    const { ring, kept } = this.#replica
+    need(ring !== null, 'none', 'this device has not read its memory yet')
+    return { vault: hex(ring.tag), anchor: kept.anchor }
+  }
+
+  /** What a request says, and the six words that its device shows too. */
+  async asked(text: string): Promise<{ label: string; words: string[] }> {
+    const { ring } = this.#replica
+    need(ring !== null, 'none', 'this device has not read its memory yet')
+    const one = await readRequest(requestBytes(text), ring.tag)
+    return { label: one.label, words: fingerprint(ring.tag, one.sign, one.box, wordlist) }
+  }
+
+  /** Let a device in that showed this request, after a person compared the words. `root`: the wallet's keys, or those of the words. */
+  async letIn(text: string, root: RootKeys): Promise<SyncReport> {
+    const { ring } = this.#replica
+    need(ring !== null, 'none', 'this device has not read its memory yet')
+    const one = await readRequest(requestBytes(text), ring.tag)
+    return this.sync({ root, enrollee: { ...one, anchor: null } })
   }
 
   // --- inside ---
@@ -518,6 +564,14 @@ export class Memory {
 }
 
 export { BLOB_VERSION }
+
+const REQUEST = 'ipfsmem:request:'
+
+function requestBytes(text: string): Bytes {
+  const given = text.trim()
+  if (!given.startsWith(REQUEST)) throw new MemoryError('usage', 'this is no request of a device', `It begins with ${REQUEST}`)
+  return fromBase64url(given.slice(REQUEST.length))
+}
 
 function checkScope(scope: string): void {
   if (scope !== '' && !isScope(scope)) throw new MemoryError('usage', `${scope} is no name of a scope`, 'Small letters, digits, - and _, at most 64.')

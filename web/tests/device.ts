@@ -11,6 +11,7 @@ import { MemoryError } from '../src/device/errors.ts'
 import { Memory } from '../src/memory.ts'
 import { VolatileKeeping } from '../src/store/keeping.ts'
 import { peer } from '../src/sync/peer.ts'
+import type { Pointer } from '../src/sync/syncing.ts'
 
 type Command = { readonly do: string; readonly [name: string]: unknown }
 
@@ -32,9 +33,13 @@ async function answer(command: Command): Promise<unknown> {
     const on = String(command.on ?? name)
     const kept = keepings.get(on) ?? { keeping: new VolatileKeeping(), device: await volatileDevice(theWorld, String(command.label ?? name)) }
     keepings.set(on, kept)
-    opened.set(name, await Memory.load({ ...kept, providers, root: await rootOf(command) }))
+    const pointer = (command.pointer as Pointer | undefined) ?? null
+    // What this device shows to be let in, before it is.
+    if (command.request === true && pointer !== null) return Memory.request(kept.device, pointer)
+    opened.set(name, await Memory.load({ ...kept, providers, pointer, root: await rootOf(command) }))
     return opened.get(name)?.device
   }
+  if (command.do === 'letIn') return (opened.get(name) as Memory).letIn(String(command.text), (await rootOf(command)) as RootKeys)
   const memory = opened.get(name) as Memory
   const method = memory[command.do as keyof Memory] as (...given: unknown[]) => unknown
   return method.apply(memory, (command.with as unknown[] | undefined) ?? [])

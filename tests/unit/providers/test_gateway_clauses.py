@@ -469,3 +469,24 @@ def test_pages_of_other_origins(url: str) -> None:
         ("OPTIONS", "/car"),
     ):
         assert "Access-Control-Allow-Origin" not in ask(url, path, method).headers
+
+
+def test_a_page_of_another_origin_writes_only_with_the_token(tmp_path: Path) -> None:
+    """A browser that is a device of its own has it; any other page reads no answer of what is not a gateway's."""
+    before = {"Access-Control-Request-Headers": "content-type, authorization"}
+    with serve(lambda: serving.app(DirectoryProvider(tmp_path), token="t" * 20)) as at:
+        for path in ("/has", "/blocks", "/car", "/pins", "/unpin", f"/routing/v1/ipns/{NAME}"):
+            allowed = ask(at, path, "OPTIONS", **before).headers
+            assert "Authorization" in allowed["Access-Control-Allow-Headers"]
+            assert {"POST", "PUT"} <= set(allowed["Access-Control-Allow-Methods"].split(", "))
+        right = {"Authorization": "Bearer " + "t" * 20}
+        assert ask(at, "/pins?name=n", **right).headers["Access-Control-Allow-Origin"] == "*"
+        for given in ({}, {"Authorization": "Bearer another"}):
+            assert "Access-Control-Allow-Origin" not in ask(at, "/pins?name=n", **given).headers
+        # That it was the wrong one may be read: nothing else stands in the answer.
+        assert (
+            ask(at, "/car", "POST", Authorization="Bearer another").headers["Access-Control-Allow-Origin"]
+            == "*"
+        )
+    with serve(lambda: serving.app(DirectoryProvider(tmp_path))) as closed:
+        assert ask(closed, "/car", "OPTIONS", **before).status == 405

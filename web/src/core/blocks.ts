@@ -26,6 +26,10 @@ export class Blocks {
     return this.#held.keys()
   }
 
+  get isEmpty(): boolean {
+    return this.#held.size === 0
+  }
+
   add(cid: string, data: Bytes): void {
     this.#held.set(asVersion1(parseCid(cid)).text, data)
   }

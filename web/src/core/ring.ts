@@ -168,7 +168,7 @@ export class Ring {
 
   join(other: Ring): Ring {
     need(same(this.tag, other.tag) && this.plain === other.plain, 'vault', 'a ring of another vault')
-    return new Ring(this.tag, this.plain, [...this.statements, ...other.statements], [...this.readable, ...other.readable])
+    return new Ring(this.tag, this.plain, [...this.statements, ...other.statements], [...this.readable, ...other.readable], this.shut && other.shut)
   }
 
   /** The same for two rings that say the same. */

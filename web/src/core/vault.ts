@@ -205,6 +205,17 @@ export class VaultReader {
     return refuse(isOtherKind ? 'other kind' : 'none', 'there is no vault that this key signed for')
   }
 
+  /** The ring of this vault to which its anchor leads: for a device that was told where to look. Refused where there is none. */
+  async ringOf(tag: Bytes, anchor: Bytes): Promise<Ring> {
+    const root = this.follow(anchor)
+    const found = root === null ? null : await this.#keyringAt(root)
+    need(found !== null, 'none', 'that memory is not to be found')
+    need(hex(found.file.tag) === hex(tag), 'vault', 'its name leads to another memory')
+    const first = found.file.open.find(one => one.t === 'member' && one.role === 'admin' && one.anchor === hex(anchor))
+    need(first !== undefined, 'vault', 'its name is none of its anchors')
+    return openKeyring(found.file, this.shelf.boxes)
+  }
+
   /** Roots that may be heads: those of device names, and those of the pin list of the first root's anchor. */
   places(ring: Ring): { named: string[]; listed: string[] } {
     const { said } = ring

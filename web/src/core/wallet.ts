@@ -1,7 +1,6 @@
 /** From a wallet's signature, 64 secret bytes or recovery words to the keys of a vault (FORMAT.md 2). */
 
 import { secp256k1 } from '@noble/curves/secp256k1.js'
-import { argon2idAsync } from '@noble/hashes/argon2.js'
 import { keccak_256 } from '@noble/hashes/sha3.js'
 import { entropyToMnemonic, mnemonicToEntropy } from '@scure/bip39'
 import { wordlist } from '@scure/bip39/wordlists/english.js'
@@ -117,6 +116,8 @@ function rootKeys(derive: (label: string) => Bytes, hasCheck: boolean): RootKeys
 async function stretched(passphrase: string, address: Bytes, vault: string, progress?: (share: number) => void): Promise<Bytes> {
   need(passphrase !== '' && passphrase.isWellFormed(), 'passphrase', 'not a passphrase')
   const salt = sha256(join('ipfsmem/v1/pp', address, vault)).subarray(0, 16)
+  // Loaded where a passphrase is asked for, and by nobody else.
+  const { argon2idAsync } = await import('@noble/hashes/argon2.js')
   const how = { t: 3, m: 65_536, p: 1, dkLen: 32, ...(progress ? { onProgress: progress } : {}) }
   return argon2idAsync(utf8(passphrase.normalize('NFKC')), salt, how)
 }

@@ -35,6 +35,7 @@ export async function fetchTrees(roots: readonly string[], blocks: Blocks, reade
   const brought: string[] = []
   let next = roots.filter(root => !whole.has(root))
   const asked = next
+  for (const root of next) if (blocks.peek(root) === null && blocks.isEmpty) brought.push(...(await wholeTree(root, blocks, readers, silent)))
   while (next.length > 0) {
     const below: string[] = []
     const wanted: string[] = []
@@ -62,6 +63,29 @@ export async function fetchTrees(roots: readonly string[], blocks: Blocks, reade
   }
   if (missingNodes.length + missingRaw.length === 0) for (const root of asked) whole.add(root)
   return { missingNodes, missingRaw, silent: [...silent.values()], brought }
+}
+
+/** A tree in one answer of the first that gives it; only blocks that one before them links to are taken. */
+async function wholeTree(root: string, blocks: Blocks, readers: readonly Reader[], silent: Map<string, ProviderError>): Promise<string[]> {
+  for (const reader of readers) {
+    if (reader.tree === undefined || silent.has(reader.name)) continue
+    try {
+      const wanted = new Set([root])
+      const taken: string[] = []
+      for (const [cid, data] of await reader.tree(root)) {
+        const one = asVersion1(parseCid(cid)).text
+        if (!wanted.has(one)) continue
+        blocks.add(one, data)
+        taken.push(one)
+        for (const link of linksOf(one, data)) wanted.add(link)
+      }
+      if (taken.length > 0) return taken
+    } catch (error) {
+      if (!(error instanceof ProviderError)) throw error
+      silent.set(reader.name, error)
+    }
+  }
+  return []
 }
 
 /** Checked blocks from whoever has them; `silent` gets who did not answer. */

@@ -25,6 +25,8 @@ export type Reader = {
   readonly name: string
   /** Those of these blocks that are there, by CID. The caller checks them. */
   blocks(cids: readonly string[]): Promise<ReadonlyMap<string, Bytes>>
+  /** All below a root in one answer, as far as it goes; for who has nothing of it. */
+  tree?(root: string): Promise<readonly Block[]>
 }
 
 /** Where names lead. */

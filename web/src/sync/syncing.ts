@@ -8,7 +8,7 @@ import { base64url, byCodePoints, type Bytes, compare, fromBase64url, fromHex, h
 import { ipnsName } from '../core/cid.ts'
 import { clockAfterSeeing, nextClock } from '../core/clock.ts'
 import { boxKeyOf, type Signer, signerOf } from '../core/curves.ts'
-import { enrol, enrolleeOf, giveKey } from '../core/enrolling.ts'
+import { type Enrollee, enrol, enrolleeOf, giveKey } from '../core/enrolling.ts'
 import { makeRecord, newestRecord, readRecord, targetOf } from '../core/ipns.ts'
 import { joinStates } from '../core/join.ts'
 import { buildRoot, makeCommit, type MadeCommit, objectsOf, signedPair } from '../core/publishing.ts'
@@ -47,7 +47,14 @@ export type SyncReport = {
   readonly sentBlocks: number
 }
 
+/** Where a memory is found: its vault, and the public key of its anchor, both in hex. */
+export type Pointer = { readonly vault: string; readonly anchor: string }
+
 export type SyncHow = {
+  /** For a device that was let in by its request. */
+  readonly pointer?: Pointer | null
+  /** A device to let in. */
+  readonly enrollee?: Enrollee
   /** An unlocked root: the wallet's keys, or those of recovery words. */
   readonly root?: RootKeys | null
   readonly progress?: (step: string) => void
@@ -160,8 +167,10 @@ async function find(run: Run): Promise<Found> {
   for (;;) {
     const reader = new VaultReader(shelf)
     await reader.takeRecords()
+    const pointer = how.pointer ?? null
     const start = [
       ...(root === null ? [] : [ipnsName(root.head)]),
+      ...(pointer === null ? [] : [ipnsName(fromHex(pointer.anchor, 32))]),
       ...(ring === null ? [] : [...ring.said.anchors(), ...[...ring.said.members.values()].map(one => one.sign)].map(key => ipnsName(fromHex(key))))
     ]
     const names = new Set(start)
@@ -178,6 +187,10 @@ async function find(run: Run): Promise<Found> {
     const roots = [...names].flatMap(name => targetRoot(reader, name).cid ?? [])
     await run.fetch([...new Set([...roots, ...Object.values(pins).flat()])])
     if (ring === null) {
+      if (root === null && pointer !== null) {
+        ring = await reader.ringOf(fromHex(pointer.vault, 16), fromHex(pointer.anchor, 32))
+        continue
+      }
       if (root === null) throw new MemoryError('none', 'this device does not belong to a memory yet', 'Open it with the wallet or the recovery words.')
       if (roots.length === 0 && !isListed) {
         isListed = true
@@ -189,6 +202,7 @@ async function find(run: Run): Promise<Found> {
     const before = ring.mark
     ring = await reader.grow(ring)
     if (ring.mark !== before) continue
+    if (ring.shut) throw new MemoryError('member', 'this device was not let in yet', 'Show its request to a device that has the wallet, then try again.')
     const heads = [...ring.said.members.values()].filter(one => reader.follow(fromHex(one.sign)) !== null)
     const first = [...ring.said.members.values()].find(one => one.sign === ring?.said.first)
     if (heads.length === 0 && first?.anchor && pins[pinName(fromHex(first.anchor))] === undefined) {
@@ -244,6 +258,10 @@ async function administer(run: Run, ring: Ring): Promise<Ring> {
     const since = nextClock(kept.clock, world.now())
     grown = await enrol(grown, signer, itself, { role: 'writer', since, chance: world.chance })
     run.say('enrolled', `this device belongs to the memory now, as ${device.label}`)
+  }
+  if (how.enrollee !== undefined) {
+    grown = await enrol(grown, signer, how.enrollee, { role: 'writer', since: nextClock(kept.clock, world.now()), chance: world.chance })
+    run.say('let-in', `${how.enrollee.label} belongs to the memory now`)
   }
   return grown
 }

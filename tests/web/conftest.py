@@ -1,0 +1,43 @@
+"""A sealed memory that Python made, at a peer, for tests of the browser client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ipfsmem_providers.directory import DirectoryProvider
+
+from ipfsmem.http import serving
+from ipfsmem.memory import Memory
+from ipfsmem.vault.home import Home
+from tests.servers.threaded import serve
+from tests.support.web_lab import PEER_TOKEN, WALLET, root_of
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    """The address of a peer."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    with serve(lambda: serving.app(DirectoryProvider(kept), token=PEER_TOKEN)) as address:
+        yield address
+
+
+@pytest.fixture
+def memory(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
+    """A sealed memory that Python made with a wallet, published at the peer."""
+    monkeypatch.setenv("PEER_TOKEN", PEER_TOKEN)
+    home = Home(folder=tmp_path / "home", label="python")
+    made = Memory.create(
+        "shared", "encrypted-ipfs", provider=f"peer:{url}", unlock=WALLET, passphrase=False, home=home
+    )
+    made.write(
+        "tone", "Be direct.\nAlways.\nAnd brief.", name="Tone", type="feedback", tags=["style", "voice"]
+    )
+    made.scope("shop").write("deploy", "Ask before you deploy.")
+    made.note("waved", to="all")
+    root_of(made)
+    yield made
+    asyncio.run(made.aclose())

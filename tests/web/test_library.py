@@ -1,0 +1,45 @@
+"""The library that pages load: how large it is, and that it brings nothing from elsewhere."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.interop.counterparts import built_web
+
+#: Bytes that a browser loads before it can show anything, compressed.
+MOST = 110 * 1024
+
+
+@pytest.fixture(scope="module")
+def library() -> Path:
+    return built_web().parent / "lib"
+
+
+def _loaded(library: Path, entry: str) -> dict[str, bytes]:
+    """The module and all that it imports at once; not what it imports later."""
+    found: dict[str, bytes] = {}
+    left = [entry]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found[name] = (library / name).read_bytes()
+            left += re.findall(r'(?:from|import)\s*"\./([^"]+)"', found[name].decode())
+    return found
+
+
+@pytest.mark.parametrize("entry", ["ipfsmem.js", "worker.js"])
+def test_what_a_page_loads_first_is_small(entry: str, library: Path) -> None:
+    loaded = _loaded(library, entry)
+    assert sum(len(gzip.compress(data, 9)) for data in loaded.values()) <= MOST
+
+
+def test_nothing_is_asked_of_anybody_that_nobody_named(library: Path) -> None:
+    """No address of a server stands in it, so nothing remote is loaded and nobody is told that it is used."""
+    for path in library.rglob("*.js"):
+        assert not set(re.findall(r"https?://[a-z0-9][a-z0-9.-]+", path.read_text("utf-8"))) - {
+            "https://example.org"
+        }, path

@@ -1,0 +1,17 @@
+/** The client as a library: an ES module for pages and apps. */
+
+export { keysOfSecret, keysOfWords, type RootKeys, wordsOfSecret } from './core/wallet.ts'
+export { type Device, theWorld, volatileDevice, type World } from './device/device.ts'
+export { type ErrorKind, MemoryError } from './device/errors.ts'
+export * from './memory.ts'
+export { openMemory, type OpenHow, providerOf, type Spec } from './open.ts'
+export { addOpener, hasDevice, lock, type Opener, openersOf, openerOfPasskey, openerOfRoot } from './store/browser_keys.ts'
+export { BrowserKeeping, openDatabase } from './store/idb.ts'
+export { type Keeping, VolatileKeeping } from './store/keeping.ts'
+export { gateway, router } from './sync/gateways.ts'
+export { peer } from './sync/peer.ts'
+export type { Provider } from './sync/provider.ts'
+export type { Notice, Pointer, SyncHow, SyncReport } from './sync/syncing.ts'
+export { accountOf, type EthereumProvider, findWallets, type FoundWallet, keysOfWallet } from './wallet/ethereum.ts'
+export { makePasskey, passkeyIds, usePasskey } from './wallet/passkey.ts'
+export { openRemote, type RemoteMemory } from './worker/remote.ts'

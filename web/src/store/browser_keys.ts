@@ -1,0 +1,157 @@
+/**
+ * The keys of this browser's device: kept wrapped under a key of the wallet, the words or a passkey, and used where no script
+ * reads them.
+ *
+ * "Stay unlocked" keeps the usable keys too; they cannot be read by script, but lie in the browser's profile on the disk, so it is
+ * a person's choice. The ring knows nothing of passkeys: they wrap what is here and nothing else.
+ */
+
+import { type Bytes, hex, join, need, sameSecret } from '../core/bytes.ts'
+import { boxKeyOf, boxPublic, type BoxKey, expand, extract, type Signer, signerOf, signingPublic } from '../core/curves.ts'
+import type { RootKeys } from '../core/wallet.ts'
+import { type Device, deviceOf, rowSealOf, type World } from '../device/device.ts'
+import { MemoryError } from '../device/errors.ts'
+import type { Database } from './idb.ts'
+
+/** What opens a device: 32 secret bytes, and the name under which what they wrap is found. */
+export type Opener = { readonly name: string; readonly secret: Bytes }
+
+/** Wallet or words, by their derived keys. */
+export const openerOfRoot = (root: RootKeys): Opener => ({
+  name: `root ${hex(root.admin)}`,
+  secret: expand(extract('ipfsmem/web/device', root.boxSecret), 'ipfsmem/web/device/wrap', 32)
+})
+
+/** A passkey, by what its PRF gave. `id`: of the credential. */
+export const openerOfPasskey = (id: string, prf: Bytes): Opener => ({
+  name: `passkey ${id}`,
+  secret: expand(extract('ipfsmem/web/passkey', prf), 'ipfsmem/web/device/wrap', 32)
+})
+
+type Usable = {
+  readonly label: string
+  readonly sign: CryptoKey | null
+  readonly signPublic: Bytes
+  readonly box: CryptoKey | null
+  readonly boxPublic: Bytes
+  readonly rows: CryptoKey
+}
+/** Seeds of the signing key, the box key and the key of rows, in this order. */
+const SEEDS = 96
+const NONCE = 12
+const PKCS8 = { Ed25519: [0x70], X25519: [0x6e] } as const
+
+/** PKCS#8 of 32 secret bytes: what WebCrypto takes a private key as. */
+const pkcs8 = (kind: 'Ed25519' | 'X25519', seed: Bytes): Bytes =>
+  join([0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65], PKCS8[kind], [0x04, 0x22, 0x04, 0x20], seed)
+
+const source = (data: Bytes): BufferSource => data as BufferSource
+
+async function imported(kind: 'Ed25519' | 'X25519', seed: Bytes): Promise<CryptoKey | null> {
+  const uses: KeyUsage[] = kind === 'Ed25519' ? ['sign'] : ['deriveBits']
+  return crypto.subtle.importKey('pkcs8', source(pkcs8(kind, seed)), kind, false, uses).catch(() => null)
+}
+
+/** The keys made usable; the seeds are wiped by whoever made them. */
+async function usable(seeds: Bytes, label: string): Promise<{ keys: Usable; signer: Signer; box: BoxKey }> {
+  const [seed, secret, row] = [seeds.slice(0, 32), seeds.slice(32, 64), seeds.slice(64, SEEDS)]
+  const [sign, box] = [await imported('Ed25519', seed), await imported('X25519', secret)]
+  const rows = await crypto.subtle.importKey('raw', source(row), 'AES-GCM', false, ['encrypt', 'decrypt'])
+  const keys = { label, sign, signPublic: signingPublic(seed), box, boxPublic: boxPublic(secret), rows }
+  // A browser without these curves works with the bytes, which then live as long as the page.
+  return { keys, signer: sign === null ? signerOf(seed) : signerIn(sign, keys.signPublic), box: box === null ? boxKeyOf(secret) : boxIn(box, keys.boxPublic) }
+}
+
+const signerIn = (key: CryptoKey, publicKey: Bytes): Signer => ({
+  public: publicKey,
+  sign: async message => new Uint8Array(await crypto.subtle.sign('Ed25519', key, source(message)))
+})
+
+const boxIn = (key: CryptoKey, publicKey: Bytes): BoxKey => ({
+  public: publicKey,
+  shared: async other => {
+    try {
+      const theirs = await crypto.subtle.importKey('raw', source(other), 'X25519', false, [])
+      return new Uint8Array(await crypto.subtle.deriveBits({ name: 'X25519', public: theirs }, key, 256))
+    } catch {
+      return null
+    }
+  }
+})
+
+async function wrapKey(opener: Opener): Promise<CryptoKey> {
+  return crypto.subtle.importKey('raw', source(opener.secret), 'AES-GCM', false, ['encrypt', 'decrypt'])
+}
+
+async function wrap(db: Database, opener: Opener, seeds: Bytes, world: World): Promise<void> {
+  const iv = world.chance(NONCE)
+  const sealed = await crypto.subtle.encrypt({ name: 'AES-GCM', iv: source(iv) }, await wrapKey(opener), source(seeds))
+  await db.put('keys', join(iv, new Uint8Array(sealed)), opener.name)
+}
+
+async function unwrap(db: Database, opener: Opener): Promise<Bytes | null> {
+  const kept = (await db.get('keys', opener.name)) as Bytes | undefined
+  if (kept === undefined) return null
+  const iv = kept.slice(0, NONCE)
+  const seeds = await crypto.subtle.decrypt({ name: 'AES-GCM', iv: source(iv) }, await wrapKey(opener), source(kept.slice(NONCE))).catch(() => null)
+  need(seeds !== null && seeds.byteLength === SEEDS, 'open', 'what this browser keeps of its keys was changed')
+  return new Uint8Array(seeds)
+}
+
+const STAYING = 'staying unlocked'
+const LABEL = 'label'
+
+export type DeviceKeys = { readonly device: Device; readonly isNew: boolean }
+
+/** The device that stays unlocked here; null where it does not. */
+export async function unlockedDevice(db: Database, world: World): Promise<Device | null> {
+  const kept = (await db.get('keys', STAYING)) as Usable | undefined
+  if (kept === undefined || kept.sign === null || kept.box === null) return null
+  return deviceOf(signerIn(kept.sign, kept.signPublic), boxIn(kept.box, kept.boxPublic), rowSealOf(kept.rows, world.chance), kept.label)
+}
+
+/** Whether a device was made here before. */
+export const hasDevice = async (db: Database): Promise<boolean> => (await db.get('keys', LABEL)) !== undefined
+
+/** The names of what opens the device here: `root <key>`, `passkey <id>`. */
+export const openersOf = async (db: Database): Promise<string[]> => (await db.getAllKeys('keys')).filter(name => /^(root|passkey) /.test(name))
+
+/** Open this browser's device with a wallet, words or a passkey; make one where there is none. `label`: of a new one. */
+export async function openDevice(db: Database, opener: Opener, how: { label: string; stay: boolean; world: World }): Promise<DeviceKeys> {
+  const { world, stay } = how
+  let seeds = await unwrap(db, opener)
+  const isNew = seeds === null
+  if (seeds === null) {
+    if (await hasDevice(db)) {
+      throw new MemoryError('locked', 'this browser keeps a memory that these keys do not open', 'Use the wallet, words or passkey that opened it here before.')
+    }
+    seeds = world.chance(SEEDS)
+    await wrap(db, opener, seeds, world)
+    await db.put('keys', how.label, LABEL)
+  }
+  const label = ((await db.get('keys', LABEL)) as string | undefined) ?? how.label
+  const { keys, signer, box } = await usable(seeds, label)
+  seeds.fill(0)
+  if (stay) await stayUnlocked(db, keys)
+  return { device: deviceOf(signer, box, rowSealOf(keys.rows, world.chance), label), isNew }
+}
+
+async function stayUnlocked(db: Database, keys: Usable): Promise<void> {
+  if (keys.sign === null || keys.box === null) {
+    throw new MemoryError('usage', 'this browser cannot keep keys where no script reads them', 'Unlock it each time.')
+  }
+  await db.put('keys', keys, STAYING)
+}
+
+/** Let another opener open this device too, such as a passkey. `by`: one that opens it now. */
+export async function addOpener(db: Database, by: Opener, added: Opener, world: World): Promise<void> {
+  const seeds = await unwrap(db, by)
+  if (seeds === null) throw new MemoryError('locked', 'these keys do not open the memory in this browser', 'Use the wallet, words or passkey that opened it here before.')
+  await wrap(db, added, seeds, world)
+  const again = await unwrap(db, added)
+  need(again !== null && sameSecret(seeds, again), 'open', 'what was wrapped does not open')
+  seeds.fill(0)
+}
+
+/** The device is locked from the next opening on. */
+export const lock = (db: Database): Promise<void> => db.delete('keys', STAYING)

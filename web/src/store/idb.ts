@@ -1,0 +1,111 @@
+/** A memory kept in IndexedDB: Web Locks for one at a time in all tabs and workers, a BroadcastChannel as a bell and nothing more. */
+
+import { type DBSchema, type IDBPDatabase, openDB } from 'idb'
+import type { Bytes } from '../core/bytes.ts'
+import type { Block } from '../sync/provider.ts'
+import type { Keeping, Loaded } from './keeping.ts'
+
+type Counters = { readonly revision: number; readonly snapshotAt: number }
+
+interface Tables extends DBSchema {
+  /** `counters` (numbers) and `snapshot` (sealed bytes). */
+  heads: { key: string; value: Counters | Bytes }
+  /** Sealed changes by their number. */
+  changes: { key: number; value: Bytes }
+  blocks: { key: string; value: Bytes }
+  /** Keys of this device (`browser_keys.ts`): objects that no script can read, and sealed bytes. */
+  keys: { key: string; value: unknown }
+}
+
+export type Database = IDBPDatabase<Tables>
+
+/** `name`: which memory of this origin. */
+export const openDatabase = (name: string): Promise<Database> =>
+  openDB<Tables>(`ipfsmem/${name}`, 1, {
+    upgrade(db) {
+      for (const table of ['heads', 'changes', 'blocks', 'keys'] as const) db.createObjectStore(table)
+    },
+    // Another tab has a newer program: it must not wait for this one.
+    blocking: (_, __, event) => (event.target as IDBDatabase).close()
+  })
+
+const NONE: Counters = { revision: 0, snapshotAt: 0 }
+/** What is handed over as a part of a larger buffer would keep all of that. */
+const own = (data: Bytes): Bytes => (data.byteLength === data.buffer.byteLength ? data : data.slice())
+
+export class BrowserKeeping implements Keeping {
+  readonly #bell: BroadcastChannel
+  readonly #listeners = new Set<() => void>()
+
+  constructor(
+    readonly db: Database,
+    readonly name: string
+  ) {
+    this.#bell = new BroadcastChannel(`ipfsmem/${name}`)
+    this.#bell.onmessage = () => {
+      for (const heard of this.#listeners) heard()
+    }
+  }
+
+  exclusively<T>(name: 'write' | 'sync', work: () => Promise<T>): Promise<T> {
+    return navigator.locks.request(`ipfsmem/${this.name}/${name}`, work) as Promise<T>
+  }
+
+  async load(since: number): Promise<Loaded> {
+    const tx = this.db.transaction(['heads', 'changes'])
+    const { revision, snapshotAt } = ((await tx.objectStore('heads').get('counters')) as Counters | undefined) ?? NONE
+    const isBehind = since < snapshotAt
+    const snapshot = isBehind ? ((await tx.objectStore('heads').get('snapshot')) as Bytes) : null
+    const from = isBehind ? snapshotAt : since
+    const changes = revision > from ? await tx.objectStore('changes').getAll(IDBKeyRange.lowerBound(from, true)) : []
+    await tx.done
+    return { revision, snapshot, changes }
+  }
+
+  async append(change: Bytes, blocks: readonly Block[]): Promise<number> {
+    const tx = this.db.transaction(['heads', 'changes', 'blocks'], 'readwrite', { durability: 'strict' })
+    const { revision, snapshotAt } = ((await tx.objectStore('heads').get('counters')) as Counters | undefined) ?? NONE
+    const next = revision + 1
+    for (const [cid, data] of blocks) void tx.objectStore('blocks').put(own(data), cid)
+    void tx.objectStore('changes').put(own(change), next)
+    void tx.objectStore('heads').put({ revision: next, snapshotAt }, 'counters')
+    await tx.done
+    this.#bell.postMessage(next)
+    return next
+  }
+
+  async replace(snapshot: Bytes, blocks: readonly Block[], gone: readonly string[]): Promise<number> {
+    const tx = this.db.transaction(['heads', 'changes', 'blocks'], 'readwrite', { durability: 'strict' })
+    const { revision } = ((await tx.objectStore('heads').get('counters')) as Counters | undefined) ?? NONE
+    const next = revision + 1
+    for (const [cid, data] of blocks) void tx.objectStore('blocks').put(own(data), cid)
+    for (const cid of gone) void tx.objectStore('blocks').delete(cid)
+    void tx.objectStore('changes').clear()
+    void tx.objectStore('heads').put(own(snapshot), 'snapshot')
+    void tx.objectStore('heads').put({ revision: next, snapshotAt: next }, 'counters')
+    await tx.done
+    this.#bell.postMessage(next)
+    return next
+  }
+
+  cids(): Promise<readonly string[]> {
+    return this.db.getAllKeys('blocks')
+  }
+
+  async blocks(cids: readonly string[]): Promise<readonly Block[]> {
+    const tx = this.db.transaction('blocks')
+    const found = await Promise.all(cids.map(cid => tx.store.get(cid)))
+    await tx.done
+    return cids.flatMap((cid, i): Block[] => (found[i] === undefined ? [] : [[cid, found[i] as Bytes]]))
+  }
+
+  listen(heard: () => void): () => void {
+    this.#listeners.add(heard)
+    return () => void this.#listeners.delete(heard)
+  }
+
+  close(): void {
+    this.#bell.close()
+    this.db.close()
+  }
+}

@@ -1,0 +1,79 @@
+/** Trustless gateways, which give blocks by CID, and delegated routing, which says where names lead: all that a page needs to read a memory. */
+
+import { type Bytes, Refused } from '../core/bytes.ts'
+import { readCar } from '../core/car.ts'
+import { type Fetch, Http } from './http.ts'
+import { type NameServer, type Provider, ProviderError, type Reader } from './provider.ts'
+
+const RAW = 'application/vnd.ipld.raw'
+const CAR = 'application/vnd.ipld.car'
+const RECORD = 'application/vnd.ipfs.ipns-record'
+const AT_ONCE = 8
+const MOST_BLOCK = 2 << 20
+const MOST_RECORD = 10 << 10
+/** Statuses by which a gateway says that it does not have a block, or could not find it in time. */
+const NOT_HERE = [404, 410, 412, 451, 504]
+
+/** A trustless gateway. `url`: without a slash at its end. */
+export function gateway(url: string, fetch: Fetch): Provider {
+  const base = url.replace(/\/+$/, '')
+  const name = `gateway:${base}`
+  const http = new Http(name, fetch)
+  const reader: Reader = {
+    name,
+    async blocks(cids) {
+      const found = new Map<string, Bytes>()
+      let failed: unknown = null
+      const left = [...cids]
+      const work = async (): Promise<void> => {
+        for (let cid = left.pop(); cid !== undefined && failed === null; cid = left.pop()) {
+          try {
+            const answer = await http.ask(`${base}/ipfs/${cid}?format=raw`, { headers: { Accept: RAW }, allow: NOT_HERE, what: 'get a block' })
+            if (answer.ok) found.set(cid, await http.bytes(answer, MOST_BLOCK))
+          } catch (error) {
+            failed = error
+          }
+        }
+      }
+      await Promise.all(Array.from({ length: Math.min(AT_ONCE, cids.length) }, work))
+      if (failed !== null && found.size === 0) throw failed
+      return found
+    },
+    async tree(root) {
+      const answer = await http.ask(`${base}/ipfs/${root}?format=car&dag-scope=all`, { headers: { Accept: CAR }, allow: NOT_HERE, what: 'get a tree' })
+      if (!answer.ok) return []
+      try {
+        return readCar(await http.bytes(answer)).blocks
+      } catch (error) {
+        // A gateway may break off in the middle; what is missing is asked for block by block.
+        if (error instanceof Refused || error instanceof ProviderError) return []
+        throw error
+      }
+    }
+  }
+  return { name, reader }
+}
+
+/** A delegated router (HTTP Routing v1): names are read, and records put, which their own signature proves. */
+export function router(url: string, fetch: Fetch): Provider {
+  const base = url.replace(/\/+$/, '')
+  const name = `routing:${base}`
+  const http = new Http(name, fetch)
+  const names: NameServer = {
+    name,
+    async record(ipns) {
+      const answer = await http.ask(`${base}/routing/v1/ipns/${ipns}`, { headers: { Accept: RECORD }, allow: [404], what: 'tell where a name leads' })
+      const type = (answer.headers.get('Content-Type') ?? '').split(';')[0]?.trim()
+      if (answer.status === 200 && type === RECORD) return http.bytes(answer, MOST_RECORD)
+      const said = (await answer.text()).slice(0, 1000)
+      // "None" is a server's own word: plain text that says so, or 404. A page is a portal's or another server's, and no answer.
+      const isPage = type === 'text/html' || /^\s*</.test(said)
+      if (!isPage && (answer.status === 404 || /not found/i.test(said))) return null
+      throw new ProviderError(name, false, `${name} answered something else than where a name leads: is there a router at that address?`)
+    },
+    async putRecord(ipns, record) {
+      await http.ask(`${base}/routing/v1/ipns/${ipns}`, { method: 'PUT', headers: { 'Content-Type': RECORD }, body: record, what: 'take a name' })
+    }
+  }
+  return { name, names }
+}

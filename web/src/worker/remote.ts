@@ -1,0 +1,63 @@
+/** The memory as a page sees it: the same methods, each a promise, answered by a worker. */
+
+import { MemoryError, type ErrorKind } from '../device/errors.ts'
+import type { Change, Memory } from '../memory.ts'
+import type { OpenHow } from '../open.ts'
+import type { Answer, Call, Told } from './host.ts'
+
+type Methods = 'read' | 'list' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'index' | 'write' | 'writeText' | 'forget' | 'resolve' | 'promote' | 'note' | 'export' | 'import' | 'outbox' | 'pointer' | 'asked' | 'letIn' | 'close'
+
+/** `Memory` with every answer a promise. */
+export type RemoteMemory = {
+  readonly [K in Methods]: (...given: Parameters<Memory[K]>) => Promise<Awaited<ReturnType<Memory[K]>>>
+} & {
+  sync(how?: Omit<NonNullable<Parameters<Memory['sync']>[0]>, 'progress'>): ReturnType<Memory['sync']>
+  subscribe(heard: (change: Change) => void): () => void
+  /** Hear of the steps of a sync. */
+  onStep(heard: (step: string) => void): () => void
+  readonly device: { readonly id: string; readonly label: string }
+}
+
+type Port = Pick<Worker, 'postMessage' | 'terminate'> & { onmessage: ((event: MessageEvent<Answer | Told>) => void) | null }
+
+/** Open a memory in a worker. */
+export async function openRemote(worker: Port, how: OpenHow): Promise<RemoteMemory> {
+  const waiting = new Map<number, { done: (answer: unknown) => void; failed: (error: Error) => void }>()
+  const heard = new Set<(change: Change) => void>()
+  const steps = new Set<(step: string) => void>()
+  let last = 0
+  worker.onmessage = ({ data }) => {
+    if ('changed' in data) for (const one of heard) one({ revision: data.changed })
+    else if ('step' in data) for (const one of steps) one(data.step)
+    else {
+      const call = waiting.get(data.id)
+      waiting.delete(data.id)
+      if (data.error === undefined) call?.done(data.answer)
+      else call?.failed(new MemoryError(data.error.kind as ErrorKind, data.error.message, data.error.hint))
+    }
+  }
+  const ask = (method: string, given: readonly unknown[]): Promise<unknown> =>
+    new Promise((done, failed) => {
+      const id = ++last
+      waiting.set(id, { done, failed })
+      worker.postMessage({ id, do: method, with: given } satisfies Call)
+    })
+  const device = (await ask('open', [how])) as RemoteMemory['device']
+  const listen = <T>(all: Set<T>, one: T): (() => void) => {
+    all.add(one)
+    return () => void all.delete(one)
+  }
+  const own = {
+    device,
+    subscribe: (one: (change: Change) => void) => listen(heard, one),
+    onStep: (one: (step: string) => void) => listen(steps, one),
+    close: async () => {
+      await ask('close', [])
+      worker.terminate()
+    }
+  }
+  // Not a promise by accident: `await` asks every object for `then`.
+  return new Proxy(own, {
+    get: (target, name) => (name in target || typeof name !== 'string' || name === 'then' ? Reflect.get(target, name) : (...given: unknown[]) => ask(name, given))
+  }) as unknown as RemoteMemory
+}

@@ -1,0 +1,5 @@
+/** The entry of the worker. */
+
+import { serve } from './host.ts'
+
+serve(self as unknown as Parameters<typeof serve>[0])

@@ -1,0 +1,13 @@
+/** The library: one ES module for pages and apps, and its worker, each on its own. */
+
+import { defineConfig } from 'vite'
+
+export default defineConfig({
+  build: {
+    outDir: 'build/lib',
+    target: 'es2022',
+    minify: 'oxc',
+    lib: { entry: { ipfsmem: 'src/index.ts', worker: 'src/worker/worker.ts' }, formats: ['es'] },
+    rollupOptions: { output: { minify: true } }
+  }
+})
