@@ -28,6 +28,8 @@ import { theWorld } from './device/device.ts'
 import { MemoryError } from './device/errors.ts'
 import { Replica } from './device/replica.ts'
 import { writing, type Writing } from './device/writing.ts'
+import { type Counted, type Document, Ranking, worthOf } from './recall/ranking.ts'
+import { split } from './recall/terms.ts'
 import type { Keeping } from './store/keeping.ts'
 import type { Block, Provider } from './sync/provider.ts'
 import { treeOf } from './sync/fetching.ts'
@@ -106,6 +108,9 @@ export type WriteHow = {
 }
 export type Seen = Token | { readonly token: Token }
 
+export type Hit = { readonly reading: Reading; readonly score: number; readonly parts: Readonly<Record<string, number>> }
+export type Recall = { readonly hits: readonly Hit[]; readonly searched: number; readonly notFetched: number }
+
 export type Imported = { readonly added: number; readonly kept: number; readonly same: number; readonly events: number; readonly problems: readonly string[] }
 
 /** Something changed: by a write here, by another tab, or by a sync. */
@@ -128,6 +133,8 @@ export class Memory {
   readonly #heard = new Set<(change: Change) => void>()
   readonly #stop: () => void
   #told = -1
+  readonly #documents = new WeakMap<object, { document: Document; today: number }>()
+  readonly #counted = new WeakMap<Document, Counted>()
 
   private constructor(replica: Replica, providers: readonly Provider[]) {
     this.#replica = replica
@@ -217,6 +224,45 @@ export class Memory {
     }
   }
 
+  /** The memories that fit a question, the best first, of one scope. Scores say something beside each other only. */
+  recall(query: string, { scope = '', limit = 10, type, tag, since }: { scope?: string; limit?: number; type?: string; tag?: string; since?: string } = {}): Recall {
+    if (split(query).length === 0) throw new MemoryError('usage', 'there is no word in the query, so nothing can be looked for')
+    const asked = { scope, ...(type === undefined ? {} : { type }), ...(tag === undefined ? {} : { tag }), ...(since === undefined ? {} : { since }) }
+    const all = this.list(asked)
+    const today = Math.floor(this.#replica.world.now() / DAY_MS)
+    const documents = all.filter(one => one.here).map(one => this.#document(one, today))
+    const ranked = new Ranking(documents, this.#counted).rank(query, today)
+    const hits = ranked.slice(0, limit).map(({ id, score, parts }): Hit => ({ reading: this.#shown(id, scope), score, parts }))
+    return { hits, searched: documents.length, notFetched: all.length - documents.length }
+  }
+
+  /** What is searched of a memory; the same object as long as nothing of it changed. */
+  #document(one: Listed, today: number): Document {
+    const name = entryName(one.key, one.scope)
+    const entry = this.#replica.entry(name)
+    const held = this.#documents.get(entry)
+    if (held !== undefined && held.today === today) return held.document
+    const file = headOf(this.#view(name).shown as Bytes)
+    const written = one.at > 0 ? Math.floor(one.at / DAY_MS) : null
+    const said = dayOf(fieldOf(file, 'updated')) ?? dayOf(fieldOf(file, 'created'))
+    const at = said !== null && written !== null ? Math.min(said, written) : (said ?? written)
+    const confidence = /^[0-9.]+$/.test(fieldOf(file, 'confidence')) ? Number(fieldOf(file, 'confidence')) : Number.NaN
+    const until = dayOf(fieldOf(file, 'expires'))
+    const salience = worthOf({
+      type: one.type,
+      tags: one.tags.length,
+      important: ['true', 'yes', '1'].includes(fieldOf(file, 'important').toLowerCase()),
+      confidence: confidence >= 0 && confidence <= 1 ? confidence : null,
+      decay: fieldOf(file, 'decay'),
+      idleDays: at === null ? 0 : today - at,
+      expired: until !== null && until < today
+    })
+    const header = [one.key, fieldOf(file, 'name'), one.description, ...one.tags, fieldOf(file, 'category')].join(' ')
+    const document = { id: one.key, text: file.body, header, at, salience }
+    this.#documents.set(entry, { document, today })
+    return document
+  }
+
   /** Memories with texts that are not shown. */
   conflicts({ scope = null }: { scope?: string | null } = {}): Unsettled[] {
     const out: Unsettled[] = []
@@ -243,9 +289,9 @@ export class Memory {
       const fetch = fetcherOf(name, entry, this.#replica.opened)
       for (const value of Object.values(entry)) segments.push({ dev: said.dev, data: fetch(value.body ?? '') ?? new Uint8Array() })
     }
-    const dayOf = (event: TimelineEvent): string => new Date(instant(event.ts) ?? 0).toISOString().slice(0, 10)
+    const day = (event: TimelineEvent): string => new Date(instant(event.ts) ?? 0).toISOString().slice(0, 10)
     return timelineOf(segments).filter(
-      event => (type === undefined || event.type === type) && (from === undefined || dayOf(event) >= from) && (to === undefined || dayOf(event) <= to)
+      event => (type === undefined || event.type === type) && (from === undefined || day(event) >= from) && (to === undefined || day(event) <= to)
     )
   }
 
@@ -581,6 +627,14 @@ function entryName(key: string, scope: string): string {
   if (!isKey(key)) throw new MemoryError('usage', `${key} is no key of a memory`, 'Small letters, digits, - and _, at most 64.')
   checkScope(scope)
   return scope === '' ? `m/${key}` : `m/${scope}/${key}`
+}
+
+const DAY_MS = 86_400_000
+
+/** The day that an ISO 8601 date or instant begins with, counted from 1970. */
+function dayOf(text: string): number | null {
+  const at = /^\d{4}-\d\d-\d\d/.test(text) ? instant(text.slice(0, 10)) : null
+  return at === null ? null : at / DAY_MS
 }
 
 const tokenOf = (seen: Seen): Token => ('token' in seen ? seen.token : seen)

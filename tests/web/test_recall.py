@@ -1,0 +1,48 @@
+"""The browser client ranks as Python does: the same hits in the same order, with the same scores and parts."""
+
+from __future__ import annotations
+
+import pytest
+
+from ipfsmem.memory import Memory
+from tests.support.web_lab import PEER_TOKEN, root_of, web_client, words_of
+
+TEXTS = {
+    "deploy_rules": ("Deploying", "Never deploy on Fridays; the releases are deployed by Ana.", "feedback", ["ops"]),
+    "coffee": ("Coffee", "Drinks coffee black. Café Müller in the Straße am Fluß is the favourite.", "user", []),
+    "database": ("Databases", "Postgres in production, SQLite in tests. Migrations run before releases.", "project", ["db", "ops"]),
+    "tokyo": ("東京", "東京タワーの近くに住んでいます。", "user", ["jp"]),
+    "cairo": ("Cairo", "والكتاب على الطاولة في القاهرة", "user", []),
+    "old_note": ("Old", "Ran a marathon on 3 May 2024 and rationalised relational databases.", "", []),
+    "greek": ("Greek", "Ο ΟΔΟΣ της πόλεως, ὀδυσσεύς", "reference", []),
+    "hindi": ("Hindi", "मुझे चाय पसंद है, coffee नहीं", "user", []),
+    "editor": ("Editor", "Uses vim; hopping between buffers, sitting and running tests happily.", "user", ["tools"]),
+}  # fmt: skip
+QUESTIONS = [
+    "who deploys releases?", "coffee in the strasse", "cafe muller", "databases and migration", "東京タワー", "كتاب القاهرة",
+    "what happened in May 2024", "last week", "οδος", "चाय", "hopped tests", "relational rationalise", "today", "ops db", "fluss",
+    "zzz nothing",
+]  # fmt: skip
+
+
+def test_hits_and_scores_are_those_of_python(url: str, memory: Memory) -> None:
+    for key, (name, body, kind, tags) in TEXTS.items():
+        memory.write(key, body, name=name, type=kind, tags=tags)
+    memory.write("coffee", fields={"important": "yes"})
+    memory.write("database", fields={"confidence": "0.5", "decay": "30d"})
+    memory.write("old_note", fields={"created": "2024-05-03", "updated": "2024-05-04"})
+    root_of(memory)
+    with web_client() as client:
+        web = client.open("asking", url, words=words_of(memory), token=PEER_TOKEN)
+        for question in QUESTIONS:
+            ours = memory.recall(question, limit=20, why=True)
+            theirs = web.recall(question, {"limit": 20})
+            assert theirs["searched"] == ours.searched
+            assert [hit["reading"]["key"] for hit in theirs["hits"]] == [
+                hit.reading.key for hit in ours.hits
+            ], question
+            for hit, expected in zip(theirs["hits"], ours.hits, strict=True):
+                assert hit["score"] == pytest.approx(expected.score, abs=1e-9), (question, expected)
+                assert hit["parts"] == pytest.approx(dict(expected.parts), abs=1e-9), (question, expected)
+        found = web.recall("coffee", {"type": "user"})["hits"]
+        assert found and {hit["reading"]["fields"]["type"] for hit in found} == {"user"}

@@ -1,0 +1,127 @@
+/**
+ * Memory files ranked for a question, by words: the recipe of every other face, for entries that belong to no conversation.
+ *
+ * A score is the sum of its parts. Meaning counts where a model is named, which this client has none of.
+ */
+
+import { byCodePoints } from '../core/bytes.ts'
+import { daysNamed } from './dates.ts'
+import { terms } from './terms.ts'
+
+const MOST_TERMS = 64
+const HALF_LIFE_DAYS = 7
+/** Each part and what it counts. Those of entries before it and of its group are its own, for it stands alone. */
+const WEIGHTS = { words: 2, before: 3, best: 2, cover: 3, group: 1.5, date: 2, file: 2.5, header: 2, salience: 0.5, recency: 0.5 } as const
+type Part = keyof typeof WEIGHTS
+const DECAY_RATES: Readonly<Record<string, number>> = { '30d': 1 / 30, '90d': 1 / 90 }
+const BONUS: Readonly<Record<string, number>> = { feedback: 0.3, user: 0.2, project: 0.1 }
+
+export type Document = {
+  readonly id: string
+  readonly text: string
+  /** Key, name, description, tags and category. */
+  readonly header: string
+  /** When it was last changed, in days since 1970; null where nothing says it. */
+  readonly at: number | null
+  /** What it is worth beside any question, 0 to 1. */
+  readonly salience: number
+}
+
+export type Ranked = { readonly id: string; readonly score: number; readonly parts: Readonly<Partial<Record<Part, number>>> }
+
+export type Worth = {
+  readonly type: string
+  readonly tags: number
+  readonly important: boolean
+  readonly confidence: number | null
+  readonly decay: string
+  readonly idleDays: number
+  readonly expired: boolean
+}
+
+/** What a memory file is worth, 0 to 1: by its type and tags, times its confidence, faded by its decay. */
+export function worthOf({ type, tags, important, confidence, decay, idleDays, expired }: Worth): number {
+  if (expired) return 0
+  const base = important ? 1 : Math.min(1, 0.5 + (BONUS[type] ?? 0) + Math.min(0.05 * tags, 0.2))
+  const rate = important ? 0 : (DECAY_RATES[decay] ?? 0)
+  const held = confidence ?? 1
+  return base * Math.min(1, idleDays > 1 ? held * Math.exp(-rate * idleDays) : held)
+}
+
+/** What was counted of a document. */
+export type Counted = { readonly counts: ReadonlyMap<string, number>; readonly size: number; readonly header: ReadonlySet<string> }
+
+function counted(one: Document): Counted {
+  const all = terms(`${one.header}\n${one.text}`)
+  const counts = new Map<string, number>()
+  for (const term of all) counts.set(term, (counts.get(term) ?? 0) + 1)
+  return { counts, size: all.length, header: new Set(terms(one.header)) }
+}
+
+/** Documents that can be asked more than once. */
+export class Ranking {
+  readonly #documents: readonly Document[]
+  readonly #counted: readonly Counted[]
+  readonly #average: number
+
+  /** `known`: what was counted before of documents that stayed the same; it is kept up to date. */
+  constructor(documents: readonly Document[], known = new WeakMap<Document, Counted>()) {
+    this.#documents = documents
+    this.#counted = documents.map(one => {
+      const held = known.get(one) ?? counted(one)
+      known.set(one, held)
+      return held
+    })
+    this.#average = this.#counted.reduce((sum, one) => sum + one.size, 0) / (documents.length || 1)
+  }
+
+  /** All that anything speaks for, the best first. */
+  rank(question: string, today: number): Ranked[] {
+    const wanted = [...new Set(terms(question))].slice(0, MOST_TERMS)
+    const many = this.#documents.length
+    const worths = wanted.map(term => {
+      const having = this.#counted.reduce((sum, one) => sum + (one.counts.has(term) ? 1 : 0), 0)
+      return Math.max(1e-6, Math.log((many - having + 0.5) / (having + 0.5)))
+    })
+    const total = worths.reduce((sum, one) => sum + one, 0)
+    const share = (has: (term: string) => boolean): number =>
+      total === 0 ? 0 : wanted.reduce((sum, term, i) => sum + (has(term) ? (worths[i] as number) : 0), 0) / total
+    const raw = this.#counted.map(({ counts, size }) =>
+      wanted.reduce((sum, term, i) => {
+        const times = counts.get(term) ?? 0
+        return times === 0 ? sum : sum + ((worths[i] as number) * times * 2.2) / (times + 1.2 * (0.25 + (0.75 * size) / this.#average))
+      }, 0)
+    )
+    const most = raw.reduce((a, b) => Math.max(a, b), 0)
+    const named = daysNamed(question, today)
+    const hits: Ranked[] = []
+    for (const [n, one] of this.#documents.entries()) {
+      const isDated = one.at !== null && named.some(days => days(one.at as number))
+      if (raw[n] === 0 && !isDated) continue
+      const words = most === 0 ? 0 : (raw[n] as number) / most
+      const { counts, header } = this.#counted[n] as Counted
+      const values: Record<Part, number> = {
+        words,
+        before: words,
+        best: words,
+        cover: share(term => counts.has(term)),
+        group: words,
+        date: isDated ? 1 : 0,
+        file: 1,
+        header: share(term => header.has(term)),
+        salience: one.salience,
+        recency: one.at === null ? 0 : 0.5 ** (Math.max(0, today - one.at) / HALF_LIFE_DAYS)
+      }
+      const parts: Partial<Record<Part, number>> = {}
+      let score = 0
+      for (const part of Object.keys(WEIGHTS) as Part[]) {
+        const counts = WEIGHTS[part] * values[part]
+        if (counts === 0) continue
+        parts[part] = counts
+        score += counts
+      }
+      hits.push({ id: one.id, score, parts })
+    }
+    return hits.sort((a, b) => b.score - a.score || byCodePoints(a.id, b.id))
+  }
+}

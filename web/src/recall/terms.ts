@@ -1,0 +1,48 @@
+/**
+ * The terms of a text: words without case and accents, English ones as their stems, Arabic ones without their article, every two
+ * letters of scripts without spaces. Words that say nothing, like "the", are no terms.
+ */
+
+import { stem } from './porter.ts'
+
+/** Scripts that put no space between words: Thai to Khmer, kana, ideographs. */
+const RUNS = '\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff\\u3040-\\u30ff\\u3400-\\u9fff\\uf900-\\ufaff\\u{20000}-\\u{3ffff}'
+const WORD = new RegExp(`[${RUNS}]+|(?:(?![${RUNS}])[\\p{L}\\p{N}])+`, 'gu')
+const UNSPACED = new RegExp(`^[${RUNS}]`, 'u')
+/** What is written as one word with an Arabic noun: "the", also after "and", "with", "so", "as" and "for". */
+const ARTICLE = /^(?:[وبفك]?ال|لل)(?=[\u0620-\u064a]{3})/
+const STOP_WORDS = new Set(
+  (
+    'a about after all also am an and any are as at be because been before being but by can could did do does doing for from had has have ' +
+    'he her hers him his how i if in into is it its just me my no not of on or our ours she should so some such than that the their them ' +
+    'then there these they this those to too us was we were what when where which while who whom why will with would you your yours'
+  ).split(' ')
+)
+const ASCII = /^[\x00-\x7f]*$/
+
+/** Whether a mark combines with what stands before it: marks of other classes change places with one of the last class. */
+const isAccent = (mark: string): boolean => mark === '\u0345' || `x\u0345${mark}`.normalize('NFD') !== `x\u0345${mark}`
+
+/** A text without case and accents. */
+export function fold(text: string): string {
+  if (ASCII.test(text)) return text.toLowerCase()
+  const folded = text.replace(/[^ı]+/g, part => part.toUpperCase().toLowerCase().replaceAll('ς', 'σ'))
+  return folded
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, mark => (isAccent(mark) ? '' : mark))
+    .toLowerCase()
+    .replaceAll('ς', 'σ')
+}
+
+/** The words of a text without case and accents; a run of a script without spaces is one. */
+export const split = (text: string): string[] => fold(text).match(WORD) ?? []
+
+function termsOf(word: string): string[] {
+  if (ASCII.test(word)) return STOP_WORDS.has(word) ? [] : [stem(word)]
+  if (!UNSPACED.test(word)) return [word.replace(ARTICLE, '')]
+  const letters = [...word]
+  return Array.from({ length: Math.max(1, letters.length - 1) }, (_, n) => letters.slice(n, n + 2).join(''))
+}
+
+/** The terms of a text in their order, as often as they occur. */
+export const terms = (text: string): string[] => split(text).flatMap(termsOf)
