@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from aiohttp import web as http
 
+from ipfsmem.content.car import read_car
+from ipfsmem.content.cid import parse_cid
+from ipfsmem.content.limits import OWN_LIMITS
 from ipfsmem.memory import Memory
 from ipfsmem.wallet.message import key_request
+from tests.servers.threaded import serve
 from tests.support.web_lab import PEER_TOKEN, WALLET, Client, ClientError, root_of, web_client, words_of
 
 
@@ -164,3 +171,40 @@ def test_a_text_of_the_past_comes_in_beside_what_is_here(client: Client, url: st
     web.sync()
     assert root_of(memory) == web.sync()["root"]
     assert [one.key for one in memory.conflicts()] == ["tone"]
+
+
+def test_the_head_is_found_by_the_words_alone_through_a_gateway_and_a_router(
+    client: Client, url: str, memory: Memory
+) -> None:
+    """Nothing is known of the peer but that it gives blocks and names, as strangers' services do; what is written waits."""
+    at = [f"gateway:{url}", f"routing:{url}"]
+    web = client.open("reader", url, words=words_of(memory), at=at)
+    assert web.read("tone")["body"].startswith("Be direct.")
+    web.write("later", "It goes out later.")
+    report = web.sync()
+    assert "not-sent" in {one["kind"] for one in report["notices"]}
+    made = client.ask({"do": "outbox", "as": "reader"})
+    car = read_car(io.BytesIO(base64.b64decode(made["car"])), OWN_LIMITS)
+    blocks = dict(car)
+    assert parse_cid(made["root"]) in blocks and made["root"] == report["root"]
+    client.ask({"do": "use", "as": "reader", "url": url, "token": PEER_TOKEN})
+    assert web.sync()["root"] == root_of(memory)
+    here = memory.read("later")
+    assert here is not None and here.file.body == "It goes out later."
+
+
+def test_a_provider_that_serves_other_bytes_is_not_believed(client: Client, memory: Memory) -> None:
+    """A gateway that answers each block with another one, and a page in the place of a name."""
+
+    async def lie(request: http.Request) -> http.Response:
+        if request.path.startswith("/ipfs/"):
+            return http.Response(body=b"something else", content_type="application/vnd.ipld.raw")
+        return http.Response(text="<html>Please log in</html>", content_type="text/html")
+
+    def portal() -> http.Application:
+        app = http.Application()
+        app.router.add_get("/{rest:.*}", lie)
+        return app
+
+    with serve(portal) as at, pytest.raises(ClientError, match="no provider that keeps names answered"):
+        client.open("fooled", at, words=words_of(memory), at=[f"gateway:{at}", f"routing:{at}"])

@@ -9,8 +9,8 @@ import { keyRequest, keysOfSecret, keysOfWords, type RootKeys, signatureBytes, s
 import { theWorld, volatileDevice } from '../src/device/device.ts'
 import { MemoryError } from '../src/device/errors.ts'
 import { Memory } from '../src/memory.ts'
+import { providerOf } from '../src/open.ts'
 import { VolatileKeeping } from '../src/store/keeping.ts'
-import { peer } from '../src/sync/peer.ts'
 import type { Pointer } from '../src/sync/syncing.ts'
 
 type Command = { readonly do: string; readonly [name: string]: unknown }
@@ -29,7 +29,8 @@ const keepings = new Map<string, { keeping: VolatileKeeping; device: Awaited<Ret
 async function answer(command: Command): Promise<unknown> {
   const name = String(command.as ?? 'device')
   if (command.do === 'open') {
-    const providers = [peer(String(command.url), command.token === undefined ? null : String(command.token), fetch)]
+    const at = (command.at as string[] | undefined) ?? [`peer:${command.url}`]
+    const providers = at.map(one => providerOf({ at: one, token: command.token === undefined ? null : String(command.token) }, fetch))
     const on = String(command.on ?? name)
     const kept = keepings.get(on) ?? { keeping: new VolatileKeeping(), device: await volatileDevice(theWorld, String(command.label ?? name)) }
     keepings.set(on, kept)
@@ -41,6 +42,11 @@ async function answer(command: Command): Promise<unknown> {
   }
   if (command.do === 'letIn') return (opened.get(name) as Memory).letIn(String(command.text), (await rootOf(command)) as RootKeys)
   const memory = opened.get(name) as Memory
+  if (command.do === 'use') return memory.use([providerOf({ at: `peer:${command.url}`, token: String(command.token) }, fetch)])
+  if (command.do === 'outbox') {
+    const made = memory.outbox()
+    return made && { root: made.root, car: Buffer.from(made.car).toString('base64') }
+  }
   const method = memory[command.do as keyof Memory] as (...given: unknown[]) => unknown
   return method.apply(memory, (command.with as unknown[] | undefined) ?? [])
 }

@@ -227,8 +227,13 @@ async function list(run: Run, pins: Record<string, readonly string[]>, name: str
 }
 
 /** That nobody published with this device's key what this device did not make: then it was restored or copied. */
-function checkStillMe(run: Run, found: Found, heads: readonly Head[]): void {
+function checkStillMe(run: Run, found: Found, reading: VaultReading): void {
   const { device, kept } = run.replica
+  const { heads, verdicts } = reading
+  const own = found.reader.follow(device.signer.public)
+  if (own !== null && own !== kept.commit?.root && verdicts[own] === 'damaged') {
+    throw new MemoryError('provider', "what this device's own name leads to cannot be read now, so nothing was published", 'Try again later.')
+  }
   for (const head of heads) {
     const pair = head.seen.get(device.id)
     if (pair !== undefined && !kept.pairs.some(([n, r]) => n === pair.n && r === pair.r)) {
@@ -277,7 +282,7 @@ export function sync(replica: Replica, providers: readonly Provider[], how: Sync
     const past = { state: replica.state, joined: new Set(replica.kept.joined) }
     const reading = await found.reader.joinAll(found.ring, past)
     const news = reading.heads.filter(one => !past.joined.has(one.hash))
-    checkStillMe(run, found, reading.heads)
+    checkStillMe(run, found, reading)
     tell(run, reading)
     const ring = await administer(run, reading.ring)
     const made = await replica.keeping.exclusively('write', () => keep(run, found, reading, ring))
