@@ -7,9 +7,11 @@ imported when they are first used, so that `import ipfsmem` costs nothing.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # that of `typing`, which is imported when something here is
 if TYPE_CHECKING:
+    from typing import Any
+
     from ipfsmem.device.replica import World
     from ipfsmem.memories.memories import Listed
     from ipfsmem.memories.readings import Reading

@@ -22,9 +22,7 @@ from ipfsmem.parts.opening import Connection, LoadRequest, Made, Origin, open_he
 from ipfsmem.parts.part import refuse_wrong_calls
 from ipfsmem.parts.texts import MemoryTexts
 from ipfsmem.parts.timeline import MemoryTimeline
-from ipfsmem.provider.choice import ProviderChoice
 from ipfsmem.vault.home import Home, HomeChoice
-from ipfsmem.vault.owner import DevicePassphrase, OwnerKey
 
 if TYPE_CHECKING:
     import asyncio
@@ -44,10 +42,19 @@ if TYPE_CHECKING:
     from ipfsmem.parts.syncing import Syncing
     from ipfsmem.parts.vaults import MemoryVaults
     from ipfsmem.parts.versions import MemoryVersions
+    from ipfsmem.provider.choice import ProviderChoice
     from ipfsmem.results import Opened, Status
     from ipfsmem.sync.background import OnAttempt
     from ipfsmem.sync.progress import Progress
     from ipfsmem.sync.report import SyncReport
+    from ipfsmem.vault.owner import DevicePassphrase, OwnerKey
+
+#: Types of arguments that few calls give.
+IMPORTED_LATE = {
+    "DevicePassphrase": "ipfsmem.vault.owner",
+    "OwnerKey": "ipfsmem.vault.owner",
+    "ProviderChoice": "ipfsmem.provider.choice",
+}
 
 T = TypeVar("T")
 P = ParamSpec("P")

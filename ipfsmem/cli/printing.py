@@ -30,9 +30,7 @@ _UNSAFE = dict.fromkeys(
 )
 #: The same in JSON, with what nobody sees; there they stand as escapes, so that programs read what was written. Outside
 #: of strings JSON has none of them but line ends.
-_UNSAFE_JSON = re.compile(
-    "[\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
-)
+_UNSAFE_JSON = "[\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
 _UNSAFE_LINES = {code: mark for code, mark in _UNSAFE.items() if code not in (0x0A, 0x09)}
 
 
@@ -66,7 +64,7 @@ def to_json(value: Any) -> str:
     except UnicodeEncodeError:  # the name of a file that is not Unicode text
         data = msgspec.json.encode(_as_text(msgspec.to_builtins(value)))
     text = msgspec.json.format(data, indent=2).decode()
-    return _UNSAFE_JSON.sub(_escaped, text)
+    return re.sub(_UNSAFE_JSON, _escaped, text)
 
 
 def _as_text(value: Any) -> Any:

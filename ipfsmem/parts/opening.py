@@ -15,16 +15,16 @@ from ipfsmem import config as configuration
 from ipfsmem.errors import ConfigError
 from ipfsmem.mode import Mode, ModeName, mode_named
 from ipfsmem.parts.open_memory import OpenMemory
-from ipfsmem.provider.choice import ProviderChoice, each_of
-from ipfsmem.provider.contract import Provider
 from ipfsmem.vault.home import Home
 from ipfsmem.vault.opening import open_replica
-from ipfsmem.vault.owner import DevicePassphrase, OwnerKey
 
 if TYPE_CHECKING:
     from ipfsmem.parts.syncing import Syncing
+    from ipfsmem.provider.choice import ProviderChoice
+    from ipfsmem.provider.contract import Provider
     from ipfsmem.results import Opened
     from ipfsmem.sync.report import SyncReport
+    from ipfsmem.vault.owner import DevicePassphrase, OwnerKey
 
 
 class Origin(msgspec.Struct):
@@ -128,7 +128,8 @@ def open_here(request: LoadRequest) -> Made | None:
     if mode is not None and not has_memory(folder):
         return None
     opened = OpenMemory(name, open_replica(folder, request.passphrase or None, home.world))
-    providers = () if request.provider else each_of(opened.replica.config.providers or known.provider)
+    usual = (known.provider,) if known.provider else ()
+    providers = () if request.provider else opened.replica.config.providers or usual
     made = Made(opened, Connection(opened, providers), Origin())
     try:
         if mode not in (None, opened.mode):

@@ -12,6 +12,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import Any, ClassVar
 
 from ipfsmem.errors import UsageError
@@ -68,19 +69,28 @@ def _refusing(
     awaited = inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
 
     @functools.cache
-    def checks() -> tuple[list[tuple[str, _Check | None]], dict[str, _Check | None], _Check | None]:
-        hints = _hints_of_parameters(method)
+    def takes() -> tuple[list[inspect.Parameter], dict[str, inspect.Parameter], inspect.Parameter | None]:
         in_order, by_name, rest = [], {}, None
         for parameter in [*inspect.signature(method).parameters.values()][1:]:
-            check = _check(hints.get(parameter.name, Any))
             if parameter.kind is parameter.VAR_POSITIONAL:
-                rest = check
+                rest = parameter
             elif parameter.kind is not parameter.VAR_KEYWORD:
                 if parameter.kind is not parameter.POSITIONAL_ONLY:
-                    by_name[parameter.name] = check
+                    by_name[parameter.name] = parameter
                 if parameter.kind is not parameter.KEYWORD_ONLY:
-                    in_order.append((parameter.name, check))
+                    in_order.append(parameter)
         return in_order, by_name, rest
+
+    @functools.cache
+    def check_of(name: str) -> _Check | None:
+        return _check(_type_of(method, name))
+
+    def refuse_wrong(parameter: inspect.Parameter, value: object, called: str) -> None:
+        if value is parameter.default:
+            return  # right by its definition; most calls give little else, and no type is looked up for it
+        check = check_of(parameter.name)
+        if check is not None and not check[0](value):
+            raise _wrong(method, called, check, value)
 
     def refuse_closed(self: Any) -> None:
         if not even_closed:
@@ -90,17 +100,15 @@ def _refusing(
     def call(self: Any, /, *given: Any, **named: Any) -> Any:
         if of_instance:
             refuse_closed(self)
-        in_order, by_name, rest = checks()
-        for (name, check), value in zip(in_order, given, strict=False):
-            if check is not None and not check[0](value):
-                raise _wrong(method, name, check, value)
-        for value in given[len(in_order) :]:
-            if rest is not None and not rest[0](value):
-                raise _wrong(method, "each argument", rest, value)
+        in_order, by_name, rest = takes()
+        for parameter, value in zip(in_order, given, strict=False):
+            refuse_wrong(parameter, value, parameter.name)
+        if rest is not None:
+            for value in given[len(in_order) :]:
+                refuse_wrong(rest, value, "each argument")
         for name, value in named.items():
-            check = by_name.get(name)
-            if check is not None and not check[0](value):
-                raise _wrong(method, name, check, value)
+            if name in by_name:
+                refuse_wrong(by_name[name], value, name)
         if not of_instance or awaited:
             return method(self, *given, **named)
         with self._open.alone:
@@ -110,11 +118,17 @@ def _refusing(
     return call
 
 
-def _hints_of_parameters(method: Callable[..., Any]) -> dict[str, Any]:
-    """The types of what a method takes. What it returns is not looked at: its type may be imported only where types are checked."""
+def _type_of(method: Callable[..., Any], parameter: str) -> Any:
+    """The type of what a method takes. Types that its module names in `IMPORTED_LATE`, by where they are, are imported now."""
     inner = inspect.unwrap(method)
-    given = {name: hint for name, hint in inner.__annotations__.items() if name != "return"}
-    return typing.get_type_hints(types.SimpleNamespace(__annotations__=given), globalns=inner.__globals__)
+    hint, known = inner.__annotations__.get(parameter, Any), inner.__globals__
+    late = {
+        name: getattr(import_module(where), name)
+        for name, where in known.get("IMPORTED_LATE", {}).items()
+        if name in str(hint)
+    }
+    annotated = types.SimpleNamespace(__annotations__={parameter: hint})
+    return typing.get_type_hints(annotated, globalns=known | late)[parameter]
 
 
 def _wrong(method: Callable[..., Any], name: str, check: _Check, value: object) -> UsageError:

@@ -18,7 +18,6 @@ import msgspec
 
 from ipfsmem import canonical
 from ipfsmem.errors import FormatError, LimitError, SignatureError
-from ipfsmem.invisible_characters import CONTROLS_AND_BREAKS, INVISIBLE
 from ipfsmem.seal.objects import MAX_EPOCH
 from ipfsmem.seal.primitives import Signer25519, box_key_ok, public_key_ok, verify
 
@@ -439,6 +438,8 @@ def check_label(label: str, what: str = "a member's label") -> None:
         raise FormatError(f"{what} is not text") from None
     if not 1 <= size <= MAX_LABEL_BYTES:
         raise FormatError(f"{what} has 1 to {MAX_LABEL_BYTES} bytes of UTF-8, this has {size}")
+    from ipfsmem.invisible_characters import CONTROLS_AND_BREAKS, INVISIBLE  # for labels that are new
+
     found = CONTROLS_AND_BREAKS.search(label) or INVISIBLE.search(label)
     if found is not None:
         raise FormatError(f"{what} holds a character that nobody sees, U+{ord(found[0][0]):04X}")

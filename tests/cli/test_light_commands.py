@@ -49,6 +49,8 @@ RARE = {
     "ipfsmem.causal.merge3",
     "ipfsmem.wallet.passphrases",
     "ipfsmem.sync.report",
+    "ipfsmem.provider.contract",
+    "ipfsmem.vault.owner",
 }
 #: For the usual folders of other systems.
 NOT_ON_LINUX = {"platformdirs", "tempfile", "random"}
@@ -59,11 +61,11 @@ OF_OTHERS = {"ipfsmem.bundle.timeline", "ipfsmem.memories.scopes", "rfc8785"}
 @pytest.mark.parametrize(
     ("call", "most"),
     [
-        (("read", "tone"), 100),
-        (("write", "tone", "--body", "short"), 110),
-        (("note", "said"), 106),
-        (("list",), 105),
-        (("context",), 126),
+        (("read", "tone"), 90),
+        (("write", "tone", "--body", "short"), 102),
+        (("note", "said"), 99),
+        (("list",), 95),
+        (("context",), 113),
         (("hook", "session-start", "--program", "claude-code"), 140),
         (("hook", "stop", "--program", "claude-code"), 24),
     ],
