@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -26,6 +26,7 @@ class Reply(msgspec.Struct, frozen=True):
     said: int = 0
 
 
+@runtime_checkable
 class ChatModel(Protocol):
     """Answers conversations."""
 
