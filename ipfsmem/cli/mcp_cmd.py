@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import functools
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="Offer this tool, or a set: everyday, peers, graph. Several times: several.",
 )
+@click.option(
+    "--texts",
+    type=click.Choice(["initrunner", "initrunner-typed"]),
+    help="Answer recall, list_memories and remember in that program's exact texts, without our fence.",
+)
 def command(
     context: CommandContext,
     where: str | None,
@@ -42,6 +47,7 @@ def command(
     read_only: bool,
     in_sync: bool,
     names: tuple[str, ...],
+    texts: Literal["initrunner", "initrunner-typed"] | None,
 ) -> None:
     """Serve the memory to a program that speaks MCP, until it closes its end.
 
@@ -68,7 +74,9 @@ def command(
 
     holder = Holder(opened)
     try:
-        served = MemoryServer(holder, scope=context.scope, read_only=read_only, names=names or None)
+        served = MemoryServer(
+            holder, scope=context.scope, read_only=read_only, names=names or None, texts=texts or ""
+        )
         if address is None:
             from ipfsmem.mcp.stdio import serve_stdio
 

@@ -19,6 +19,7 @@ from ipfsmem.holding import Holder, Mark
 from ipfsmem.mcp.addresses import TEMPLATES, address, parts
 from ipfsmem.tools import GUIDANCE, Tool, ToolResult, toolset
 from ipfsmem.tools.desk import Session
+from ipfsmem.tools.peer_texts import Texts
 from ipfsmem.tools.tool import refusal
 
 if TYPE_CHECKING:
@@ -78,14 +79,16 @@ class MemoryServer:
         scope: str | None = None,
         read_only: bool = False,
         names: Iterable[str] | None = None,
+        texts: Texts = "",
     ) -> None:
-        """`scope`, `read_only`, `names`: as for `toolset`. Raises UsageError, KeyNameError."""
+        """`scope`, `read_only`, `names`, `texts`: as for `toolset`. Raises UsageError, KeyNameError."""
         import anyio
         from mcp.server.subscriptions import InMemorySubscriptionBus
 
         self.holder = holder
         self._scope = scope
         self._read_only = read_only
+        self._texts: Texts = texts
         self._names = None if names is None else list(names)
         self._conversations: OrderedDict[str, Conversation] = OrderedDict()
         self._conversation_tools(Session())  # refused now, not at the first call
@@ -100,7 +103,12 @@ class MemoryServer:
 
     def _conversation_tools(self, session: Session) -> list[Tool]:
         return toolset(
-            self.holder.memory, self._names, scope=self._scope, read_only=self._read_only, session=session
+            self.holder.memory,
+            self._names,
+            scope=self._scope,
+            read_only=self._read_only,
+            session=session,
+            texts=self._texts,
         )
 
     def conversation(self, ctx: ServerRequestContext[Any, Any]) -> Conversation:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from ipfsmem.bundle.fence import CANDIDATE, NOTICE, Quoted, clean_text, fence
 from ipfsmem.bundle.keys import check_scope
-from ipfsmem.errors import ChangedError, NotFoundError
+from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.readings import Reading, place_of
 from ipfsmem.memories.stacks import first_own
 from ipfsmem.memories.writers import Writers
+from ipfsmem.tools.peer_texts import TEXTS, Texts
 from ipfsmem.tools.schema import JSON, answer
 
 if TYPE_CHECKING:
@@ -94,9 +95,15 @@ class Session:
 class Desk:
     """One set of tools over one memory."""
 
-    def __init__(self, source: Callable[[], Memory], scope: str | None, session: Session) -> None:
-        """`source` gives the open memory, each time; `scope` None: the one that it was chosen for. Raises KeyNameError."""
+    def __init__(
+        self, source: Callable[[], Memory], scope: str | None, session: Session, texts: Texts = ""
+    ) -> None:
+        """`source` gives the open memory, each time; `scope` None: the one that it was chosen for; `texts`: another program's, in
+        which recall and lists answer. Raises KeyNameError, UsageError."""
+        if texts not in ("", *TEXTS):
+            raise UsageError(f"there are no texts of {texts!r:.60}; there are {', '.join(TEXTS)}")
         self._source = source
+        self.texts: Texts = texts
         self._scope = check_scope(scope) if scope else scope
         self.session = session
 

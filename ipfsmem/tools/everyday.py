@@ -6,12 +6,13 @@ the `seen` of an answer nothing is replaced, and what stands there is shown inst
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ipfsmem.bundle.fence import CANDIDATE, NOTICE, Quoted, clean_text, tagged
 from ipfsmem.bundle.memory_file import TYPES, MemoryFile
 from ipfsmem.bundle.session_parts import SESSION
+from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.layouts import LAYOUTS, LEAST_TOKENS, TOKEN_BYTES, usual_tokens
 from ipfsmem.memories.memories import Listed
@@ -19,8 +20,10 @@ from ipfsmem.memories.moment_kinds import KINDS
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.words import MAX_QUERY
 from ipfsmem.memories.write_request import WriteRequest
+from ipfsmem.tools import peer_texts
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
 from ipfsmem.tools.desk import TEXT_SCHEMA, Desk, as_values, fenced, notice, one_line, place, whose
+from ipfsmem.tools.peer_texts import Told
 from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text, texts, yes
 from ipfsmem.tools.settling import resolve_conflict
 from ipfsmem.tools.tool import ToolResult, refusal
@@ -150,8 +153,12 @@ def _written(desk: Desk, written: Reading, what: str) -> ToolResult:
         if written.conflicts
         else ""
     )
+    said = f"{place(written)} {what}.{others}{beside}\nseen: {written.seen}"
+    if desk.texts and written.own and not written.conflicts:
+        file = written.readable
+        said = peer_texts.remembered(written.key, file.fields.get("category") or file.type)
     return ToolResult(
-        f"{place(written)} {what}.{others}{beside}\nseen: {written.seen}",
+        said,
         {
             "key": written.key,
             "scope": written.scope,
@@ -238,6 +245,8 @@ def _list(desk: Desk, given: JSON) -> ToolResult:
     lines = "\n".join(map(_line, shown))
     said = f"{count(len(found), 'memory')}." if found else "No memories found."
     text = f"{said} {NOTICE}\n\n{tagged('memory-list', {'scope': scope}, lines)}{more}" if shown else said
+    if desk.texts:
+        text = peer_texts.listed(desk.texts, _bodies(desk, shown))
     return ToolResult(
         text,
         {
@@ -247,6 +256,19 @@ def _list(desk: Desk, given: JSON) -> ToolResult:
             "after": following,
         },
     )
+
+
+def _bodies(desk: Desk, shown: list[Listed]) -> Iterator[Told]:
+    for item in shown:
+        reading = desk.memory.scope(item.scope).read(item.key) if item.own and item.fetched else None
+        if reading is not None:
+            yield _told(reading)
+
+
+def _told(reading: Reading, score: float = 0.0) -> Told:
+    file = reading.readable
+    at = hlc_ms(reading.hlc) if reading.hlc else 0
+    return Told(file.body, file.fields.get("category") or file.type, file.type, at, score)
 
 
 def _line(item: Listed) -> str:
@@ -340,6 +362,8 @@ def _note(desk: Desk, given: JSON) -> ToolResult:
 
 
 def _recall(desk: Desk, given: JSON) -> ToolResult:
+    from ipfsmem.recall.ranking import WEIGHTS
+
     scope, why = desk.scope_of(given, must_exist=True), given.get("why", False)
     found = desk.memory.stack(scope).recall(
         given["query"],
@@ -388,6 +412,20 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
         noted = "\n".join(map(_moment_fenced, moments))
         known = fenced(*items) or f"{NOTICE}\n"
         text = "\n".join(part for part in (f"{said}.", known, noted, seen, reasons) if part)
+    if desk.texts:
+        own = [(hit.score, _told(hit.reading)) for hit in found.hits if hit.reading.own]
+        own += [
+            (hit.score, Told(hit.text, hit.moment.type, hit.moment.kind, hit.moment.at))
+            for hit in found.moments
+            if hit.moment.own
+        ]
+        most = sum(weight for weight in WEIGHTS.values() if weight > 0)
+        ranked = sorted(own, key=lambda one: -one[0])
+        text = peer_texts.recalled(
+            desk.texts, (one._replace(score=min(1.0, score / most)) for score, one in ranked)
+        )
+        if not found.searched:
+            text = peer_texts.NOTHING_STORED
     return ToolResult(
         text,
         {

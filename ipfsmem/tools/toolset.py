@@ -12,6 +12,7 @@ from ipfsmem.tools.definition import Definition
 from ipfsmem.tools.desk import Desk, Session
 from ipfsmem.tools.everyday import EVERYDAY as _EVERYDAY
 from ipfsmem.tools.graph import GRAPH as _GRAPH
+from ipfsmem.tools.peer_texts import Texts
 from ipfsmem.tools.peers import PEERS as _PEERS
 from ipfsmem.tools.tool import Tool
 
@@ -54,17 +55,19 @@ def toolset(
     scope: str | None = None,
     read_only: bool = False,
     session: Session | None = None,
+    texts: Texts = "",
 ) -> list[Tool]:
     """The tools for a memory, those of `names` in that order; `everyday`, `peers` and `graph` stand for several. None: all but those
     of the graph.
 
     `memory`: an open one, or a function that gives it at each call, and may raise that it is locked. `scope`: where reads look
     first and writes go when a call names none; None: the scope that the memory was chosen for. `read_only`: only tools that
-    change nothing. `session`: what one conversation was shown, its own for each unless given. Raises UsageError for a name that
-    is none, KeyNameError.
+    change nothing. `session`: what one conversation was shown, its own for each unless given. `texts`: `initrunner` or
+    `initrunner-typed`, in whose exact texts recall, list_memories and remember answer, without a fence. Raises UsageError for a
+    name that is none, KeyNameError.
     """
     source = memory if callable(memory) else lambda: memory
-    desk = Desk(source, scope, session or Session())
+    desk = Desk(source, scope, session or Session(), texts)
     named = (
         (*EVERYDAY, *PEERS) if names is None else [each for one in names for each in _SETS.get(one, (one,))]
     )
