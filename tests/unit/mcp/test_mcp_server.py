@@ -237,7 +237,7 @@ def test_a_locked_memory_starts_answers_and_is_served_once_it_is_unlocked(memory
         from ipfsmem.mcp.server import MemoryServer
 
         async with client_of(MemoryServer(Holder(opened)), "auto") as client:
-            assert len((await client.list_tools()).tools) == 13
+            assert len((await client.list_tools()).tools) == 15
             said = await client.call_tool("recall", {"query": "firmware"})
             assert said.is_error and "ipfsmem unlock" in said.content[0].text
             with pytest.raises(MCPError, match="ipfsmem unlock"):

@@ -30,6 +30,8 @@ CALLS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("remember", {"key": "tone", "body": "Direct and friendly, no praise.", "seen": "SEEN"}),
     ("read_memory", {"key": "tone"}),
     ("save_memory", {"fact": "Prefers tabs", "category": "preference"}),
+    ("learn_procedure", {"content": "Run the tests before a release", "category": "release"}),
+    ("record_episode", {"content": "Release 2.1 went out late", "category": "release"}),
     ("memory_store", {"key": "ui.theme", "value": "dark"}),
     ("memory_recall", {"key": "ui.theme"}),
     ("memory_list", {}),
