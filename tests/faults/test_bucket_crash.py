@@ -62,7 +62,7 @@ def spec(at: Bucket) -> str:
     return f"bucket:{at.spec}"
 
 
-@pytest.mark.parametrize("step", range(30) if THOROUGH else range(0, 30, 4))
+@pytest.mark.parametrize("step", range(30) if THOROUGH else range(0, 30, 6))
 def test_killed_before_and_after_every_request(at: Bucket, step: int) -> None:
     acknowledged = {}
     for before in (True, False):

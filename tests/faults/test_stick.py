@@ -16,6 +16,7 @@ from ipfsmem.errors import IpfsmemError, NoVaultError, ProviderError, ProviderUn
 from ipfsmem.memory import Memory
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.faults.fault_lab import NAMESPACE, Lab, assert_sound, closing, converge, stay_in_place, sync, texts
+from tests.support import effort
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +86,7 @@ def test_folder_that_vanishes_at_every_call(tmp_path: Path) -> None:
         assert failed == gone
         if not gone:
             break
-        number += 1
+        number += effort.every(2)
     assert number > 5
 
 
@@ -108,7 +109,7 @@ def test_restore_from_a_folder_that_vanishes(tmp_path: Path) -> None:
             c = lab.restore("c")
         with closing(c):
             assert texts(c) == {"first": {"word"}}
-        number += 1
+        number += effort.every(2)
         if provider.left >= 0:
             break
     assert number > 5
@@ -170,7 +171,7 @@ def test_tampered_folder(tmp_path: Path, what: str, how: str) -> None:
         sync(a)
         right = texts(a)
     draw = random.Random(f"{what} {how}")
-    for number in range(3):
+    for number in range(3 if how in ("flip", "cut") else 1):  # the others are the same each time
         lab = base.copy(tmp_path / f"trial-{number}")
         for path in sorted((lab.stick / what).iterdir()):
             data = bytearray(path.read_bytes())
