@@ -1,65 +1,50 @@
-"""The browser client in a real browser: a page of it is opened, plays something, and sends back what came out.
+"""The browser client in real browsers: a page of it is opened, plays something, and sends back what came out.
 
-Chromium without a window, driven by nothing but its address: no driver is needed. Nothing here is a test.
+Nothing here is a test; what is played stands in `web/tests/page.ts`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
-import shutil
-import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from queue import Empty, Queue
+from queue import Queue
 from typing import Any
 from urllib.parse import urlencode
 
-from tests.interop.counterparts import built_web, missing
+from tests.interop.counterparts import built_web
+from tests.support.browsers import browser
 
-_SECONDS = 90
+_SECONDS = 120
 _PAGE = b'<!doctype html><meta charset="utf-8"><body><script type="module" src="/page.js"></script>'
 
-
-def _chromium() -> str:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next((found for name in names if (found := shutil.which(name))), None)
-    return found or missing("no Chromium is installed")
+#: The name of a play, and what it is asked.
+Play = tuple[str, dict[str, str | int]]
 
 
-class Pages:
-    """Serves the client's page to a browser that keeps one profile."""
+def played(name: str, plays: Sequence[Play]) -> list[Any]:
+    """What comes out of plays, one after another in one browser. AssertionError with the error of a page."""
+    with _served() as (url, said):
+        return asyncio.run(_played(name, url, said, plays))
 
-    def __init__(self, url: str, said: Queue[Any], profile: Path) -> None:
-        self._url = url
-        self._said = said
-        self._profile = profile
 
-    def play(self, play: str, **asked: str | int) -> Any:
-        """What comes out of a play of `web/tests/page.ts`. AssertionError with the page's error."""
-        address = f"{self._url}/?{urlencode({'play': play, **asked})}"
-        command = [
-            _chromium(), "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-            f"--user-data-dir={self._profile}", address,
-        ]  # fmt: skip
-        browser = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            said = self._said.get(timeout=_SECONDS)
-        except Empty:
-            raise AssertionError(f"the page said nothing in {_SECONDS} s") from None
-        finally:
-            browser.terminate()
-            browser.wait(30)
-        assert "error" not in said, said["error"]
-        return said["answer"]
+async def _played(name: str, url: str, said: Queue[Any], plays: Sequence[Play]) -> list[Any]:
+    answers = []
+    async with browser(name) as page:
+        for play, asked in plays:
+            await page.goto(f"{url}/?{urlencode({'play': play, **asked})}")
+            answer = await asyncio.to_thread(said.get, timeout=_SECONDS)
+            assert "error" not in answer, answer["error"]
+            answers.append(answer["answer"])
+    return answers
 
 
 @contextlib.contextmanager
-def pages(profile: Path) -> Iterator[Pages]:
-    """The client's page at an address of this machine; the test is skipped where there is no Chromium."""
-    _chromium()
+def _served() -> Iterator[tuple[str, Queue[Any]]]:
+    """The client's page at an address of this machine, and what it says."""
     built = built_web()
     said: Queue[Any] = Queue()
 
@@ -83,6 +68,6 @@ def pages(profile: Path) -> Iterator[Pages]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
-            yield Pages(f"http://127.0.0.1:{server.server_port}", said, profile)
+            yield f"http://127.0.0.1:{server.server_port}", said
         finally:
             server.shutdown()

@@ -25,8 +25,8 @@ from tests.support.ring_vectors import view_of
 VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
 #: Blocks of w3up services are the business of a provider, and no part of the format.
 NOT_OF_THE_CLIENT = {"ucan.json"}
-#: Rules that the client does not have yet: it shares no folder, makes no bundle of all scopes, and saves nothing out of a damaged head.
-NOT_YET = {"folder.json", "salvage.json", "scope_trees.json"}
+#: Rules that the client does not have yet: it shares no folder, and makes no bundle of all scopes.
+NOT_YET = {"folder.json", "scope_trees.json"}
 
 
 def judged(folder: Path, *names: str) -> dict[str, dict[str, Any]]:

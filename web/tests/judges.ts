@@ -4,6 +4,7 @@ import { cids, dagpb } from './content.ts'
 import { blob, clock, index, keysJudge, memoryFile, merge, programEvents, sessions, timeline } from './files.ts'
 import { Court, type Judge, type Rows } from './judging.ts'
 import { deflate, derivation, ed25519, objects, recovery, walletJudge } from './seals.ts'
+import { salvage } from './salvaging.ts'
 import { cidTrees } from './trees.ts'
 import { anchorPins, cars, commits, ipns, ring, scopes, state, tree, values, vaults, view } from './vaults.ts'
 
@@ -28,6 +29,7 @@ export const judges: Readonly<Record<string, Judge>> = {
   program_events: programEvents,
   recovery,
   ring,
+  salvage,
   scopes,
   sessions,
   state,
