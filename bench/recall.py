@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import random
+from array import array
 from collections.abc import Callable
 from datetime import date, timedelta
 from statistics import median as middle
-from time import perf_counter
+from time import perf_counter, process_time
 
 from bench.context import PYTHON, Context
 from bench.measure import median, median_process
 from ipfsmem.recall.duplicates import duplicates
+from ipfsmem.recall.embedder import EmbedderIdentity
 from ipfsmem.recall.ranking import Document, Index, rank
+from ipfsmem.recall.vectors import Vectors
 
 _TODAY = date(2026, 11, 23)
 #: Questions, each of some words of the texts, so that a common word is asked for more often than a rare one.
 _QUESTIONS = 30
+#: Numbers of a vector, as many as MiniLM gives.
+_DIMENSION = 384
 _COLD = (
     "import sys; from datetime import date; from pathlib import Path; from ipfsmem.recall.ranking import Index, rank; "
     "index = Index.from_image(Path(sys.argv[1]).read_bytes()); "
@@ -67,6 +72,7 @@ def _measure(ctx: Context, what: str, document: Callable[[int, str, str], Docume
         budget_seconds={10_000: 0.002, 100_000: 0.005}.get(ctx.size),
         note=f"words alone; the slowest of {len(times)} questions: {max(times) * 1000:.1f} ms",
     )
+    _with_vectors(ctx, what, index, documents, questions)
     done = median_process(
         lambda run: [PYTHON, "-c", _COLD, path, questions[run % len(questions)]], ctx.runs(5)
     )
@@ -76,6 +82,45 @@ def _measure(ctx: Context, what: str, document: Callable[[int, str, str], Docume
         runs=ctx.runs(5),
         rss_mb=round(done.rss_mb),
         note="whole process: open the kept index, one question; without what opening a memory takes",
+    )
+
+
+def _with_vectors(
+    ctx: Context, what: str, index: Index, documents: list[Document], questions: list[str]
+) -> None:
+    """The same by words and by vectors, drawn about two hundred topics: what it costs beside embedding the question."""
+    try:
+        import numpy
+    except ImportError:
+        return  # the extra `semantic` brings it
+    rng = numpy.random.default_rng(ctx.size)
+    topics = rng.normal(size=(200, _DIMENSION)) * 0.8
+
+    def drawn(count: int) -> list[list[float]]:
+        about = topics[rng.integers(0, len(topics), count)] + rng.normal(size=(count, _DIMENSION))
+        return [row.tolist() for row in about]
+
+    vectors = Vectors(EmbedderIdentity("drawn", "", "", _DIMENSION))
+    for begin in range(0, len(documents), 10_000):
+        some = drawn(min(10_000, len(documents) - begin))
+        vectors.add({(begin + at).to_bytes(16): one for at, one in enumerate(some)})
+    started = process_time()
+    ready = vectors.comparable()
+    ctx.add(f"vectors made ready{what}", process_time() - started, note="once, and after a change")
+    rows = array("i", [-1, *range(len(documents))])
+    times = []
+    for question, asked in zip(questions, drawn(len(questions)), strict=True):
+        started = process_time()
+        near = ready.nearest(asked, rows, 0.2, 2_000)
+        meaning = {index.ids[number]: cosine for number, cosine in near.items()}
+        rank(index, question, today=_TODAY, meaning=meaning)
+        times.append(process_time() - started)
+    ctx.add(
+        f"recall by words and vectors, warm{what}",
+        middle(times),
+        runs=len(times),
+        budget_seconds={10_000: 0.005, 100_000: 0.020}.get(ctx.size),
+        note=f"processor time, beside embedding the question; the slowest of {len(times)}: {max(times) * 1000:.1f} ms",
     )
 
 

@@ -7,7 +7,12 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.printing import table
 
-_HOW = {"same": "says the same as", "contained": "stands in", "alike": "is like"}
+_HOW = {
+    "same": "says the same as",
+    "contained": "stands in",
+    "alike": "is like",
+    "meaning": "means the same as",
+}
 
 
 @cli_command("duplicates", scoped=True, shows=True, stacks=True)
@@ -20,8 +25,8 @@ _HOW = {"same": "says the same as", "contained": "stands in", "alike": "is like"
     help="The share of their words that two have in common at least.",
 )
 def command(context: CommandContext, similarity: float) -> None:
-    """Show the memories that say nearly the same: in all words, one word for word in the other, or in most of their words. Nothing is
-    changed; what is not wanted goes with `ipfsmem forget`.
+    """Show the memories that say nearly the same: in all words, one word for word in the other, or in most of their words; with a model
+    also those that mean nearly the same. Nothing is changed; what is not wanted goes with `ipfsmem forget`.
     """
     with context.memory() as memory:
         read = memory.stack(*context.stacked) if context.stacked else memory
@@ -30,7 +35,7 @@ def command(context: CommandContext, similarity: float) -> None:
         context.emit(found)
         return
     table(
-        ("memory", "", "memory", "words in common"),
+        ("memory", "", "memory", "in common"),
         [(one.key, _HOW[one.how], one.other, f"{one.similarity:.0%}") for one in found],
         styles=("bold", "dim", "bold", "dim"),
     )

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
 
 import msgspec
 
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.memories import Listed, Memories, NotHereError
+from ipfsmem.memories.search_index import entry_id
 from ipfsmem.recall.duplicates import How
 from ipfsmem.recall.duplicates import duplicates as pairs_of
+
+#: Two texts whose vectors have this cosine at least say nearly the same, as models see it.
+MEANT: Final = 0.9
 
 
 class Duplicate(msgspec.Struct, frozen=True):
     """Two memories. `how`: `same` in all words, `contained` the first in the second, or `alike`; `similarity`: the share of their
-    different words that both have, 0 to 1."""
+    different words that both have, 0 to 1. Or `meaning`: by the model by which recall goes they mean nearly the same, and
+    `similarity` is the cosine of their vectors."""
 
     key: str
     scope: str
     other: str
     other_scope: str
-    how: How
+    how: How | Literal["meaning"]
     similarity: float
 
 
 def duplicates(parts: Sequence[Memories], listed: Sequence[Listed], least: float) -> list[Duplicate]:
-    """The pairs among these memories of some scopes, by their texts without headers; where a text is empty by its description.
+    """The pairs among these memories of some scopes, by their texts without headers; where a text is empty by its description. Where
+    recall goes by a model those that it says mean nearly the same come last.
 
     Raises UsageError for a share that is none.
     """
@@ -44,9 +51,31 @@ def duplicates(parts: Sequence[Memories], listed: Sequence[Listed], least: float
             if reading is not None:
                 file = reading.readable
                 texts[one.key] = file.body if file.body.strip() else file.description
-    return [
+    found = [
         Duplicate(
             pair.one, scopes[pair.one], pair.other, scopes[pair.other], pair.how, round(pair.similarity, 3)
         )
         for pair in pairs_of(texts, least)
+    ]
+    known = {frozenset((one.key, one.other)) for one in found}
+    meant = _by_meaning(parts, sorted(texts), scopes)
+    return found + [one for one in meant if frozenset((one.key, one.other)) not in known]
+
+
+def _by_meaning(parts: Sequence[Memories], keys: Sequence[str], scopes: Mapping[str, str]) -> list[Duplicate]:
+    """The pairs whose vectors are that near, the nearest first."""
+    vectors = None if parts[0].meaning is None else parts[0].meaning().at_hand()
+    if vectors is None:
+        return []
+    store, by_scope = parts[0].replica.store, {part.scope: part for part in parts}
+    with parts[0].replica.reading():
+        names = {key: by_scope[scopes[key]].name(key) for key in keys}
+        rows = {
+            key: vectors.at.get(entry_id(name, store.raw(name) or b""), -1) for key, name in names.items()
+        }
+    there = [key for key in keys if rows[key] >= 0]
+    pairs = vectors.pairs([rows[key] for key in there], MEANT)
+    return [
+        Duplicate(there[one], scopes[there[one]], there[two], scopes[there[two]], "meaning", round(cosine, 3))
+        for one, two, cosine in sorted(pairs, key=lambda pair: (-pair[2], pair[0], pair[1]))
     ]

@@ -140,6 +140,18 @@ class Meaning:
             said += f"; {count(missing, 'text')} still without a vector, each recall goes on with them"
         return [said]
 
+    def at_hand(self) -> Comparable | None:
+        """The vectors that are here, for who asks no question; None where recall goes by words, or there is none yet."""
+        try:
+            embedder = self._opener(True)
+        except IpfsmemError:
+            return None
+        if embedder is None:
+            return None
+        with self._alone:
+            vectors = self._known(embedder)
+            return vectors.comparable() if len(vectors) else None
+
     def state(self) -> State:
         """What is kept for which model, and how much is missing. Raises nothing: what is wrong stands in it."""
         try:

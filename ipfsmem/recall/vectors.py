@@ -28,6 +28,8 @@ _VERSION = 1
 _EXACT = 400
 #: With it: more than these are compared by their signs first, and of so many times as many as are wanted then exactly.
 _MANY, _FACTOR = 20_000, 3
+#: Rows that are compared with all at once where each is compared with each.
+_BLOCK = 512
 _signs = bytes(b"0"[0] if value < 128 else b"1"[0] for value in range(256))
 
 
@@ -188,6 +190,13 @@ class Comparable:
             found = dict(nlargest(most, found.items(), key=lambda one: (one[1], -one[0])))
         return found
 
+    def pairs(self, rows: Sequence[int], least: float) -> list[tuple[int, int, float]]:
+        """The pairs among some different rows whose cosine is not less than `least`: their places, the first before the second, and
+        the cosine. None without NumPy, or of more than 20,000 rows: to compare each with each would take minutes."""
+        if self._numbers is None or len(self._rows) > _MANY:
+            return []
+        return self._numbers.pairs(rows, least)
+
     def _plain(self, asked: bytes) -> list[float]:
         """The cosine of each row, without NumPy."""
         numbers = array("b", asked).tolist()
@@ -250,6 +259,19 @@ class _Matrix:
             floor = numpy.partition(cosines[near], len(near) - most)[len(near) - most]
             near = numpy.concatenate([near[cosines[near] > floor], near[cosines[near] == floor]])[:most]
         return dict(zip(places[near].tolist(), cosines[near].tolist(), strict=True))
+
+    def pairs(self, rows: Sequence[int], least: float) -> list[tuple[int, int, float]]:
+        import numpy
+
+        wanted = numpy.asarray(rows, dtype=numpy.int64)
+        numbers = self._numbers[wanted] / self._lengths[wanted, None]
+        found: list[tuple[int, int, float]] = []
+        for begin in range(0, len(wanted), _BLOCK):
+            cosines = numbers[begin : begin + _BLOCK] @ numbers[begin:].T
+            for at, other in zip(*numpy.nonzero(cosines >= least), strict=True):
+                if other > at:
+                    found.append((begin + int(at), begin + int(other), min(1.0, float(cosines[at, other]))))
+        return found
 
 
 def _packed(numbers: Any) -> Any:

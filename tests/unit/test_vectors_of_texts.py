@@ -101,6 +101,18 @@ def test_of_very_many_the_nearest_are_found_by_their_signs(monkeypatch: pytest.M
     assert by_signs.nearest(texts[bytes(16)], range(2_000), -1.0, 1).keys() == {0}
 
 
+def test_pairs_are_those_of_a_look_at_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_extra("semantic", "numpy")
+    monkeypatch.setattr("ipfsmem.recall.vectors._BLOCK", 7)
+    texts = drawn(60, 8, 9)
+    rows = list(range(59, 9, -1))
+    found = {(one, two): cosine for one, two, cosine in kept(texts).comparable().pairs(rows, 0.5)}
+    ids = [row.to_bytes(16) for row in rows]
+    every = {(a, b): exact(texts[ids[a]], texts[ids[b]]) for a in range(50) for b in range(a + 1, 50)}
+    assert found.keys() >= {pair for pair, cosine in every.items() if cosine >= 0.51} and found
+    assert all(abs(every[pair] - cosine) < 0.01 for pair, cosine in found.items())
+
+
 def test_they_come_back_from_their_bytes_and_damage_is_said() -> None:
     made = kept(drawn(20, 32, 4))
     data = made.dump()

@@ -166,6 +166,22 @@ def test_reindex_makes_what_is_missing_and_what_was_damaged_and_says_so(memory: 
         assert by_meaning(other, "what is the name of the hound?")[0] == "pets"
 
 
+def test_what_means_the_same_in_other_words_is_a_duplicate_once_it_has_vectors(memory: Memory) -> None:
+    memory.write("train", "The train leaves for Lisbon at nine o'clock")
+    assert not memory.duplicates()
+    memory.maintenance.reindex()
+    (found,) = memory.duplicates()
+    assert (found.key, found.other, found.how) == (
+        "train",
+        "travel",
+        "meaning",
+    ) and 0.9 <= found.similarity < 1
+    memory.write("car", "The train to Lisbon leaves at nine")
+    memory.maintenance.reindex()
+    said = [(one.key, one.other, one.how) for one in memory.duplicates()]
+    assert said[0] == ("car", "travel", "same") and len(said) == len({frozenset(one[:2]) for one in said})
+
+
 def test_the_environment_can_only_say_off(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IPFSMEM_EMBEDDINGS", "on")
     found = memory.recall("espresso")
