@@ -9,11 +9,18 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from ipfsmem.agents.claude_folders import ClaudeHome, known_projects, memory_files, memory_place
+from ipfsmem.agents.claude_folders import (
+    ClaudeHome,
+    known_projects,
+    memory_files,
+    memory_place,
+    project_name,
+)
 from ipfsmem.agents.projects import (
     Choice,
     bind,
@@ -134,6 +141,21 @@ def plan_all(memory: Memory, claude: ClaudeHome) -> tuple[list[Plan], list[NotPl
             )
             del plans[folder]
     return list(plans.values()), list(left.values())
+
+
+def left_beside(claude: ClaudeHome, plans: Sequence[Plan]) -> list[tuple[Path, str]]:
+    """Folders in which Claude Code keeps memories of a further working tree of these projects by itself, as some versions do, and the
+    scope of the project. They are not adopted unasked: a scope may have several folders, and a person attaches them."""
+    scopes = {plan.project.folder: plan.choice.scope for plan in plans}
+    adopted = {plan.folder for plan in plans}
+    found: list[tuple[Path, str]] = []
+    for folder in known_projects(claude):
+        place = claude.folder / "projects" / project_name(str(folder)) / "memory"
+        with contextlib.suppress(IpfsmemError, OSError, ValueError):
+            scope = scopes.get(project_at(folder).folder)
+            if scope is not None and place not in adopted and memory_files(place):
+                found.append((place, scope))
+    return found
 
 
 def _place_without_question(claude: ClaudeHome, folder: Path) -> Path | None:

@@ -6,6 +6,7 @@ What is done stands in `agents/adoption.py`; here it is shown before and asked f
 from __future__ import annotations
 
 import os
+import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ipfsmem.agents.adoption import NotPlanned, Plan
+    from ipfsmem.agents.claude_folders import ClaudeHome
     from ipfsmem.device.project_folders import ProjectFolder
     from ipfsmem.memory import Memory
     from ipfsmem.results import ProjectFacts, ProjectLeft, ProjectsConnected
@@ -73,7 +75,7 @@ def connect_projects(
         if not dry_run:
             failed = _carry_out(memory, plans)
         answer = _answer(plans, left, failed, dry_run=dry_run)
-        remarks = _remarks(memory, plans) if not dry_run else []
+        remarks = [] if dry_run else [*_remarks(memory, plans), *_left_beside(memory, claude, plans)]
         published = memory.mode.published
     if context.json:
         context.emit(answer)
@@ -241,6 +243,17 @@ def _facts(plan: Plan) -> ProjectFacts:
         files=plan.files,
         connected_before=plan.done,
     )
+
+
+def _left_beside(memory: Memory, claude: ClaudeHome, plans: list[Plan]) -> list[str]:
+    from ipfsmem.agents.adoption import left_beside
+
+    attached = {one.path for one in memory.folders.list()}
+    return [
+        f"what Claude Code keeps for a further working tree alone is not taken in: ipfsmem attach {shlex.quote(str(place))} --scope {scope}"
+        for place, scope in left_beside(claude, plans)
+        if str(place) not in attached
+    ]
 
 
 def _remarks(memory: Memory, plans: list[Plan]) -> list[str]:

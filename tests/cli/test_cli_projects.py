@@ -12,7 +12,7 @@ from ipfsmem.device.agent_notes import note_syncing
 from ipfsmem.device.project_folders import ProjectFolder
 from ipfsmem.errors import ProviderUnavailable, StorageError
 from ipfsmem.memory import Memory
-from tests.support.agents_lab import Claude, repository
+from tests.support.agents_lab import Claude, repository, worktree
 from tests.support.cli_lab import Cli
 from tests.support.extras import need_extra
 from tests.support.outcomes import Place
@@ -131,6 +131,20 @@ def test_what_another_machine_connected_meanwhile_comes_with_a_sync(
     place.ok("sync", device=place.other)
     assert f"{root} is connected now." in place.run("connect claude-code --all --yes", place.other).out
     assert "make ship" in (memory / "deploy.md").read_text()
+
+
+def test_what_is_kept_for_a_further_working_tree_alone_is_named(
+    cli: Cli, claude: Claude, tmp_path: Path
+) -> None:
+    root = repository(tmp_path / "api")
+    claude.remembers(root, "deploy", "make ship")
+    kept = claude.remembers(worktree(root, tmp_path / "tree"), "auth", "JWT").parent
+    told = cli.ok("connect", "claude-code", "--all", "--yes").out
+    scope = cli.ok("scope", "list").out.split("\t")[0]
+    assert f"ipfsmem attach {kept} --scope {scope}" in told
+    cli.ok("attach", str(kept), "--scope", scope)
+    assert "JWT" in cli.ok("read", "auth", "--scope", scope).out
+    assert "working tree" not in cli.ok("connect", "claude-code", "--all", "--yes").out
 
 
 def test_a_sync_that_goes_on_and_fails_is_shown_by_status(cli: Cli) -> None:
