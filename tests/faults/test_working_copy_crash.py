@@ -15,6 +15,7 @@ import pytest
 from ipfsmem.errors import StorageError
 from ipfsmem.files import folder
 from ipfsmem.mode import ModeName
+from tests.support import effort
 from tests.support.files_lab import MODES, Lab
 
 STEPS = ("stage", "create", "replace", "take_away", "append", "settle")
@@ -75,9 +76,10 @@ def prepared(base: Path, mode: ModeName) -> Lab:
 
 @pytest.mark.parametrize("after", [False, True])
 def test_a_crash_at_every_change_of_the_folder(tmp_path: Path, mode: ModeName, after: bool) -> None:
-    n = 0
+    step = effort.every(2)
+    n = 1 - step
     while True:
-        n += 1
+        n += step
         lab = prepared(tmp_path / str(n), mode)
         crash_at(lab, n, after=after)
         try:

@@ -17,7 +17,7 @@ from ipfsmem.sync.damaged_notes import NOTES, forget_damaged_notes
 from ipfsmem.sync.progress import no_progress
 from ipfsmem.sync.report import Notices
 from ipfsmem.sync.run import Run
-from tests.support.device_lab import Lab, all_texts, says
+from tests.support.device_lab import Lab, all_texts, begun, prepare_lab, says
 
 DAY = 86_400
 
@@ -28,8 +28,18 @@ def change(memory: Memory, sql: str, *values: object) -> None:
         assert memory.replica.db.connection.execute(sql, values).rowcount
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _ready() -> None:
+    prepare_lab(Lab, published)
+
+
 def two(lab: Lab) -> tuple[Memory, Memory]:
     """Two devices in step that published a few times."""
+    a, b = begun(lab, published, "a", "b")
+    return a, b
+
+
+def published(lab: Lab) -> tuple[Memory, Memory]:
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
