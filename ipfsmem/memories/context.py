@@ -161,21 +161,17 @@ def _matches(
         by_meaning=by_meaning,
         counts=False,
     ).hits
-    own = [hit for hit in found if hit.reading.own and (not turn or _tells(hit, query))]
+    own = [hit for hit in found if hit.reading.own and (by_meaning or not turn or _tells(hit, query))]
     new = [hit for hit in own if _mark(parts, hit) not in without] if without else own
     return new[:most], len(own) - len(new)
 
 
 def _tells(hit: Hit, query: str) -> bool:
-    """Whether a memory has to do with a prompt, which nobody wrote to look for it: its header has a word of it, its text two, or
-    it means the same. Of a question of one or two words one is enough."""
+    """Whether a memory has to do with a prompt of a hook, which nobody wrote to look for it: its header has a word of it, or its
+    text two. Of a question of one or two words one is enough."""
     from ipfsmem.recall.terms import terms
 
-    return (
-        len(hit.words) >= min(2, len(set(terms(query))) - 1)
-        or hit.parts.get("header", 0.0) > 0
-        or hit.parts.get("meaning", 0.0) > 0
-    )
+    return len(hit.words) >= min(2, len(set(terms(query))) - 1) or hit.parts.get("header", 0.0) > 0
 
 
 def _mark(parts: Sequence[Memories], hit: Hit) -> str:
