@@ -107,6 +107,17 @@ class FactSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     closed: bool = False
 
 
+_Dollars = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
+
+
+class UsageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table `[usage]` of the settings file: what models may cost a UTC day and month, in US dollars; 0: no limit. It is told, and
+    stops nothing."""
+
+    day_usd: _Dollars = 0.0
+    month_usd: _Dollars = 0.0
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the settings file may say; every field has an environment variable IPFSMEM_<NAME>, and most have a flag."""
 
@@ -128,6 +139,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     #: Only in this file: texts leave the device by it, when a person asks it. None: nothing asks one.
     model: ModelSettings | None = None
     facts: FactSettings = FactSettings()
+    usage: UsageSettings = UsageSettings()
 
     def __repr__(self) -> str:
         """Without the tables of providers: they hold tokens."""
@@ -197,7 +209,7 @@ class NamespaceConfig(msgspec.Struct, frozen=True):
 
 
 #: The settings that are tables of the file, and have no environment variable.
-_TABLES: Final = ("providers", "embeddings", "sessions", "recall", "facts", "dream")
+_TABLES: Final = ("providers", "embeddings", "sessions", "recall", "facts", "dream", "usage")
 
 
 def settings(environment: Mapping[str, str] | None = None, file: Path | None = None) -> Settings:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ipfsmem.parts.scopes import MemoryScopes
     from ipfsmem.parts.sessions import MemorySessions
     from ipfsmem.parts.syncing import Syncing
+    from ipfsmem.parts.usage import MemoryUsage
     from ipfsmem.parts.vaults import MemoryVaults
     from ipfsmem.parts.versions import MemoryVersions
     from ipfsmem.provider.choice import ProviderChoice
@@ -81,7 +82,7 @@ class Memory:
     """One agent's memory on this device. Make one with `create`, open one with `load`; close it when done.
 
     `memory.scope(token)` is one scope of it, with the same methods. What is about one part of a memory has that part's
-    name: `timeline`, `sessions`, `facts`, `hidden`, `graph`, `dreams`, `versions`, `bundles`, `scopes`, `folders`, `members`,
+    name: `timeline`, `sessions`, `facts`, `hidden`, `graph`, `usage`, `dreams`, `versions`, `bundles`, `scopes`, `folders`, `members`,
     `providers`, `vaults`, `maintenance`.
     """
 
@@ -122,6 +123,13 @@ class Memory:
         from ipfsmem.parts.graph import MemoryGraph
 
         return MemoryGraph(self._open, self._chosen or "")
+
+    @functools.cached_property
+    def usage(self) -> MemoryUsage:
+        """What models were used for and what it cost."""
+        from ipfsmem.parts.usage import MemoryUsage
+
+        return MemoryUsage(self._open, self._chosen or "")
 
     @functools.cached_property
     def hidden(self) -> MemoryHidden:

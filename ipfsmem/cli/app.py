@@ -43,6 +43,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "session": "Conversations: list, resume, search, compact and more.",
         "fact": "Sentences with a category: add, list, history and more.",
         "graph": "Entities and relations: add, search, path, export and more.",
+        "usage": "What models were used for and what it cost: add, show, export.",
         "hide": "Leave memories out of lists and answers on this device.",
     },
     "In, out and across": {
@@ -131,6 +132,7 @@ USEFUL_WITHOUT_OUTPUT: Final = frozenset(
         "session_delete",
         "fact_add",
         "graph_add",
+        "usage_add",
         "graph_relate",
         "graph_delete",
         "fact_edit",

@@ -29,6 +29,7 @@ PARTS = (
     "facts",
     "hidden",
     "graph",
+    "usage",
     "versions",
     "bundles",
     "scopes",

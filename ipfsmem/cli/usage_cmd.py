@@ -1,0 +1,153 @@
+"""`ipfsmem usage`: what models were used for and what it cost."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING
+
+import click
+
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.options import WholeNumber, not_empty
+from ipfsmem.cli.printing import clean, is_terminal, table, write_bytes
+from ipfsmem.errors import UsageError
+from ipfsmem.memories.usage import BYS, dollars
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.usage import By
+
+_DAYS = (
+    click.option(
+        "--from",
+        "since",
+        callback=not_empty,
+        metavar="DAY",
+        help="From this UTC day on, for instance 2026-04-14.",
+    ),
+    click.option("--to", "until", callback=not_empty, metavar="DAY", help="Up to this UTC day, included."),
+)
+
+
+@click.group("usage", context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """What models were used for and what it cost: noted by programs on any device, added up here. It is what was noted, and no bill."""
+
+
+@cli_command("add", scoped=True, short_help="Note one use of a model.")
+@click.option("--provider", default="", help="Who runs the model.")
+@click.option("--model", default="", help="Which model.")
+@click.option("--agent", default="", help="For which agent.")
+@click.option(
+    "--input", "input_tokens", type=WholeNumber(0), default=0, metavar="N", help="Tokens that it was given."
+)
+@click.option(
+    "--output", "output_tokens", type=WholeNumber(0), default=0, metavar="N", help="Tokens that it made."
+)
+@click.option("--cost", type=float, default=0.0, metavar="USD", help="What it cost, in US dollars.")
+def add_command(
+    context: CommandContext,
+    provider: str,
+    model: str,
+    agent: str,
+    input_tokens: int,
+    output_tokens: int,
+    cost: float,
+) -> None:
+    """Note one use of a model as an event of the timeline."""
+    with context.memory() as memory:
+        made = memory.usage.add(
+            provider=provider,
+            model=model,
+            agent=agent,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            cost_usd=cost,
+        )
+    if context.json:
+        context.emit(made)
+    else:
+        click.echo(f"Noted: {clean(made.model or made.provider)}, {dollars(made.cost)} USD.")
+    context.print_where_scope_went()
+
+
+@cli_command("show", scoped=True, shows=True, short_help="The sums.")
+@click.option("--by", type=click.Choice(BYS), default="model", show_default=True, help="Add up by this.")
+@_DAYS[0]
+@_DAYS[1]
+def show_command(context: CommandContext, by: By, since: str | None, until: str | None) -> None:
+    """Show the sums: name, uses, tokens in, tokens out, US dollars."""
+    days = _days(since, until)
+    with context.memory() as memory:
+        found = memory.usage.totals(by, days)
+    if context.json:
+        context.emit(found)
+        return
+    table(
+        (by, "uses", "tokens in", "tokens out", "USD"),
+        [
+            (
+                one.name or "(not said)",
+                str(one.uses),
+                str(one.input_tokens),
+                str(one.output_tokens),
+                dollars(one.cost),
+            )
+            for one in found
+        ],
+        styles=("bold", "dim", "", "", "cyan"),
+    )
+    if not found and is_terminal():
+        click.echo("Nothing was noted.", err=True)
+
+
+@cli_command("export", scoped=True, shows=True, short_help="Every use, as CSV.")
+@_DAYS[0]
+@_DAYS[1]
+def export_command(context: CommandContext, since: str | None, until: str | None) -> None:
+    """Print a row of CSV for each use; with --json a list."""
+    days = _days(since, until)
+    with context.memory() as memory:
+        if context.json:
+            context.emit(memory.usage.list(days))
+        else:
+            write_bytes(memory.usage.csv(days).encode())
+
+
+@cli_command("budget", scoped=True, shows=True, short_help="What was spent of the limits.")
+def budget_command(context: CommandContext) -> None:
+    """Show what was spent today and this month (UTC) beside the limits in the settings. More than a limit is marked `over`; nothing is stopped."""
+    with context.memory() as memory:
+        found = memory.usage.budgets()
+    if context.json:
+        context.emit(found)
+    else:
+        table(
+            ("period", "spent", "limit", ""),
+            [
+                (
+                    one.period,
+                    dollars(one.spent),
+                    dollars(one.limit) if one.limit else "none",
+                    "over" if one.over else "",
+                )
+                for one in found
+            ],
+            styles=("bold", "", "dim", "red"),
+        )
+
+
+def _days(since: str | None, until: str | None) -> tuple[str, str] | None:
+    if not since and not until:
+        return None
+    return _day(since, "--from", "0001-01-01"), _day(until, "--to", "9999-12-31")
+
+
+def _day(text: str | None, option: str, otherwise: str) -> str:
+    try:
+        return date.fromisoformat(text).isoformat() if text else otherwise
+    except ValueError:
+        raise UsageError(f"{option} takes a day, such as 2026-04-14, and {text!r} is none") from None
+
+
+for _command in (add_command, show_command, export_command, budget_command):
+    command.add_command(_command)

@@ -1,0 +1,129 @@
+"""What models were used for and what it cost: events of the timeline, added up.
+
+An event of the type `usage` says agent, provider, model, tokens in and out, and the cost in millionths of a US dollar. Whoever may
+write events may write these, so sums are what was noted, and no bill.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from ipfsmem.errors import UsageError
+
+#: The type of the events.
+KIND: Final = "usage"
+By = Literal["agent", "provider", "model", "day"]
+BYS: Final[tuple[By, ...]] = ("agent", "provider", "model", "day")
+#: Characters of a name, and the most tokens and millionths of one event.
+MAX_NAME: Final = 200
+MOST: Final = 10**12
+_COLUMNS: Final = ("time", "agent", "provider", "model", "input_tokens", "output_tokens", "cost_usd")
+
+
+class Used(msgspec.Struct, frozen=True):
+    """One use of a model. `cost`: in millionths of a US dollar."""
+
+    at: str
+    agent: str
+    provider: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cost: int
+
+
+class UsageTotal(msgspec.Struct, frozen=True):
+    """What was used under one name. `cost`: in millionths of a US dollar."""
+
+    name: str
+    uses: int
+    input_tokens: int
+    output_tokens: int
+    cost: int
+
+
+def usage_data(
+    agent: str, provider: str, model: str, input_tokens: int, output_tokens: int, cost_usd: float
+) -> dict[str, Any]:
+    """The data of a new event. Raises UsageError."""
+    for what, name in (("agent", agent), ("provider", provider), ("model", model)):
+        if len(name) > MAX_NAME or not name.isprintable():
+            raise UsageError(f"the {what} has at most {MAX_NAME} printable characters")
+    if not (provider or model):
+        raise UsageError("say which provider or which model was used")
+    if not all(0 <= number <= MOST for number in (input_tokens, output_tokens)):
+        raise UsageError(f"a number of tokens is 0 to {MOST:,}")
+    if not 0 <= cost_usd <= MOST / 1_000_000:
+        raise UsageError("a cost in US dollars is 0 or more")
+    return {
+        "agent": agent,
+        "provider": provider,
+        "model": model,
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "cost_micros": round(cost_usd * 1_000_000),
+    }
+
+
+def used(events: Iterable[Mapping[str, Any]]) -> list[Used]:
+    """The uses among some events; what is no number counts as 0, as anybody may write such an event."""
+    return [
+        Used(
+            str(one["ts"]),
+            _text(one.get("agent")),
+            _text(one.get("provider")),
+            _text(one.get("model")),
+            _number(one.get("input_tokens")),
+            _number(one.get("output_tokens")),
+            _number(one.get("cost_micros")),
+        )
+        for one in events
+        if one.get("type") == KIND
+    ]
+
+
+def totals(found: Iterable[Used], by: By) -> list[UsageTotal]:
+    """The sums by agent, provider, model or UTC day: days in order, else what cost most first."""
+    sums: dict[str, list[int]] = {}
+    for one in found:
+        name = one.at[:10] if by == "day" else getattr(one, by)
+        into = sums.setdefault(name, [0, 0, 0, 0])
+        for place, number in enumerate((1, one.input_tokens, one.output_tokens, one.cost)):
+            into[place] += number
+    made = [UsageTotal(name, *numbers) for name, numbers in sums.items()]
+    return sorted(made, key=lambda one: (one.name,) if by == "day" else (-one.cost, one.name))
+
+
+def as_csv(found: Iterable[Used]) -> str:
+    """A row for each use. A name that a spreadsheet would take for a formula begins with an apostrophe."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for one in found:
+        names = (_cell(name) for name in (one.agent, one.provider, one.model))
+        writer.writerow((one.at, *names, one.input_tokens, one.output_tokens, dollars(one.cost)))
+    return text.getvalue()
+
+
+def dollars(micros: int) -> str:
+    """Millionths of a US dollar as dollars, without zeros behind the cents."""
+    text = f"{micros // 1_000_000}.{micros % 1_000_000:06}"
+    return text[:-4] + text[-4:].rstrip("0")
+
+
+def _text(value: object) -> str:
+    return value[:MAX_NAME] if isinstance(value, str) else ""
+
+
+def _number(value: object) -> int:
+    sound = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
+    return int(value) if sound else 0  # type: ignore[call-overload]
+
+
+def _cell(text: str) -> str:
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
