@@ -100,6 +100,7 @@ WITHOUT = {
     "lock",
     "unlock",
     "tokens revoke",
+    "ui",
 }
 ON_A_MEMORY = sorted({row.run for row in ROWS if row.code == 0 and row.command not in WITHOUT})
 
