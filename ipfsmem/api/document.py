@@ -83,7 +83,9 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
 def _made(route: Route, by_type: dict[Any, Any], status: str) -> dict[str, Any]:
     made: dict[str, Any] = {
         "description": "Made" if status == "201" else route.summary,
-        "content": {route.gives: {"schema": {} if route.answer is bytes else by_type[route.answer]}},
+        "content": dict.fromkeys(
+            route.gives, {} if route.answer is bytes else {"schema": by_type[route.answer]}
+        ),
     }
     if route.name in ("read", "write"):
         made["headers"] = {

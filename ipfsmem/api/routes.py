@@ -35,9 +35,8 @@ class Route(NamedTuple):
     everybody: bool = False
     seen: bool = False
     new: bool = False
-    #: What a body that is no JSON is, or an answer: its type of content.
-    takes: str = "application/json"
-    gives: str = "application/json"
+    #: The types of content that an answer may have.
+    gives: tuple[str, ...] = ("application/json",)
     #: Bytes of a body.
     most: int = 4 * 1024 * 1024
 

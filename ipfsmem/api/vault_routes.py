@@ -218,7 +218,7 @@ ROUTES: Final = (
         _export,
         bytes,
         body=ExportBody,
-        gives="application/octet-stream",
+        gives=tuple(kind for kind, _ in _KINDS.values()),
     ),
     Route(
         "post",

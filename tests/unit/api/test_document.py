@@ -34,10 +34,10 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
                 operation = said["paths"][route][method]
                 asked.add(operation["operationId"])
                 content = operation["responses"][str(status)]["content"]
-                (kind,) = content
-                if kind == "application/octet-stream":
+                kind = got.content_type
+                assert kind in content, (path, kind)
+                if "schema" not in content[kind]:
                     return await got.read()
-                assert got.content_type == kind
                 value = await got.json()
             form = {**content[kind]["schema"], "components": said["components"]}
             jsonschema.Draft202012Validator(form).validate(value)
