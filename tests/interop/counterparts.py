@@ -108,7 +108,15 @@ def run(
 def _build(kind: str) -> Path | str:
     """The directory of a counterpart, or why there is none; tried once a run."""
     try:
-        return _go() if kind == "gopeer" else _web() if kind == "web" else _npm(kind)
+        return (
+            _go()
+            if kind == "gopeer"
+            else _web()
+            if kind == "web"
+            else _page()
+            if kind == "page"
+            else _npm(kind)
+        )
     except (AssertionError, OSError, LockedError, subprocess.TimeoutExpired) as error:
         return f"{kind} could not be built: {error}"
 
@@ -159,6 +167,27 @@ def _modules(name: str, source: Path) -> Path:
             run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=target, env=env)
 
     return cached_where_asked(name, content_key(lock), install)
+
+
+def _page() -> Path:
+    """The page of `ipfsmem ui`, as the build of a wheel makes it."""
+    sources = [path for path in (WEB / "src").rglob("*") if path.is_file()]
+    sources += [WEB / name for name in ("index.html", "package.json", "tsconfig.json", "vite.page.config.ts")]
+    modules = _modules("web", WEB)
+
+    def build(target: Path) -> None:
+        work = target / "web"
+        for path in sources:
+            copy = work / path.relative_to(WEB)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)
+        (work / "node_modules").symlink_to(modules / "node_modules")
+        with _builders() as env:
+            vite = modules / "node_modules/.bin/vite"
+            run([vite, "build", "--config", "vite.page.config.ts"], cwd=work, env=env)
+        shutil.rmtree(work)
+
+    return cached_where_asked("page", content_key(sources), build) / "ipfsmem" / "page"
 
 
 def _web() -> Path:
@@ -216,6 +245,15 @@ def built_web() -> Path:
     """Where the tests of the browser client lie, built; the library itself is beside it, in `lib`."""
     need_program("npm")
     built = _build("web")
+    if isinstance(built, str):
+        missing(built)
+    return built
+
+
+def built_page() -> Path:
+    """Where the page of `ipfsmem ui` lies, built."""
+    need_program("npm")
+    built = _build("page")
     if isinstance(built, str):
         missing(built)
     return built

@@ -1,0 +1,101 @@
+"""The page of `ipfsmem ui` in a real browser: let in once, read, written, hostile texts, what others write, and nothing from elsewhere.
+
+Needs Node, Chromium and the package playwright; without one of them it is skipped.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.api.page import Files
+from tests.interop.counterparts import built_page
+from tests.support.api_lab import Client, Lab, opener
+
+HOSTILE = (
+    "<script>document.title='run'</script><img src='https://evil.example/x.png' alt=spy onerror=\"document.title='run'\">"
+    "<style>body{display:none}</style><form><input name=pw></form><a href='javascript:document.title=1'>go</a> Fine words."
+)
+
+
+@pytest.mark.interop
+@pytest.mark.slow
+def test_the_page_reads_writes_and_shows_what_others_write(tmp_path: Path) -> None:
+    api = pytest.importorskip("playwright.async_api")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("there is no chromium here")
+    files = Files.built(built_page())
+    assert files is not None
+    with opener(tmp_path)() as memory:
+        memory.write("tone", "Be **brief**.", name="Tone", type="feedback")
+        memory.write("hostile", HOSTILE, name="<i>Hostile</i>")
+        seen = memory.write("plan", "We ship on Friday.")
+        memory.write("plan", "We ship on Monday.", seen=seen)
+        memory.write("plan", "We ship on Thursday.", seen=seen)
+    lab = Lab(tmp_path, files=files)
+    asked: list[str] = []
+
+    async def ask(client: Client) -> None:
+        url = client._base_url
+        async with api.async_playwright() as driver:
+            browser = await driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            page = await browser.new_page()
+            page.on("request", lambda request: asked.append(request.url))
+            link = f"{url}#code={lab.doors.new_code()}"
+            await page.goto(link)
+            await page.wait_for_selector(".row")
+            assert (
+                "code=" not in page.url
+                and await page.evaluate("localStorage.length + sessionStorage.length") == 0
+            )
+
+            await page.click(".row:has-text('Tone')")
+            assert await page.inner_html(".prose strong") == "brief"
+            await page.click("button:has-text('Edit')")
+            await page.fill("textarea", "Be kind.")
+            await page.click("button:has-text('Save')")
+            await page.wait_for_selector(".prose:has-text('Be kind.')")
+            with opener(tmp_path)() as other:
+                reading = other.read("tone")
+                assert reading is not None and reading.file.body.strip() == "Be kind."
+                other.write("new", "Written elsewhere.", name="From elsewhere")
+                other.write("tone", "Be kind and brief.")
+            await page.wait_for_selector(".row:has-text('From elsewhere')", timeout=2_000)
+            await page.wait_for_selector(".prose:has-text('Be kind and brief.')", timeout=2_000)
+
+            # Somebody saves while the page edits: nothing is replaced that was not seen.
+            await page.click("button:has-text('Edit')")
+            await page.fill("textarea", "Mine.")
+            with opener(tmp_path)() as other:
+                other.write("tone", "Theirs.")
+            await page.wait_for_selector(".editor .problem", timeout=2_000)
+            await page.click("button:has-text('Save')")
+            await page.wait_for_selector(".memory > .problem")
+            with opener(tmp_path)() as other:
+                kept = other.read("tone")
+                assert kept is not None and kept.file.body.strip() == "Theirs."
+
+            await page.evaluate("location.hash = '#/memories/hostile'")
+            await page.wait_for_selector(".prose:has-text('Fine words.')")
+            assert await page.title() == "ipfsmem"
+            assert await page.locator(".prose :is(script, style, form, input, img)").count() == 0
+            assert await page.locator(".prose a[href]").count() == 0
+            assert await page.locator(".memory h2 i").count() == 0
+
+            await page.evaluate("location.hash = '#/conflicts'")
+            await page.click(".side:has-text('Monday') button:has-text('Take this')")
+            await page.wait_for_selector(".empty:has-text('No conflicts')")
+            with opener(tmp_path)() as other:
+                settled = other.read("plan")
+                assert settled is not None and "Monday" in settled.text and other.conflicts() == []
+
+            await page.goto(link)  # the code was used
+            await page.reload()
+            await page.wait_for_selector(".shut")
+            await browser.close()
+        assert all(one.startswith((str(url), "data:", "blob:")) for one in asked), asked
+
+    lab.run(ask)
