@@ -67,7 +67,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
         "info": {
             "title": "ipfsmem",
             "version": "1",
-            "description": "The unlocked memory, for programs. docs/HTTP.md says the rest.",
+            "description": "The unlocked memory, for programs.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "http://127.0.0.1:8789"}],

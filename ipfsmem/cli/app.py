@@ -83,7 +83,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "gc": "Let go of old versions, with a reason for each.",
         "index": "What recall keeps, so that its answers come at once: status.",
         "duplicates": "Memories that say nearly the same.",
-        "dream": "Tidy up what says the same twice; see it before, take it back after.",
+        "dream": "Tidy up; see it before, take it back after.",
         "reindex": "Make the index of recall anew.",
     },
     "Formats": {

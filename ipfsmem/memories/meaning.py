@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from heapq import nlargest
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from ipfsmem.device.state import Frame
 from ipfsmem.errors import FormatError, IpfsmemError, ProviderRefused
 from ipfsmem.loopback import is_loopback
+from ipfsmem.memories.asked import Asked
 from ipfsmem.memories.kept_vectors import Live, live, load_vectors, save_vectors, vectors_kept
 from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.recall.embedder import Embedder, EmbedderIdentity
@@ -35,24 +36,6 @@ _REST = 60_000
 _PATIENCE = 3.0
 #: Gives an embedder, one that answers soon for questions (True) or one for batches; None where the user named none.
 Opener = Callable[[bool], "Embedder | None"]
-NOT_NAMED_HINT: Final = 'pip install "ipfsmem[semantic]" brings one that runs here. Or name one under [embeddings] in the settings file, for instance provider = "ollama"; model and base_url can stand there too.'
-
-
-class Asked(NamedTuple):
-    """The vectors that a question is to be compared with, None where it goes by words alone, and its own; and what a person should
-    know, "" for nothing."""
-
-    vectors: Comparable | None
-    notice: str
-    #: Why nothing could be asked: it is raised for whoever cannot do without. None also where no model is named.
-    problem: IpfsmemError | None = None
-    #: Whether the user named a model, or installed one.
-    named: bool = True
-    #: How much of the weight of meaning the model is to have for this question, 0 to 1.
-    share: float = 1.0
-    question: Sequence[float] = ()
-    #: A cosine below which a text has nothing to do with it.
-    unrelated: float = -1.0
 
 
 class State(NamedTuple):

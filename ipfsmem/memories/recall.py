@@ -15,7 +15,7 @@ import msgspec
 from ipfsmem.bundle.timeline import event_line
 from ipfsmem.device.hidden import hidden_texts, is_hidden
 from ipfsmem.errors import NotFoundError, UsageError
-from ipfsmem.memories.meaning import NOT_NAMED_HINT, Asked
+from ipfsmem.memories.asked import NOT_NAMED_HINT, Asked
 from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.moment_kinds import KINDS, Kind, Moment
 from ipfsmem.memories.readings import Reading

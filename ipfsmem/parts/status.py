@@ -106,7 +106,7 @@ class MemoryStatus(MemoryPart):
         scopes = sorted({one.scope for one in found} - {""})
         if not found:
             return []
-        where = f" (in {', '.join(scopes[:5])} too: --scope NAME)" if scopes else ""
+        where = f" (in {', '.join(scopes[:5])} too)" if scopes else ""
         return [f"{count(len(found), 'memory')} out of sight on this device{where}: ipfsmem list --hidden"]
 
     def _unlocked_until(self) -> int | None:

