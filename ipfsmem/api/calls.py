@@ -54,7 +54,7 @@ class Caller(msgspec.Struct, frozen=True):
                     403,
                     "RightError",
                     f"the token is for {self.right}; this takes {right}",
-                    hint=f"Make one: ipfsmem tokens new --right {right}",
+                    hint=f"Make one: ipfsmem tokens new --right {right}{_for(self.scopes)}",
                     exit_code=26,
                 )
             )
@@ -62,14 +62,14 @@ class Caller(msgspec.Struct, frozen=True):
     def require_scopes(self, scopes: Sequence[str]) -> None:
         """Raises Refused when one of the scopes that a request touches is not the caller's, whatever led to it."""
         other = [] if self.scopes is None else [scope for scope in scopes if scope not in self.scopes]
-        if other:
+        if self.scopes is not None and other:
             named = ", ".join(scope or "everybody's" for scope in dict.fromkeys(other))
             raise Refused(
                 said(
                     403,
                     "ScopeError",
                     f"the token is not for all that this touches: {named}",
-                    hint="Make one for those scopes too: ipfsmem tokens new --scope NAME, or --everybody",
+                    hint=f"Make one for those too: ipfsmem tokens new --right {self.right}{_for(self.scopes.union(other))}",
                     exit_code=26,
                 )
             )
@@ -82,10 +82,18 @@ class Caller(msgspec.Struct, frozen=True):
                     403,
                     "ScopeError",
                     "this is about the whole memory, and the token is for chosen scopes",
-                    hint="Make one without --scope: ipfsmem tokens new",
+                    hint=f"Make one for everything: ipfsmem tokens new --right {self.right}",
                     exit_code=26,
                 )
             )
+
+
+def _for(scopes: frozenset[str] | None) -> str:
+    """The options of `ipfsmem tokens new` for a token of these scopes. What is everybody's goes with a scope; alone it takes a token for
+    everything."""
+    named = sorted(scopes or ())
+    said = "".join(f" --scope {scope}" for scope in named if scope)
+    return f"{said} --everybody" if said and "" in named else said
 
 
 class Call(NamedTuple):

@@ -248,9 +248,11 @@ class Api:
         token = self._doors.exchange(given.code)
         if token is None:
             words = "this code is wrong, was used, or is older than two minutes"
-            raise Refused(
-                problems.said(401, "CodeError", words, hint="Get a new link: ipfsmem ui", exit_code=26)
+            hint = (
+                "Press Enter in the terminal that serves this page: it prints a new link. Or end it there with Ctrl-C, and run "
+                "again: ipfsmem ui"
             )
+            raise Refused(problems.said(401, "CodeError", words, hint=hint, exit_code=26))
         return _json(SessionToken(token=token, namespace=next(iter(self._served))), 201)
 
     async def _page(self, request: web.Request) -> web.Response:

@@ -36,6 +36,7 @@ from tests.support.outcomes import (
     TWICE_SAID,
     WORDS,
     Place,
+    api_served,
     changed_state,
     clash,
     claude_code,
@@ -49,8 +50,10 @@ from tests.support.outcomes import (
     old_place_gone,
     second_provider_gone,
     served,
+    token_made,
     unfetched,
     unplug,
+    with_passphrase,
 )
 
 #: A command, or something that a person does.
@@ -274,6 +277,30 @@ def hole(place: Place) -> None:
     lose_packs(place)
 
 
+def closed_categories(place: Place) -> None:
+    """Of facts, by the settings of this device."""
+    file = place.base / "facts.toml"
+    file.write_text("[facts]\nclosed = true\n")
+    place.patch.setenv("IPFSMEM_CONFIG", str(file))
+
+
+def no_more_tokens(place: Place) -> None:
+    """There is one, and room for one."""
+    token_made(place)
+    place.patch.setattr("ipfsmem.api.tokens.MAX_TOKENS", 1)
+
+
+def tokens_file(place: Place) -> Path:
+    return place.cli.home / "default" / "tokens.json"
+
+
+def two_under_a_passphrase(place: Place) -> None:
+    """Both are under the one that the environment has."""
+    with_passphrase(place)
+    place.ok("init -n work KEY")
+    api_served(place)
+
+
 RECOVER = "recover --home BASE/new --provider STICK --provider USB --unprotected-keys KEY"
 SCOPE = ("write tone --body x --scope work",)
 ZIPPED = (*SCOPE, "export --zip BASE/o.zip")
@@ -323,6 +350,12 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("See what is around: ipfsmem graph around VALUE", "graph path acme bob", ("graph around acme",), "graph list", before=("graph add Acme", "graph add Bob")),
     Hint("Change it: ipfsmem write VALUE", "graph relate note links_to acme --remove", ("write note --body x",), "graph list", before=("graph add Acme", "write note --body 'See [[acme]]'")),
     Hint("See what is: ipfsmem list --hidden", "hide --back tone", ("list --hidden",), "list", before=HAS),
+    Hint("List them with: ipfsmem list", "hide nothing", ("list",), "hide tone", before=HAS),
+    Hint("The categories: VALUE.", "fact add --category gossip 'User likes tea'", (), "fact add --category preference 'User likes tea'", prepare=closed_categories),
+    Hint("List them: ipfsmem tokens list", "tokens revoke nobody", ("tokens list",), "tokens revoke abababababab", prepare=token_made),
+    Hint("Take one away: ipfsmem tokens revoke ID", "tokens new", ("tokens revoke abababababab",), prepare=no_more_tokens),
+    Hint("Remove it, and make the tokens anew.", "tokens list", (lambda p: tokens_file(p).unlink(), "tokens new"), prepare=lambda p: tokens_file(p).write_text("{")),
+    Hint("Unlock each before: ipfsmem unlock -n NAME. Then give none here, and unset IPFSMEM_PASSPHRASE.", "api --port 0 --also work", ("unlock --for 1m", "unlock -n work --for 1m", lambda p: p.patch.delenv("IPFSMEM_PASSPHRASE")), mode="sealed", prepare=two_under_a_passphrase),
     Hint("Begin one: ipfsmem session create", "session resume", ("session create",)),
     Hint("Add them in several calls.", f"{CHAT}{TWICE}", (CHAT, CHAT), "session info chat", prepare=lambda p: p.patch.setattr("ipfsmem.cli.session_cmd.MAX_INPUT", 60)),
     Hint("Say so: --yes", "session delete chat", (), "session delete chat --yes", before=(CHAT,)),
@@ -553,6 +586,7 @@ ELSEWHERE = {
     "Name a place outside of it.": "tests/cli/test_streams.py::test_an_export_stays_out_of_the_folder_of_the_memory",
     "Open it, or send it to a file: > FILE. What is not wanted goes to /dev/null.": "tests/cli/test_streams.py::test_what_nobody_hears_is_not_done_and_does_not_end_with_0",
     "Several values: KEY:='[1, 2]'": "tests/cli/test_streams.py::test_a_field_of_an_event_is_given_once",
+    "In the folder web/ of a clone: npm ci && npm run page. What pip installs has it.": "tests/web/test_page.py::test_the_page_reads_writes_and_shows_what_others_write",
     "Check the address, or try again later.": "tests/cli/test_cli_providers.py::test_a_dead_provider_is_not_told_of_a_memory",
     "What could be read is here. Sync again when the provider answers: ipfsmem sync.": "tests/unit/sync/test_outages.py::test_a_later_pull_goes_on_with_the_others_and_ends_with_a_code_of_its_own",
 }

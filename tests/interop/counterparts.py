@@ -183,8 +183,7 @@ def _page() -> Path:
             shutil.copy(path, copy)
         (work / "node_modules").symlink_to(modules / "node_modules")
         with _builders() as env:
-            vite = modules / "node_modules/.bin/vite"
-            run([vite, "build", "--config", "vite.page.config.ts"], cwd=work, env=env)
+            run(["npm", "run", "page"], cwd=work, env=env)
         shutil.rmtree(work)
 
     return cached_where_asked("page", content_key(sources), build) / "ipfsmem" / "page"

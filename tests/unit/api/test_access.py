@@ -19,6 +19,8 @@ from ipfsmem.errors import KeyNameError, LimitError, NotFoundError, StorageError
 from ipfsmem.memory import Memory
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.api_lab import NEW, Client, Lab, a_page, bearer, good, opener, told
+from tests.support.cli_lab import Cli
+from tests.support.hints import hinted
 
 
 def token(home: Path, right: Right = "read", *scopes: str, name: str = "m") -> str:
@@ -312,12 +314,56 @@ def test_the_page_is_served_without_a_token_and_nothing_else_is(tmp_path: Path) 
         for head, status in (({"Host": "evil.example"}, 421), ({"Origin": "https://evil.example"}, 403)):
             async with client.post("/v1/session", json={"code": code}, headers={**nobody, **head}) as got:
                 assert got.status == status
-        await told(client.post("/v1/session", json={"code": "x"}, headers=nobody), 401, "CodeError")
+        wrong = await told(client.post("/v1/session", json={"code": "x"}, headers=nobody), 401, "CodeError")
+        hinted(
+            "Press Enter in the terminal that serves this page: it prints a new link. Or end it there with Ctrl-C, and run again: ipfsmem ui",
+            wrong["hint"],
+        )
         made, _ = await good(client.post("/v1/session", json={"code": code}, headers=nobody), 201)
         await good(client.get("/v1/memories", headers=bearer(made["token"])))
         await told(client.post("/v1/session", json={"code": code}, headers=nobody), 401, "CodeError")
 
     lab.run(ask)
+
+
+def test_a_refused_token_is_told_how_to_make_one_that_is_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the hint says is run as it stands: the new token does what was refused, and no more than that and what the old one did."""
+    prepared(tmp_path)
+    cli = Cli(tmp_path, monkeypatch)
+
+    def made(problem: dict[str, Any]) -> dict[str, str]:
+        words = problem["hint"].split(": ipfsmem ")[1].split()
+        return bearer(cli.ok("-n", "m", *words).out.strip())
+
+    async def ask(client: Client) -> None:
+        def put(sent: dict[str, str]) -> Any:
+            return client.put("/v1/memories/new?scope=work", json={"body": "x"}, headers={**NEW, **sent})
+
+        wrong = await told(put(bearer(token(tmp_path, "read", "work"))), 403, "RightError")
+        hinted("Make one: ipfsmem tokens new --right VALUEVALUE", wrong["hint"])
+        await good(put(writer := made(wrong)), 201)
+
+        wrong = await told(client.get("/v1/memories/plan?scope=secret", headers=writer), 403, "ScopeError")
+        hinted("Make one for those too: ipfsmem tokens new --right VALUEVALUE", wrong["hint"])
+        both = made(wrong)
+        for scope in ("work", "secret"):
+            await good(client.get(f"/v1/memories/plan?scope={scope}", headers=both))
+
+        wrong = await told(client.get("/v1/memories/tone", headers=both), 403, "ScopeError")
+        everybody = made(wrong)
+        for query in ("tone", "plan?scope=work"):
+            await good(client.get(f"/v1/memories/{query}", headers=everybody))
+
+        wrong = await told(client.get("/v1/status", headers=everybody), 403, "ScopeError")
+        hinted("Make one for everything: ipfsmem tokens new --right VALUE", wrong["hint"])
+        everything = made(wrong)
+        await good(client.get("/v1/status", headers=everything))
+        known, _ = await good(client.get("/v1/namespaces", headers=everything))
+        assert (known["right"], known["scopes"]) == ("write", None)
+
+    Lab(tmp_path).run(ask)
 
 
 def test_a_page_that_is_not_built_is_not_there(tmp_path: Path) -> None:

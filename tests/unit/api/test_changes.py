@@ -15,6 +15,7 @@ from ipfsmem.api.changes import Change, Feed
 from ipfsmem.memory import Memory
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.api_lab import NEW, Client, Lab, good, opener
+from tests.support.hints import hinted
 
 
 class Stream:
@@ -127,6 +128,7 @@ def test_a_sync_says_how_far_it_is_and_is_one_at_a_time(tmp_path: Path) -> None:
         answers = [asyncio.create_task(_status(client.post("/v1/sync"))) for _ in range(2)]
         done = [await one for one in answers]
         assert sorted(status for status, _ in done) == [200, 409]
+        hinted("Wait for its end.", next(body for status, body in done if status == 409)["hint"])
         report = next(body for status, body in done if status == 200)
         assert report["exit_code"] == 0 and report["report"]["published"]
         said = [await stream.next()]
@@ -137,6 +139,7 @@ def test_a_sync_says_how_far_it_is_and_is_one_at_a_time(tmp_path: Path) -> None:
         assert status["root"] == report["report"]["root"] and not status["unpublished"]
         assert (await good(client.get("/v1/providers")))[0]["providers"][0]["root"] == status["root"]
         assert (await good(client.get("/v1/members")))[0]["members"]
+        await good(client.post("/v1/sync"))
 
     Lab(home, open_memory=lambda: Memory.load("m", home=home)).run(ask)
 

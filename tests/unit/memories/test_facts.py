@@ -11,6 +11,7 @@ import pytest
 from ipfsmem.errors import LimitError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from tests.support.device_lab import Lab
+from tests.support.hints import Refused
 
 
 @pytest.fixture
@@ -73,6 +74,9 @@ def test_nothing_is_saved_of_an_empty_fact_and_wrong_ones_are_refused(
     for wrong in ({"text": "x" * 2_001}, {"text": "x", "kind": "rumour"}, {"text": "x", "confidence": 2.0}):
         with pytest.raises(UsageError):
             memory.facts.add(**wrong)  # type: ignore[arg-type]
+    with Refused("The kinds: VALUE."):
+        memory.facts.list("rumour")  # type: ignore[arg-type]
+    assert memory.facts.list("episode") == []
     limits(monkeypatch, tmp_path, "closed = true")
     with pytest.raises(UsageError, match="no category"):
         memory.facts.add("x", "gossip")

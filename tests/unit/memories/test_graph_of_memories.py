@@ -10,6 +10,7 @@ import pytest
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.tools import EVERYDAY, GRAPH, PEERS, toolset
+from tests.support.hints import Refused
 from tests.support.tools_lab import Model, others
 
 
@@ -88,6 +89,9 @@ def test_wrong_questions_are_refused(memory: Memory) -> None:
     for call in (lambda: memory.graph.path("acme", "nobody"), lambda: memory.graph.relate("acme", "x", "nobody"), lambda: memory.graph.observe("nobody", ["x"])):  # fmt: skip
         with pytest.raises(NotFoundError):
             call()
+    with Refused("The formats: VALUE."):
+        memory.graph.drawn("pdf")  # type: ignore[arg-type]
+    assert "Acme" in memory.graph.drawn("mermaid")
     assert [one.key for one in memory.graph.list()] == ["acme"]
 
 
