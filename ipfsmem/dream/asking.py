@@ -1,7 +1,7 @@
 """The dream that a model makes: what it is told and shown, which tools it has, and what becomes of its calls.
 
-It only proposes. A call of another tool is answered with an error and does nothing; so is one with arguments that are none, and one
-that would take away more than a quarter of the memories. Texts stand in their fences. Nothing here asks a model: the caller does.
+It only proposes, and only for memories of which it was shown the whole text. A call of another tool is answered with an error and does
+nothing; so is one with arguments that are none, and one that would take away more than a quarter of the memories. Texts stand in their fences. Nothing here asks a model: the caller does.
 """
 
 from __future__ import annotations
@@ -90,6 +90,8 @@ class Asking:
         self._notes = {note.key: note for note in notes}
         self._steps: dict[str, Step] = {}
         self._removed: dict[str, str] = {}
+        #: The memories of which the model has the whole text.
+        self._read: set[str] = set()
         self._room = MOST_SHOWN
         self._rounds = 0
         self.given = 0
@@ -123,7 +125,7 @@ class Asking:
             }
         )
         for call in reply.calls:
-            answer = self._answer(call)[: max(0, self._room)] or "error: no more is shown in this dream"
+            answer = self._answer(call)
             self._room -= len(answer)
             self.messages.append({"role": "tool", "tool_call_id": call.id, "content": answer})
         return True
@@ -139,7 +141,9 @@ class Asking:
                 case "list_memories":
                     return self._list()
                 case "read_memory":
-                    return self._read(given["key"])
+                    text = self._shown(self._text_of(given["key"]))
+                    self._read.add(given["key"])
+                    return text
                 case "propose_text":
                     return self._text(given)
                 case _:
@@ -153,9 +157,16 @@ class Asking:
             index_line(item_of(key, note.file))[1] for key, note in sorted(self._notes.items())[:_LISTED]
         ]
         more = f"({len(self._notes) - _LISTED} more are not listed)\n" if len(self._notes) > _LISTED else ""
-        return "".join(f"> {line}" for line in lines) + more
+        return self._shown("".join(f"> {line}" for line in lines) + more)
 
-    def _read(self, key: str) -> str:
+    def _shown(self, text: str) -> str:
+        if len(text) > self._room:
+            raise UsageError(
+                "no more is shown in this dream: propose what you can by what you have read, and end"
+            )
+        return text
+
+    def _text_of(self, key: str) -> str:
         file = self._known(key).file
         return fence_memory(
             Quoted(
@@ -176,6 +187,8 @@ class Asking:
         if key in self._removed or key in self._removed.values():
             raise UsageError(f"{key} is part of a removal that was proposed")
         note = self._notes.get(key)
+        if note is not None:
+            self._was_read(key)
         file = (note.file if note is not None else MemoryFile()).with_fields(
             {"description": given["description"]} if given.get("description") else {}, text
         )
@@ -187,8 +200,8 @@ class Asking:
     def _removal(self, given: Mapping[str, str]) -> str:
         key, stands_in = given["key"], given["stands_in"]
         self._room_for(key)
-        self._known(key)
-        self._known(stands_in)
+        self._was_read(key)
+        self._was_read(stands_in)
         if key == stands_in or stands_in in self._removed or key in self._removed.values():
             raise UsageError(f"{stands_in} would not be there to say what {key} says")
         if len(self._removed.keys() | {key}) > MOST_REMOVED * len(self._notes):
@@ -207,6 +220,11 @@ class Asking:
         changed = {change.key for step in self._steps.values() for change in step.changes}
         if len(changed | {key}) > MOST_CHANGES:
             raise UsageError(f"no more than {MOST_CHANGES} changes may be proposed in one dream")
+
+    def _was_read(self, key: str) -> None:
+        self._known(key)
+        if key not in self._read:
+            raise UsageError(f"read {key} first")
 
     def _known(self, key: str) -> Note:
         note = self._notes.get(key)

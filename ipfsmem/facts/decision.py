@@ -1,7 +1,8 @@
 """What becomes of a new fact beside those that are there: it is new, it says more of one that is there, or nothing new.
 
 The steps are those of LibreFang's memory, with what was wrong there put right: one text stands in another only at the borders of
-words, and a fact that denies another, or has another number in it, is never taken for the same.
+words, and a fact that denies another, or has another number in it, is never taken for the same. What is merely near takes the place of
+one that is there only where it says all of it, or says itself that something changed: else both stay.
 """
 
 from __future__ import annotations
@@ -129,7 +130,10 @@ def decide(text: str, category: str, there: Iterable[Candidate]) -> Decision:
     if near >= SAME and _says_the_same(words, known):
         return Decision("kept", one.key, by, near)
     if near > (NEAR if one.category == category else NEAR_ELSEWHERE):
-        return Decision("updated", one.key, by, near, _conflict(words, known))
+        if _says_all_of(words, known) or not _CHANGES.isdisjoint(words):
+            return Decision("updated", one.key, by, near, _conflict(words, known))
+        # "Anna may" and "Berta may" have most words in common and are two facts: both stay, and a person looks.
+        return Decision("added", one.key, by, near, conflict=by == "words")
     if _denials(words) != _denials(known) and share(_terms(words), _terms(known)) >= OPPOSED:
         return Decision("added", one.key, by, near, conflict=True)
     return Decision("added", "", "nothing near", near)
@@ -161,6 +165,11 @@ def _numbers(words: tuple[str, ...]) -> frozenset[str]:
 def _says_the_same(words: tuple[str, ...], known: tuple[str, ...]) -> bool:
     """Whether nothing in a new text speaks against its being the one that is there."""
     return _denials(words) == _denials(known) and _numbers(words) <= _numbers(known)
+
+
+def _says_all_of(words: tuple[str, ...], known: tuple[str, ...]) -> bool:
+    """Whether every word of a text that is there which means something stands in the new one too."""
+    return {*_terms(known)} <= {*_terms(words)} and _numbers(known) <= _numbers(words)
 
 
 def _stands_in(short: tuple[str, ...], long: tuple[str, ...]) -> bool:

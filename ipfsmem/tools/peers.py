@@ -57,7 +57,11 @@ def _save_memory(desk: Desk, given: JSON) -> ToolResult:
             )
             return shown_instead(desk, shown, error, more={"saved": False, "message": str(error)})
     else:
-        there.facts.add(fact, category)
+        made = there.facts.add(fact, category)
+        if made is not None and made.action == "updated":
+            return _saved(
+                True, f"Remembered in the place of an earlier text, which its history keeps: {fact}"
+            )
     return _saved(True, f"Remembered: {fact}")
 
 
@@ -77,6 +81,8 @@ def _entry(desk: Desk, given: JSON, kind: Kind, done: str) -> ToolResult:
     said = f"{done} (id={key}, category={category})"
     if made.action == "kept":
         said = f"Known already (id={key}, category={category})"
+    elif made.action == "updated":
+        said += " in the place of an earlier text, which its history keeps"
     return ToolResult(said, {"id": key, "category": category, "action": made.action})
 
 

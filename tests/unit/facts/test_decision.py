@@ -59,15 +59,29 @@ def test_the_opposite_is_flagged_whether_it_is_added_or_takes_the_place() -> Non
 
 def test_another_category_must_be_nearer() -> None:
     old = "the build of this project takes ten minutes on the big machine"
-    new = "the build of this project takes ten minutes on the small machine today"
+    new = "the build of this project takes ten minutes on the big old grey steel machine today"
     assert held_against(new, old)[0] == "updated"
     assert held_against(new, old, category="workflow")[0] == "added"
 
 
 def test_meaning_decides_where_a_model_made_vectors() -> None:
     assert held_against("I drink Darjeeling", "user likes tea", meaning=0.96)[0] == "kept"
-    assert held_against("I drink Darjeeling", "user likes tea", meaning=0.75)[0] == "updated"
+    assert held_against("I drink Darjeeling now", "user likes tea", meaning=0.75)[0] == "updated"
+    assert held_against("I drink Darjeeling", "user likes tea", meaning=0.75)[::2] == ("added", False)
     assert held_against("user likes a tea", "user likes tea", meaning=-0.2)[0] == "added"
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        ("The production cluster of the shop runs Postgres 15 in the Frankfurt region", "The staging cluster of the shop runs Postgres 15 in the Frankfurt region"),
+        ("Berta may read and approve the invoices of the shop in Berlin", "Anna may read and approve the invoices of the shop in Berlin"),
+        ("the standup of the whole backend team is every day at 11", "the standup of the whole backend team is every day at 10"),
+    ],
+)  # fmt: skip
+def test_two_facts_that_differ_in_one_word_both_stay_and_a_person_looks(new: str, old: str) -> None:
+    assert held_against(new, old) == ("added", old, True) and held_against(old, new) == ("added", new, True)
+    assert held_against(f"{new} now", old)[0] == "updated"
 
 
 words = st.lists(

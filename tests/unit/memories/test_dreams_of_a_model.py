@@ -92,7 +92,7 @@ def test_orders_in_a_memory_and_calls_of_other_tools_do_nothing(
     keys = [one.key for one in memory.list()]
     server = ChatServer(
         in_turn(
-            calls(("read_memory", {"key": "order"})),
+            calls(*(("read_memory", {"key": key}) for key in ("order", *keys))),
             [
                 *calls(
                     ("shell", {"command": "rm -rf /"}),
@@ -119,7 +119,9 @@ def test_orders_in_a_memory_and_calls_of_other_tools_do_nothing(
     )
     assert found.refused == 3 + len(keys) - 2 + 9
     answers = [one["content"] for one in server.asked[-1]["messages"] if one["role"] == "tool"]
-    assert f"> {ORDER}" in answers[0] and answers[1] == "error: there is no tool 'shell' in a dream"
+    assert f"> {ORDER}" in answers[0] and answers[1 + len(keys)] == (
+        "error: there is no tool 'shell' in a dream"
+    )
 
 
 def test_two_memories_are_not_removed_for_each_other(
@@ -127,10 +129,32 @@ def test_two_memories_are_not_removed_for_each_other(
 ) -> None:
     both = (("tea", "tea_too"), ("tea_too", "tea"), ("fact_1", "fact_1"), ("fact_1", "none"))
     server = ChatServer(
-        in_turn(calls(*(("propose_removal", {"key": a, "stands_in": b, "reason": "x"}) for a, b in both)))
+        in_turn(
+            calls(*(("read_memory", {"key": key}) for key in ("tea", "tea_too", "fact_1"))),
+            calls(*(("propose_removal", {"key": a, "stands_in": b, "reason": "x"}) for a, b in both)),
+        )
     )
     found = ask(memory, server, monkeypatch, tmp_path)
     assert [step.changes[0].key for step in found.steps] == ["tea"] and found.refused == 3
+
+
+def test_nothing_is_proposed_for_what_the_model_has_not_read_whole(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    memory.write("long", "word " * 30_000)
+    memory.write("long_too", "word " * 60_000)
+    wished = (
+        ("propose_text", {"key": key, "text": "short", "reason": "x"}) for key in ("tea", "long", "long_too")
+    )
+    server = ChatServer(
+        in_turn(
+            calls(("propose_removal", {"key": "tea", "stands_in": "tea_too", "reason": "x"})),
+            calls(("read_memory", {"key": "long"}), ("read_memory", {"key": "long_too"})),
+            calls(*wished),
+        )
+    )
+    found = ask(memory, server, monkeypatch, tmp_path)
+    assert [step.changes[0].key for step in found.steps] == ["long"] and found.refused == 4
 
 
 def test_a_model_that_never_ends_is_ended(
