@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from ipfsmem.memories.importing import Imported
 from ipfsmem.memories.layouts import Layout
 from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.memories.session_search import SessionHit
@@ -35,20 +36,21 @@ class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class WriteBody(Body, frozen=True, kw_only=True):
-    """A memory, or parts of it: what is not given stays as the caller was shown it. `fields`: further ones of the header. `text`: the
-    whole file, header and all, in the place of everything else."""
+    """A memory, or parts of it: what is not given stays as the caller was shown it, and "" takes a field away. `fields`: further ones of the
+    header. `text`: the whole file, header and all, in the place of everything else."""
 
     body: str | None = None
     name: str | None = None
     description: str | None = None
-    type: Literal["user", "feedback", "project", "reference"] | None = None
+    type: Literal["", "user", "feedback", "project", "reference", "procedure", "episode"] | None = None
     tags: list[str] | None = None
     fields: dict[str, str] | None = None
     text: str | None = None
 
 
 class RestoreBody(Body, frozen=True, kw_only=True):
-    """An older text: of the version `root`, or the one whose SHA-256 begins with `sha256`. `seen`: what the caller was shown."""
+    """An older text: of the version `root`, or the one whose SHA-256 begins with `sha256`. `seen`: what the caller was
+    shown, "" where nothing was; a restore without it is refused."""
 
     key: str
     root: str | None = None
@@ -219,6 +221,12 @@ class Synced(msgspec.Struct, frozen=True, kw_only=True):
     """What a sync did. `exit_code`: what the command ends with for the same; 0 when all that was asked was done."""
 
     report: SyncReport
+    exit_code: int
+
+
+class TakenIn(Imported, frozen=True, kw_only=True):
+    """What an import did. `exit_code`: what the command ends with for the same; 0 when nothing was left out."""
+
     exit_code: int
 
 

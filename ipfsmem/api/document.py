@@ -87,7 +87,7 @@ def _made(route: Route, by_type: dict[Any, Any], status: str) -> dict[str, Any]:
             route.gives, {} if route.answer is bytes else {"schema": by_type[route.answer]}
         ),
     }
-    if route.name in ("read", "write"):
+    if route.name in ("read", "write", "session", "session_items"):
         made["headers"] = {
             "ETag": {"description": "What was shown: for If-Match", "schema": {"type": "string"}}
         }

@@ -88,9 +88,10 @@ def _sessions(call: Call) -> Sessions:
     return Sessions(sessions=[SessionLine.of(one, call.memory.sessions.told(one.session)) for one in shown])
 
 
-def _session(call: Call) -> SessionInfo:
+def _session(call: Call) -> Reply:
     name = call.query["session"]
-    return SessionInfo.of(name, _told(call), call.memory.sessions.due(name))
+    seen = call.memory.sessions.seen(name)  # before it is read: what comes between is not taken for shown
+    return Reply(SessionInfo.of(name, _told(call), call.memory.sessions.due(name)), seen=seen)
 
 
 def _begin(call: Call) -> Reply:
@@ -99,10 +100,12 @@ def _begin(call: Call) -> Reply:
     return Reply(SessionBegun(session=made, title=given.title), 201)
 
 
-def _items(call: Call) -> Messages:
+def _items(call: Call) -> Reply:
+    seen = call.memory.sessions.seen(call.query["session"])
     found = [entry.item for entry in _told(call).messages]
     last = call.query.get("last")
-    return Messages(session=call.query["session"], items=found if last is None else found[-last:])
+    shown = found if last is None else found[-last:]
+    return Reply(Messages(session=call.query["session"], items=shown), seen=seen)
 
 
 def _resume(call: Call) -> Messages:
@@ -135,7 +138,7 @@ def _compact(call: Call) -> SessionCompacted:
 def _delete(call: Call) -> SessionDeleted:
     name = call.query["session"]
     messages = len(_told(call).messages)
-    if not call.memory.sessions.forget(name, reason=call.query.get("reason", "")):
+    if not call.memory.sessions.forget(name, reason=call.query.get("reason", ""), seen=call.seen):
         raise NotFoundError(f"there is no session {name[:60]!a}")
     return SessionDeleted(session=name, messages=messages)
 
@@ -207,6 +210,7 @@ ROUTES: Final = (
         right="write",
         writes=True,
         query=("reason",),
+        seen=True,
     ),
     Route(
         "get",

@@ -14,7 +14,7 @@ from ipfsmem.api.bodies import (
     RestoreBody,
     WriteBody,
 )
-from ipfsmem.api.calls import Call, Reply, there
+from ipfsmem.api.calls import Call, Refused, Reply, there
 from ipfsmem.api.problems import said
 from ipfsmem.api.routes import Route
 from ipfsmem.bundle.keys import check_key
@@ -95,6 +95,8 @@ def _restore(call: Call) -> Written:
     given: RestoreBody = call.body
     if (given.root is None) == (given.sha256 is None):
         raise UsageError("say which text, by the version that has it or by its SHA-256: one of both")
+    if given.seen is None:
+        raise Refused(NO_SEEN)
     key = check_key(given.key)
     return Written.of(call.memory.versions.restore(given.root, key, text=given.sha256, seen=given.seen))
 
@@ -165,6 +167,11 @@ NO_PRECONDITION: Final = said(
     428,
     "UsageError",
     "a write says what it replaces: If-Match with the ETag of a read, or If-None-Match: * for a new memory",
+)
+NO_SEEN: Final = said(
+    428,
+    "UsageError",
+    'a restore says what it replaces: seen, as a read shows it, or "" where nothing is shown',
 )
 _ONE: Final = "/v1/memories/{key}"
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from io import BytesIO
 from typing import Final
 
-from ipfsmem.api.bodies import ExportBody, Providers, ScopeBody, Scopes, Synced
+from msgspec.structs import asdict
+
+from ipfsmem.api.bodies import ExportBody, Providers, ScopeBody, Scopes, Synced, TakenIn
 from ipfsmem.api.calls import Call, Download, Reply
 from ipfsmem.api.routes import Route
 from ipfsmem.bundle.keys import check_scope
-from ipfsmem.errors import NotFoundError, UsageError
-from ipfsmem.memories.importing import Imported
+from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.results import (
     Examined,
@@ -131,13 +132,19 @@ def _export(call: Call) -> Download:
     return Download(out.getvalue(), kind, name)
 
 
-def _import(call: Call) -> Imported:
-    return _part(call).bundles.import_(
+def _import(call: Call) -> TakenIn:
+    done = _part(call).bundles.import_(
         call.body,
         strategy=call.query.get("strategy", "merge"),
         foreign=call.query.get("foreign", False),
         same=call.query.get("same", False),
     )
+    exit_code = 0
+    try:
+        done.raise_if_incomplete()
+    except IncompleteError as error:
+        exit_code = error.exit_code
+    return TakenIn(**asdict(done), exit_code=exit_code)
 
 
 def _sync(call: Call) -> Synced:
@@ -226,7 +233,7 @@ ROUTES: Final = (
         "import",
         "Take in what export wrote as JSON",
         _import,
-        Imported,
+        TakenIn,
         right="admin",
         writes=True,
         body=bytes,

@@ -743,12 +743,14 @@ class Memories:
         return self.shown_in(change, key) or Reading(key, data, tuple(change.entry(name)), scope=self.scope)
 
     def restore(self, key: str, data: bytes, of: str = "", *, seen: Seen | None = None) -> Reading:
-        """Write a text of the past, whose word it is as it was then: it replaces what `seen` was shown, else what is
-        shown now, or the forget. Raises ChangedError.
+        """Write a text of the past, whose word it is as it was then: it replaces what `seen` was shown ("": nothing), else what
+        is shown now, or the forget. Raises ChangedError.
         """
         check_body(key, data)
         with self.changing("restore", key) as change:
-            dots = self._dots(change, key, seen)
+            if seen == "":
+                _check_match(key, self._now(change, key), "")
+            dots = self._dots(change, key, seen or None)
             self._check_not_hidden(key, change.entry(self.name(key)), dots)
             new = change.put(self.name(key), data, dots, of=of, promoted=not of)
             return self.shown_in(change, key) or Reading(key, data, (new,), scope=self.scope)

@@ -24,8 +24,9 @@ from ipfsmem.causal.view import siblings
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.writing import Writing, writing
-from ipfsmem.errors import LimitError, UsageError
+from ipfsmem.errors import ChangedError, LimitError, UsageError
 from ipfsmem.memories.memories import Memories, NotHereError
+from ipfsmem.memories.readings import token_hash
 from ipfsmem.sessions.compaction import Entry, Place, is_mark
 
 #: Bytes of a part, and from how many on the next item begins a new one: all of a part is sealed and sent with each addition.
@@ -84,6 +85,10 @@ class _Part(msgspec.Struct):
 _decode = msgspec.json.Decoder(Line).decode
 
 
+def _seen(parts: Iterable[_Part]) -> str:
+    return token_hash(dot for part in parts for dot in part.dots)
+
+
 def items_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
     """The items that some memory files come to, each `{"key", "file"}`, all of one person. Raises UsageError."""
     form = _parts_of(session)
@@ -136,6 +141,11 @@ class Sessions:
         """The keys of its parts."""
         with self._replica.reading():
             return [part.key for part in self._parts(session)]
+
+    def seen(self, session: str) -> str:
+        """A hash that stands for the texts of all parts."""
+        with self._replica.reading():
+            return _seen(self._parts(session))
 
     def name_of(self, key: str) -> str | None:
         """The session that a key with this form is a part of; None for what is none, or is forgotten, or others' word."""
@@ -268,11 +278,15 @@ class Sessions:
                 changed = self._append(change, session, parts, [Line(self._next(parts), gone=place)])
             return item, changed
 
-    def forget(self, session: str, reason: str = "") -> list[str]:
-        """Forget all parts that are known, together, with one event; their keys."""
+    def forget(self, session: str, reason: str = "", seen: str | None = None) -> list[str]:
+        """Forget all parts that are known, together, with one event; their keys. Raises ChangedError when they are not what `seen`
+        stands for."""
         memories, changed = self._memories, []
         with writing(self._replica) as change:
-            for key in [part.key for part in self._parts(session, change)]:
+            parts = self._parts(session, change)
+            if seen is not None and parts and _seen(parts) != seen:
+                raise ChangedError(f"the session {session} is not what was read", hint="Read it again.")
+            for key in [part.key for part in parts]:
                 entry = change.entry(memories.name(key))
                 own = [value for dot, value in entry.items() if memories.is_own(dot, value.of)]
                 if any(value.kind == LIVE for value in own):

@@ -64,6 +64,11 @@ class MemorySessions(MemoryPart):
         self._open.look()
         return told(self._sessions().entries(session))
 
+    def seen(self, session: str) -> str:
+        """A hash that stands for all of a session as it is now, for `forget`. Raises NotFoundError when a part of it is not fetched."""
+        self._open.look()
+        return self._sessions().seen(session)
+
     def due(self, session: str) -> int:
         """How many messages `compact` would cover now. Raises NotFoundError when a part of it is not fetched."""
         return _to_cover(self.told(session), _limits(), now=False)
@@ -144,13 +149,13 @@ class MemorySessions(MemoryPart):
             self.add(session, [summary_mark(made)])
         return number
 
-    def forget(self, session: str, *, reason: str = "") -> bool:
+    def forget(self, session: str, *, reason: str = "", seen: str | None = None) -> bool:
         """Forget all of a session that this device knows, on every device. What another device adds at the same time begins it
-        anew. False when there is none.
+        anew. False when there is none. Raises ChangedError when it is not as it was when `seen` was asked for.
         """
         self._open.look()
         sessions, scope = self._sessions(), self._target()
-        gone = sessions.forget(session, reason)
+        gone = sessions.forget(session, reason, seen)
         for key in gone:
             if self._open.files is not None:
                 self._open.files.forget(key, scope)

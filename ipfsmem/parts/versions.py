@@ -56,7 +56,7 @@ class MemoryVersions(MemoryPart):
     ) -> Reading:
         """Bring an older text of a memory back: what `root` shows, or the one whose SHA-256 begins with `text`.
 
-        It replaces what `seen` was shown, else what is shown now (or the forget). Raises NotFoundError, UsageError,
+        It replaces what `seen` was shown ("": nothing), else what is shown now (or the forget). Raises NotFoundError, UsageError,
         ChangedError.
         """
         self._open.take(key, self._memories.scope)

@@ -10,7 +10,7 @@ from ipfsmem.api.document import document
 from ipfsmem.api.serving import ROUTES
 from ipfsmem.memory import Memory
 from ipfsmem.wallet.root_keys import RootKeys
-from tests.support.api_lab import NEW, Client, Lab
+from tests.support.api_lab import NEW, Client, Lab, told
 from tests.support.extras import need_extra
 
 
@@ -60,9 +60,18 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
         old = history["versions"][1]["sha256"]
         past = await do("get", f"/v1/memories/tone/history/{old}", one + "/history/{sha256}")
         assert "Be brief." in past["text"]
-        await do(
-            "post", "/v1/restore", "/v1/restore", json={"key": "tone", "sha256": old, "seen": shown["seen"]}
-        )
+        # A restore replaces only what its caller was shown, also where that is nothing.
+        sent = {"key": "tone", "sha256": old}
+        await told(client.post("/v1/restore", json=sent), 428, "UsageError")
+        for seen in (made["seen"], ""):
+            await told(client.post("/v1/restore", json={**sent, "seen": seen}), 412, "ChangedError")
+        assert (await do("get", "/v1/memories/tone", one))["body"].strip() == "newer"
+        await do("post", "/v1/restore", "/v1/restore", json={**sent, "seen": shown["seen"]})
+        shown = await do("get", "/v1/memories/tone", one)
+        await do("delete", "/v1/memories/tone", one, headers={"If-Match": f'"{shown["seen"]}"'})
+        await told(client.post("/v1/restore", json=sent), 428, "UsageError")
+        await do("post", "/v1/restore", "/v1/restore", json={**sent, "seen": ""})
+        assert "Be brief." in (await do("get", "/v1/memories/tone", one))["body"]
         await do("post", "/v1/recall", "/v1/recall", json={"query": "brief", "why": True})
         await do("post", "/v1/context", "/v1/context", json={"query": "brief", "preview": True})
         await _conflict(home)
@@ -92,7 +101,9 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
         assert (await do("post", "/v1/sessions/search", "/v1/sessions/search", json={"query": "boat 7"}))[
             "hits"
         ]
-        await do("delete", path, session)
+        async with client.get(path) as got:
+            etag = {"If-Match": got.headers["ETag"]}
+        await do("delete", path, session, headers=etag)
 
         scope = "/v1/scopes/{name}"
         await do("put", "/v1/scopes/work", scope, 201, json={"title": "Work"})

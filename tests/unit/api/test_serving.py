@@ -12,6 +12,7 @@ import pytest
 
 from ipfsmem.api.document import document
 from ipfsmem.api.serving import ROUTES
+from ipfsmem.errors import IncompleteError
 from ipfsmem.memory import Memory
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.api_lab import JSON, NEW, TOKEN, Client, Lab, asked, good, told
@@ -55,6 +56,54 @@ def test_a_write_replaces_only_what_its_caller_was_shown(tmp_path: Path) -> None
         await told(client.delete(path), 428, "UsageError")
         await told(client.delete(path, headers=NEW), 400, "UsageError")
         assert (await good(client.get(path)))[0]["body"] == "two"
+
+    asked(tmp_path, ask)
+
+
+def test_a_session_is_forgotten_only_as_its_caller_was_shown_it(tmp_path: Path) -> None:
+    async def ask(client: Client) -> None:
+        path = "/v1/sessions/boats"
+        await good(client.post("/v1/sessions", json={"session": "boats"}), 201)
+        await good(client.post(path + "/items", json={"items": [{"role": "user", "content": "one"}]}), 201)
+        _, seen = await good(client.get(path))
+        assert (await good(client.get(path + "/items")))[1] == seen
+        await good(client.post(path + "/items", json={"items": [{"role": "user", "content": "two"}]}), 201)
+        await told(client.delete(path), 428, "UsageError")
+        await told(client.delete(path, headers={"If-Match": seen}), 412, "ChangedError")
+        shown, seen = await good(client.get(path + "/items"))
+        assert [one["content"] for one in shown["items"]] == ["one", "two"]
+        assert (await good(client.delete(path, headers={"If-Match": seen})))[0]["messages"] == 2
+        await told(client.delete(path, headers={"If-Match": seen}), 404, "NotFoundError")
+
+    asked(tmp_path, ask)
+
+
+def test_every_type_of_the_list_is_written_and_taken_away(tmp_path: Path) -> None:
+    async def ask(client: Client) -> None:
+        etag = NEW
+        for kind in ("user", "feedback", "project", "reference", "procedure", "episode", ""):
+            sent = client.put("/v1/memories/tone", json={"body": "x", "type": kind}, headers=etag)
+            shown, seen = await good(sent, 201 if etag == NEW else 200)
+            etag = {"If-Match": seen}
+            assert shown["fields"].get("type", "") == kind
+
+    asked(tmp_path, ask)
+
+
+def test_an_import_that_left_texts_out_says_so_with_its_exit_code(tmp_path: Path) -> None:
+    async def ask(client: Client) -> None:
+        bad = f"---\nname: x\ndescription: {'d' * 5_000}\n---\n\nb\n"
+        blob = {
+            "version": "memory/0.1",
+            "index": "",
+            "timeline": [],
+            "files": {"good.md": "hi\n", "bad.md": bad},
+        }
+        done, _ = await good(client.post("/v1/import", json=blob))
+        assert (done["added"], len(done["problems"]), done["exit_code"]) == (1, 1, IncompleteError.exit_code)
+        del blob["files"]["bad.md"]  # type: ignore[attr-defined]
+        done, _ = await good(client.post("/v1/import", json=blob))
+        assert (done["problems"], done["exit_code"]) == ([], 0)
 
     asked(tmp_path, ask)
 
