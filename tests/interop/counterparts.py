@@ -37,7 +37,7 @@ def missing(reason: str) -> NoReturn:
     """Skip the running test because of a missing counterpart, or fail it where they are required."""
     if _required():
         pytest.fail(f"counterpart required: {reason}", pytrace=False)
-    pytest.skip(reason)
+    pytest.skip(reason, allow_module_level=True)
 
 
 def _required() -> bool:

@@ -284,7 +284,7 @@ def test_other_code_makes_everything_anew(tmp_path: Path, monkeypatch: pytest.Mo
         plain.memories.write("one", text(1, 1))
         before = plain.build()
         monkeypatch.setattr("ipfsmem.memories.overview._code", lambda: b"another version")
-        monkeypatch.setattr("ipfsmem.memories.overview.index_line", lambda item: ("Project", "- a line\n"))
+        monkeypatch.setattr("ipfsmem.bundle.index.index_line", lambda item: ("Project", "- a line\n"))
         plain.reopen()
         root = plain.build()
         assert root != before
