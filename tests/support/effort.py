@@ -24,7 +24,7 @@ _ANY = [HealthCheck.too_slow, HealthCheck.data_too_large]
 def load() -> None:
     """Register the profiles and choose one. Before any test module is imported: their settings build on it."""
     settings.register_profile(
-        "dev", deadline=None, max_examples=60, derandomize=True, suppress_health_check=_ANY
+        "dev", deadline=None, max_examples=40, derandomize=True, suppress_health_check=_ANY
     )
     settings.register_profile(
         "ci", deadline=None, max_examples=200, derandomize=True, suppress_health_check=_ANY
