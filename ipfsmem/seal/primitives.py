@@ -1,6 +1,6 @@
 """The few cryptographic functions that everything sealed or signed is made of, as plain functions on bytes.
 
-A thin face over libsodium's C bindings and the standard library: it picks one verdict and one error for each function, so
+A thin face over libsodium's C bindings and the standard library (root keys are expanded by `cryptography`, in `wallet/root_keys.py`): it picks one verdict and one error for each function, so
 that callers never see a library's exception. It never stores a key, never draws a nonce, and never verifies Ed25519 with a library that accepts more than libsodium does (format section 2.4).
 """
 

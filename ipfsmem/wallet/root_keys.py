@@ -17,7 +17,6 @@ from ipfsmem.errors import UsageError, WrongWalletError
 from ipfsmem.seal.primitives import (
     Signer25519,
     argon2id,
-    hkdf_expand,
     hkdf_extract,
     normalised_passphrase,
     x25519_public,
@@ -66,7 +65,7 @@ class RootKeys(msgspec.Struct, frozen=True, dict=True):
         if len(secret32) != 32:
             raise UsageError(f"a recovery secret has 32 bytes, this has {len(secret32)}")
         prk = hkdf_extract(_PREFIX + b"recovery", secret32)
-        admin, head, box = (hkdf_expand(prk, _PREFIX + label, 32) for label in (b"admin", b"head", b"box"))
+        admin, head, box = (_expand(prk, _PREFIX + label) for label in (b"admin", b"head", b"box"))
         return cls("recovery", admin, head, box)
 
     @classmethod
@@ -87,7 +86,7 @@ class RootKeys(msgspec.Struct, frozen=True, dict=True):
         label = vault.encode("ascii")
         scope = b"\x00" + address20 + len(label).to_bytes(2, "big") + label + key_number.to_bytes(4, "big")
         admin, head, box, check = (
-            hkdf_expand(prk, _PREFIX + name + scope, 32) for name in (b"admin", b"head", b"box", b"check")
+            _expand(prk, _PREFIX + name + scope) for name in (b"admin", b"head", b"box", b"check")
         )
         return cls(kind, admin, head, box, check[:8])
 
@@ -166,6 +165,15 @@ def require_admin(
         f"{who} gives other keys than those of this memory: another vault name, key number or passphrase, or it began to "
         "sign differently"
     )
+
+
+def _expand(prk: bytes, info: bytes) -> bytes:
+    """HKDF-Expand to 32 bytes. A person's whole memory hangs on these, and they are derived rarely: so a kept library does it, not the
+    few lines by which each object is sealed."""
+    from cryptography.hazmat.primitives.hashes import SHA256  # 20 ms that a read of one memory need not pay
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
+
+    return HKDFExpand(SHA256(), 32, info).derive(prk)
 
 
 def _stretch(passphrase: str, address20: bytes, vault: str) -> bytes:

@@ -63,7 +63,7 @@ PURE = (
     "facts",
     "graph",
 )
-HEAVY = {"eth_account", "eth_keys", "aiohttp", "keyring", "multiformats", "watchfiles"}
+HEAVY = {"cryptography", "eth_account", "eth_keys", "aiohttp", "keyring", "multiformats", "watchfiles"}
 HEAVY |= {"mcp", "pydantic", "anthropic", "langgraph", "llama_index", "agents", "pydantic_ai"}
 #: Modules that are nothing but classes of one package, and are imported inside functions themselves.
 CLASSES_OF = {
