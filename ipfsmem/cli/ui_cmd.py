@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import WholeNumber, none_empty
-from ipfsmem.errors import NotFoundError, PassphraseError
+from ipfsmem.errors import NotFoundError, PassphraseError, StorageError
 
 if TYPE_CHECKING:
     from ipfsmem.api.page import Files
@@ -62,6 +64,7 @@ async def _serve(
 ) -> None:
     from ipfsmem.api.who import Doors
     from ipfsmem.cli.api_server import run
+    from ipfsmem.config import namespace_folder
 
     doors = Doors({one.namespace: one for one in served})
 
@@ -76,20 +79,58 @@ async def _serve(
         else:
             click.echo(f"the memory as a page, opened once by this link: {link}")
         if browser:
-            import webbrowser
+            from ipfsmem.api.who import CODE_LIFE
 
-            with contextlib.suppress(webbrowser.Error):
-                webbrowser.open(link)
+            with contextlib.suppress(StorageError):  # the link is printed
+                way_in = ways.enter_context(link_in_a_file(folder, link))
+                asyncio.get_running_loop().call_later(CODE_LIFE, _remove, way_in)
+                open_in_browser(way_in)
 
-    await run(
-        served,
-        doors,
-        say,
-        port=port,
-        read_only=read_only,
-        files=files,
-        beside=lambda url: _new_links(doors, url),
-    )
+    folder = namespace_folder(context.home, served[0].namespace)
+    with contextlib.ExitStack() as ways:
+        await run(
+            served,
+            doors,
+            say,
+            port=port,
+            read_only=read_only,
+            files=files,
+            beside=lambda url: _new_links(doors, url),
+        )
+
+
+@contextlib.contextmanager
+def link_in_a_file(folder: Path, link: str) -> Iterator[Path]:
+    """While the block runs: a page in `folder`, for this user alone, that leads to `link`. What is opened stands in the arguments of the
+    browser's process, which every user of the machine may read; the link's code must not. Raises StorageError.
+    """
+    from html import escape
+
+    from ipfsmem.device.atomic_files import write_atomic
+
+    path = folder / f"open-{os.getpid()}.html"
+    to = escape(link)
+    page = f"""<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url={to}">
+<title>ipfsmem</title><p><a href="{to}">Open the memory</a></p>
+"""
+    write_atomic(path, page.encode(), durable=False)
+    try:
+        yield path
+    finally:
+        _remove(path)
+
+
+def open_in_browser(path: Path) -> None:
+    """Open a file in the browser of this user, if there is one."""
+    import webbrowser
+
+    with contextlib.suppress(webbrowser.Error):
+        webbrowser.open(path.absolute().as_uri())
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
 
 
 def _link(doors: Doors, url: str) -> str:

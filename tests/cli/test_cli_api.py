@@ -6,11 +6,16 @@ import asyncio
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
+import webbrowser
+from pathlib import Path
 
 import aiohttp
+import pytest
 
+from ipfsmem.cli.ui_cmd import link_in_a_file, open_in_browser
 from tests.support.cli_lab import Cli
 
 
@@ -45,3 +50,29 @@ def test_the_command_serves_until_it_is_ended_and_its_token_is_nowhere_else(cli:
             server.communicate()
     for path in cli.home.rglob("*"):
         assert not path.is_file() or said["token"].encode() not in path.read_bytes()
+
+
+def test_the_code_of_the_page_is_in_no_argument_of_the_browser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The browser is given a file of this user alone, which leads to the link and goes again."""
+    link = "http://127.0.0.1:8790/#code=a&<secret>"
+    given = tmp_path / "given"
+    program = tmp_path / "browser"
+    program.write_text(f"""#!{sys.executable}
+import sys, urllib.parse, pathlib
+path = urllib.parse.unquote(sys.argv[1].removeprefix("file://"))
+pathlib.Path({str(given)!r}).write_text(sys.argv[1] + chr(10) + pathlib.Path(path).read_text())
+""")
+    program.chmod(0o700)
+    monkeypatch.setattr(webbrowser, "_tryorder", None)
+    monkeypatch.setattr(webbrowser, "_browsers", {})
+    monkeypatch.setenv("BROWSER", f"{program} %s")
+    folder = tmp_path / "a home"
+    folder.mkdir()
+    with link_in_a_file(folder, link) as path:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        open_in_browser(path)
+    argument, _, page = given.read_text().partition("\n")
+    assert argument.startswith("file://") and "secret" not in argument and "#" not in argument
+    assert "url=http://127.0.0.1:8790/#code=a&amp;&lt;secret&gt;" in page and not list(folder.iterdir())
