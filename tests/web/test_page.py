@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.api.page import Files
+from ipfsmem.errors import PassphraseError
+from ipfsmem.memory import Memory
 from tests.interop.counterparts import built_page
 from tests.support.api_lab import Client, Lab, opener
 
@@ -35,7 +37,25 @@ def test_the_page_reads_writes_and_shows_what_others_write(tmp_path: Path) -> No
         seen = memory.write("plan", "We ship on Friday.")
         memory.write("plan", "We ship on Monday.", seen=seen)
         memory.write("plan", "We ship on Thursday.", seen=seen)
-    lab = Lab(tmp_path, files=files)
+        trip = memory.write("trip", "We go.")
+        memory.write("trip", "We go by foot.", seen=trip)
+        memory.write("trip", "We go by car.", seen=trip)
+        memory.write("how", "Steps.", type="procedure")
+    locked = False
+
+    def open_memory() -> Memory:
+        if locked:
+            raise PassphraseError("it is locked")
+        return opener(tmp_path)()
+
+    lab = Lab(tmp_path, files=files, open_memory=open_memory)
+
+    async def lock(yes: bool) -> None:
+        nonlocal locked
+        async with lab.served[0]._turn:
+            locked = yes
+            lab.served[0].holder.close()
+
     asked: list[str] = []
 
     async def ask(client: Client) -> None:
@@ -71,12 +91,41 @@ def test_the_page_reads_writes_and_shows_what_others_write(tmp_path: Path) -> No
             await page.fill("textarea", "Mine.")
             with opener(tmp_path)() as other:
                 other.write("tone", "Theirs.")
-            await page.wait_for_selector(".editor .problem", timeout=2_000)
+            await page.wait_for_selector(".editor .side pre:has-text('Theirs.')", timeout=2_000)
+            assert await page.is_disabled("button:has-text('Save')")
+            with opener(tmp_path)() as other:
+                other.write("tone", "Theirs again.", name="Renamed")
+            await page.wait_for_selector(".editor .side pre:has-text('Theirs again.')", timeout=2_000)
+            await page.click("button:has-text('Go on with mine')")
             await page.click("button:has-text('Save')")
-            await page.wait_for_selector(".memory > .problem")
+            await page.wait_for_selector(".memory > .prose:has-text('Mine.')")
             with opener(tmp_path)() as other:
                 kept = other.read("tone")
-                assert kept is not None and kept.file.body.strip() == "Theirs."
+                assert kept is not None and kept.file.body.strip() == "Mine."
+                assert kept.file.name == "Renamed"  # this person changed the text alone
+
+            # The keys lock: what is being typed is there when they are back, and nothing is shown until then.
+            await page.evaluate("location.hash = '#/memories/how'")
+            await page.click("button:has-text('Edit')")
+            await page.fill("textarea", "Half a thought.")
+            await lock(True)
+            await page.wait_for_selector(".shut h1:has-text('Locked')", timeout=4_000)
+            assert not await page.is_visible("textarea") and not await page.is_visible(".row")
+            await lock(False)
+            await page.wait_for_selector("textarea", timeout=4_000)
+            assert await page.input_value("textarea") == "Half a thought."
+            await page.click("button:has-text('Save')")
+            await page.wait_for_selector(".memory > .prose:has-text('Half a thought.')")
+            with opener(tmp_path)() as other:
+                kept = other.read("how")
+                assert kept is not None and kept.file.type == "procedure"
+            await page.click("button:has-text('Edit')")
+            await page.select_option(".editor select", "")
+            await page.click("button:has-text('Save')")
+            await page.wait_for_selector(".memory > .prose")
+            with opener(tmp_path)() as other:
+                kept = other.read("how")
+                assert kept is not None and kept.file.type == ""
 
             await page.evaluate("location.hash = '#/memories/hostile'")
             await page.wait_for_selector(".prose:has-text('Fine words.')")
@@ -87,6 +136,16 @@ def test_the_page_reads_writes_and_shows_what_others_write(tmp_path: Path) -> No
 
             await page.evaluate("location.hash = '#/conflicts'")
             await page.click(".side:has-text('Monday') button:has-text('Take this')")
+            await page.wait_for_selector(".clash:has-text('plan')", state="detached")
+            await page.click(".side:has-text('by foot') button:has-text('Edit from this')")
+            await page.fill(".own textarea", "We go by train.")
+            with opener(tmp_path)() as other:
+                other.write("trip", "We go by boat.", seen=trip)
+            await page.wait_for_selector(".own .problem", timeout=2_000)
+            assert await page.is_disabled("button:has-text('Replace all')")
+            assert await page.is_visible(".side:has-text('by boat')")
+            await page.click(".own button:has-text('Go on with mine')")
+            await page.click("button:has-text('Replace all')")
             await page.wait_for_selector(".empty:has-text('No conflicts')")
             with opener(tmp_path)() as other:
                 settled = other.read("plan")

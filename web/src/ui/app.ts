@@ -66,6 +66,7 @@ class MemoryApp extends LitElement {
     const client = this.client!
     this.#end?.()
     this.opened = await client.open()
+    if (this.shut !== null && !this.opened.locked) this.revision++
     this.shut = this.opened.locked ? new Refusal('PassphraseError', 'this memory is locked', 'Unlock it on this machine: ipfsmem unlock. This page goes on by itself then.', 423) : null
     if (!this.opened.locked) await this.#around()
     this.#end = client.subscribe({ change: change => this.#heard(change), connected: yes => this.#connected(yes) })
@@ -99,7 +100,7 @@ class MemoryApp extends LitElement {
   }
 
   #soon(): void {
-    if (this.#gathering) return
+    if (this.#gathering || this.shut !== null) return
     this.#gathering = window.setTimeout(() => {
       this.#gathering = 0
       this.revision++
@@ -119,7 +120,7 @@ class MemoryApp extends LitElement {
   }
 
   protected override willUpdate(): void {
-    if (this.client === null || this.opened === null) return
+    if (this.client === null || this.opened === null || (this.#place === null && this.shut !== null)) return
     const place: Place = { client: this.client, scope: this.scope, right: this.opened.right, revision: this.revision, whole: this.opened.whole }
     if (this.#place === null || Object.entries(place).some(([name, value]) => this.#place![name as keyof Place] !== value)) this.#place = place
   }
@@ -132,19 +133,21 @@ class MemoryApp extends LitElement {
   }
 
   protected override render(): TemplateResult {
-    if (this.shut !== null) return this.#shut(this.shut)
     const place = this.#place
+    if (this.shut !== null && place === null) return this.#shut(this.shut)
     if (place === null) return html`<main class="shut" aria-busy="true"><p class="faint">Opening…</p></main>`
     const known = this.opened!
-    return html`<a class="skip" href="#content" @click=${(event: Event) => { event.preventDefault(); this.querySelector<HTMLElement>('#content')?.focus() }}>To the content</a>
+    const shut = this.shut !== null
+    // What is being typed outlives a lock: the views stay, and nothing of them is shown.
+    return html`${this.shut === null ? nothing : this.#shut(this.shut)}<div class="open" ?hidden=${shut} ?inert=${shut}><a class="skip" href="#content" @click=${(event: Event) => { event.preventDefault(); this.querySelector<HTMLElement>('#content')?.focus() }}>To the content</a>
       <header class="top"><strong class="brand">ipfsmem</strong>
-        ${known.namespaces.length > 1 ? html`<select aria-label="Memory" @change=${(event: Event) => { this.client!.choose((event.target as HTMLSelectElement).value); this.scope = ''; this.revision++; void this.#open() }}>${known.namespaces.map(one => html`<option ?selected=${one === known.namespace}>${one}</option>`)}</select>` : html`<span class="faint">${known.namespace}</span>`}
+        ${known.namespaces.length > 1 ? html`<select aria-label="Memory" @change=${(event: Event) => { this.client!.choose((event.target as HTMLSelectElement).value); this.scope = ''; this.revision++; this.#go('memories'); void this.#open() }}>${known.namespaces.map(one => html`<option ?selected=${one === known.namespace}>${one}</option>`)}</select>` : html`<span class="faint">${known.namespace}</span>`}
         <nav aria-label="Views">${VIEWS.map(([name, words]) => (name === 'vault' || name === 'conflicts') && !known.whole ? nothing : html`<a href="#/${name}" aria-current=${this.view === name ? 'page' : nothing}>${words}${name === 'conflicts' && this.clashes ? html`<span class="badge" aria-label="${this.clashes} open">${this.clashes}</span>` : nothing}</a>`)}</nav>
         ${this.scopes.length ? html`<select class="scope" aria-label="Scope" @change=${(event: Event) => { this.scope = (event.target as HTMLSelectElement).value; if (this.chosen) this.#go('memories') }}>
           <option value="">Everybody’s</option>${this.scopes.map(one => html`<option value=${one.name} ?selected=${one.name === this.scope}>${one.title} (${one.memories})</option>`)}</select>` : nothing}
       </header>
       ${this.online ? nothing : html`<div class="offline" role="status">ipfsmem does not answer. What you see may be old; this page tries again by itself.</div>`}
-      <main id="content" tabindex="-1" @go=${(event: CustomEvent<string>) => this.#go('memories', event.detail)}>${this.#view(place)}</main>`
+      <main id="content" tabindex="-1" @go=${(event: CustomEvent<string>) => this.#go('memories', event.detail)}>${this.#view(place)}</main></div>`
   }
 
   #view(place: Place): TemplateResult {

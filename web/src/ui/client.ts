@@ -44,6 +44,9 @@ export type Draft = {
   readonly tags: readonly string[]
 }
 
+/** What is written: a type only where it is another one than was shown, "" takes it away. */
+export type Written = Omit<Draft, 'type'> & { readonly type?: string }
+
 export type Version = { readonly sha256: string | null; readonly at: number | null; readonly by: string; readonly now: string; readonly own: boolean }
 export type Happening = { readonly at: string; readonly type: string; readonly said: string }
 export type DayCount = { readonly day: string; readonly events: number }
@@ -99,7 +102,7 @@ export interface MemoryClient {
   recall(query: string, scope: string): Promise<readonly Line[]>
   read(key: string, scope: string): Promise<Shown>
   /** `seen` null: nothing is there yet. Gives what is shown then. */
-  write(key: string, scope: string, draft: Draft, seen: string | null): Promise<Shown>
+  write(key: string, scope: string, written: Written, seen: string | null): Promise<Shown>
   forget(key: string, scope: string, seen: string): Promise<void>
   history(key: string, scope: string): Promise<readonly Version[]>
   past(key: string, scope: string, sha256: string): Promise<string>

@@ -7,7 +7,8 @@ import { empty, View } from './view.ts'
 export class ConflictsView extends View {
   static override properties = { ...View.properties, found: { state: true }, own: { state: true } }
   declare found: readonly Clash[] | null
-  declare own: { readonly key: string; readonly text: string } | null
+  /** The text that is being written, and what was shown when it was begun, or looked at since. */
+  declare own: { readonly key: string; readonly text: string; readonly seen: string } | null
 
   constructor() {
     super()
@@ -24,16 +25,17 @@ export class ConflictsView extends View {
   }
 
   async #settle(clash: Clash, choice: Choice): Promise<void> {
-    await this.attempt(() => this.place.client.resolve(clash, choice))
+    const done = await this.attempt(async () => { await this.place.client.resolve(clash, choice); return true })
     const failed = this.failed
-    this.own = null
+    if (done && this.own?.key === placeOf(clash)) this.own = null
     await this.#load()
     this.failed = failed
   }
 
   #one(clash: Clash): TemplateResult {
-    const place = `${clash.scope}/${clash.key}`
-    const writing = this.own?.key === place
+    const place = placeOf(clash)
+    const own = this.own?.key === place ? this.own : null
+    const since = own !== null && own.seen !== clash.seen
     const sides = [
       { by: clash.by, title: clash.forgotten ? 'Forgotten' : 'Shown now', text: clash.text, choice: { keep: true } as Choice, words: clash.forgotten ? 'Leave it forgotten' : 'Keep this' },
       ...clash.copies.map(copy => ({ by: copy.by, title: 'Beside it', text: copy.text, choice: { take: copy.file } as Choice, words: 'Take this' }))
@@ -42,21 +44,36 @@ export class ConflictsView extends View {
       <div class="sides">${sides.map(side => html`<section class="side"><header><strong>${side.title}</strong> <span class="faint" dir="auto">${side.by ? `by ${side.by}` : ''}</span></header>
         <pre dir="auto" tabindex="0" aria-label=${`${side.title}, ${clash.key}`}>${side.text === null ? (clash.forgotten && 'keep' in side.choice ? 'It was forgotten, while somebody wrote.' : 'Not fetched yet: it comes with the next sync.') : marked(side.text, others(sides, side.text))}</pre>
         ${this.mayWrite ? html`<div class="actions"><button @click=${() => void this.#settle(clash, side.choice)} ?disabled=${this.busy || (side.text === null && !('keep' in side.choice))}>${side.words}</button>
-          ${side.text === null ? nothing : html`<button class="quiet" @click=${() => (this.own = { key: place, text: side.text! })}>Edit from this</button>`}</div>` : nothing}
+          ${side.text === null ? nothing : html`<button class="quiet" @click=${() => (this.own = { key: place, text: side.text!, seen: clash.seen })}>Edit from this</button>`}</div>` : nothing}
       </section>`)}</div>
-      ${writing ? html`<form class="own" @submit=${(event: Event) => { event.preventDefault(); void this.#settle(clash, { text: this.own!.text }) }}>
-        <label>Your text, header and all<textarea .value=${this.own!.text} @input=${(event: Event) => (this.own = { key: place, text: (event.target as HTMLTextAreaElement).value })} dir="auto"></textarea></label>
-        <div class="actions end"><button type="button" class="quiet" @click=${() => (this.own = null)}>Cancel</button><button class="main" ?disabled=${this.busy}>Replace all with this</button></div></form>` : nothing}
+      ${own !== null ? html`<form class="own" @submit=${(event: Event) => { event.preventDefault(); if (!since) void this.#settle({ ...clash, seen: own.seen }, { text: own.text }) }}>
+        ${since ? html`<div class="problem" role="alert"><strong>Something came since you began.</strong> It is shown above; nothing was replaced.
+          <button type="button" @click=${() => (this.own = { ...own, seen: clash.seen })}>Go on with mine</button></div>` : nothing}
+        <label>Your text, header and all<textarea .value=${own.text} @input=${(event: Event) => (this.own = { ...own, text: (event.target as HTMLTextAreaElement).value })} dir="auto"></textarea></label>
+        <div class="actions end"><button type="button" class="quiet" @click=${() => (this.own = null)}>Cancel</button><button class="main" ?disabled=${this.busy || since}>Replace all with this</button></div></form>` : nothing}
     </article>`
   }
 
+  /** What was being written when somebody else settled it. */
+  #left(): TemplateResult | typeof nothing {
+    const own = this.own
+    if (own === null || this.found === null || this.found.some(one => placeOf(one) === own.key)) return nothing
+    return html`<article class="clash"><div class="problem" role="alert"><strong>It was settled elsewhere while you wrote.</strong> Nothing was replaced; your text is here still.</div>
+      <textarea readonly aria-label="What you wrote" .value=${own.text} dir="auto"></textarea>
+      <div class="actions end"><button class="quiet" @click=${() => (this.own = null)}>Throw it away</button></div></article>`
+  }
+
   protected override render(): TemplateResult {
-    return html`<section class="page wide" aria-busy=${this.busy}><h2>Conflicts</h2>${this.problem()}
+    return html`<section class="page wide" aria-busy=${this.busy}><h2>Conflicts</h2>${this.problem()}${this.#left()}
       ${this.found === null ? nothing : this.found.length ? this.found.map(one => this.#one(one))
       : empty('No conflicts', 'When two devices change one memory at the same time and it cannot be merged, both texts are kept and shown here.')}</section>`
   }
 }
 customElements.define('conflicts-view', ConflictsView)
+
+function placeOf(clash: Clash): string {
+  return `${clash.scope}/${clash.key}`
+}
 
 function others(sides: readonly { text: string | null }[], text: string): Set<string> {
   return new Set(sides.filter(side => side.text !== null && side.text !== text).flatMap(side => side.text!.split('\n')))

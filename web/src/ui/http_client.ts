@@ -1,8 +1,8 @@
 /** A memory behind the HTTP API of this very server (`ipfsmem ui`). The token is held here, and nowhere else: not in storage, not in a cookie. */
 
 import {
-  type Change, type Choice, type Clash, type Context, type Draft, type Finding, type Heard, type Line, type Member, type MemoryClient,
-  type Opened, type Place, Refusal, type Right, type Scope, type Shown, type State, type Version
+  type Change, type Choice, type Clash, type Context, type Finding, type Heard, type Line, type Member, type MemoryClient,
+  type Opened, type Place, Refusal, type Right, type Scope, type Shown, type State, type Version, type Written
 } from './client.ts'
 
 type Json = { [name: string]: any }
@@ -69,10 +69,8 @@ export class HttpClient implements MemoryClient {
     return (await this.#get(`memories/${key}`, { scope })) as unknown as Shown
   }
 
-  async write(key: string, scope: string, draft: Draft, seen: string | null): Promise<Shown> {
-    const { type, ...parts } = draft
-    const body = { ...parts, ...(type ? { type } : {}) }
-    const answer = await this.#ask('PUT', `memories/${key}`, { scope }, body, seen === null ? { 'If-None-Match': '*' } : { 'If-Match': `"${seen}"` })
+  async write(key: string, scope: string, written: Written, seen: string | null): Promise<Shown> {
+    const answer = await this.#ask('PUT', `memories/${key}`, { scope }, written, seen === null ? { 'If-None-Match': '*' } : { 'If-Match': `"${seen}"` })
     return (await answer.json()) as Shown
   }
 

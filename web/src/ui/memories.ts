@@ -3,7 +3,7 @@
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import type { Line } from './client.ts'
 import { empty, many, View } from './view.ts'
-import './memory.ts'
+import { TYPES } from './memory.ts'
 
 /** Pixels of a line, lines drawn beyond what is seen, and lines of one page. */
 const HEIGHT = 68
@@ -11,7 +11,6 @@ const BEYOND = 6
 const PAGE = 1000
 /** Milliseconds of rest before what was typed is looked for. */
 const REST = 160
-const TYPES = ['user', 'feedback', 'project', 'reference']
 
 export class MemoriesView extends View {
   static override properties = { ...View.properties, lines: { state: true }, total: { state: true }, query: { state: true }, type: { state: true }, chosen: { attribute: false }, top: { state: true }, making: { state: true } }

@@ -1,15 +1,15 @@
 /** One memory: read, edited beside what it will look like, its older texts, forgotten. A save replaces only what was shown. */
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
-import type { Draft, Shown, Version } from './client.ts'
+import { type Draft, Refusal, type Shown, type Version } from './client.ts'
 import { rendered } from './markdown.ts'
 import { moment, View } from './view.ts'
 
-const TYPES = ['', 'user', 'feedback', 'project', 'reference']
+export const TYPES = ['user', 'feedback', 'project', 'reference', 'procedure', 'episode']
 type Mode = 'read' | 'edit' | 'history'
 
 export class MemoryDetail extends View {
-  static override properties = { ...View.properties, key: { attribute: false }, shown: { state: true }, mode: { state: true }, draft: { state: true }, versions: { state: true }, past: { state: true }, newKey: { state: true }, stale: { state: true }, sure: { state: true } }
+  static override properties = { ...View.properties, key: { attribute: false }, shown: { state: true }, mode: { state: true }, draft: { state: true }, versions: { state: true }, past: { state: true }, newKey: { state: true }, stale: { state: true }, theirs: { state: true }, sure: { state: true } }
   declare key: string
   declare shown: Shown | null
   declare mode: Mode
@@ -17,18 +17,21 @@ export class MemoryDetail extends View {
   declare versions: readonly Version[]
   declare past: { sha256: string; text: string } | null
   declare newKey: string
+  /** Whether something else is there by now than what is edited; nothing is saved until that was shown. */
   declare stale: boolean
+  /** What somebody else wrote while this person edited; null where it was forgotten. */
+  declare theirs: Shown | null
   declare sure: boolean
 
   constructor() {
     super()
-    Object.assign(this, { key: '', shown: null, mode: 'read', versions: [], past: null, newKey: '', stale: false, sure: false, draft: draftOf(null) })
+    Object.assign(this, { key: '', shown: null, mode: 'read', versions: [], past: null, newKey: '', stale: false, theirs: null, sure: false, draft: draftOf(null) })
   }
 
   protected override willUpdate(changed: PropertyValues<this>): void {
     const before = changed.get('place')
     if (changed.has('key') || (before !== undefined && before.scope !== this.place.scope)) {
-      Object.assign(this, { shown: null, mode: this.key ? 'read' : 'edit', past: null, stale: false, sure: false, failed: null, draft: draftOf(null), newKey: '' })
+      Object.assign(this, { shown: null, mode: this.key ? 'read' : 'edit', past: null, stale: false, theirs: null, sure: false, failed: null, draft: draftOf(null), newKey: '' })
       if (this.key) void this.#load()
     } else if (before !== undefined && before.revision !== this.place.revision && this.key) void this.#refresh()
   }
@@ -40,51 +43,74 @@ export class MemoryDetail extends View {
     this.shown = shown
   }
 
-  /** Somebody changed something: what is only read is brought up to date, and who edits is told. */
+  /** Somebody changed something: what is only read is brought up to date; who edits is shown it beside. Older texts stand over a text
+   * that is looked at again when they are closed. */
   async #refresh(): Promise<void> {
-    const key = this.key
+    const { key } = this
+    const { scope } = this.place
+    let now: Shown | null
     try {
-      const shown = await this.place.client.read(key, this.place.scope)
-      if (key !== this.key || shown.seen === this.shown?.seen) return
-      if (this.mode === 'edit') this.stale = true
-      else this.shown = shown
-    } catch {
-      if (key === this.key && this.mode !== 'edit') void this.#load()
+      now = await this.place.client.read(key, scope)
+    } catch (error) {
+      if (this.mode === 'read' && key === this.key) return this.#load()
+      if (!(error instanceof Refusal) || error.status !== 404) return
+      now = null
     }
+    if (key !== this.key || scope !== this.place.scope || this.mode === 'history') return
+    if (this.mode === 'edit') {
+      this.stale = now?.seen !== this.shown?.seen
+      if (this.stale) this.theirs = now
+    } else if (now !== null && now.seen !== this.shown?.seen) {
+      this.shown = now
+      this.sure = false
+    }
+  }
+
+  #read(): void {
+    Object.assign(this, { mode: 'read', stale: false, theirs: null, failed: null })
+    void this.#refresh()
   }
 
   #edit(): void {
     this.draft = draftOf(this.shown)
     this.mode = 'edit'
     this.stale = false
+    this.theirs = null
   }
 
   async #save(event: Event): Promise<void> {
     event.preventDefault()
     const key = this.key || this.newKey.trim() || keyOf(this.draft.name)
-    const seen = this.key ? (this.shown?.seen ?? '') : null
-    const made = await this.attempt(() => this.place.client.write(key, this.place.scope, this.draft, seen))
+    const { type, ...parts } = this.draft
+    const written = type === draftOf(this.shown).type ? parts : this.draft
+    const made = await this.attempt(() => this.place.client.write(key, this.place.scope, written, this.shown?.seen ?? null))
     if (made === undefined) {
-      if (this.failed?.status === 412) this.stale = true
+      if (this.failed?.status !== 412) return
+      if (this.key) await this.#refresh()
+      else this.failed = new Refusal(this.failed.kind, `there is a memory ${key} already`, 'Choose another key. Nothing was replaced.', 412)
       return
     }
     this.shown = made
     this.mode = 'read'
     this.stale = false
+    this.theirs = null
     if (!this.key) this.dispatchEvent(new CustomEvent('made', { detail: key }))
   }
 
-  async #takeTheirs(): Promise<void> {
+  #takeTheirs(): void {
+    if (this.theirs === null) return void this.dispatchEvent(new CustomEvent('close'))
     this.failed = null
-    await this.#load()
+    this.shown = this.theirs
     this.#edit()
   }
 
-  async #keepMine(): Promise<void> {
-    const mine = this.draft
+  /** Go on from what was shown beside: what this person did not change is theirs. */
+  #keepMine(): void {
+    const before = draftOf(this.shown)
+    const changed = Object.entries(this.draft).filter(([name, value]) => String(value) !== String(before[name as keyof Draft]))
+    this.draft = this.theirs === null ? this.draft : { ...draftOf(this.theirs), ...(Object.fromEntries(changed) as Partial<Draft>) }
+    this.shown = this.theirs
     this.failed = null
-    await this.#load()
-    this.draft = mine
     this.stale = false
   }
 
@@ -129,7 +155,7 @@ export class MemoryDetail extends View {
           ${this.mayWrite ? html`<button @click=${this.#edit}>Edit</button>` : nothing}
           <button @click=${this.#history}>History</button>
           ${this.mayWrite ? html`<button class=${this.sure ? 'danger' : 'quiet'} @click=${this.#forget} @blur=${() => (this.sure = false)}>${this.sure ? 'Forget on every device' : 'Forget'}</button>` : nothing}</div>` : nothing}
-        ${this.mode === 'history' ? html`<div class="actions"><button @click=${() => (this.mode = 'read')}>Done</button></div>` : nothing}
+        ${this.mode === 'history' ? html`<div class="actions"><button @click=${this.#read}>Done</button></div>` : nothing}
       </header>
       ${this.problem()}
       ${this.mode === 'edit' ? this.#editor() : this.mode === 'history' ? this.#versions() : shown === null ? nothing : this.#text(shown)}
@@ -153,13 +179,15 @@ export class MemoryDetail extends View {
   #editor(): TemplateResult {
     const draft = this.draft
     return html`<form class="editor" @submit=${this.#save}>
-      ${this.stale ? html`<div class="problem" role="alert"><strong>It was changed elsewhere while you edited.</strong> Nothing was replaced.
-        <button type="button" @click=${this.#keepMine}>Go on with mine</button> <button type="button" class="quiet" @click=${this.#takeTheirs}>Take theirs</button></div>` : nothing}
+      ${this.stale ? html`<div class="problem" role="alert"><strong>It was ${this.theirs === null ? 'forgotten' : 'changed'} elsewhere while you edited.</strong> Nothing was replaced.
+        <button type="button" @click=${this.#keepMine}>Go on with mine</button> <button type="button" class="quiet" @click=${this.#takeTheirs}>${this.theirs === null ? 'Leave it forgotten' : 'Take theirs'}</button></div>` : nothing}
+      ${this.theirs !== null && (this.stale || this.theirs === this.shown) ? html`<section class="side"><header><strong>Theirs</strong> <span class="faint">what is there now; yours is below</span></header>
+        <pre dir="auto" tabindex="0" aria-label="What is there now">${this.theirs.text}</pre></section>` : nothing}
       <div class="fields">
         <label>Name<input .value=${draft.name} @input=${(event: Event) => this.#change({ name: valueOf(event) })} dir="auto" autocomplete="off"></label>
         ${this.key ? nothing : html`<label>Key<input .value=${this.newKey} placeholder=${keyOf(draft.name) || 'a-short-name'} pattern="[a-z0-9][a-z0-9_\\-]{0,63}" title="a to z, 0 to 9, - and _"
           @input=${(event: Event) => (this.newKey = valueOf(event))} autocomplete="off" spellcheck="false"></label>`}
-        <label>Type<select .value=${draft.type} @change=${(event: Event) => this.#change({ type: valueOf(event) })}>${TYPES.map(one => html`<option value=${one} ?selected=${one === draft.type}>${one || 'none'}</option>`)}</select></label>
+        <label>Type<select .value=${draft.type} @change=${(event: Event) => this.#change({ type: valueOf(event) })}>${[...new Set(['', ...TYPES, draft.type])].map(one => html`<option value=${one} ?selected=${one === draft.type}>${one || 'none'}</option>`)}</select></label>
         <label>Tags<input .value=${draft.tags.join(', ')} placeholder="separated by commas" @change=${(event: Event) => this.#change({ tags: valueOf(event).split(',').map(one => one.trim()).filter(Boolean) })} autocomplete="off"></label>
         <label class="wide">Description<input .value=${draft.description} placeholder="One line that says when this matters" @input=${(event: Event) => this.#change({ description: valueOf(event) })} dir="auto" autocomplete="off"></label>
       </div>
@@ -167,8 +195,8 @@ export class MemoryDetail extends View {
         <label class="source"><span>Text (Markdown)</span><textarea .value=${draft.body} @input=${(event: Event) => this.#change({ body: valueOf(event) })} dir="auto" spellcheck="true"></textarea></label>
         <div class="preview"><span class="label">Preview</span><div class="prose" dir="auto" aria-live="off">${draft.body.trim() ? rendered(draft.body) : html`<p class="faint">What you write appears here.</p>`}</div></div>
       </div>
-      <div class="actions end"><button type="button" class="quiet" @click=${() => (this.key ? (this.mode = 'read') : this.dispatchEvent(new CustomEvent('close')))}>Cancel</button>
-        <button class="main" ?disabled=${this.busy}>Save</button></div>
+      <div class="actions end"><button type="button" class="quiet" @click=${() => (this.key && this.shown !== null ? this.#read() : this.dispatchEvent(new CustomEvent('close')))}>Cancel</button>
+        <button class="main" ?disabled=${this.busy || this.stale}>Save</button></div>
     </form>`
   }
 

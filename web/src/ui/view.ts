@@ -30,8 +30,10 @@ export abstract class View extends LitElement {
       this.failed = null
       return made
     } catch (error) {
-      this.failed = error instanceof Refusal ? error : new Refusal('Unexpected', String(error), '', 500)
-      if (this.failed.status === 401 || this.failed.status === 423) this.dispatchEvent(new CustomEvent('shut', { detail: this.failed, bubbles: true }))
+      const failed = error instanceof Refusal ? error : new Refusal('Unexpected', String(error), '', 500)
+      const shut = failed.status === 401 || failed.status === 423
+      this.failed = shut ? null : failed
+      if (shut) this.dispatchEvent(new CustomEvent('shut', { detail: failed, bubbles: true }))
       return undefined
     } finally {
       this.busy = false
