@@ -10,6 +10,9 @@ from tests.support.browsers import BROWSERS
 from tests.support.effort import cases
 from tests.support.web_lab import PEER_TOKEN, WALLET_KEY, root_of, words_of
 
+#: The words of 32 zero bytes.
+WORDS_OF_NOTHING = " ".join(["abandon"] * 23 + ["art"])
+
 pytestmark = [pytest.mark.slow, pytest.mark.parametrize("name", BROWSERS)]
 
 
@@ -18,8 +21,14 @@ def test_a_wallet_opens_it_and_the_browser_keeps_it_sealed_under_keys_that_no_sc
 ) -> None:
     at = {"at": f"peer:{url}", "token": PEER_TOKEN}
     said, again, refused = played(
-        name, [("wallet", {**at, "key": WALLET_KEY}), ("again", {**at}), ("hedged", {"key": WALLET_KEY})]
+        name,
+        [
+            ("wallet", {**at, "key": WALLET_KEY, "words": WORDS_OF_NOTHING}),
+            ("again", {**at}),
+            ("hedged", {"key": WALLET_KEY}),
+        ],
     )
+    assert "no vault that this key signed for" in said["wrong"] and said["kept"] is False
     assert said["before"].startswith("Be direct.")
     assert root_of(memory) == said["published"]
     here = memory.read("from_browser")

@@ -6,14 +6,18 @@ import asyncio
 import base64
 import io
 from collections.abc import Iterator
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from aiohttp import web as http
+from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import parse_cid
 from ipfsmem.content.limits import OWN_LIMITS
+from ipfsmem.http import serving
 from ipfsmem.memory import Memory
 from ipfsmem.wallet.message import key_request
 from tests.servers.threaded import serve
@@ -42,7 +46,11 @@ def test_a_client_with_the_words_reads_writes_and_both_end_on_one_root(
     web.write("editor", "They write in vi.", {"name": "Editor", "type": "user", "tags": ["tools"]})
     web.write("price", "Cents, never floats.", {"scope": "shop"})
     web.note("clicked", {"where": "page"})
-    web.sync()
+    sent = web.sync()
+    assert (sent["published"], sent["notices"]) == (True, [])
+    # The other device's version is healthy, also where this one let go of its blocks.
+    again = web.sync()
+    assert (again["published"], again["notices"], again["root"]) == (False, [], sent["root"])
     root = root_of(memory)
 
     here = memory.read("editor")
@@ -178,19 +186,72 @@ def test_the_head_is_found_by_the_words_alone_through_a_gateway_and_a_router(
 ) -> None:
     """Nothing is known of the peer but that it gives blocks and names, as strangers' services do; what is written waits."""
     at = [f"gateway:{url}", f"routing:{url}"]
+    before = client.open("before", url, words=words_of(memory), token=PEER_TOKEN)
     web = client.open("reader", url, words=words_of(memory), at=at)
     assert web.read("tone")["body"].startswith("Be direct.")
     web.write("later", "It goes out later.")
     report = web.sync()
-    assert "not-sent" in {one["kind"] for one in report["notices"]}
+    assert [one["kind"] for one in report["notices"]] == ["not-sent", "not-announced"]
+    assert not report["published"]
     made = client.ask({"do": "outbox", "as": "reader"})
     car = read_car(io.BytesIO(base64.b64decode(made["car"])), OWN_LIMITS)
     blocks = dict(car)
     assert parse_cid(made["root"]) in blocks and made["root"] == report["root"]
     client.ask({"do": "use", "as": "reader", "url": url, "token": PEER_TOKEN})
+    sent = web.sync()
+    assert (sent["published"], sent["notices"]) == (True, [])
+    # Who was here before learns of the device without the wallet: what could not be sent then went out now.
+    before.sync()
+    assert "reader" in {one["label"] for one in before.members()}
+    assert before.read("later")["body"] == "It goes out later."
+    root_of(memory)
     assert web.sync()["root"] == root_of(memory)
     here = memory.read("later")
     assert here is not None and here.file.body == "It goes out later."
+
+
+def test_a_text_that_its_provider_lacks_is_said_asked_for_again_and_then_published(
+    client: Client, tmp_path: Path, memory: Memory
+) -> None:
+    """One provider keeps what Python made and lacks a block of it for some time; another one takes what the client publishes."""
+    text = Random(0).randbytes(4000).hex()
+    memory.write("long", text)
+    root_of(memory)
+    hidden: set[str] = set()
+
+    @http.middleware
+    async def lacking(request: http.Request, handler: Any) -> http.StreamResponse:
+        if any(cid in request.path for cid in hidden):
+            raise http.HTTPNotFound
+        answer: http.StreamResponse = await handler(request)
+        return answer
+
+    def keeper() -> http.Application:
+        app = serving.app(DirectoryProvider(tmp_path / "kept"))
+        app.middlewares.append(lacking)
+        return app
+
+    other = tmp_path / "other"
+    other.mkdir()
+    with (
+        serve(keeper) as first,
+        serve(lambda: serving.app(DirectoryProvider(other), token=PEER_TOKEN)) as second,
+    ):
+        words = words_of(memory)
+        client.open("probe", first, words=words, at=[f"gateway:{first}", f"routing:{first}"])
+        car = base64.b64decode(client.ask({"do": "outbox", "as": "probe"})["car"])
+        hidden.add(str(max(read_car(io.BytesIO(car), OWN_LIMITS), key=lambda block: len(block[1]))[0]))
+
+        at = [f"gateway:{first}", f"routing:{first}", f"peer:{second}"]
+        web = client.open("laptop", first, words=words, at=at, token=PEER_TOKEN)
+        with pytest.raises(ClientError, match="not fetched yet"):
+            web.read("long")
+        assert "missing" in {one["kind"] for one in web.sync()["notices"]}
+        hidden.clear()
+        assert "missing" not in {one["kind"] for one in web.sync()["notices"]}
+        assert web.read("long")["body"] == text
+        from_second = client.open("from second", second, words=words, token=PEER_TOKEN)
+        assert from_second.read("long")["body"] == text
 
 
 def test_a_provider_that_serves_other_bytes_is_not_believed(client: Client, memory: Memory) -> None:

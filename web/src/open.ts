@@ -4,8 +4,8 @@ import type { RootKeys } from './core/wallet.ts'
 import { theWorld, type World } from './device/device.ts'
 import { MemoryError } from './device/errors.ts'
 import { Memory } from './memory.ts'
-import { openDevice, type Opener, openerOfRoot, unlockedDevice } from './store/browser_keys.ts'
-import { BrowserKeeping, openDatabase } from './store/idb.ts'
+import { forgetDevice, openDevice, type Opener, openerOfRoot, unlockedDevice } from './store/browser_keys.ts'
+import { BrowserKeeping, isKept, openDatabase } from './store/idb.ts'
 import { gateway, router } from './sync/gateways.ts'
 import type { Fetch } from './sync/http.ts'
 import { peer } from './sync/peer.ts'
@@ -48,13 +48,20 @@ export async function openMemory({ name = 'default', at, root = null, passkey = 
     const opener = root === null ? passkey : openerOfRoot(root)
     const staying = opener === null ? await unlockedDevice(db, world) : null
     if (staying === null && opener === null) throw new MemoryError('locked', 'this memory is locked', 'Unlock it with the wallet, the recovery words or the passkey.')
-    const { device, isNew } = staying === null ? await openDevice(db, opener as Opener, { label, stay, world }) : { device: staying, isNew: false }
-    // Who has been let in needs no root again; the first time it enrols this browser.
-    return await Memory.load({ device, keeping, providers, world, root: isNew || !(await isKept(keeping)) ? root : null, pointer })
+    // One tab at a time, so that no other takes the keys of a device that is about to find its memory for left over.
+    return await keeping.exclusively('open', async () => {
+      const { device, isNew } = staying === null ? await openDevice(db, opener as Opener, { label, stay, world }) : { device: staying, isNew: false }
+      try {
+        // Who has been let in needs no root again; the first time it enrols this browser.
+        return await Memory.load({ device, keeping, providers, world, root: (await isKept(db)) ? null : root, pointer })
+      } catch (error) {
+        // Keys that led to no memory, as those of a wrong passphrase, must not keep the right ones out; who was told where it is may wait to be let in.
+        if (isNew && pointer === null && !(await isKept(db))) await forgetDevice(db)
+        throw error
+      }
+    })
   } catch (error) {
     keeping.close()
     throw error
   }
 }
-
-const isKept = async (keeping: BrowserKeeping): Promise<boolean> => (await keeping.load(0)).revision > 0

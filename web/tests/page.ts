@@ -34,15 +34,19 @@ const wallet = async (): Promise<ipfsmem.EthereumProvider> => {
 }
 
 const plays = {
-  /** The wallet opens the memory in this browser, which writes and publishes. */
-  async wallet({ at, token, key }: Asked): Promise<unknown> {
+  /** The wallet opens the memory in this browser, after words of no memory were tried, which writes and publishes. */
+  async wallet({ at, token, key, words }: Asked): Promise<unknown> {
+    const wrong = await ipfsmem.openMemory({ at: [{ at, token }], root: ipfsmem.keysOfWords(words), label: 'wrong', stay: true }).then(() => 'opened', message)
+    const left = await ipfsmem.openDatabase('default')
+    const kept = await ipfsmem.hasDevice(left)
+    left.close()
     announceWallet(key)
     const root = await ipfsmem.keysOfWallet(await wallet(), { vault: 'default', twice: true })
     const memory = await ipfsmem.openMemory({ at: [{ at, token }], root, label: 'browser', stay: true })
     const before = memory.read('tone')?.body
     await memory.write('from_browser', 'Written in a browser.')
     const { root: published, notices } = await memory.sync()
-    return { before, published, notices: notices.map(one => one.text), persisted: await navigator.storage.persisted() }
+    return { wrong, kept, before, published, notices: notices.map(one => one.text), persisted: await navigator.storage.persisted() }
   },
   /** A second look in the same profile: the keys stayed usable, and none can be read. */
   async again({ at, token }: Asked): Promise<unknown> {

@@ -153,12 +153,18 @@ export class VaultReader {
     return null
   }
 
+  /** The bytes of the ring under a root; null where it names none, refused as `missing` where they are not here. */
+  #keyringBytes(root: string): Bytes | null {
+    const { blocks } = this.shelf
+    const cid = blocks.at(root, 'keyring.json') ?? blocks.at(root, 'memory/.ipfsmem/keyring.json')
+    return cid === null ? null : blocks.file(cid)
+  }
+
   /** The ring under a root, and its bytes; null when there is none that can be read. */
   #keyringAt(root: string): Promise<{ bytes: Bytes; file: KeyringFile } | null> {
     return unlessRefusedAsync(async () => {
-      const { blocks } = this.shelf
-      const top = blocks.at(root, 'keyring.json')
-      const bytes = top === null ? blocks.read(root, 'memory/.ipfsmem/keyring.json') : blocks.file(top)
+      const bytes = this.#keyringBytes(root)
+      need(bytes !== null, 'format', 'no keyring.json')
       return { bytes, file: await parseKeyring(bytes) }
     })
   }
@@ -263,6 +269,8 @@ export class VaultReader {
 
   /** The verified commit of a root, with the ring that it was verified with. */
   async #head(root: string, ring: Ring): Promise<Head> {
+    // What is not here may turn up, and is no fault of its writer.
+    this.#keyringBytes(root)
     const theirs = await this.#trial(root, ring)
     need(theirs !== null, 'vault', 'its ring is not of this vault')
     return { ...(await readCommit(this.#headBytes(root), theirs.ring, theirs.bytes)), root, ring: theirs.ring }

@@ -33,6 +33,8 @@ export type Kept = {
   readonly placed: Readonly<Record<string, string>>
   /** The public key of the first root's anchor, in hex; roots are pinned under its name. */
   readonly anchor: string
+  /** What others find this device by and nobody has taken yet: a folder with the ring, and the key of the anchor to lead to it, in hex. */
+  readonly announcing: { readonly root: string; readonly head: string } | null
   /** Bodies of others' texts that this device has held, with whose they are. */
   readonly others: Readonly<Record<string, string>>
 }
@@ -50,6 +52,7 @@ const NOTHING: Kept = {
   records: {},
   placed: {},
   anchor: '',
+  announcing: null,
   others: {}
 }
 /** Changes after which the next one makes a snapshot. */
@@ -175,7 +178,10 @@ export class Replica {
     const row = await this.device.rows.seal(utf8(JSON.stringify(all)))
     this.#revision = await this.keeping.replace(row, blocks, gone)
     for (const [cid, data] of blocks) this.blocks.add(cid, data)
-    for (const cid of gone) this.blocks.remove(cid)
+    for (const cid of gone) {
+      this.blocks.remove(cid)
+      this.whole.delete(cid)
+    }
     this.#changes = 0
   }
 

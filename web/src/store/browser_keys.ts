@@ -11,7 +11,7 @@ import { boxKeyOf, boxPublic, type BoxKey, expand, extract, type Signer, signerO
 import type { RootKeys } from '../core/wallet.ts'
 import { type Device, deviceOf, rowSealOf, type World } from '../device/device.ts'
 import { MemoryError } from '../device/errors.ts'
-import type { Database } from './idb.ts'
+import { type Database, isKept } from './idb.ts'
 
 /** What opens a device: 32 secret bytes, and the name under which what they wrap is found. */
 export type Opener = { readonly name: string; readonly secret: Bytes }
@@ -116,15 +116,19 @@ export const hasDevice = async (db: Database): Promise<boolean> => (await db.get
 /** The names of what opens the device here: `root <key>`, `passkey <id>`. */
 export const openersOf = async (db: Database): Promise<string[]> => (await db.getAllKeys('keys')).filter(name => /^(root|passkey) /.test(name))
 
-/** Open this browser's device with a wallet, words or a passkey; make one where there is none. `label`: of a new one. */
+/**
+ * Open this browser's device with a wallet, words or a passkey; make one where there is none, or only one that found no memory
+ * and that these keys do not open. `label`: of a new one.
+ */
 export async function openDevice(db: Database, opener: Opener, how: { label: string; stay: boolean; world: World }): Promise<DeviceKeys> {
   const { world, stay } = how
   let seeds = await unwrap(db, opener)
   const isNew = seeds === null
   if (seeds === null) {
-    if (await hasDevice(db)) {
+    if ((await hasDevice(db)) && (await isKept(db))) {
       throw new MemoryError('locked', 'this browser keeps a memory that these keys do not open', 'Use the wallet, words or passkey that opened it here before.')
     }
+    await forgetDevice(db)
     seeds = world.chance(SEEDS)
     await wrap(db, opener, seeds, world)
     await db.put('keys', how.label, LABEL)
@@ -151,6 +155,11 @@ export async function addOpener(db: Database, by: Opener, added: Opener, world: 
   const again = await unwrap(db, added)
   need(again !== null && sameSecret(seeds, again), 'open', 'what was wrapped does not open')
   seeds.fill(0)
+}
+
+/** Forget the keys of a device that belongs to no memory. */
+export async function forgetDevice(db: Database): Promise<void> {
+  for (const name of await db.getAllKeys('keys')) await db.delete('keys', name)
 }
 
 /** The device is locked from the next opening on. */

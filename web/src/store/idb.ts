@@ -3,7 +3,7 @@
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb'
 import type { Bytes } from '../core/bytes.ts'
 import type { Block } from '../sync/provider.ts'
-import type { Keeping, Loaded } from './keeping.ts'
+import type { Exclusive, Keeping, Loaded } from './keeping.ts'
 
 type Counters = { readonly revision: number; readonly snapshotAt: number }
 
@@ -30,6 +30,9 @@ export const openDatabase = (name: string): Promise<Database> =>
   })
 
 const NONE: Counters = { revision: 0, snapshotAt: 0 }
+
+/** Whether a memory is kept here, and not only the keys of a device that found none. */
+export const isKept = async (db: Database): Promise<boolean> => (((await db.get('heads', 'counters')) as Counters | undefined) ?? NONE).revision > 0
 /** What is handed over as a part of a larger buffer would keep all of that. */
 const own = (data: Bytes): Bytes => (data.byteLength === data.buffer.byteLength ? data : data.slice())
 
@@ -47,7 +50,7 @@ export class BrowserKeeping implements Keeping {
     }
   }
 
-  exclusively<T>(name: 'write' | 'sync', work: () => Promise<T>): Promise<T> {
+  exclusively<T>(name: Exclusive, work: () => Promise<T>): Promise<T> {
     return navigator.locks.request(`ipfsmem/${this.name}/${name}`, work) as Promise<T>
   }
 

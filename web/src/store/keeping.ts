@@ -15,9 +15,12 @@ export type Loaded = {
   readonly changes: readonly Bytes[]
 }
 
+/** Work of which one runs at a time: opening, a sync, a write; each may do what stands after it. */
+export type Exclusive = 'open' | 'sync' | 'write'
+
 export type Keeping = {
   /** One such work at a time, in all tabs and workers that hold this memory. Another `name` is another lock. */
-  exclusively<T>(name: 'write' | 'sync', work: () => Promise<T>): Promise<T>
+  exclusively<T>(name: Exclusive, work: () => Promise<T>): Promise<T>
   /** What came after a change; 0 for everything. */
   load(since: number): Promise<Loaded>
   /** One change with its blocks, durable when this is done. -> its number. */
@@ -40,7 +43,7 @@ export class VolatileKeeping implements Keeping {
   readonly #queues = new Map<string, Promise<unknown>>()
   readonly #listeners = new Set<() => void>()
 
-  exclusively<T>(name: 'write' | 'sync', work: () => Promise<T>): Promise<T> {
+  exclusively<T>(name: Exclusive, work: () => Promise<T>): Promise<T> {
     const done = (this.#queues.get(name) ?? Promise.resolve()).then(work, work)
     this.#queues.set(
       name,

@@ -110,14 +110,17 @@ export async function fetchBlocks(cids: readonly string[], readers: readonly Rea
   return found
 }
 
-/** Everything below a root that is here, itself included. */
-export function treeOf(root: string, blocks: Blocks, without: ReadonlySet<string> = new Set()): Set<string> {
+/** Everything below a root that is here, itself included. `holes` gets what it names and is not here. */
+export function treeOf(root: string, blocks: Blocks, without: ReadonlySet<string> = new Set(), holes = new Set<string>()): Set<string> {
   const out = new Set<string>()
   const left = [root]
   for (let cid = left.pop(); cid !== undefined; cid = left.pop()) {
     if (out.has(cid) || without.has(cid)) continue
     const data = blocks.peek(cid)
-    if (data === null) continue
+    if (data === null) {
+      holes.add(cid)
+      continue
+    }
     out.add(cid)
     left.push(...linksOf(cid, data))
   }

@@ -5,7 +5,7 @@
  */
 
 import { base64url, byCodePoints, type Bytes, compare, fromBase64url, fromHex, hex, Refused, sha256, unlessRefused } from '../core/bytes.ts'
-import { ipnsName } from '../core/cid.ts'
+import { cidOfHash, ipnsName, RAW } from '../core/cid.ts'
 import { clockAfterSeeing, nextClock } from '../core/clock.ts'
 import { boxKeyOf, type Signer, signerOf } from '../core/curves.ts'
 import { type Enrollee, enrol, enrolleeOf, giveKey } from '../core/enrolling.ts'
@@ -22,7 +22,7 @@ import type { RootKeys } from '../core/wallet.ts'
 import { MemoryError } from '../device/errors.ts'
 import { type Kept, recordsText, type Replica } from '../device/replica.ts'
 import { authorOf } from '../device/writing.ts'
-import { fetchTrees, treeOf } from './fetching.ts'
+import { fetchBlocks, fetchTrees, treeOf } from './fetching.ts'
 import { type Block, type Keeper, type NameServer, type Provider, ProviderError } from './provider.ts'
 
 const ANCHOR_DAYS = 10 * 365
@@ -32,6 +32,7 @@ const TTL_NS = 300_000_000_000n
 const MOST_JOINED = 1024
 const MOST_PREV = 256
 const MOST_LISTED = 128
+const NOT_ANNOUNCED = 'other devices do not know this device yet: it is announced again at the next sync'
 
 /** Something that a person should know of a sync. */
 export type Notice = { readonly kind: string; readonly text: string }
@@ -39,7 +40,7 @@ export type Notice = { readonly kind: string; readonly text: string }
 export type SyncReport = {
   /** The root that this device's name leads to; null where nothing was published. */
   readonly root: string | null
-  /** Whether anything came from others, and whether a commit of our own was made. */
+  /** Whether anything came from others, and whether a keeper took anything of ours. */
   readonly joined: boolean
   readonly published: boolean
   readonly verdicts: Readonly<Record<string, Verdict>>
@@ -145,7 +146,26 @@ class Run {
     for (const cid of found.brought) this.brought.add(cid)
     return found.missingNodes
   }
+
+  /** Ask by their hashes for what a state names and nobody has given yet (FORMAT.md 6). */
+  async askForMissing(state: State): Promise<void> {
+    const { blocks } = this.replica
+    const missing = [...objectsOf(state).keys()].map(objectCid).filter(cid => blocks.peek(cid) === null)
+    if (missing.length === 0) return
+    const silent = new Map<string, ProviderError>()
+    const readers = this.providers.flatMap(one => one.reader ?? [])
+    const found = await fetchBlocks(missing, readers, silent)
+    for (const error of silent.values()) this.failed(error)
+    for (const [cid, data] of found) {
+      blocks.add(cid, data)
+      this.brought.add(cid)
+    }
+    const left = missing.length - found.size
+    if (left > 0) this.say('missing', `no provider gives ${left} ${left === 1 ? 'part' : 'parts'} of this memory now; each sync asks again`)
+  }
 }
+
+const objectCid = (hash: string): string => cidOfHash(RAW, fromHex(hash)).text
 
 const targetRoot = (reader: VaultReader, name: string): { cid: string | null; name: string | null } => {
   const record = reader.record(name)
@@ -284,14 +304,15 @@ export function sync(replica: Replica, providers: readonly Provider[], how: Sync
     const news = reading.heads.filter(one => !past.joined.has(one.hash))
     checkStillMe(run, found, reading)
     tell(run, reading)
+    await run.askForMissing(reading.state)
     const ring = await administer(run, reading.ring)
     const made = await replica.keeping.exclusively('write', () => keep(run, found, reading, ring))
     how.progress?.('publishing')
-    const sent = made === null ? 0 : await publish(run, made, ring)
+    const { sent, taken } = made === null ? { sent: 0, taken: false } : await publish(run, made, ring)
     return {
       root: made?.root ?? null,
       joined: news.some(one => one.dev !== replica.device.id),
-      published: made?.isNew ?? false,
+      published: taken,
       verdicts: reading.verdicts,
       notices: run.notices,
       sentBlocks: sent
@@ -307,7 +328,9 @@ function tell(run: Run, reading: VaultReading): void {
   }
 }
 
-type Made = { readonly root: string; readonly isNew: boolean; readonly anchorRoot: string | null; readonly moved: readonly string[] }
+type Announcing = NonNullable<Kept['announcing']>
+/** What is to be published. `moved`: names that lead to it. */
+type Made = { readonly root: string; readonly isNew: boolean; readonly announcing: Announcing | null; readonly moved: readonly string[] }
 
 /** The joined state and what is to be published, made durable before anything leaves. Null where this device may not publish. */
 async function keep(run: Run, found: Found, reading: VaultReading, ring: Ring): Promise<Made | null> {
@@ -332,7 +355,7 @@ async function keep(run: Run, found: Found, reading: VaultReading, ring: Ring): 
   const blocks: Block[] = [...run.brought].map((cid): Block => [cid, replica.blocks.peek(cid) as Bytes])
   const moved: string[] = []
   const made = await makeVersion(run, reading, ring, joined, change, blocks)
-  let anchorRoot: string | null = null
+  let announcing: Announcing | null = null
   const { root } = run.how
   if (made !== null) {
     await point(run, device.signer, `/ipfs/${made.root}`, DEVICE_DAYS)
@@ -342,17 +365,35 @@ async function keep(run: Run, found: Found, reading: VaultReading, ring: Ring): 
         replica.blocks.add(cid, data)
         blocks.push([cid, data])
       }
-      anchorRoot = keyringFolder(ring.file(), put).cid
-      replica.whole.add(anchorRoot)
-      await point(run, signerOf(root.headSeed), `/ipfs/${anchorRoot}`, ANCHOR_DAYS)
-      moved.push(ipnsName(root.head))
+      announcing = { root: keyringFolder(ring.file(), put).cid, head: hex(root.head) }
+      replica.whole.add(announcing.root)
+      await point(run, signerOf(root.headSeed), `/ipfs/${announcing.root}`, ANCHOR_DAYS)
+      change.announcing = announcing
+    } else if (kept.announcing !== null) {
+      const head = fromHex(kept.announcing.head)
+      if (found.reader.follow(head) === kept.announcing.root) announcing = kept.announcing
+      else if (await isKnownAt(run, found, head)) change.announcing = null
+      // Another device led the anchor elsewhere since, and only the root may lead it on.
+      else run.say('not-announced', 'other devices do not know this device yet: sync once more with the wallet or the recovery words')
     }
+    if (announcing !== null) moved.push(ipnsName(fromHex(announcing.head)))
   }
   await replica.change({ ...change, records: recordsText(run.names) }, blocks)
   replica.forgetViews()
-  const live = liveBlocks(run, joined, made?.root ?? null, anchorRoot, found)
+  const live = liveBlocks(run, joined, made?.root ?? null, announcing?.root ?? null, found)
   await replica.settle([], live === null ? [] : [...replica.blocks.cids()].filter(cid => !live.has(cid)))
-  return made === null ? null : { ...made, anchorRoot, moved }
+  return made === null ? null : { ...made, announcing, moved }
+}
+
+/** Whether the ring that an anchor leads to knows this device. */
+async function isKnownAt(run: Run, { reader, ring }: Found, head: Bytes): Promise<boolean> {
+  try {
+    const theirs = await reader.ringOf(ring.tag, head)
+    return !theirs.shut && theirs.said.members.has(run.replica.device.id)
+  } catch (error) {
+    if (error instanceof Refused) return false
+    throw error
+  }
 }
 
 type Mutable = { -readonly [K in keyof Kept]?: Kept[K] }
@@ -432,7 +473,14 @@ async function makeVersion(run: Run, reading: VaultReading, ring: Ring, joined: 
   const ringHash = hex(sha256(keyring))
   const saysTheSame = (one: Head): boolean => one.state === digest && one.ek === key.id && one.ringHash === ringHash && sameSeen(one, state.seen)
   const equal = reading.heads.filter(saysTheSame).sort((a, b) => -compare([a.hash, a.root], [b.hash, b.root]))
-  const whole = equal.find(one => one.hash === equal[0]?.hash && replica.whole.has(one.root))
+  // A root that was made where an object was missing does not name it, and is no longer the one to end on.
+  const here = [...objectsOf(state).keys()].map(objectCid).filter(cid => replica.blocks.peek(cid) !== null)
+  const namesAll = (root: string): boolean => {
+    const holes = new Set<string>()
+    const tree = treeOf(root, replica.blocks, new Set(), holes)
+    return holes.size === 0 && here.every(cid => tree.has(cid))
+  }
+  const whole = equal.find(one => one.hash === equal[0]?.hash && namesAll(one.root))
   if (whole !== undefined) return { root: whole.root, isNew: false }
   const commit: MadeCommit =
     equal[0] !== undefined
@@ -477,16 +525,17 @@ async function point(run: Run, signer: Signer, value: string, days: number): Pro
   run.names.set(name, await makeRecord(signer, { value, sequence: known === null ? 1n : known.sequence + 1n, validUntil, ttlNs: TTL_NS }))
 }
 
-/** Blocks to every keeper, then names. -> how many blocks were sent. */
-async function publish(run: Run, made: Made, ring: Ring): Promise<number> {
+/** Blocks to every keeper, then names. -> how many blocks were sent, and whether anything of ours was taken. */
+async function publish(run: Run, made: Made, ring: Ring): Promise<{ sent: number; taken: boolean }> {
   const { replica } = run
+  const { announcing } = made
   const anchor = replica.kept.anchor === '' ? null : fromHex(replica.kept.anchor)
   const name = anchor === null ? pinName(fromHex(ring.said.first as string)) : pinName(anchor)
   const has = new Set<string>()
   let sent = 0
   for (const keeper of run.keepers) {
     try {
-      if (made.anchorRoot !== null) sent += await place(run, keeper, made.anchorRoot, name, false)
+      if (announcing !== null) sent += await place(run, keeper, announcing.root, name, false)
       sent += await place(run, keeper, made.root, name, true)
       has.add(keeper.name)
     } catch (error) {
@@ -495,12 +544,15 @@ async function publish(run: Run, made: Made, ring: Ring): Promise<number> {
   }
   if (run.keepers.length === 0 || has.size === 0) {
     run.say('not-sent', 'nothing could be sent: what was written waits on this device, or goes out as a file')
-    return sent
+    if (announcing !== null) run.say('not-announced', NOT_ANNOUNCED)
+    return { sent, taken: false }
   }
   const records = made.moved.flatMap(one => {
     const record = run.names.get(one)
     return record === undefined ? [] : [[one, record] as const]
   })
+  const anchorName = announcing === null ? null : ipnsName(fromHex(announcing.head))
+  let isAnnounced = announcing === null
   for (const server of run.nameServers) {
     // No name is put where what it leads to was not taken; one that keeps no blocks itself is another matter.
     if (server.putRecord === undefined || (run.providers.some(one => one.keeper?.name === server.name) && !has.has(server.name))) continue
@@ -508,12 +560,20 @@ async function publish(run: Run, made: Made, ring: Ring): Promise<number> {
       try {
         const there = run.shown.get(`${server.name} ${one}`)
         if (there == null || hex(there) !== hex(record)) await server.putRecord(one, record)
+        if (one === anchorName) isAnnounced = true
       } catch (error) {
         run.failed(error)
       }
     }
   }
-  return sent
+  if (!isAnnounced) run.say('not-announced', NOT_ANNOUNCED)
+  else if (announcing !== null) {
+    await replica.keeping.exclusively('write', async () => {
+      await replica.refresh()
+      await replica.change({ announcing: null })
+    })
+  }
+  return { sent, taken: sent > 0 || made.isNew }
 }
 
 /** Send what a keeper lacks of a root, and pin it. What lies below the root that was last whole there was sent before. */
@@ -522,9 +582,11 @@ async function place(run: Run, keeper: Keeper, root: string, name: string, isSta
   const before = replica.kept.placed[keeper.name]
   if (before === root && (await keeper.has([root])).has(root)) return 0
   const old = before === undefined || !(await keeper.has([before])).has(before) ? new Set<string>() : treeOf(before, replica.blocks)
-  const wanted = [...treeOf(root, replica.blocks)].filter(cid => !old.has(cid))
-  const there = await keeper.has(wanted)
-  const lacking = wanted.filter(cid => !there.has(cid))
+  const holes = new Set<string>()
+  const tree = treeOf(root, replica.blocks, old, holes)
+  const there = await keeper.has([...tree, ...holes])
+  if (![...holes].every(cid => there.has(cid))) throw new ProviderError(keeper.name, true, `${keeper.name} was not given what is published: a part of it is neither here nor there; the next sync asks for it again`)
+  const lacking = [...tree].filter(cid => !there.has(cid))
   // Children before parents: the tree was walked from its top.
   const blocks = lacking.reverse().map((cid): Block => [cid, replica.blocks.peek(cid) as Bytes])
   if (blocks.length > 0) await keeper.put(root, blocks, name)
