@@ -64,12 +64,14 @@ def test_a_client_with_the_words_reads_writes_and_both_end_on_one_root(
     assert {one["label"] for one in web.members()} >= {"python", "phone"}
 
 
-def test_a_wallet_opens_it_too(client: Client, url: str, memory: Memory) -> None:
-    address = WALLET.address.hex()
+def by_wallet() -> dict[str, str]:
+    """What opens the memory with the wallet, which takes less time than words."""
     signed = WALLET.sign_message(key_request(WALLET.address, "default", 1)).hex()
-    web = client.open(
-        "wallet", url, address=address, vault="default", first=signed, second=signed, token=PEER_TOKEN
-    )
+    return {"address": WALLET.address.hex(), "vault": "default", "first": signed, "second": signed}
+
+
+def test_a_wallet_opens_it_too(client: Client, url: str, memory: Memory) -> None:
+    web = client.open("wallet", url, **by_wallet(), token=PEER_TOKEN)
     assert web.read("tone")["body"].startswith("Be direct.")
     assert web.sync()["root"] == root_of(memory)
 
@@ -210,6 +212,25 @@ def test_the_head_is_found_by_the_words_alone_through_a_gateway_and_a_router(
     assert here is not None and here.file.body == "It goes out later."
 
 
+@pytest.mark.slow
+def test_a_device_that_others_overtook_before_it_was_announced_says_what_it_needs(
+    client: Client, url: str, memory: Memory
+) -> None:
+    """Two more devices were let in meanwhile, so the wallet must lead its name on once more."""
+    root = by_wallet()
+    before = client.open("early", url, **root, token=PEER_TOKEN)
+    late = client.open("late", url, **root, at=[f"gateway:{url}", f"routing:{url}"])
+    for name in ("second", "third"):
+        client.open(name, url, **root, token=PEER_TOKEN)
+    client.ask({"do": "use", "as": "late", "url": url, "token": PEER_TOKEN})
+    [notice] = late.sync()["notices"]
+    assert notice["kind"] == "not-announced" and "once more with the wallet" in notice["text"]
+    again = client.open("late again", url, on="late", **root, token=PEER_TOKEN)
+    assert again.sync()["notices"] == []
+    before.sync()
+    assert {"late", "second", "third"} <= {one["label"] for one in before.members()}
+
+
 def test_a_text_that_its_provider_lacks_is_said_asked_for_again_and_then_published(
     client: Client, tmp_path: Path, memory: Memory
 ) -> None:
@@ -237,20 +258,20 @@ def test_a_text_that_its_provider_lacks_is_said_asked_for_again_and_then_publish
         serve(keeper) as first,
         serve(lambda: serving.app(DirectoryProvider(other), token=PEER_TOKEN)) as second,
     ):
-        words = words_of(memory)
-        client.open("probe", first, words=words, at=[f"gateway:{first}", f"routing:{first}"])
+        root = by_wallet()
+        client.open("probe", first, **root, at=[f"gateway:{first}", f"routing:{first}"])
         car = base64.b64decode(client.ask({"do": "outbox", "as": "probe"})["car"])
         hidden.add(str(max(read_car(io.BytesIO(car), OWN_LIMITS), key=lambda block: len(block[1]))[0]))
 
         at = [f"gateway:{first}", f"routing:{first}", f"peer:{second}"]
-        web = client.open("laptop", first, words=words, at=at, token=PEER_TOKEN)
+        web = client.open("laptop", first, **root, at=at, token=PEER_TOKEN)
         with pytest.raises(ClientError, match="not fetched yet"):
             web.read("long")
         assert "missing" in {one["kind"] for one in web.sync()["notices"]}
         hidden.clear()
         assert "missing" not in {one["kind"] for one in web.sync()["notices"]}
         assert web.read("long")["body"] == text
-        from_second = client.open("from second", second, words=words, token=PEER_TOKEN)
+        from_second = client.open("from second", second, **root, token=PEER_TOKEN)
         assert from_second.read("long")["body"] == text
 
 
