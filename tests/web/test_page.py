@@ -1,6 +1,6 @@
 """The page of `ipfsmem ui` in a real browser: let in once, read, written, hostile texts, what others write, and nothing from elsewhere.
 
-Needs Node, Chromium and the package playwright; without one of them it is skipped.
+Needs Node, Chromium and the package playwright; without one of them it is skipped, and fails where counterparts are required.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import pytest
 from ipfsmem.api.page import Files
 from ipfsmem.errors import PassphraseError
 from ipfsmem.memory import Memory
-from tests.interop.counterparts import built_page
+from tests.interop.counterparts import built_page, missing
 from tests.support.api_lab import Client, Lab, opener
+from tests.support.extras import need_extra
 
 HOSTILE = (
     "<script>document.title='run'</script><img src='https://evil.example/x.png' alt=spy onerror=\"document.title='run'\">"
@@ -25,10 +26,8 @@ HOSTILE = (
 @pytest.mark.interop
 @pytest.mark.slow
 def test_the_page_reads_writes_and_shows_what_others_write(tmp_path: Path) -> None:
-    api = pytest.importorskip("playwright.async_api")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("there is no chromium here")
+    api = need_extra("counterparts", "playwright.async_api")
+    chromium = shutil.which("chromium") or missing("chromium is not installed")
     files = Files.built(built_page())
     assert files is not None
     with opener(tmp_path)() as memory:
