@@ -27,7 +27,7 @@ class BoundedSessions:
         self._silent: dict[bytes, None] = {}
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """Answer a request, then end what is too much."""
+        """Answer a request, and end what is too much before a new session is answered: its client may ask for another at once."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -41,6 +41,7 @@ class BoundedSessions:
                 if named is None and status < 400:
                     session = _session_in(message["headers"])
                     self._begins(session)
+                    await self._end_beyond(scope)
             await send(message)
 
         self._begins(named)
@@ -49,6 +50,9 @@ class BoundedSessions:
         finally:
             # 404: it has ended by itself, or never was.
             self._ends(session, gone=status == 404 or scope["method"] == "DELETE")
+        await self._end_beyond(scope)
+
+    async def _end_beyond(self, scope: dict[str, Any]) -> None:
         while len(self._busy) + len(self._silent) > self._most and self._silent:
             await self._end(next(iter(self._silent)), scope)
 

@@ -256,7 +256,7 @@ def test_a_locked_memory_starts_and_says_what_to_do(tmp_path: Path) -> None:
     assert (
         found[1]["isError"]
         and "ipfsmem unlock" in found[1]["content"][0]["text"]
-        and len(found[2]["tools"]) == 13
+        and len(found[2]["tools"]) == 15
     )
 
 
