@@ -1,7 +1,8 @@
 """Builds the page of `ipfsmem ui` into the package when a wheel or an sdist is made, so that whoever installs it needs no Node.
 
 An sdist carries the built page, so a wheel made of it builds nothing. Node is the system's where it is new enough, else that of PyPI, for
-the time of the build. An editable install builds nothing: there `npm run page` does, in `web/`. IPFSMEM_SKIP_PAGE=1 leaves the page out.
+the time of the build. An editable install builds nothing: there `npm run page` does, in `web/`. IPFSMEM_SKIP_PAGE=1 leaves the page out. Where
+npm's packages cannot be had it is left out too, so that nobody who installs from a checkout needs them, unless IPFSMEM_REQUIRE_PAGE=1 says otherwise, as for a release.
 """
 
 from __future__ import annotations
@@ -56,10 +57,15 @@ class PageHook(BuildHookInterface):  # type: ignore[type-arg]
                     text=True,
                     check=False,
                 )
-                if done.returncode:
+                if done.returncode and os.environ.get("IPFSMEM_REQUIRE_PAGE"):
                     raise RuntimeError(
-                        f"the page of `ipfsmem ui` could not be built; IPFSMEM_SKIP_PAGE=1 leaves it out.\n{done.stdout}{done.stderr}"
+                        f"the page of `ipfsmem ui` could not be built.\n{done.stdout}{done.stderr}"
                     )
+                if done.returncode:
+                    self.app.display_warning(
+                        "the page of `ipfsmem ui` could not be built and is left out: npm failed"
+                    )
+                    return
             shutil.rmtree(self._page, ignore_errors=True)
             shutil.copytree(Path(scratch) / "ipfsmem" / "page", self._page)
         (self._page / "stamp").write_text(self._sum())
