@@ -750,7 +750,7 @@ class Memories:
         with self.changing("restore", key) as change:
             if seen == "":
                 _check_match(key, self._now(change, key), "")
-            dots = self._dots(change, key, seen or None)
+            dots = self._dots(change, key, None if seen == "" else seen)
             self._check_not_hidden(key, change.entry(self.name(key)), dots)
             new = change.put(self.name(key), data, dots, of=of, promoted=not of)
             return self.shown_in(change, key) or Reading(key, data, (new,), scope=self.scope)
