@@ -17,6 +17,7 @@ from ipfsmem.wording import count
 if TYPE_CHECKING:
     from ipfsmem.device.dreams import Proposed
     from ipfsmem.memories.dreams import Outcome, Undoing
+    from ipfsmem.parts.dreams import DreamRun
 
 #: What is said of each kind of finding.
 _KINDS = {
@@ -82,17 +83,25 @@ def run_command(context: CommandContext, dry_run: bool, model: bool, if_due: boo
         told = when_others_learn(memory.mode)
     if context.json:
         context.emit(done)
-        return
-    if if_due and not done:
-        click.echo(f"No dream: {waits_for or 'another one was just done'}.")
+    else:
+        _print_runs(done, told, f"No dream: {waits_for or 'another one was just done'}." if if_due else "")
+    for one in done:
+        if one.outcome is not None:
+            _refuse_skipped(one.outcome)
+
+
+def _print_runs(done: list[DreamRun], told: str, none: str) -> None:
+    """What dreams came to. `none`: what is said where it was not time for one; "" where one was asked for in any case."""
+    if none and not done:
+        click.echo(none)
     for one in done:
         if one.outcome is None:
             _print_proposed(one.proposed)
             _print_found(one.proposed)
-        elif one.outcome.id or not if_due:
+        elif one.outcome.id or not none:
             _print_outcome(one.outcome, told)
             _print_found(one.proposed)
-    if if_due and done and not any(one.outcome is not None and one.outcome.id for one in done):
+    if none and done and not any(one.outcome is not None and one.outcome.id for one in done):
         click.echo("Nothing was changed.")
 
 
@@ -132,6 +141,11 @@ def apply_command(context: CommandContext, proposal: str | None) -> None:
         context.emit(outcome)
     else:
         _print_outcome(outcome, told)
+    _refuse_skipped(outcome)
+
+
+def _refuse_skipped(outcome: Outcome) -> None:
+    """Raises IncompleteError when something was not done."""
     if outcome.skipped:
         raise IncompleteError(
             f"{count(len(outcome.skipped), 'step')} not done, as somebody changed what they go by",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -369,6 +369,20 @@ def dreaming_elsewhere(place: Place) -> None:
     place.patch.setitem(_HELD, "dream", held)
 
 
+def written_meanwhile(place: Place) -> None:
+    from ipfsmem.memories.dreams import Dreams
+
+    keep = Dreams.keep
+
+    def keep_then_write(self: Any, *given: Any, **named: Any) -> Any:
+        kept = keep(self, *given, **named)
+        for key in ("tone", "twin"):
+            self._memories.write(key, b"It is another.")
+        return kept
+
+    place.patch.setattr(Dreams, "keep", keep_then_write)
+
+
 def dreams_allowed(place: Place) -> None:
     file = place.base / "dreams.toml"
     file.write_text("[dream]\nenabled = true\n")
@@ -467,6 +481,7 @@ ROWS: tuple[Row, ...] = (
     Row("dream run", "it is not due, and --if-due asked for that", 0, "dream run --if-due"),
     Row("dream run", "there is no such scope", 4, "dream run --scope work"),
     Row("dream run", "no model is named, or its key is not set", 3, "dream run --model"),
+    Row("dream run", "somebody wrote meanwhile what it goes by, which stays", 7, "dream run", before=TWICE_SAID, prepare=written_meanwhile),
     Row("dream run", "another process is dreaming", 5, "dream run", prepare=dreaming_elsewhere),
     Row("dream show", "shown", 0, "dream show", before=(*TWICE_SAID, "dream --dry-run")),
     Row("dream show", "nothing was proposed that is not done yet", 4, "dream show"),
