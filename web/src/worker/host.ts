@@ -1,7 +1,7 @@
 /** The memory in a worker: sealing, hashing and joining happen here, so that typing on the page never waits for them. */
 
-import { Memory } from '../memory.ts'
-import { openMemory, type OpenHow } from '../open.ts'
+import type { Memory } from '../memory.ts'
+import { type Opened, type OpenHow, openWithPlaces, type Spec } from '../open.ts'
 
 /** What a page sends, and what comes back. */
 export type Call = { readonly id: number; readonly do: string; readonly with: readonly unknown[] }
@@ -12,15 +12,19 @@ type Scope = { postMessage(message: Answer | Told): void; onmessage: ((event: Me
 
 /** Answer a page from this worker. */
 export function serve(scope: Scope): void {
-  let memory: Memory | null = null
+  let opened: Opened | null = null
   const run = async (call: Call): Promise<unknown> => {
     if (call.do === 'open') {
-      memory?.close()
-      memory = await openMemory(call.with[0] as OpenHow)
+      opened?.memory.close()
+      opened = await openWithPlaces(call.with[0] as OpenHow)
+      const { memory } = opened
       memory.subscribe(({ revision }) => scope.postMessage({ changed: revision }))
       return memory.device
     }
-    if (memory === null) throw Object.assign(new Error('the memory is not open'), { kind: 'locked', hint: 'Open it first.' })
+    if (opened === null) throw Object.assign(new Error('the memory is not open'), { kind: 'locked', hint: 'Open it first.' })
+    const { memory } = opened
+    if (call.do === 'keptPlaces') return opened.places()
+    if (call.do === 'setPlaces') return opened.setPlaces(call.with[0] as readonly Spec[])
     if (call.do === 'sync') {
       const how = (call.with[0] ?? {}) as object
       return memory.sync({ ...how, progress: step => scope.postMessage({ step }) })

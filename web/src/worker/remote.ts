@@ -2,10 +2,10 @@
 
 import { MemoryError, type ErrorKind } from '../device/errors.ts'
 import type { Change, Memory } from '../memory.ts'
-import type { OpenHow } from '../open.ts'
+import type { OpenHow, Spec } from '../open.ts'
 import type { Answer, Call, Told } from './host.ts'
 
-type Methods = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'index' | 'write' | 'writeText' | 'forget' | 'resolve' | 'promote' | 'note' | 'export' | 'import' | 'outbox' | 'pointer' | 'asked' | 'letIn' | 'close'
+type Methods = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'places' | 'status' | 'index' | 'write' | 'writeText' | 'forget' | 'resolve' | 'promote' | 'note' | 'export' | 'import' | 'outbox' | 'pointer' | 'asked' | 'letIn' | 'close'
 
 /** `Memory` with every answer a promise. */
 export type RemoteMemory = {
@@ -15,6 +15,9 @@ export type RemoteMemory = {
   subscribe(heard: (change: Change) => void): () => void
   /** Hear of the steps of a sync. */
   onStep(heard: (step: string) => void): () => void
+  /** The places that this browser keeps, tokens and all, and others in their stead. */
+  keptPlaces(): Promise<readonly Spec[]>
+  setPlaces(places: readonly Spec[]): Promise<void>
   readonly device: { readonly id: string; readonly label: string }
 }
 

@@ -1,0 +1,241 @@
+/**
+ * A memory in this browser itself, with no server behind it: the client (`../memory.ts`), in a worker or in the page, as the views ask for it.
+ *
+ * It only translates. What a view was shown is a list of dots; a write gives them back, and replaces exactly these.
+ */
+
+import { type Memory, type Reading, type Token } from '../memory.ts'
+import {
+  type Choice, type Clash, type Context, type DayCount, type Finding, type Happening, type Heard, type Line, type Member, type MemoryClient,
+  type Opened, type Place, Refusal, type Right, type Scope, type Shown, type State, type Version, type Written
+} from './client.ts'
+
+type Asked = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'places' | 'status' | 'write' | 'forget' | 'resolve' | 'note' | 'export' | 'outbox'
+
+/** The memory, here or in a worker. */
+export type Behind = { readonly [K in Asked]: (...given: Parameters<Memory[K]>) => ReturnType<Memory[K]> | Promise<Awaited<ReturnType<Memory[K]>>> } & {
+  sync(): ReturnType<Memory['sync']>
+  subscribe(heard: () => void): () => void
+  onStep?(heard: (step: string) => void): () => void
+  readonly device: { readonly id: string; readonly label: string }
+}
+
+export type LocalHow = {
+  /** What this memory is called here. */
+  readonly name: string
+  readonly right: Right
+  /** Milliseconds since 1970 UTC. */
+  readonly now: () => number
+  /** Whether the browser promised to keep what is kept; null where nothing is kept. */
+  readonly persisted: () => Promise<boolean | null>
+}
+
+/** Events of one page. */
+const PAGE = 200
+const HITS = 50
+const STATUS: Readonly<Record<string, number>> = { usage: 400, 'not found': 404, none: 404, changed: 412, limit: 413, member: 403, locked: 423, copied: 409, provider: 502 }
+
+/** What is asked of the memory, with its errors as the views know them. */
+export async function asked<T>(work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof Refusal) throw error
+    const { kind = 'fault', hint = '', message = String(error) } = error as { kind?: string; hint?: string; message?: string }
+    throw new Refusal(kind, message, hint, STATUS[kind] ?? 500)
+  }
+}
+
+const seenOf = (token: Token): string => JSON.stringify(token)
+const tokenOf = (seen: string): Token => JSON.parse(seen) as Token
+const gone = (key: string): Refusal => new Refusal('not found', `there is no memory ${key}`, '', 404)
+
+const shownOf = (one: Reading): Shown => ({ key: one.key, scope: one.scope, fields: one.fields, body: one.body, text: one.text, seen: seenOf(one.token), merged: one.merged })
+
+export class LocalClient implements MemoryClient {
+  readonly alone = true
+  #notices: readonly string[] = []
+  #heard: Heard | null = null
+
+  constructor(
+    readonly memory: Behind,
+    readonly how: LocalHow
+  ) {}
+
+  async open(): Promise<Opened> {
+    return { namespace: this.how.name, namespaces: [this.how.name], right: this.how.right, locked: false, whole: true }
+  }
+
+  /** There is one. */
+  choose(): void {}
+
+  async list(scope: string, how: { type?: string; match?: string }): Promise<{ lines: readonly Line[]; next: string | null; total: number }> {
+    const match = (how.match ?? '').toLowerCase()
+    const all = await asked(() => this.memory.list({ scope, ...(how.type ? { type: how.type } : {}) }))
+    const lines = all
+      .filter(one => match === '' || `${one.key} ${one.name} ${one.description}`.toLowerCase().includes(match))
+      .map((one): Line => ({
+        key: one.key, scope: one.scope, name: one.name === one.key ? '' : one.name, description: one.description, type: one.type, updated: one.updated || one.created,
+        tags: one.tags, conflicts: one.conflicts, merged: one.merged, here: one.here, score: null, own: one.own
+      }))
+    return { lines, next: null, total: lines.length }
+  }
+
+  async recall(query: string, scope: string): Promise<readonly Line[]> {
+    const { hits } = await asked(() => this.memory.recall(query, { scope, limit: HITS }))
+    return hits.map(({ reading: { key, fields, own, merged, conflicts }, score }): Line => ({
+      key, scope, name: fields['name'] ?? '', description: fields['description'] ?? '', type: fields['type'] ?? '', updated: fields['updated'] ?? fields['created'] ?? '',
+      tags: [], conflicts: conflicts.length, merged, here: true, score, own
+    }))
+  }
+
+  async read(key: string, scope: string): Promise<Shown> {
+    const found = await asked(() => this.memory.read(key, { scope }))
+    if (found === null) throw gone(key)
+    return shownOf(found)
+  }
+
+  async write(key: string, scope: string, written: Written, seen: string | null): Promise<Shown> {
+    await this.#stillSeen(key, scope, seen)
+    const { body, type, ...parts } = written
+    // Of what was seen nothing, nothing is replaced: what came meanwhile stays beside it.
+    const how = { ...parts, ...(type === undefined ? {} : { type }), scope, seen: seen === null ? [] : tokenOf(seen) }
+    return shownOf(await asked(() => this.memory.write(key, body, how)))
+  }
+
+  async forget(key: string, scope: string, seen: string): Promise<void> {
+    await asked(() => this.memory.forget(key, { scope, seen: tokenOf(seen) }))
+  }
+
+  async history(_key: string, _scope: string): Promise<readonly Version[]> {
+    throw notHere('older texts')
+  }
+
+  async past(_key: string, _scope: string, _sha256: string): Promise<string> {
+    throw notHere('older texts')
+  }
+
+  async restore(_key: string, _scope: string, _sha256: string, _seen: string): Promise<void> {
+    throw notHere('older texts')
+  }
+
+  async context(_scope: string, _how: { query?: string; maxTokens?: number; layout?: string }): Promise<Context> {
+    throw notHere('what an agent is given')
+  }
+
+  async events(scope: string, how: { day?: string; cursor?: string }): Promise<{ events: readonly Happening[]; next: string | null }> {
+    const all = await asked(() => this.memory.timeline({ scope, ...(how.day ? { from: how.day, to: how.day } : {}) }))
+    const newest = [...all].reverse()
+    const from = Number(how.cursor ?? 0)
+    const events = newest.slice(from, from + PAGE).map(({ ts, type, id: _id, ...data }): Happening => ({ at: ts, type, said: saidOf(data) }))
+    return { events, next: from + PAGE < newest.length ? String(from + PAGE) : null }
+  }
+
+  async days(scope: string, since: string): Promise<readonly DayCount[]> {
+    const counted = new Map<string, number>()
+    for (const { ts } of await asked(() => this.memory.timeline({ scope, from: since }))) {
+      const day = new Date(ts).toISOString().slice(0, 10)
+      counted.set(day, (counted.get(day) ?? 0) + 1)
+    }
+    return [...counted].map(([day, events]) => ({ day, events }))
+  }
+
+  async note(scope: string, type: string, data: Readonly<Record<string, string>>): Promise<void> {
+    await asked(() => this.memory.note(type, data, { scope }))
+  }
+
+  async conflicts(): Promise<readonly Clash[]> {
+    const all = await asked(() => this.memory.conflicts())
+    return all.map(one => ({
+      key: one.key, scope: one.scope, seen: seenOf(one.token), forgotten: one.forgotten, by: one.shown?.label ?? '', text: one.shown?.text ?? null,
+      copies: one.copies.map(copy => ({ file: copy.file, by: copy.label, text: copy.text }))
+    }))
+  }
+
+  async resolve(clash: Clash, choice: Choice): Promise<void> {
+    const text = 'keep' in choice ? null : 'text' in choice ? choice.text : (clash.copies.find(one => one.file === choice.take)?.text ?? null)
+    if (text === null && !('keep' in choice)) throw gone(clash.key)
+    const now = (await this.conflicts()).find(one => one.key === clash.key && one.scope === clash.scope)
+    if (now?.seen !== clash.seen) throw changed(clash.key)
+    await asked(() => this.memory.resolve(clash.key, text, { scope: clash.scope, seen: tokenOf(clash.seen) }))
+  }
+
+  async scopes(): Promise<readonly Scope[]> {
+    return (await asked(() => this.memory.scopes())).map(one => ({ name: one.token, title: one.title, memories: one.memories }))
+  }
+
+  async status(): Promise<State> {
+    const one = await asked(() => this.memory.status())
+    return { ...one, namespace: this.how.name, mode: 'encrypted-ipfs', published: this.how.right !== 'read', unlockedUntil: null, notices: this.#notices }
+  }
+
+  async members(): Promise<readonly Member[]> {
+    const all = await asked(() => this.memory.members())
+    return all.map(({ id, label, role, kind, thisDevice }) => ({ id, label, role, kind, thisDevice, root: false }))
+  }
+
+  async providers(): Promise<readonly Place[]> {
+    const all = await asked(() => this.memory.places())
+    return all.map(({ name, can }) => ({ name, can: can.join(', '), limits: [], at: null, problem: this.#notices.find(one => one.startsWith(name)) ?? '' }))
+  }
+
+  async check(): Promise<readonly Finding[]> {
+    const { memories, notFetched, unpublished } = await this.status()
+    const found: Finding[] = []
+    const say = (text: string, hint: string): void => void found.push({ level: 'warning', text, hint })
+    if (notFetched > 0) say(`${notFetched} of ${memories} memories are known and their texts are not here`, 'A sync asks for them again.')
+    if (unpublished && this.how.right !== 'read') say('something here is where no other device finds it', 'Sync, or save what is waiting as a file.')
+    if ((await this.how.persisted()) === false) say('this browser may drop what it keeps here when it runs short of space', 'Allow it to keep data, and sync often.')
+    if (found.length === 0) found.push({ level: 'ok', text: `all ${memories} memories are here and open`, hint: '' })
+    return found
+  }
+
+  async sync(): Promise<string> {
+    try {
+      const report = await asked(() => this.memory.sync())
+      this.#notices = report.notices.map(one => one.text)
+      const words = [report.joined ? 'something came from others' : '', report.published ? 'published' : ''].filter(Boolean)
+      return [words.join(', ') || 'Everything is up to date', ...this.#notices].join('. ')
+    } catch (error) {
+      this.#notices = [`it did not sync: ${(error as Error).message}`]
+      throw error
+    } finally {
+      this.#heard?.change({ ...NOTHING, what: 'sync' })
+    }
+  }
+
+  async export(format: 'zip' | 'car' | 'blob', scope: string): Promise<Blob> {
+    if (format === 'blob') return new Blob([await asked(() => this.memory.export({ scope }))], { type: 'application/json' })
+    if (format === 'zip') return new Blob([await asked(async () => (await import('./plain_files.ts')).savedAs(this.memory)) as BlobPart], { type: 'application/zip' })
+    const out = await asked(() => this.memory.outbox())
+    if (out === null) throw new Refusal('none', 'this browser has published nothing yet', 'Sync once.', 404)
+    return new Blob([out.car as BlobPart], { type: 'application/vnd.ipld.car' })
+  }
+
+  subscribe(heard: Heard): () => void {
+    this.#heard = heard
+    const ends = [
+      this.memory.subscribe(() => heard.change(NOTHING)),
+      this.memory.onStep?.(doing => heard.change({ ...NOTHING, what: 'sync', doing })) ?? (() => undefined)
+    ]
+    return () => {
+      this.#heard = null
+      for (const end of ends) end()
+    }
+  }
+
+  /** Raises Refusal where something else is there by now than was seen; null: something is there at all. */
+  async #stillSeen(key: string, scope: string, seen: string | null): Promise<void> {
+    const now = await asked(() => this.memory.read(key, { scope }))
+    if ((now === null ? null : seenOf(now.token)) !== seen) throw changed(key)
+  }
+}
+
+const NOTHING = { what: '', scope: '', key: '', doing: '', done: 0, total: 0, locked: false }
+
+const changed = (key: string): Refusal => new Refusal('changed', `${key} was changed meanwhile`, 'Nothing was replaced. Look at it again.', 412)
+
+const notHere = (what: string): Refusal => new Refusal('usage', `a browser without ipfsmem beside it does not show ${what}`, 'On a machine with ipfsmem: ipfsmem ui', 501)
+
+const saidOf = (data: Readonly<Record<string, unknown>>): string =>
+  Object.entries(data).map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`).join(' · ')
