@@ -10,7 +10,7 @@ a provider's presence, a working copy's facts) is passed on and not repeated her
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
@@ -791,6 +791,8 @@ class Member(Answer, frozen=True, kw_only=True):
     box: str
     #: Whether it belongs to the memory from its beginning.
     root: bool
+    #: When this device was shown the last version that it published; None where it published nothing yet, or nothing that is known here.
+    heard: int | None
 
 
 class SealingKey(Answer, frozen=True, kw_only=True):
@@ -811,9 +813,14 @@ class MemberList(Answer, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, ring: Ring | None, members: Sequence[RingMember], removed: list[Removal], device: str
+        cls,
+        ring: Ring | None,
+        members: Sequence[RingMember],
+        removed: list[Removal],
+        device: str,
+        heard: Mapping[str, int],
     ) -> MemberList:
-        """The members seen from `device`: roots first, then by role and label."""
+        """The members seen from `device`, which `heard` of them then: roots first, then by role and label."""
         order = {"admin": 0, "writer": 1, "reader": 2}
         members = sorted(members, key=lambda one: (one.rank, order[one.role], one.label, one.id))
         roots = ring.view.rights.root_ids if ring is not None else frozenset()
@@ -830,6 +837,7 @@ class MemberList(Answer, frozen=True, kw_only=True):
                     sign=one.sign.hex(),
                     box=one.box.hex(),
                     root=one.id in roots,
+                    heard=heard.get(one.id),
                 )
                 for one in members
             ],

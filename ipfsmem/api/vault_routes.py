@@ -106,7 +106,8 @@ def _check(call: Call) -> Examined:
 
 def _members(call: Call) -> MemberList:
     whole = call.whole
-    return MemberList.of(whole.replica.ring, whole.members.list(), whole.members.removed(), whole.device)
+    members = whole.members
+    return MemberList.of(whole.replica.ring, members.list(), members.removed(), whole.device, members.heard())
 
 
 def _providers(call: Call) -> Providers:

@@ -40,7 +40,7 @@ def list_command(context: CommandContext) -> None:
 
     with context.memory() as memory:
         ring, removed = memory.replica.ring, memory.members.removed()
-        found = MemberList.of(ring, memory.members.list(), removed, memory.device)
+        found = MemberList.of(ring, memory.members.list(), removed, memory.device, memory.members.heard())
         said = {one.id: _by(ring, one) for one in removed}
     if context.json:
         context.emit(found)

@@ -6,6 +6,7 @@ import msgspec
 
 from ipfsmem import config as configuration
 from ipfsmem.causal.clock import next_hlc
+from ipfsmem.device.tables import heads
 from ipfsmem.errors import (
     FormatError,
     IpfsmemError,
@@ -71,6 +72,10 @@ class MemoryMembers(MemoryPart):
     def removed(self) -> list_[Removal]:
         """Who is out, and by whose word: those whom a root had let in first."""
         return removals(self._replica.ring)
+
+    def heard(self) -> dict[str, int]:
+        """When this device was shown the last version that each id published (milliseconds since 1970 UTC), as far as it knows."""
+        return heads.last_seen(self._replica.db.connection)
 
     def list(self) -> list_[RingMember]:
         """Who belongs to this memory, as its key ring says. All ids of a device go by the label of its enrolment."""

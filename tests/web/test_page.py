@@ -5,17 +5,16 @@ Needs Node, Chromium and the package playwright; without one of them it is skipp
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-from ipfsmem.api.page import Files
 from ipfsmem.errors import PassphraseError
 from ipfsmem.memory import Memory
-from tests.interop.counterparts import built_page, missing
-from tests.support.api_lab import Client, Lab, opener
-from tests.support.extras import need_extra
+from tests.support.api_lab import opener
+from tests.support.page_lab import SOON, Shown, looked_at
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 HOSTILE = (
     "<script>document.title='run'</script><img src='https://evil.example/x.png' alt=spy onerror=\"document.title='run'\">"
@@ -23,13 +22,7 @@ HOSTILE = (
 )
 
 
-@pytest.mark.interop
-@pytest.mark.slow
 def test_the_page_reads_writes_and_shows_what_others_write(tmp_path: Path) -> None:
-    api = need_extra("counterparts", "playwright.async_api")
-    chromium = shutil.which("chromium") or missing("chromium is not installed")
-    files = Files.built(built_page())
-    assert files is not None
     with opener(tmp_path)() as memory:
         memory.write("tone", "Be **brief**.", name="Tone", type="feedback")
         memory.write("hostile", HOSTILE, name="<i>Hostile</i>")
@@ -47,113 +40,165 @@ def test_the_page_reads_writes_and_shows_what_others_write(tmp_path: Path) -> No
             raise PassphraseError("it is locked")
         return opener(tmp_path)()
 
-    lab = Lab(tmp_path, files=files, open_memory=open_memory)
+    async def look(shown: Shown) -> None:
+        page = shown.page
 
-    async def lock(yes: bool) -> None:
-        nonlocal locked
-        async with lab.served[0]._turn:
-            locked = yes
-            lab.served[0].holder.close()
+        async def lock(yes: bool) -> None:
+            nonlocal locked
+            async with shown.lab.served[0]._turn:
+                locked = yes
+                shown.lab.served[0].holder.close()
 
-    asked: list[str] = []
+        await page.wait_for_selector(".row")
+        assert (
+            "code=" not in page.url
+            and await page.evaluate("localStorage.length + sessionStorage.length") == 0
+        )
 
-    async def ask(client: Client) -> None:
-        url = client._base_url
-        async with api.async_playwright() as driver:
-            browser = await driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            page = await browser.new_page()
-            page.on("request", lambda request: asked.append(request.url))
-            link = f"{url}#code={lab.doors.new_code()}"
-            await page.goto(link)
-            await page.wait_for_selector(".row")
-            assert (
-                "code=" not in page.url
-                and await page.evaluate("localStorage.length + sessionStorage.length") == 0
-            )
+        await page.click(".row:has-text('Tone')")
+        assert await page.inner_html(".prose strong") == "brief"
+        await page.click("button:has-text('Edit')")
+        await page.fill("textarea", "Be kind.")
+        await page.click("button:has-text('Save')")
+        await page.wait_for_selector(".prose:has-text('Be kind.')")
+        with opener(tmp_path)() as other:
+            reading = other.read("tone")
+            assert reading is not None and reading.file.body.strip() == "Be kind."
+            other.write("new", "Written elsewhere.", name="From elsewhere")
+            other.write("tone", "Be kind and brief.")
+        await page.wait_for_selector(".row:has-text('From elsewhere')", timeout=SOON)
+        await page.wait_for_selector(".prose:has-text('Be kind and brief.')", timeout=SOON)
 
-            await page.click(".row:has-text('Tone')")
-            assert await page.inner_html(".prose strong") == "brief"
-            await page.click("button:has-text('Edit')")
-            await page.fill("textarea", "Be kind.")
-            await page.click("button:has-text('Save')")
-            await page.wait_for_selector(".prose:has-text('Be kind.')")
-            with opener(tmp_path)() as other:
-                reading = other.read("tone")
-                assert reading is not None and reading.file.body.strip() == "Be kind."
-                other.write("new", "Written elsewhere.", name="From elsewhere")
-                other.write("tone", "Be kind and brief.")
-            await page.wait_for_selector(".row:has-text('From elsewhere')", timeout=2_000)
-            await page.wait_for_selector(".prose:has-text('Be kind and brief.')", timeout=2_000)
+        # Somebody saves while the page edits: nothing is replaced that was not seen.
+        await page.click("button:has-text('Edit')")
+        await page.fill("textarea", "Mine.")
+        with opener(tmp_path)() as other:
+            other.write("tone", "Theirs.")
+        await page.wait_for_selector(".editor .side pre:has-text('Theirs.')", timeout=SOON)
+        assert await page.is_disabled("button:has-text('Save')")
+        with opener(tmp_path)() as other:
+            other.write("tone", "Theirs again.", name="Renamed")
+        await page.wait_for_selector(".editor .side pre:has-text('Theirs again.')", timeout=SOON)
+        await page.click("button:has-text('Go on with mine')")
+        await page.click("button:has-text('Save')")
+        await page.wait_for_selector(".memory > .prose:has-text('Mine.')")
+        with opener(tmp_path)() as other:
+            kept = other.read("tone")
+            assert kept is not None and kept.file.body.strip() == "Mine."
+            assert kept.file.name == "Renamed"  # this person changed the text alone
 
-            # Somebody saves while the page edits: nothing is replaced that was not seen.
-            await page.click("button:has-text('Edit')")
-            await page.fill("textarea", "Mine.")
-            with opener(tmp_path)() as other:
-                other.write("tone", "Theirs.")
-            await page.wait_for_selector(".editor .side pre:has-text('Theirs.')", timeout=2_000)
-            assert await page.is_disabled("button:has-text('Save')")
-            with opener(tmp_path)() as other:
-                other.write("tone", "Theirs again.", name="Renamed")
-            await page.wait_for_selector(".editor .side pre:has-text('Theirs again.')", timeout=2_000)
-            await page.click("button:has-text('Go on with mine')")
-            await page.click("button:has-text('Save')")
-            await page.wait_for_selector(".memory > .prose:has-text('Mine.')")
-            with opener(tmp_path)() as other:
-                kept = other.read("tone")
-                assert kept is not None and kept.file.body.strip() == "Mine."
-                assert kept.file.name == "Renamed"  # this person changed the text alone
+        # The keys lock: what is being typed is there when they are back, and nothing is shown until then.
+        await page.evaluate("location.hash = '#/memories/how'")
+        await page.click("button:has-text('Edit')")
+        await page.fill("textarea", "Half a thought.")
+        await lock(True)
+        await page.wait_for_selector(".shut h1:has-text('Locked')", timeout=4_000)
+        assert not await page.is_visible("textarea") and not await page.is_visible(".row")
+        await lock(False)
+        await page.wait_for_selector("textarea", timeout=4_000)
+        assert await page.input_value("textarea") == "Half a thought."
+        await page.click("button:has-text('Save')")
+        await page.wait_for_selector(".memory > .prose:has-text('Half a thought.')")
+        with opener(tmp_path)() as other:
+            kept = other.read("how")
+            assert kept is not None and kept.file.type == "procedure"
+        await page.click("button:has-text('Edit')")
+        await page.select_option(".editor select", "")
+        await page.click("button:has-text('Save')")
+        await page.wait_for_selector(".memory > .prose")
+        with opener(tmp_path)() as other:
+            kept = other.read("how")
+            assert kept is not None and kept.file.type == ""
 
-            # The keys lock: what is being typed is there when they are back, and nothing is shown until then.
-            await page.evaluate("location.hash = '#/memories/how'")
-            await page.click("button:has-text('Edit')")
-            await page.fill("textarea", "Half a thought.")
-            await lock(True)
-            await page.wait_for_selector(".shut h1:has-text('Locked')", timeout=4_000)
-            assert not await page.is_visible("textarea") and not await page.is_visible(".row")
-            await lock(False)
-            await page.wait_for_selector("textarea", timeout=4_000)
-            assert await page.input_value("textarea") == "Half a thought."
-            await page.click("button:has-text('Save')")
-            await page.wait_for_selector(".memory > .prose:has-text('Half a thought.')")
-            with opener(tmp_path)() as other:
-                kept = other.read("how")
-                assert kept is not None and kept.file.type == "procedure"
-            await page.click("button:has-text('Edit')")
-            await page.select_option(".editor select", "")
-            await page.click("button:has-text('Save')")
-            await page.wait_for_selector(".memory > .prose")
-            with opener(tmp_path)() as other:
-                kept = other.read("how")
-                assert kept is not None and kept.file.type == ""
+        await page.evaluate("location.hash = '#/memories/hostile'")
+        await page.wait_for_selector(".prose:has-text('Fine words.')")
+        assert await page.title() == "ipfsmem"
+        assert await page.locator(".prose :is(script, style, form, input, img)").count() == 0
+        assert await page.locator(".prose a[href]").count() == 0
+        assert await page.locator(".memory h2 i").count() == 0
 
-            await page.evaluate("location.hash = '#/memories/hostile'")
-            await page.wait_for_selector(".prose:has-text('Fine words.')")
-            assert await page.title() == "ipfsmem"
-            assert await page.locator(".prose :is(script, style, form, input, img)").count() == 0
-            assert await page.locator(".prose a[href]").count() == 0
-            assert await page.locator(".memory h2 i").count() == 0
+        await page.evaluate("location.hash = '#/conflicts'")
+        await page.click(".side:has-text('Monday') button:has-text('Take this')")
+        await page.wait_for_selector(".clash:has-text('plan')", state="detached")
+        await page.click(".side:has-text('by foot') button:has-text('Edit from this')")
+        await page.fill(".own textarea", "We go by train.")
+        with opener(tmp_path)() as other:
+            other.write("trip", "We go by boat.", seen=trip)
+        await page.wait_for_selector(".own .problem", timeout=SOON)
+        assert await page.is_disabled("button:has-text('Replace all')")
+        assert await page.is_visible(".side:has-text('by boat')")
+        await page.click(".own button:has-text('Go on with mine')")
+        await page.click("button:has-text('Replace all')")
+        await page.wait_for_selector(".empty:has-text('No conflicts')")
+        with opener(tmp_path)() as other:
+            settled = other.read("plan")
+            assert settled is not None and "Monday" in settled.text and other.conflicts() == []
 
-            await page.evaluate("location.hash = '#/conflicts'")
-            await page.click(".side:has-text('Monday') button:has-text('Take this')")
-            await page.wait_for_selector(".clash:has-text('plan')", state="detached")
-            await page.click(".side:has-text('by foot') button:has-text('Edit from this')")
-            await page.fill(".own textarea", "We go by train.")
-            with opener(tmp_path)() as other:
-                other.write("trip", "We go by boat.", seen=trip)
-            await page.wait_for_selector(".own .problem", timeout=2_000)
-            assert await page.is_disabled("button:has-text('Replace all')")
-            assert await page.is_visible(".side:has-text('by boat')")
-            await page.click(".own button:has-text('Go on with mine')")
-            await page.click("button:has-text('Replace all')")
-            await page.wait_for_selector(".empty:has-text('No conflicts')")
-            with opener(tmp_path)() as other:
-                settled = other.read("plan")
-                assert settled is not None and "Monday" in settled.text and other.conflicts() == []
+        await page.goto(shown.entered)  # the code was used
+        await page.reload()
+        await page.wait_for_selector(".shut")
 
-            await page.goto(link)  # the code was used
-            await page.reload()
-            await page.wait_for_selector(".shut")
-            await browser.close()
-        assert all(one.startswith((str(url), "data:", "blob:")) for one in asked), asked
+    looked_at(tmp_path, look, open_memory=open_memory)
 
-    lab.run(ask)
+
+def test_what_is_being_typed_outlives_another_memory_another_view_and_the_end_of_the_session(
+    tmp_path: Path,
+) -> None:
+    with opener(tmp_path)() as memory:
+        memory.write("tone", "Be brief.", name="Tone")
+        memory.write("plan", "We ship on Friday.", name="Plan")
+        seen = memory.write("trip", "We go.")
+        memory.write("trip", "We go by foot.", seen=seen)
+        memory.write("trip", "We go by car.", seen=seen)
+
+    async def look(shown: Shown) -> None:
+        page = shown.page
+        await shown.go("memories/tone", "button:has-text('Edit')")
+        await page.click("button:has-text('Edit')")
+        await page.fill("textarea", "Half a thought.")
+        await page.click(".row:has-text('Plan')")
+        await page.wait_for_selector(".memory > .prose:has-text('Friday')")
+        assert await page.is_visible(".row:has-text('Tone') .kind:has-text('draft')")
+        await shown.go("conflicts", ".clash")
+        await page.click(".side:has-text('by foot') button:has-text('Edit from this')")
+        await page.fill(".own textarea", "We go by train.")
+        await shown.go("memories/tone", "textarea")
+        assert await page.input_value("textarea") == "Half a thought."
+
+        # Another run of the server knows this page no more: what was typed can be read, and comes back with a link of it.
+        shown.lab.doors._run.clear()
+        await page.click("button:has-text('Save')")
+        await page.wait_for_selector(".shut h1:has-text('terminal')")
+        assert not await page.is_visible(".row")
+        assert [await one.input_value() for one in await page.query_selector_all(".typed textarea")] == [
+            "Half a thought.", "We go by train.",
+        ]  # fmt: skip
+        await page.fill(".again input", f"{shown.url}#code=wrong")
+        await page.click(".again button")
+        await page.wait_for_selector(".shut:has-text('Press Enter')")
+        await page.fill(".again input", shown.link())
+        await page.click(".again button")
+        await page.wait_for_selector(".editor textarea")
+        assert await page.input_value("textarea") == "Half a thought."
+        await page.click("button:has-text('Save')")
+        await page.wait_for_selector(".memory > .prose:has-text('Half a thought.')")
+        await shown.go("conflicts", ".own textarea")
+        assert await page.input_value(".own textarea") == "We go by train."
+        await page.click(".own button:has-text('Cancel')")
+
+        # A new link in the address of the same tab does the same. What was begun is thrown away by a second press alone.
+        await shown.go("memories/plan", "button:has-text('Edit')")
+        await page.click("button:has-text('Edit')")
+        await page.fill("textarea", "Perhaps on Monday.")
+        shown.lab.doors._run.clear()
+        await page.click("button:has-text('Save')")
+        await page.wait_for_selector(".shut h1:has-text('terminal')")
+        await page.evaluate(f"location.href = '{shown.link()}'")
+        await page.wait_for_selector(".editor textarea")
+        assert "code=" not in page.url and await page.input_value("textarea") == "Perhaps on Monday."
+        await page.click("button:has-text('Cancel')")
+        await page.click("button:has-text('Throw away')")
+        await page.wait_for_selector(".memory > .prose:has-text('Friday')")
+        assert await page.locator(".kind:has-text('draft')").count() == 0
+
+    looked_at(tmp_path, look)

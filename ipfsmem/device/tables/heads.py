@@ -57,6 +57,11 @@ def last_number(db: Connection, device: str) -> int:
     return db.execute("SELECT max(c) FROM heads WHERE device=?", (device,)).fetchone()[0] or 0
 
 
+def last_seen(db: Connection) -> dict[str, int]:
+    """When the newest of the known heads of each device was first seen here, by the device's id."""
+    return dict(db.execute("SELECT device, max(seen) FROM heads GROUP BY device"))
+
+
 def any_known(db: Connection) -> bool:
     """Whether any head was joined or published yet."""
     return db.execute("SELECT 1 FROM heads LIMIT 1").fetchone() is not None

@@ -5,8 +5,9 @@
 
 import { html, LitElement, nothing, type TemplateResult } from 'lit'
 import { type Change, type MemoryClient, type Opened, Refusal, type Scope } from './client.ts'
+import { Drafts } from './drafts.ts'
 import { HttpClient } from './http_client.ts'
-import type { Place } from './view.ts'
+import { type Place, sentence } from './view.ts'
 import './memories.ts'
 import './timeline.ts'
 import './conflicts.ts'
@@ -36,6 +37,7 @@ export class MemoryApp extends LitElement {
   #end: (() => void) | null = null
   #gathering = 0
   #place: Place | null = null
+  readonly #drafts = new Drafts()
 
   constructor() {
     super()
@@ -48,21 +50,29 @@ export class MemoryApp extends LitElement {
 
   override connectedCallback(): void {
     super.connectedCallback()
-    const code = new URLSearchParams(location.hash.slice(1)).get('code')
-    // What was in the address is in no history and no screenshot from here on.
-    if (code !== null) history.replaceState(null, '', location.pathname)
-    void this.#begin(code)
-    window.addEventListener('hashchange', () => this.#read())
+    void this.#begin(takenCode(''))
+    window.addEventListener('hashchange', () => {
+      const code = takenCode(address(this.view, this.chosen))
+      if (code === null) this.#read()
+      else void this.#begin(code)
+    })
+    window.addEventListener('beforeunload', event => this.#drafts.any && event.preventDefault())
     this.addEventListener('shut', event => (this.shut = (event as CustomEvent<Refusal>).detail))
   }
 
   async #begin(code: string | null): Promise<void> {
     try {
-      if (this.client === null && code === null) throw new Refusal('CodeError', 'this page is opened by the link of ipfsmem ui', 'Run it again, or press Enter in its terminal, for a new link.', 401)
-      this.client ??= await HttpClient.exchange(code!)
+      if (code !== null && !this.client?.alone) {
+        const client: MemoryClient = await HttpClient.exchange(code)
+        client.choose(this.opened?.namespace ?? '')
+        this.client = client
+      }
+      if (this.client === null) throw new Refusal('CodeError', 'this page is opened by the link of ipfsmem ui', 'Run it again, or press Enter in its terminal, for a new link.', 401)
       await this.#open()
       this.#read()
     } catch (error) {
+      // Whoever put a wrong code into the address of a page that is open has closed nothing.
+      if (this.#place !== null && this.shut === null) return
       this.shut = error instanceof Refusal ? error : new Refusal('Unexpected', String(error), '', 500)
     }
   }
@@ -98,7 +108,9 @@ export class MemoryApp extends LitElement {
       if (change.doing) return
     }
     if (change.what === 'locked') {
-      void this.#open().catch(() => undefined)
+      void this.#open().catch(error => {
+        if (error instanceof Refusal && error.status === 401) this.shut = error
+      })
       return
     }
     this.#soon()
@@ -120,21 +132,35 @@ export class MemoryApp extends LitElement {
   }
 
   #go(view: string, key = ''): void {
-    location.hash = `#/${view}${key ? `/${encodeURIComponent(key)}` : ''}`
+    location.hash = address(view, key)
     this.#read()
   }
 
   protected override willUpdate(): void {
     if (this.client === null || this.opened === null || (this.#place === null && this.shut !== null)) return
-    const place: Place = { client: this.client, scope: this.scope, right: this.opened.right, revision: this.revision, whole: this.opened.whole }
+    const place: Place = { client: this.client, drafts: this.#drafts, namespace: this.opened.namespace, scope: this.scope, right: this.opened.right, revision: this.revision, whole: this.opened.whole }
     if (this.#place === null || Object.entries(place).some(([name, value]) => this.#place![name as keyof Place] !== value)) this.#place = place
+  }
+
+  /** Another link opens the page again, with all that was being typed. */
+  #again(event: Event): void {
+    event.preventDefault()
+    const given = (event.target as HTMLFormElement).querySelector('input')!
+    const code = given.value.trim().replace(/^.*#code=/, '')
+    given.value = ''
+    if (code) void this.#begin(code)
   }
 
   #shut(refusal: Refusal): TemplateResult {
     const locked = refusal.status === 423
+    const ended = refusal.status === 401
+    const typed = ended ? this.#drafts.texts() : []
     return html`<main class="shut"><div class="sign" aria-hidden="true">${locked ? '🔒' : refusal.status === 0 ? '⏻' : '◦'}</div>
-      <h1>${locked ? 'Locked' : refusal.status === 0 ? 'Not reached' : refusal.kind === 'CodeError' ? 'Open it from your terminal' : 'It does not open'}</h1>
-      <p>${refusal.hint || refusal.message}</p>${refusal.kind === 'CodeError' ? html`<pre>ipfsmem ui</pre>` : nothing}</main>`
+      <h1>${locked ? 'Locked' : refusal.status === 0 ? 'Not reached' : ended ? 'Open it from your terminal' : 'It does not open'}</h1>
+      <p>${ended && refusal.kind !== 'CodeError' ? 'This page was let in by an ipfsmem ui that has ended. Run it again, and paste its link here.' : refusal.hint || sentence(refusal.message)}</p>${ended ? html`<pre>ipfsmem ui</pre>
+        <form class="again" @submit=${this.#again}><input aria-label="The link that ipfsmem ui printed" placeholder="http://127.0.0.1:8790/#code=…" autocomplete="off" spellcheck="false"><button>Open</button></form>` : nothing}
+      ${typed.length ? html`<section class="typed" aria-label="What you were writing"><p>What you were writing is kept in this tab until then.</p>
+        ${typed.map(one => html`<label><span dir="auto">${one.name}</span><textarea readonly rows="6" dir="auto" .value=${one.text}></textarea></label>`)}</section>` : nothing}</main>`
   }
 
   protected override render(): TemplateResult {
@@ -156,6 +182,10 @@ export class MemoryApp extends LitElement {
       <main id="content" tabindex="-1" @go=${(event: CustomEvent<string>) => this.#go('memories', event.detail)}>${this.#view(place)}</main></div>`
   }
 
+  protected override updated(): void {
+    this.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+  }
+
   #view(place: Place): TemplateResult {
     switch (this.view) {
       case 'timeline': return html`<timeline-view .place=${place}></timeline-view>`
@@ -167,3 +197,14 @@ export class MemoryApp extends LitElement {
   }
 }
 customElements.define('memory-app', MemoryApp)
+
+function address(view: string, key: string): string {
+  return `#/${view}${key ? `/${encodeURIComponent(key)}` : ''}`
+}
+
+/** The code in the address, which is in no history and no screenshot from here on: `instead` stands there then. */
+function takenCode(instead: string): string | null {
+  const code = new URLSearchParams(location.hash.slice(1)).get('code')
+  if (code !== null) history.replaceState(null, '', location.pathname + instead)
+  return code
+}

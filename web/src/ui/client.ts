@@ -48,7 +48,8 @@ export type Draft = {
 export type Written = Omit<Draft, 'type'> & { readonly type?: string }
 
 export type Version = { readonly sha256: string | null; readonly at: number | null; readonly by: string; readonly now: string; readonly own: boolean }
-export type Happening = { readonly at: string; readonly type: string; readonly said: string }
+/** `about`: the key of the memory that it is about, where it is about one. */
+export type Happening = { readonly at: string; readonly type: string; readonly about: string; readonly said: string }
 export type DayCount = { readonly day: string; readonly events: number }
 export type Copy = { readonly file: string; readonly by: string; readonly text: string | null }
 export type Clash = {
@@ -63,7 +64,8 @@ export type Clash = {
 export type Choice = { readonly keep: true } | { readonly take: string } | { readonly text: string }
 export type Context = { readonly text: string; readonly tokens: number; readonly shown: readonly string[]; readonly skipped: readonly string[]; readonly listed: number; readonly leftOut: number; readonly secrets: readonly string[] }
 export type Scope = { readonly name: string; readonly title: string; readonly memories: number }
-export type Member = { readonly id: string; readonly label: string; readonly role: string; readonly kind: string; readonly thisDevice: boolean; readonly root: boolean }
+/** `heard`: when this device was shown the last version that it published, where that is known. */
+export type Member = { readonly id: string; readonly label: string; readonly role: string; readonly kind: string; readonly thisDevice: boolean; readonly root: boolean; readonly heard?: number | null }
 export type Place = { readonly name: string; readonly can: string; readonly limits: readonly string[]; readonly at: number | null; readonly problem: string }
 export type Finding = { readonly level: string; readonly text: string; readonly hint: string }
 export type State = {

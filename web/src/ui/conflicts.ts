@@ -2,13 +2,15 @@
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import type { Choice, Clash } from './client.ts'
+import { marked, others } from './differing.ts'
+import type { Settling } from './drafts.ts'
 import { empty, View } from './view.ts'
 
 export class ConflictsView extends View {
   static override properties = { ...View.properties, found: { state: true }, own: { state: true } }
   declare found: readonly Clash[] | null
   /** The text that is being written, and what was shown when it was begun, or looked at since. */
-  declare own: { readonly key: string; readonly text: string; readonly seen: string } | null
+  declare own: Settling | null
 
   constructor() {
     super()
@@ -16,7 +18,18 @@ export class ConflictsView extends View {
   }
 
   protected override willUpdate(changed: PropertyValues<this>): void {
-    if (changed.has('place') && changed.get('place')?.revision !== this.place.revision) void this.#load()
+    const before = changed.get('place')
+    if (changed.has('place') && before?.namespace !== this.place.namespace) {
+      this.own = this.place.drafts.settling(this.place.namespace)
+      this.found = null
+    }
+    if (changed.has('place') && before?.revision !== this.place.revision) void this.#load()
+  }
+
+  /** What is being written; it is there still when somebody comes back to this view. */
+  #write(own: Settling | null): void {
+    this.own = own
+    this.place.drafts.settle(this.place.namespace, own)
   }
 
   async #load(): Promise<void> {
@@ -27,7 +40,7 @@ export class ConflictsView extends View {
   async #settle(clash: Clash, choice: Choice): Promise<void> {
     const done = await this.attempt(async () => { await this.place.client.resolve(clash, choice); return true })
     const failed = this.failed
-    if (done && this.own?.key === placeOf(clash)) this.own = null
+    if (done && this.own?.key === placeOf(clash)) this.#write(null)
     await this.#load()
     this.failed = failed
   }
@@ -42,15 +55,15 @@ export class ConflictsView extends View {
     ]
     return html`<article class="clash"><h3 dir="auto">${clash.key}${clash.scope ? html` <span class="faint">in ${clash.scope}</span>` : nothing}</h3>
       <div class="sides">${sides.map(side => html`<section class="side"><header><strong>${side.title}</strong> <span class="faint" dir="auto">${side.by ? `by ${side.by}` : ''}</span></header>
-        <pre dir="auto" tabindex="0" aria-label=${`${side.title}, ${clash.key}`}>${side.text === null ? (clash.forgotten && 'keep' in side.choice ? 'It was forgotten, while somebody wrote.' : 'Not fetched yet: it comes with the next sync.') : marked(side.text, others(sides, side.text))}</pre>
+        <pre dir="auto" tabindex="0" aria-label=${`${side.title}, ${clash.key}`}>${side.text === null ? (clash.forgotten && 'keep' in side.choice ? 'It was forgotten, while somebody wrote.' : 'Not fetched yet: it comes with the next sync.') : marked(side.text, others(sides.map(one => one.text).filter(text => text !== side.text)))}</pre>
         ${this.mayWrite ? html`<div class="actions"><button @click=${() => void this.#settle(clash, side.choice)} ?disabled=${this.busy || (side.text === null && !('keep' in side.choice))}>${side.words}</button>
-          ${side.text === null ? nothing : html`<button class="quiet" @click=${() => (this.own = { key: place, text: side.text!, seen: clash.seen })}>Edit from this</button>`}</div>` : nothing}
+          ${side.text === null ? nothing : html`<button class="quiet" @click=${() => this.#write({ key: place, text: side.text!, seen: clash.seen })}>Edit from this</button>`}</div>` : nothing}
       </section>`)}</div>
       ${own !== null ? html`<form class="own" @submit=${(event: Event) => { event.preventDefault(); if (!since) void this.#settle({ ...clash, seen: own.seen }, { text: own.text }) }}>
         ${since ? html`<div class="problem" role="alert"><strong>Something came since you began.</strong> It is shown above; nothing was replaced.
-          <button type="button" @click=${() => (this.own = { ...own, seen: clash.seen })}>Go on with mine</button></div>` : nothing}
-        <label>Your text, header and all<textarea .value=${own.text} @input=${(event: Event) => (this.own = { ...own, text: (event.target as HTMLTextAreaElement).value })} dir="auto"></textarea></label>
-        <div class="actions end"><button type="button" class="quiet" @click=${() => (this.own = null)}>Cancel</button><button class="main" ?disabled=${this.busy || since}>Replace all with this</button></div></form>` : nothing}
+          <button type="button" @click=${() => this.#write({ ...own, seen: clash.seen })}>Go on with mine</button></div>` : nothing}
+        <label>Your text, header and all<textarea .value=${own.text} @input=${(event: Event) => this.#write({ ...own, text: (event.target as HTMLTextAreaElement).value })} dir="auto"></textarea></label>
+        <div class="actions end"><button type="button" class="quiet" @click=${() => this.#write(null)}>Cancel</button><button class="main" ?disabled=${this.busy || since}>Replace all with this</button></div></form>` : nothing}
     </article>`
   }
 
@@ -60,7 +73,7 @@ export class ConflictsView extends View {
     if (own === null || this.found === null || this.found.some(one => placeOf(one) === own.key)) return nothing
     return html`<article class="clash"><div class="problem" role="alert"><strong>It was settled elsewhere while you wrote.</strong> Nothing was replaced; your text is here still.</div>
       <textarea readonly aria-label="What you wrote" .value=${own.text} dir="auto"></textarea>
-      <div class="actions end"><button class="quiet" @click=${() => (this.own = null)}>Throw it away</button></div></article>`
+      <div class="actions end"><button class="quiet" @click=${() => this.#write(null)}>Throw it away</button></div></article>`
   }
 
   protected override render(): TemplateResult {
@@ -73,13 +86,4 @@ customElements.define('conflicts-view', ConflictsView)
 
 function placeOf(clash: Clash): string {
   return `${clash.scope}/${clash.key}`
-}
-
-function others(sides: readonly { text: string | null }[], text: string): Set<string> {
-  return new Set(sides.filter(side => side.text !== null && side.text !== text).flatMap(side => side.text!.split('\n')))
-}
-
-/** A text with the lines that no other side has. */
-function marked(text: string, elsewhere: Set<string>): TemplateResult[] {
-  return text.split('\n').map(line => (elsewhere.has(line) || !line.trim() ? html`<span>${line}\n</span>` : html`<mark>${line}</mark>\n`))
 }

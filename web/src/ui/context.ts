@@ -46,6 +46,7 @@ export class ContextView extends View {
         <select aria-label="Layout" @change=${(event: Event) => { this.layout = (event.target as HTMLSelectElement).value; void this.#load() }}>${LAYOUTS.map(([value, words]) => html`<option value=${value} ?selected=${value === this.layout}>${words}</option>`)}</select>
       </div>${this.problem()}
       ${made === null ? nothing : html`<p class="count" role="status"><strong>${many(made.tokens, 'token')}</strong> (${share} % of the room) · ${many(made.shown.length, 'memory', 'memories')} with text · ${made.listed} named${made.leftOut ? ` · ${made.leftOut} had no room in the index` : ''}</p>
+        <meter class="room" min="0" max=${this.tokens} value=${made.tokens} aria-label="Tokens that are used"></meter>
         ${made.secrets.length ? html`<div class="problem" role="alert"><strong>Something secret seems to stand in it.</strong> ${made.secrets.join('; ')}</div>` : nothing}
         ${made.skipped.length ? html`<p class="faint">Fit the question and had no room: ${made.skipped.join(', ')}</p>` : nothing}
         <pre class="block" dir="auto" tabindex="0" aria-label="The text that the agent is given">${made.text}</pre>`}

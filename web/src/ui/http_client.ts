@@ -1,12 +1,14 @@
 /** A memory behind the HTTP API of this very server (`ipfsmem ui`). The token is held here, and nowhere else: not in storage, not in a cookie. */
 
 import {
-  type Change, type Choice, type Clash, type Context, type Finding, type Heard, type Line, type Member, type MemoryClient,
+  type Change, type Choice, type Clash, type Context, type Finding, type Happening, type Heard, type Line, type Member, type MemoryClient,
   type Opened, type Place, Refusal, type Right, type Scope, type Shown, type State, type Version, type Written
 } from './client.ts'
+import { happeningOf } from './happening.ts'
 
 type Json = { [name: string]: any }
 
+const SILENT: Change = { what: '', scope: '', key: '', doing: '', done: 0, total: 0, locked: false }
 /** Milliseconds until a stream of changes that ended is asked for again. */
 const AGAIN = 1000
 
@@ -92,9 +94,9 @@ export class HttpClient implements MemoryClient {
     await this.#post('restore', { scope }, { key, sha256, seen })
   }
 
-  async events(scope: string, how: { day?: string; cursor?: string }): Promise<{ events: readonly { at: string; type: string; said: string }[]; next: string | null }> {
+  async events(scope: string, how: { day?: string; cursor?: string }): Promise<{ events: readonly Happening[]; next: string | null }> {
     const page = await this.#get('events', { scope, since: how.day, until: how.day, cursor: how.cursor })
-    return { events: page['events'].map((one: Json) => ({ at: one['ts'], type: one['type'], said: saidOf(one) })), next: page['next'] }
+    return { events: page['events'].map(happeningOf), next: page['next'] }
   }
 
   async days(scope: string, since: string): Promise<readonly { day: string; events: number }[]> {
@@ -137,7 +139,7 @@ export class HttpClient implements MemoryClient {
   }
 
   async members(): Promise<readonly Member[]> {
-    return (await this.#get('members'))['members'].map((one: Json) => ({ id: one['id'], label: one['label'], role: one['role'], kind: one['kind'], thisDevice: one['this_device'], root: one['root'] }))
+    return (await this.#get('members'))['members'].map((one: Json) => ({ id: one['id'], label: one['label'], role: one['role'], kind: one['kind'], thisDevice: one['this_device'], root: one['root'], heard: one['heard'] }))
   }
 
   async providers(): Promise<readonly Place[]> {
@@ -173,11 +175,16 @@ export class HttpClient implements MemoryClient {
       try {
         const query = this.#namespace ? `?namespace=${this.#namespace}` : ''
         const answer = await fetch(`/v1/changes${query}`, { signal, cache: 'no-store', headers: { Authorization: `Bearer ${this.#token}`, ...(cursor ? { 'Last-Event-ID': cursor } : {}) } })
+        if (answer.status === 401) {
+          // The server is another one by now: who opens the memory again is told so.
+          heard.change({ ...SILENT, what: 'locked', locked: true })
+          return
+        }
         if (answer.body === null || !answer.ok) throw new Error('no stream')
         heard.connected(true)
         for await (const event of eventsOf(answer.body)) {
           cursor = event.id || cursor
-          if (event.event !== 'ready') heard.change({ what: '', scope: '', key: '', doing: '', done: 0, total: 0, locked: false, ...(JSON.parse(event.data) as object) } as Change)
+          if (event.event !== 'ready') heard.change({ ...SILENT, ...(JSON.parse(event.data) as object) } as Change)
         }
       } catch {
         // It is asked again below; what is to be said, the next answer says.
@@ -230,11 +237,4 @@ function lineOf(one: Json): Line {
 
 function tagsOf(text: string | undefined): string[] {
   return (text ?? '').replace(/^\[|\]$/g, '').split(',').map(one => one.trim()).filter(Boolean)
-}
-
-function saidOf(event: Json): string {
-  return Object.entries(event)
-    .filter(([name]) => !['ts', 'type', 'id'].includes(name))
-    .map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
-    .join(' · ')
 }

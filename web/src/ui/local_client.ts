@@ -9,6 +9,7 @@ import {
   type Choice, type Clash, type Context, type DayCount, type Finding, type Happening, type Heard, type Line, type Member, type MemoryClient,
   type Opened, type Place, Refusal, type Right, type Scope, type Shown, type State, type Version, type Written
 } from './client.ts'
+import { happeningOf } from './happening.ts'
 
 type Asked = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'places' | 'status' | 'write' | 'forget' | 'resolve' | 'note' | 'export' | 'outbox'
 
@@ -127,7 +128,7 @@ export class LocalClient implements MemoryClient {
     const all = await asked(() => this.memory.timeline({ scope, ...(how.day ? { from: how.day, to: how.day } : {}) }))
     const newest = [...all].reverse()
     const from = Number(how.cursor ?? 0)
-    const events = newest.slice(from, from + PAGE).map(({ ts, type, id: _id, ...data }): Happening => ({ at: ts, type, said: saidOf(data) }))
+    const events = newest.slice(from, from + PAGE).map(happeningOf)
     return { events, next: from + PAGE < newest.length ? String(from + PAGE) : null }
   }
 
@@ -237,5 +238,3 @@ const changed = (key: string): Refusal => new Refusal('changed', `${key} was cha
 
 const notHere = (what: string): Refusal => new Refusal('usage', `a browser without ipfsmem beside it does not show ${what}`, 'On a machine with ipfsmem: ipfsmem ui', 501)
 
-const saidOf = (data: Readonly<Record<string, unknown>>): string =>
-  Object.entries(data).map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`).join(' · ')

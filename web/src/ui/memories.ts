@@ -12,11 +12,17 @@ const PAGE = 1000
 /** Milliseconds of rest before what was typed is looked for. */
 const REST = 160
 
+const ORDERS = [['newest', 'Newest first'], ['name', 'By name']] as const
+type Order = (typeof ORDERS)[number][0]
+
 export class MemoriesView extends View {
-  static override properties = { ...View.properties, lines: { state: true }, total: { state: true }, query: { state: true }, type: { state: true }, chosen: { attribute: false }, top: { state: true }, making: { state: true } }
+  static override properties = { ...View.properties, lines: { state: true }, total: { state: true }, query: { state: true }, found: { state: true }, order: { state: true }, type: { state: true }, chosen: { attribute: false }, top: { state: true }, making: { state: true } }
   declare lines: readonly Line[]
   declare total: number
   declare query: string
+  /** The question that `lines` answers; null for the list of all. */
+  declare found: string | null
+  declare order: Order
   declare type: string
   declare chosen: string
   declare top: number
@@ -28,7 +34,7 @@ export class MemoriesView extends View {
 
   constructor() {
     super()
-    Object.assign(this, { lines: [], total: 0, query: '', type: '', chosen: '', top: 0, making: false })
+    Object.assign(this, { lines: [], total: 0, query: '', found: null, order: 'newest', type: '', chosen: '', top: 0, making: false })
   }
 
   protected override willUpdate(changed: PropertyValues<this>): void {
@@ -58,20 +64,31 @@ export class MemoriesView extends View {
         if (cursor !== null && !this.#loaded) this.lines = [...lines]
         this.total = page.total
       }
-      return lines
+      return sorted(lines, this.order)
     })
     if (number !== this.#asked || found === undefined) return
     this.#loaded = true
     this.lines = found
+    this.found = query || null
     this.total = found.length
+  }
+
+  #reorder(order: Order): void {
+    this.order = order
+    this.#toTop()
+    if (this.found === null) this.lines = sorted(this.lines, order)
+  }
+
+  #toTop(): void {
+    this.top = 0
+    this.querySelector('.rows')?.scrollTo(0, 0)
   }
 
   #typed(event: Event): void {
     this.query = (event.target as HTMLInputElement).value
     clearTimeout(this.#waiting)
     this.#waiting = window.setTimeout(() => {
-      this.top = 0
-      this.querySelector('.rows')?.scrollTo(0, 0)
+      this.#toTop()
       void this.load()
     }, REST)
   }
@@ -116,13 +133,20 @@ export class MemoriesView extends View {
     return html`<li role="option" id="row-${at}" data-at=${at} aria-selected=${chosen} aria-posinset=${at + 1} aria-setsize=${this.lines.length}
         class=${chosen ? 'row chosen' : 'row'} @click=${() => this.#choose(line.key)}>
       <span class="title" dir="auto">${line.name || line.key}</span>
+      <span class="when">${line.score === null ? day(line.updated) : html`<span title="How well it fits, beside the others"><span class="unseen">fits </span>${line.score.toFixed(2)}</span>`}</span>
       <span class="about" dir="auto">${line.description || (line.name ? line.key : '')}</span>
-      <span class="marks">${line.type ? html`<span class="kind ${TYPES.includes(line.type) ? line.type : ''}">${line.type}</span>` : nothing}
+      <span class="marks">${this.place.drafts.memory(this.place.namespace, this.place.scope, line.key) === null ? nothing : html`<span class="kind warns">draft</span>`}
         ${line.conflicts ? html`<span class="kind warns">conflict</span>` : nothing}
         ${line.own ? nothing : html`<span class="kind">by others</span>`}
         ${line.here ? nothing : html`<span class="kind">not fetched</span>`}
-        ${line.score === null ? html`<span class="when">${line.updated.slice(0, 10)}</span>` : html`<span class="when" title="How well it fits, beside the others">${line.score.toFixed(2)}</span>`}</span>
+        ${line.type ? html`<span class="kind ${TYPES.includes(line.type) ? line.type : ''}">${line.type}</span>` : nothing}</span>
     </li>`
+  }
+
+  #count(): string {
+    const query = this.query.trim() || null
+    if (!this.#loaded || query !== this.found) return query === null ? 'Loading…' : 'Searching…'
+    return query === null ? many(this.total, 'memory', 'memories') : many(this.lines.length, 'match', 'matches')
   }
 
   protected override render(): TemplateResult {
@@ -133,22 +157,27 @@ export class MemoriesView extends View {
     return html`<div class=${open ? 'split open' : 'split'}>
       <section class="list" aria-label="Memories">
         <div class="tools">
-          <input type="search" placeholder="Search" aria-label="Search memories" .value=${this.query} @input=${this.#typed} autocomplete="off" spellcheck="false">
-          <select aria-label="Type" .value=${this.type} @change=${(event: Event) => { this.type = (event.target as HTMLSelectElement).value; void this.load() }}>
-            <option value="">All types</option>${TYPES.map(one => html`<option value=${one}>${one}</option>`)}
-          </select>
+          <input type="search" placeholder="Search, or ask" aria-label="Search memories" .value=${this.query} @input=${this.#typed} autocomplete="off" spellcheck="false">
           ${this.mayWrite ? html`<button class="main" @click=${() => { this.#choose(''); this.making = true }}>New</button>` : nothing}
         </div>
-        <p class="count" role="status">${this.query.trim() ? many(this.lines.length, 'match', 'matches') : many(this.total, 'memory', 'memories')}</p>
+        <div class="tools under">
+          <p class="count" role="status">${this.#count()}</p>
+          <select class="quiet" aria-label="Type" .value=${this.type} @change=${(event: Event) => { this.type = (event.target as HTMLSelectElement).value; void this.load() }}>
+            <option value="">All types</option>${TYPES.map(one => html`<option value=${one}>${one}</option>`)}
+          </select>
+          <select class="quiet" aria-label="Order" ?disabled=${this.found !== null} @change=${(event: Event) => this.#reorder((event.target as HTMLSelectElement).value as Order)}>
+            ${ORDERS.map(([value, words]) => html`<option value=${value} ?selected=${value === this.order}>${words}</option>`)}</select>
+        </div>
         ${open ? nothing : this.problem()}
         ${this.lines.length || !this.#loaded ? html`<ul class="rows" role="listbox" tabindex="0" aria-label="Memories" aria-activedescendant=${at >= 0 ? `row-${at}` : nothing}
             @keydown=${this.#keyed} @scroll=${(event: Event) => (this.top = (event.target as HTMLElement).scrollTop)}>
           <li class="space" role="presentation"></li>${shown.map((line, index) => this.#row(line, first + index))}</ul>`
-        : this.query.trim() ? empty('Nothing fits', 'Try other words, or another scope.')
+        : this.found !== null ? empty('Nothing fits', 'Try other words, or another scope.')
         : empty('No memories yet', this.mayWrite ? 'What your agents learn appears here. You can also write one yourself.' : 'What your agents learn appears here.')}
       </section>
       <section class="detail" aria-label="Memory">
         ${open ? html`<memory-detail .place=${this.place} .key=${this.making ? '' : this.chosen} @made=${(event: CustomEvent<string>) => this.#choose(event.detail)}
+            @drafted=${() => this.requestUpdate()}
             @close=${() => { this.making = false; this.#choose('') }}></memory-detail>`
         : empty('Choose a memory', 'Its text, its history and what you may do with it appear here.')}
       </section></div>`
@@ -159,3 +188,18 @@ export class MemoriesView extends View {
   }
 }
 customElements.define('memories-view', MemoriesView)
+
+function sorted(lines: readonly Line[], order: Order): Line[] {
+  const names = new Intl.Collator(undefined, { numeric: true })
+  const byName = (one: Line, other: Line): number => names.compare(one.name || one.key, other.name || other.key)
+  const newest = (one: Line, other: Line): number => (one.updated === other.updated ? 0 : one.updated < other.updated ? 1 : -1)
+  return [...lines].sort(order === 'name' ? byName : (one, other) => newest(one, other) || byName(one, other))
+}
+
+/** A day as short as it can be said: without the year where it is this one. */
+function day(text: string): string {
+  const at = /^\d{4}-\d\d-\d\d/.exec(text) === null ? null : new Date(`${text.slice(0, 10)}T00:00`)
+  if (at === null || Number.isNaN(at.getTime())) return text.slice(0, 10)
+  const year = at.getFullYear() === new Date().getFullYear() ? {} : { year: 'numeric' as const }
+  return at.toLocaleDateString(undefined, { day: 'numeric', month: 'short', ...year })
+}

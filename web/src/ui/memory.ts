@@ -2,6 +2,8 @@
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import { type Draft, Refusal, type Shown, type Version } from './client.ts'
+import type { Kept } from './drafts.ts'
+import { marked, others } from './differing.ts'
 import { rendered } from './markdown.ts'
 import { moment, View } from './view.ts'
 
@@ -30,9 +32,11 @@ export class MemoryDetail extends View {
 
   protected override willUpdate(changed: PropertyValues<this>): void {
     const before = changed.get('place')
-    if (changed.has('key') || (before !== undefined && before.scope !== this.place.scope)) {
+    if (changed.has('key') || (before !== undefined && (before.scope !== this.place.scope || before.namespace !== this.place.namespace))) {
       Object.assign(this, { shown: null, mode: this.key ? 'read' : 'edit', past: null, stale: false, theirs: null, sure: false, failed: null, draft: draftOf(null), newKey: '' })
-      if (this.key) void this.#load()
+      const kept = this.place.drafts.memory(this.place.namespace, this.place.scope, this.key)
+      if (kept !== null) Object.assign(this, { ...kept, mode: 'edit' })
+      if (this.key) void (kept === null ? this.#load() : this.#refresh())
     } else if (before !== undefined && before.revision !== this.place.revision && this.key) void this.#refresh()
   }
 
@@ -90,6 +94,7 @@ export class MemoryDetail extends View {
       else this.failed = new Refusal(this.failed.kind, `there is a memory ${key} already`, 'Choose another key. Nothing was replaced.', 412)
       return
     }
+    this.#letGo()
     this.shown = made
     this.mode = 'read'
     this.stale = false
@@ -97,7 +102,36 @@ export class MemoryDetail extends View {
     if (!this.key) this.dispatchEvent(new CustomEvent('made', { detail: key }))
   }
 
+  #letGo(): void {
+    this.#keep(null)
+  }
+
+  /** Where a draft begins or ends, the list says so. */
+  #keep(kept: Kept | null): void {
+    const { drafts, namespace, scope } = this.place
+    const before = drafts.memory(namespace, scope, this.key)
+    drafts.keep(namespace, scope, this.key, kept)
+    if ((before === null) !== (kept === null)) this.dispatchEvent(new CustomEvent('drafted'))
+  }
+
+  get #typed(): boolean {
+    return this.newKey !== '' || JSON.stringify(this.draft) !== JSON.stringify(draftOf(this.shown))
+  }
+
+  /** Away from what is being written; where something was typed, the first press only asks. */
+  #cancel(): void {
+    if (this.#typed && !this.sure) {
+      this.sure = true
+      return
+    }
+    this.#letGo()
+    this.sure = false
+    if (this.key && this.shown !== null) this.#read()
+    else this.dispatchEvent(new CustomEvent('close'))
+  }
+
   #takeTheirs(): void {
+    this.#letGo()
     if (this.theirs === null) return void this.dispatchEvent(new CustomEvent('close'))
     this.failed = null
     this.shown = this.theirs
@@ -112,6 +146,7 @@ export class MemoryDetail extends View {
     this.shown = this.theirs
     this.failed = null
     this.stale = false
+    this.#change({})
   }
 
   async #history(): Promise<void> {
@@ -143,6 +178,8 @@ export class MemoryDetail extends View {
 
   #change(part: Partial<Draft>): void {
     this.draft = { ...this.draft, ...part }
+    this.sure = false
+    this.#keep(this.#typed ? { draft: this.draft, shown: this.shown, newKey: this.newKey } : null)
   }
 
   protected override render(): TemplateResult {
@@ -186,7 +223,7 @@ export class MemoryDetail extends View {
       <div class="fields">
         <label>Name<input .value=${draft.name} @input=${(event: Event) => this.#change({ name: valueOf(event) })} dir="auto" autocomplete="off"></label>
         ${this.key ? nothing : html`<label>Key<input .value=${this.newKey} placeholder=${keyOf(draft.name) || 'a-short-name'} pattern="[a-z0-9][a-z0-9_\\-]{0,63}" title="a to z, 0 to 9, - and _"
-          @input=${(event: Event) => (this.newKey = valueOf(event))} autocomplete="off" spellcheck="false"></label>`}
+          @input=${(event: Event) => { this.newKey = valueOf(event); this.#change({}) }} autocomplete="off" spellcheck="false"></label>`}
         <label>Type<select .value=${draft.type} @change=${(event: Event) => this.#change({ type: valueOf(event) })}>${[...new Set(['', ...TYPES, draft.type])].map(one => html`<option value=${one} ?selected=${one === draft.type}>${one || 'none'}</option>`)}</select></label>
         <label>Tags<input .value=${draft.tags.join(', ')} placeholder="separated by commas" @change=${(event: Event) => this.#change({ tags: valueOf(event).split(',').map(one => one.trim()).filter(Boolean) })} autocomplete="off"></label>
         <label class="wide">Description<input .value=${draft.description} placeholder="One line that says when this matters" @input=${(event: Event) => this.#change({ description: valueOf(event) })} dir="auto" autocomplete="off"></label>
@@ -195,7 +232,7 @@ export class MemoryDetail extends View {
         <label class="source"><span>Text (Markdown)</span><textarea .value=${draft.body} @input=${(event: Event) => this.#change({ body: valueOf(event) })} dir="auto" spellcheck="true"></textarea></label>
         <div class="preview"><span class="label">Preview</span><div class="prose" dir="auto" aria-live="off">${draft.body.trim() ? rendered(draft.body) : html`<p class="faint">What you write appears here.</p>`}</div></div>
       </div>
-      <div class="actions end"><button type="button" class="quiet" @click=${() => (this.key && this.shown !== null ? this.#read() : this.dispatchEvent(new CustomEvent('close')))}>Cancel</button>
+      <div class="actions end"><button type="button" class=${this.sure ? 'danger' : 'quiet'} @click=${this.#cancel} @blur=${() => (this.sure = false)}>${this.sure ? 'Throw away what I wrote' : 'Cancel'}</button>
         <button class="main" ?disabled=${this.busy || this.stale}>Save</button></div>
     </form>`
   }
@@ -206,7 +243,7 @@ export class MemoryDetail extends View {
         ${one.sha256 !== null && one.now !== 'shown' ? html`<div class="actions">
           <button @click=${() => void this.#show(one.sha256!)} aria-expanded=${this.past?.sha256 === one.sha256}>Look</button>
           ${this.mayWrite ? html`<button @click=${() => void this.#restore(one.sha256!)}>Bring back</button>` : nothing}</div>` : nothing}
-        ${this.past !== null && this.past.sha256 === one.sha256 ? html`<pre dir="auto" tabindex="0" aria-label="The text of that time">${this.past.text}</pre>` : nothing}
+        ${this.past !== null && this.past.sha256 === one.sha256 ? html`<pre dir="auto" tabindex="0" aria-label="The text of that time; marked is what is not so now">${this.shown === null ? this.past.text : marked(this.past.text, others([this.shown.text]))}</pre>` : nothing}
       </li>`)}</ol>`
   }
 

@@ -2,7 +2,7 @@
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import type { DayCount, Happening } from './client.ts'
-import { empty, many, moment, View } from './view.ts'
+import { empty, many, View } from './view.ts'
 
 const WEEKS = 26
 const DAY = 86_400_000
@@ -54,6 +54,7 @@ export class TimelineView extends View {
     const all = Array.from({ length: WEEKS * 7 }, (_, at) => new Date(first + at * DAY).toISOString().slice(0, 10))
     const today = new Date().toISOString().slice(0, 10)
     return html`<section class="page" aria-busy=${this.busy}><h2>Timeline</h2>${this.problem()}
+      <div class="months" aria-hidden="true">${months(first).map(one => html`<span>${one}</span>`)}</div>
       <div class="days" role="group" aria-label="Activity by day, in UTC">${all.map(day => {
         const events = counted.get(day) ?? 0
         const level = events === 0 ? 0 : Math.min(4, 1 + Math.floor((3 * Math.log1p(events)) / Math.log1p(most)))
@@ -63,12 +64,38 @@ export class TimelineView extends View {
       })}</div>
       ${this.day ? html`<p class="filter">${this.day} <button class="quiet" @click=${() => this.#pick(this.day)}>Show all days</button></p>` : nothing}
       ${this.ready && !this.events.length ? empty('Nothing happened yet', 'What agents note, and what is forgotten or brought back, appears here.') : nothing}
-      <ol class="events">${this.events.map(one => html`<li><time datetime=${one.at}>${moment(one.at)}</time><span class="kind">${one.type}</span><span dir="auto">${one.said}</span></li>`)}</ol>
+      ${byDay(this.events).map(([day, events]) => html`<h3 class="date">${day}</h3><ol class="events">${events.map(one => html`<li>
+        <time datetime=${one.at}>${clock(one.at)}</time><span class="kind">${one.type}</span><span dir="auto">${one.about ? html`<a href="#/memories/${one.about}">${one.about}</a>${one.said ? ' · ' : ''}` : nothing}${one.said}</span></li>`)}</ol>`)}
       ${this.next === null ? nothing : html`<button @click=${this.#more} ?disabled=${this.busy}>Show more</button>`}
     </section>`
   }
 }
 customElements.define('timeline-view', TimelineView)
+
+/** Events by the day on which they were for who looks, in the order in which they are. */
+function byDay(events: readonly Happening[]): [string, Happening[]][] {
+  const found: [string, Happening[]][] = []
+  for (const one of events) {
+    const at = new Date(one.at)
+    const day = Number.isNaN(at.getTime()) ? 'Not dated' : at.toLocaleDateString(undefined, { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' })
+    const last = found.at(-1)
+    if (last?.[0] === day) last[1].push(one)
+    else found.push([day, [one]])
+  }
+  return found
+}
+
+function clock(at: string): string {
+  const date = new Date(at)
+  return Number.isNaN(date.getTime()) ? at : date.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' })
+}
+
+/** The name of a month for the week in which it begins, else nothing. */
+function months(first: number): string[] {
+  const month = (week: number): number => new Date(first + week * 7 * DAY).getUTCMonth()
+  return Array.from({ length: WEEKS }, (_, week) =>
+    week === 0 || month(week) === month(week - 1) ? '' : new Date(first + week * 7 * DAY).toLocaleDateString(undefined, { month: 'short', timeZone: 'UTC' }))
+}
 
 /** The Monday (UTC) with which the days begin. */
 function begin(): number {

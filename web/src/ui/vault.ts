@@ -57,14 +57,21 @@ export class VaultView extends View {
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
   }
 
+  #findings(all: readonly Finding[]): TemplateResult {
+    const list = (some: readonly Finding[]): TemplateResult => html`<ul class="things">${some.map(one => html`<li><div><span class="kind ${one.level === 'ok' ? '' : 'warns'}">${one.level}</span> <span dir="auto">${one.text}</span></div>${one.hint ? html`<div class="faint">${one.hint}</div>` : nothing}</li>`)}</ul>`
+    const sound = all.filter(one => one.level === 'ok')
+    return html`${list(all.filter(one => one.level !== 'ok'))}
+      ${sound.length ? html`<details><summary>${many(sound.length, 'thing')} ${sound.length === 1 ? 'is' : 'are'} as ${sound.length === 1 ? 'it' : 'they'} should be</summary>${list(sound)}</details>` : nothing}`
+  }
+
   protected override render(): TemplateResult {
     const state = this.state
     return html`<section class="page" aria-busy=${this.busy}><h2>This memory</h2>${this.problem()}
       ${state === null ? nothing : html`
       <div class="cards">
-        <div class="card"><strong>${state.memories.toLocaleString()}</strong><span>${state.memories === 1 ? 'memory' : 'memories'}</span></div>
-        <div class="card"><strong>${state.events.toLocaleString()}</strong><span>${state.events === 1 ? 'event' : 'events'}</span></div>
-        <div class="card"><strong>${state.conflicts.toLocaleString()}</strong><span>${state.conflicts === 1 ? 'conflict' : 'conflicts'}</span></div>
+        <a class="card" href="#/memories"><strong>${state.memories.toLocaleString()}</strong><span>${state.memories === 1 ? 'memory' : 'memories'}</span></a>
+        <a class="card" href="#/timeline"><strong>${state.events.toLocaleString()}</strong><span>${state.events === 1 ? 'event' : 'events'}</span></a>
+        <a class="card" href="#/conflicts"><strong>${state.conflicts.toLocaleString()}</strong><span>${state.conflicts === 1 ? 'conflict' : 'conflicts'}</span></a>
         <div class="card"><strong>${MODES[state.mode]?.[0] ?? state.mode}</strong><span>${MODES[state.mode]?.[1] ?? ''}</span></div>
       </div>
       ${state.notices.length ? html`<ul class="notices" aria-label="What you should know">${state.notices.map(one => html`<li dir="auto">${sentence(one)}</li>`)}</ul>` : nothing}
@@ -75,10 +82,10 @@ export class VaultView extends View {
         <ul class="things">${this.providers.map(one => html`<li><div><strong>${one.name}</strong> ${one.problem ? html`<span class="kind warns">not reached</span>` : nothing}</div><div class="faint">${one.problem ? sentence(one.problem) : one.can}${one.at === null ? '' : ` · published ${moment(one.at)}`}</div></li>`)}</ul>
         ${this.providers.length || this.place.client.alone ? nothing : html`<p class="faint">Nowhere yet. Add a place: <code>ipfsmem providers add SPEC</code></p>`}
         <h3>Devices and members</h3>
-        <ul class="things">${this.members.map(one => html`<li><div><strong dir="auto">${one.label || one.id}</strong> ${one.thisDevice ? html`<span class="kind">this device</span>` : nothing}</div><div class="faint">${one.role}, ${one.kind}${one.root ? ' · from the beginning' : ''}</div></li>`)}</ul>
+        <ul class="things">${this.members.map(one => html`<li><div><strong dir="auto">${one.label || one.id}</strong> ${one.thisDevice ? html`<span class="kind">this device</span>` : nothing}</div><div class="faint">${memberSaid(one)}</div></li>`)}</ul>
         ${this.place.client.alone ? nothing : html`<p class="faint">Letting in and out takes your wallet: <code>ipfsmem keys</code></p>`}` : this.place.client.alone ? nothing : html`<p class="faint">It is kept on this disk alone. For one that your other devices have too: <code>ipfsmem init -n NEW</code></p>`}
       <h3>Health</h3><div class="line"><span>${this.findings === null ? 'Look at everything on this device.' : worst(this.findings)}</span><button @click=${this.#check} ?disabled=${this.busy}>Check</button></div>
-      ${this.findings === null ? nothing : html`<ul class="things">${this.findings.map(one => html`<li class=${one.level}><div><span class="kind ${one.level === 'ok' ? '' : 'warns'}">${one.level}</span> <span dir="auto">${one.text}</span></div>${one.hint ? html`<div class="faint">${one.hint}</div>` : nothing}</li>`)}</ul>`}
+      ${this.findings === null ? nothing : this.#findings(this.findings)}
       <h3>Take it with you</h3><p class="faint">Files are plain text, also of an encrypted memory: keep them where nobody else reads them.${this.place.client.alone && this.mayWrite ? ' The CAR is what was published last, encrypted as it is.' : ''}</p>
       <div class="actions"><button @click=${() => void this.#export('zip')}>Save as files (zip)</button>${this.place.client.alone && !this.mayWrite ? nothing : html`<button @click=${() => void this.#export('car')}>Save as CAR</button>`}</div>`}
     </section>`
@@ -91,6 +98,15 @@ const MODES: Readonly<Record<string, readonly [string, string]>> = {
   ipfs: ['Public', 'everyone can read what is published'],
   local: ['Local', 'plain files on this disk'],
   none: ['Passing', 'gone with this process']
+}
+
+/** What kinds of member are called, and what they may do. */
+const KINDS: Readonly<Record<string, string>> = { device: 'Device', wallet: 'Wallet', words: 'Recovery words' }
+const ROLES: Readonly<Record<string, string>> = { admin: 'lets in and out', writer: 'reads and writes', reader: 'reads' }
+
+function memberSaid(one: Member): string {
+  const published = one.kind !== 'device' || one.heard === undefined ? '' : one.heard === null ? 'published nothing yet' : `last published ${moment(one.heard)}`
+  return [KINDS[one.kind] ?? one.kind, ROLES[one.role] ?? one.role, one.root ? 'from the beginning' : '', published].filter(Boolean).join(' · ')
 }
 
 function worst(findings: readonly Finding[]): string {

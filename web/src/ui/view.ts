@@ -2,9 +2,10 @@
 
 import { html, LitElement, nothing, type TemplateResult } from 'lit'
 import { type MemoryClient, Refusal, type Right } from './client.ts'
+import type { Drafts } from './drafts.ts'
 
 /** What a view is about. */
-export type Place = { readonly client: MemoryClient; readonly scope: string; readonly right: Right; readonly revision: number; readonly whole: boolean }
+export type Place = { readonly client: MemoryClient; readonly drafts: Drafts; readonly namespace: string; readonly scope: string; readonly right: Right; readonly revision: number; readonly whole: boolean }
 
 export abstract class View extends LitElement {
   static override properties = { place: { attribute: false }, failed: { state: true }, busy: { state: true } }

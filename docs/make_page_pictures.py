@@ -1,0 +1,185 @@
+"""Take docs/images/page-*.png anew: every view of the page of `ipfsmem ui`, over the sample memory, in light, dark and at the width of a phone.
+
+It needs the built page (`npm run page` in web/), Chromium, and the packages playwright and pillow. Nothing is loaded from elsewhere. Names
+after the script take those views alone, `--out FOLDER` puts them elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import shutil
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from ipfsmem.api.page import Files
+from ipfsmem.api.served import ServedMemory
+from ipfsmem.api.serving import Api
+from ipfsmem.api.who import Doors
+from ipfsmem.holding import Holder
+from ipfsmem.http.running import running
+from ipfsmem.memory import Memory
+from ipfsmem.vault.home import Home
+from ipfsmem.wallet.signers import RawKeySigner
+
+TARGET: Final = Path(__file__).with_name("images")
+#: By name: width, height, colours, and how many colours of a picture are kept.
+LOOKS: Final = {"light": (1280, 800, "light"), "dark": (1280, 800, "dark"), "phone": (390, 844, "light")}
+COLOURS: Final = 96
+
+
+def make_memory(folder: Path) -> Memory:
+    """The sample on a laptop, which a second device of the same wallet has changed as well."""
+    provider = folder / "box"
+    provider.mkdir()
+    wallet = RawKeySigner(bytes(range(1, 33)))
+    laptop = Memory.create(
+        "noor", "encrypted-ipfs", provider=str(provider), unlock=wallet, passphrase=False,
+        home=Home(folder=folder / "laptop", label="Noor's laptop"),
+    )  # fmt: skip
+    laptop.bundles.import_(files("ipfsmem").joinpath("data/sample.json").read_bytes())
+    laptop.scopes.make("tidewatch", title="Tidewatch")
+    here = laptop.scope("tidewatch")
+    here.write("release", "Freeze on Thursday, release on Monday.", name="How we release", type="procedure")
+    here.write("board", "Rev C has the pull-ups swapped.", name="Board, revision C", type="reference")
+    asyncio.run(laptop.sync())
+    boat = asyncio.run(
+        Memory.recover(
+            "noor", provider=str(provider), unlock=wallet, passphrase=False,
+            home=Home(folder=folder / "boat", label="Boat computer"),
+        )
+    )  # fmt: skip
+    for text in (
+        "Coffee black, light roast, none after two.",
+        "Coffee black, light roast, none after two o'clock. Tea is fine later.",
+    ):
+        laptop.write("user_coffee", text)
+    laptop.write(
+        "decision_interval", "Measure **every six minutes**; every minute while a storm warning holds.\n"
+    )
+    boat.write("decision_interval", "Measure **every ten minutes** in summer, to save the battery.\n")
+    laptop.note("session", summary="Read the alarm chain again, and cut two steps of it")
+    boat.note("visited_station", station="Osen", by="boat")
+    for memory in (boat, laptop):
+        asyncio.run(memory.sync())
+    boat.close()
+    laptop.write(
+        "note_weather", "Wind from the west until Sunday.", name="Weather for the visit", type="episode"
+    )
+    return laptop
+
+
+Shot = Callable[[Any], Awaitable[None]]
+
+
+async def _memories(page: Any) -> None:
+    await page.evaluate("location.hash = '#/memories/decision_alarm_chain'")
+    await page.wait_for_selector(".memory .facts")
+
+
+async def _list(page: Any) -> None:
+    await page.evaluate("location.hash = '#/memories'")
+    await page.wait_for_selector(".row")
+
+
+async def _search(page: Any) -> None:
+    await _list(page)
+    await page.fill("input[type=search]", "who do we call when a station floods")
+    await page.wait_for_selector(".count:has-text('match')")
+
+
+async def _edit(page: Any) -> None:
+    await _memories(page)
+    await page.click("button:has-text('Edit')")
+    await page.wait_for_selector("textarea")
+
+
+async def _history(page: Any) -> None:
+    await page.evaluate("location.hash = '#/memories/user_coffee'")
+    await page.click("button:has-text('History')")
+    await page.click(".versions li:nth-child(2) button:has-text('Look')")
+    await page.wait_for_selector(".versions pre")
+
+
+def _view(name: str, ready: str) -> Shot:
+    async def go(page: Any) -> None:
+        await page.evaluate(f"location.hash = '#/{name}'")
+        await page.wait_for_selector(ready)
+
+    return go
+
+
+async def _vault(page: Any) -> None:
+    await _view("vault", ".cards")(page)
+    await page.click("button:has-text('Check')")
+    await page.wait_for_selector("details")
+
+
+VIEWS: Final[dict[str, Shot]] = {
+    "list": _list,
+    "memory": _memories,
+    "search": _search,
+    "edit": _edit,
+    "history": _history,
+    "timeline": _view("timeline", ".events li"),
+    "conflicts": _view("conflicts", ".clash"),
+    "context": _view("context", ".block"),
+    "vault": _vault,
+}
+
+
+def saved(png: bytes, path: Path) -> None:
+    """Keep a picture with few colours, which a page of text needs not more of."""
+    from PIL import Image
+
+    picture = Image.open(io.BytesIO(png)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    picture.save(path, optimize=True)
+
+
+async def take(names: list[str], looks: list[str], target: Path) -> None:
+    """Take the pictures of these views."""
+    from playwright.async_api import async_playwright
+
+    built = Files.built()
+    if built is None:
+        raise SystemExit("the page is not built: npm ci && npm run page, in web/")
+    with tempfile.TemporaryDirectory() as folder:
+        memory = await asyncio.to_thread(make_memory, Path(folder))
+        holder = Holder(lambda: memory)
+        served = ServedMemory("noor", holder)
+        doors = Doors({"noor": served})
+        async with running(Api([served], doors, files=built).app()) as url, async_playwright() as driver:
+            browser = await driver.chromium.launch(
+                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+            )
+            for look in looks:
+                width, height, scheme = LOOKS[look]
+                shape = {
+                    "viewport": {"width": width, "height": height},
+                    "color_scheme": scheme,
+                    "reduced_motion": "reduce",
+                }
+                for name in names:
+                    page = await browser.new_page(**shape)
+                    page.on("pageerror", lambda error: print("page:", error, file=sys.stderr))
+                    await page.goto(f"{url}/#code={doors.new_code()}")
+                    await page.wait_for_selector("main#content")
+                    await VIEWS[name](page)
+                    await page.wait_for_timeout(150)
+                    saved(await page.screenshot(), target / f"page-{name}-{look}.png")
+                    await page.close()
+            await browser.close()
+        served.close()
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    out = Path(given.pop(given.index("--out") + 1)) if "--out" in given else TARGET
+    asked = [one for one in given if one in VIEWS] or list(VIEWS)
+    only = [one for one in given if one in LOOKS] or list(LOOKS)
+    out.mkdir(exist_ok=True)
+    asyncio.run(take(asked, only, out))

@@ -1,0 +1,71 @@
+"""The page of `ipfsmem ui` in Chromium without a window, over a memory of a test. Nothing here is a test.
+
+Without Node, Chromium or the package playwright its tests are skipped, and fail where counterparts are required.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from ipfsmem.api.page import Files
+from ipfsmem.memory import Memory
+from tests.interop.counterparts import built_page, missing
+from tests.support.api_lab import Client, Lab, opener
+from tests.support.extras import need_extra
+
+#: Milliseconds in which what others did must be seen.
+SOON = 2_000
+
+
+class Shown:
+    """A page that is let in, and what its server was asked."""
+
+    def __init__(self, lab: Lab, page: Any, url: str) -> None:
+        self.lab = lab
+        self.page = page
+        self.url = url
+        #: The link that it was let in by.
+        self.entered = self.link()
+        self.asked: list[str] = []
+        self.failed: list[str] = []
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("pageerror", lambda error: self.failed.append(str(error)))
+
+    def link(self) -> str:
+        """A link that opens it once."""
+        return f"{self.url}#code={self.lab.doors.new_code()}"
+
+    async def go(self, view: str, ready: str) -> None:
+        """Show a view, and wait for what stands in it."""
+        await self.page.evaluate(f"location.hash = '#/{view}'")
+        await self.page.wait_for_selector(ready)
+
+
+Look = Callable[[Shown], Awaitable[None]]
+
+
+def looked_at(
+    home: Path, look: Look, *, open_memory: Callable[[], Memory] | None = None, **shape: Any
+) -> None:
+    """Open the page over the local memory of `home` and `look` at it. Nothing may be loaded from elsewhere, and nothing may throw."""
+    api = need_extra("counterparts", "playwright.async_api")
+    chromium = shutil.which("chromium") or missing("chromium is not installed")
+    files = Files.built(built_page())
+    assert files is not None
+    lab = Lab(home, files=files, open_memory=open_memory or opener(home))
+
+    async def ask(client: Client) -> None:
+        async with api.async_playwright() as driver:
+            browser = await driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            shown = Shown(lab, await browser.new_page(**shape), str(client._base_url))
+            await shown.page.goto(shown.entered)
+            await shown.page.wait_for_selector("main#content, main.shut h1")
+            await look(shown)
+            await browser.close()
+        assert all(one.startswith((shown.url, "data:", "blob:")) for one in shown.asked), shown.asked
+        assert shown.failed == []
+
+    lab.run(ask)
