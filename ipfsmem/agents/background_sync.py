@@ -52,8 +52,8 @@ def start(namespace: str, home: Path, folder: str, passphrase: str | None = None
         "--home",
         str(home),
     ]
-    # On Windows: detached, a group of its own, no window.
-    flags = 0x00000008 | 0x00000200 | 0x08000000 if sys.platform == "win32" else 0
+    # On Windows: detached, a group of its own, no window, below normal priority.
+    flags = 0x00000008 | 0x00000200 | 0x08000000 | 0x00004000 if sys.platform == "win32" else 0
     process = subprocess.Popen(
         words,
         stdin=subprocess.PIPE,
@@ -63,6 +63,8 @@ def start(namespace: str, home: Path, folder: str, passphrase: str | None = None
         start_new_session=True,
         creationflags=flags,
     )
+    with contextlib.suppress(OSError, AttributeError):
+        os.setpriority(os.PRIO_PROCESS, process.pid, 10)
     process.returncode = 0  # it is nobody's to wait for
     assert process.stdin is not None
     with contextlib.suppress(OSError), process.stdin as pipe:
@@ -74,8 +76,6 @@ def run(namespace: str, home: Path, given: bytes) -> None:
     place = namespace_folder(home, namespace)
     if not place.is_dir():
         return
-    with contextlib.suppress(OSError, AttributeError):
-        os.nice(10)
     end = threading.Timer(_END, os._exit, (1,))
     end.daemon = True
     end.start()

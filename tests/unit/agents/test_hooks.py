@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -436,6 +438,30 @@ def test_notes_forget_the_oldest_sessions_and_survive_damage(hook: Hooks) -> Non
 
 def sync(hook: Hooks, folder: Path | str = "") -> None:
     background_sync.run("default", hook.home, json.dumps({"folder": str(folder)}).encode())
+
+
+@pytest.mark.skipif(not hasattr(os, "getpriority"), reason="priorities of processes are Unix's")
+def test_the_process_beside_gives_way_and_who_syncs_in_a_process_of_its_own_keeps_its_rank(
+    hook: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = os.getpriority(os.PRIO_PROCESS, 0)
+    theirs: list[int] = []
+    popen = subprocess.Popen
+
+    def sleeping(_words: list[str], **how: Any) -> subprocess.Popen[bytes]:
+        return popen([sys.executable, "-c", "import sys; sys.stdin.read()"], **how)
+
+    def seen(which: int, pid: int, priority: int) -> None:
+        set_priority(which, pid, priority)
+        theirs.append(os.getpriority(os.PRIO_PROCESS, pid))
+
+    set_priority = os.setpriority
+    monkeypatch.setattr(subprocess, "Popen", sleeping)
+    monkeypatch.setattr(os, "setpriority", seen)
+    background_sync.start("default", hook.home, "", passphrase=None)
+    sync(hook)
+    assert theirs == [10]
+    assert os.getpriority(os.PRIO_PROCESS, 0) == ours
 
 
 def test_the_sync_beside_takes_in_what_the_agent_wrote_and_names_an_unconnected_folder(
