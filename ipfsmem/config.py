@@ -23,47 +23,60 @@ _SETTINGS_MAX: Final = 1024 * 1024
 _is_namespace = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}").fullmatch
 
 
+def _says(about: str, unit: str = "", *, ge: float | None = None, le: float | None = None) -> msgspec.Meta:
+    """What a setting is for, for people, the unit of its number, and the numbers that it takes: read here, shown by `ipfsmem config show`."""
+    return msgspec.Meta(description=about, extra={"unit": unit}, ge=ge, le=le)
+
+
 class EmbeddingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[embeddings]` of the settings file: the model by which recall also goes. What is empty follows from the provider."""
 
-    provider: str = ""
-    model: str = ""
-    base_url: str = ""
-    #: Name of the environment variable with the key. The key itself stands in no file.
-    api_key_env: str = ""
-    #: Numbers of a vector that the model is asked for; 0: as many as it likes.
-    dimensions: int = 0
+    provider: Annotated[str, _says("who makes vectors of texts: openai, google, ollama, minilm, or off")] = ""
+    model: Annotated[str, _says("its model; empty: the provider's usual one")] = ""
+    base_url: Annotated[str, _says("where it is asked; empty: the provider's usual address")] = ""
+    #: The key itself stands in no file.
+    api_key_env: Annotated[str, _says("the environment variable with its key; empty: the usual one")] = ""
+    dimensions: Annotated[
+        int, _says("numbers of a vector; 0: as many as the model likes", "numbers", ge=0)
+    ] = 0
 
 
 class RecallSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[recall]` of the settings file: what counts how much when memories are ranked."""
 
     #: In place of the usual weight of a part, by its name; `ipfsmem recall --why` shows the parts.
-    weights: dict[str, Annotated[float, msgspec.Meta(ge=-100, le=100)]] = {}
-    #: Days after which half of a memory's recency is left.
-    half_life_days: Annotated[float, msgspec.Meta(ge=0.01, le=36_500)] = 7.0
-
-
-_Messages = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
+    weights: dict[str, Annotated[float, _says("what this part of a score counts", ge=-100, le=100)]] = {}
+    half_life_days: Annotated[
+        float, _says("after so long half of a memory's recency is left", "days", ge=0.01, le=36_500)
+    ] = 7.0
 
 
 class SessionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[sessions]` of the settings file: how conversations are resumed, shown and compacted. Numbers of messages, unless
-    a field says otherwise."""
+    """The table `[sessions]` of the settings file: how conversations are resumed, shown and compacted."""
 
-    #: The last messages with which a session is resumed; a running one is cut to twice as many.
-    resume: _Messages = 20
-    #: Sessions that `session list` shows unless asked for all: the newest.
-    shown: _Messages = 10
-    #: Whether a session that has more than `compact_at` is compacted by itself when it is saved.
-    compact: bool = True
-    #: So many may stand without a summary, and so many of them stay as they are.
-    compact_at: _Messages = 80
-    compact_keep: _Messages = 20
-    #: Tokens that may stand without a summary; 0: they are not counted.
-    compact_tokens: Annotated[int, msgspec.Meta(ge=0, le=100_000_000)] = 0
-    #: Characters of a summary.
-    summary: Annotated[int, msgspec.Meta(ge=200, le=100_000)] = 4_000
+    resume: Annotated[
+        int,
+        _says(
+            "the last messages with which a session is resumed; a running one is cut to twice as many",
+            "messages",
+            ge=1,
+            le=100_000,
+        ),
+    ] = 20
+    shown: Annotated[
+        int, _says("what session list shows unless asked for all: the newest", "sessions", ge=1, le=100_000)
+    ] = 10
+    compact: Annotated[bool, _says("whether a long session is compacted by itself when it is saved")] = True
+    compact_at: Annotated[int, _says("so many may stand without a summary", "messages", ge=1, le=100_000)] = (
+        80
+    )
+    compact_keep: Annotated[
+        int, _says("so many stay as they are when the rest is summarised", "messages", ge=1, le=100_000)
+    ] = 20
+    compact_tokens: Annotated[
+        int, _says("what may stand without a summary; 0: not counted", "tokens", ge=0, le=100_000_000)
+    ] = 0
+    summary: Annotated[int, _says("the length of a summary", "characters", ge=200, le=100_000)] = 4_000
 
     def __post_init__(self) -> None:
         if self.compact_keep >= self.compact_at:
@@ -75,58 +88,63 @@ class SessionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[model]` of the settings file: the model that a person may let dream. What is empty follows from the provider."""
 
-    provider: str = ""
-    model: str = ""
-    base_url: str = ""
-    #: Name of the environment variable with the key. The key itself stands in no file.
-    api_key_env: str = ""
+    provider: Annotated[
+        str, _says("who runs the model that a person may let dream: openai, google, ollama")
+    ] = ""
+    model: Annotated[str, _says("its model; empty: the provider's usual one")] = ""
+    base_url: Annotated[str, _says("where it is asked; empty: the provider's usual address")] = ""
+    #: The key itself stands in no file.
+    api_key_env: Annotated[str, _says("the environment variable with its key; empty: the usual one")] = ""
 
 
 class DreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[dream]` of the settings file: when a dream may begin by itself."""
 
-    #: Whether one may at all; each memory is asked besides, with `ipfsmem dream on`.
-    enabled: bool = False
-    #: Hours that pass after one that ended well, and sessions that are written to meanwhile.
-    hours: Annotated[float, msgspec.Meta(ge=0, le=100_000)] = 24.0
-    sessions: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 3
-
-
-_Entries = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+    enabled: Annotated[
+        bool, _says("whether dreams may begin by themselves; each memory is asked besides, with dream on")
+    ] = False
+    hours: Annotated[
+        float, _says("what passes between two that begin by themselves", "hours", ge=0, le=100_000)
+    ] = 24.0
+    sessions: Annotated[int, _says("so many are written to between two", "sessions", ge=0, le=100_000)] = 3
 
 
 class FactSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[facts]` of the settings file: how many entries of each kind stay in sight on this device. 0: as many as there are."""
 
-    facts: _Entries = 1_000
-    procedures: _Entries = 100
-    episodes: _Entries = 500
-    #: Which go out of sight first: what was written first, what was changed longest ago, what is least certain, or what is worth least.
-    order: Literal["first", "oldest", "confidence", "salience"] = "oldest"
-    #: Whether a category outside the closed list is refused.
-    closed: bool = False
-
-
-_Dollars = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
+    facts: Annotated[int, _says("so many stay in sight here; 0: all", "facts", ge=0, le=100_000)] = 1_000
+    procedures: Annotated[
+        int, _says("so many stay in sight here; 0: all", "procedures", ge=0, le=100_000)
+    ] = 100
+    episodes: Annotated[int, _says("so many stay in sight here; 0: all", "episodes", ge=0, le=100_000)] = 500
+    order: Annotated[
+        Literal["first", "oldest", "confidence", "salience"],
+        _says("which go first: written first, changed longest ago, least certain, worth least"),
+    ] = "oldest"
+    closed: Annotated[bool, _says("whether a category outside the closed list is refused")] = False
 
 
 class UsageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[usage]` of the settings file: what models may cost a UTC day and month, in US dollars; 0: no limit. It is told, and
-    stops nothing."""
+    """The table `[usage]` of the settings file: what models may cost. It is told, and stops nothing."""
 
-    day_usd: _Dollars = 0.0
-    month_usd: _Dollars = 0.0
+    day_usd: Annotated[
+        float, _says("what models may cost a day (UTC); 0: no limit", "US dollars", ge=0, le=1_000_000)
+    ] = 0.0
+    month_usd: Annotated[
+        float, _says("what models may cost a month (UTC); 0: no limit", "US dollars", ge=0, le=1_000_000)
+    ] = 0.0
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the settings file may say; every field has an environment variable IPFSMEM_<NAME>, and most have a flag."""
+    """What the settings file may say; every field that is no table has an environment variable IPFSMEM_<NAME>, and most have a flag."""
 
-    home: str | None = None
-    namespace: str | None = None
-    provider: str | None = None
-    label: str | None = None
-    #: Whether memories are compressed before they are sealed, "on" or "off" (a boolean is taken too).
-    compress: str | bool = True
+    home: Annotated[str, _says("where memories are kept; without it the system's data folder")] | None = None
+    namespace: Annotated[str, _says("which memory is meant; without it default")] | None = None
+    provider: Annotated[str, _says("where a new memory is published: a folder, or a provider")] | None = None
+    label: Annotated[str, _says("what other devices call this one; without it the host's name")] | None = None
+    compress: Annotated[
+        str | bool, _says("whether memories are compressed before they are encrypted: on or off")
+    ] = True
     #: Settings and tokens of providers, a table `[providers.<kind>]` each. Only in this file: it is the user's own, and
     #: `ipfsmem.json` goes wherever the memory's folder goes.
     providers: dict[str, dict[str, Any]] = {}
@@ -208,8 +226,10 @@ class NamespaceConfig(msgspec.Struct, frozen=True):
     collect: RetentionRule | None = None
 
 
-#: The settings that are tables of the file, and have no environment variable.
-_TABLES: Final = ("providers", "embeddings", "sessions", "recall", "facts", "dream", "usage")
+#: The environment variable of each setting that is no table of the file.
+VARIABLES: Final = {
+    name: f"IPFSMEM_{name.upper()}" for name in ("home", "namespace", "provider", "label", "compress")
+}
 
 
 def settings(environment: Mapping[str, str] | None = None, file: Path | None = None) -> Settings:
@@ -220,13 +240,11 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
     env = os.environ if environment is None else environment
     named = env.get("IPFSMEM_CONFIG") if file is None else None
     if file is None:
-        file = Path(named) if named else _usual_file()
+        file = settings_file(env)
     known = Settings()
     try:
-        text = _read(file) if file is not None else ""
-        import tomllib
+        known = read_settings(settings_text(file) if file is not None else "")
 
-        known = msgspec.convert(tomllib.loads(text), Settings)
     except FileNotFoundError:
         if named:  # one that somebody named holds what they rely on: a provider, or where their memories are
             raise ConfigError(
@@ -242,19 +260,33 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
                 hint="Which model recall goes by stands under [embeddings] in the settings file.",
             )
         known = msgspec.structs.replace(known, embeddings=EmbeddingSettings(provider="off"))
-    names = [f for f in Settings.__struct_fields__ if f not in _TABLES]
-    over = {f: env[f"IPFSMEM_{f.upper()}"] for f in names if env.get(f"IPFSMEM_{f.upper()}")}
+    over = {name: env[variable] for name, variable in VARIABLES.items() if env.get(variable)}
     return msgspec.structs.replace(known, **over)
 
 
-def _usual_file() -> Path | None:
+def read_settings(text: str) -> Settings:
+    """What a settings file says. Raises ValueError (of `tomllib` or `msgspec`), RecursionError."""
+    import tomllib
+
+    return msgspec.convert(tomllib.loads(text), Settings)
+
+
+def settings_file(environment: Mapping[str, str] | None = None) -> Path | None:
+    """The settings file that counts: the one that IPFSMEM_CONFIG names, else the usual one; None where the system names no home."""
+    named = (os.environ if environment is None else environment).get("IPFSMEM_CONFIG")
+    return Path(named) if named else usual_settings_file()
+
+
+def usual_settings_file() -> Path | None:
+    """The settings file at its usual place; None where the system names no home, so that there are no settings in it."""
     try:
         return _platform("config") / "config.toml"
     except RuntimeError:
-        return None  # the system names no home, so there are no settings in it
+        return None
 
 
-def _read(file: Path) -> str:
+def settings_text(file: Path) -> str:
+    """The text of a settings file. Raises OSError, ValueError, ConfigError for one that is too long."""
     with file.open("rb") as opened:
         data = opened.read(_SETTINGS_MAX + 1)
     if len(data) > _SETTINGS_MAX:

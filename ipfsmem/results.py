@@ -1073,6 +1073,36 @@ class SearchIndexStatus(Answer, frozen=True, kw_only=True):
     without_vector: int = 0
 
 
+class SettingShown(Answer, frozen=True, kw_only=True):
+    """A setting: its value and default (None: nothing is said), the unit of its number, `source` (`file`, `default`, or the name of an
+    environment variable), what it is for and what it takes, in words."""
+
+    name: str
+    value: str | int | float | bool | None
+    default: str | int | float | bool | None
+    unit: str
+    source: str
+    about: str
+    takes: str
+
+
+class SettingChanged(Answer, frozen=True, kw_only=True):
+    """A setting as it counts now, the file that it was written into, and whether that says anything else than before."""
+
+    file: str
+    changed: bool
+    setting: SettingShown
+
+
+class SettingsFile(Answer, frozen=True, kw_only=True):
+    """A settings file: who names it, whether it is there, and whether it is the one that counts."""
+
+    path: str
+    by: str
+    there: bool
+    counts: bool
+
+
 class Collecting(Answer, frozen=True, kw_only=True):
     """What a collection let go, or with `dry_run` would: a verdict for each root, at each provider and here; bytes that are
     free at providers, and why one did not do its part; the roots that are guarded."""

@@ -69,6 +69,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
     "Look after it": {
         "ui": "The memory as a page in your browser.",
         "status": "What is here, and what waits to be published.",
+        "config": "The settings: show, set, and where their file is.",
         "log": "The published versions that this device knows.",
         "diff": "What changed between two published versions, or since the last.",
         "conflicts": "Texts that were written at the same time.",
@@ -110,6 +111,7 @@ USEFUL_WITHOUT_OUTPUT: Final = frozenset(
         "import",
         "attach",
         "detach",
+        "config_set",
         "connect",
         "disconnect",
         "resolve",

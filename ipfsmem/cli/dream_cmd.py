@@ -251,7 +251,7 @@ def _switch(context: CommandContext, on: bool) -> None:
     if on and not found.enabled:
         raise IncompleteError(
             "the settings do not allow it yet",
-            hint="Write enabled = true below [dream] in the settings file.",
+            hint="Allow it: ipfsmem config set dream.enabled true",
         )
 
 

@@ -16,7 +16,7 @@ import click
 from ipfsmem.cli.printing import clean
 
 #: What these do has nothing to do with a memory on this device.
-_ANYWHERE: Final = frozenset(("demo", "cid", "inspect", "open", "serve"))
+_ANYWHERE: Final = frozenset(("demo", "cid", "config", "inspect", "open", "serve"))
 _COMMAND: Final = re.compile(r"(?<![\w./-])ipfsmem ([a-z]+)(?![\w-])")
 #: A command in such a clause is for another device, where other names may hold.
 _ELSEWHERE: Final = re.compile(r"\b(?:[Aa]|[Aa]nother|that) device\b|\b[Oo]n devices\b|\btakes them along\b")

@@ -42,12 +42,12 @@ from tests.support.outcomes import (
     claude_code,
     damaged_head,
     dreaming_elsewhere,
-    dreams_allowed,
     full_stick,
     lose_packs,
     moved_away,
     no_collecting,
     old_place_gone,
+    own_settings,
     second_provider_gone,
     served,
     token_made,
@@ -133,6 +133,10 @@ def long_text(place: Place) -> None:
 
 def shorter(place: Place) -> None:
     (place.base / "long.md").write_bytes(b"x" * 900_000)
+
+
+def token_by_hand(place: Place) -> None:
+    (place.base / "settings.toml").write_text('[providers.pinata]\npinata_jwt = "x"\n')
 
 
 def written_since(place: Place) -> None:
@@ -337,7 +341,10 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Make one: ipfsmem dream run --dry-run", "dream show", ("dream run --dry-run",), before=TWICE_SAID),
     Hint("Look again: ipfsmem dream run --dry-run", "dream apply", ("dream run --dry-run",), "dream apply", before=(*TWICE_SAID, "dream --dry-run", "write tone --body y")),
     Hint("Those that there are: ipfsmem dream list. Older texts of a memory: ipfsmem history KEY.", "dream undo nothing", ("dream list",), "dream undo", before=(*TWICE_SAID, "dream")),
-    Hint("Write enabled = true below [dream] in the settings file.", "dream on", (dreams_allowed,), "dream on"),
+    Hint("Allow it: ipfsmem config set dream.enabled true", "dream on", ("config set dream.enabled true",), "dream on", prepare=own_settings),
+    Hint("All of them: ipfsmem config show", "config set resume 30", ("config show",), "config set sessions.resume 30", prepare=own_settings),
+    Hint("All of them: ipfsmem config show", "config set sessions.resume", ("config show sessions",), "config set sessions.resume --default", prepare=own_settings),
+    Hint("Write it into the file itself; its path: ipfsmem config path", "config set providers.pinata.pinata_jwt x", ("config path", token_by_hand), "config show providers.pinata", prepare=own_settings),
     Hint("See how far it is: ipfsmem dream status. End it: ipfsmem dream abort", "dream", ("dream status", "dream abort"), "dream status", prepare=dreaming_elsewhere),
     Hint("Longer texts are memories: ipfsmem write", f"fact add {'x' * 2001}", ("write long --body x",), "read long"),
     Hint("List them with: ipfsmem fact list", f"fact delete {FACT_KEY}", ("fact list",), "fact list"),

@@ -24,6 +24,8 @@ SEALED = (
     "session delete nobody --yes", "session add", "session add x", "session list --scope none", "session lsit", "session status --scope none",
     "dream tone", "dream --dry-run --if-due", "dream --model --if-due", "dream --scope none", "dream --dry-run extra", "dream show extra", "dream apply nothing", "dream undo nothing", "dream undo ''", f"dream undo {LONG}", "dream abort", "dream no", "dream on extra",
     "usage add", "usage add --model m --cost -1", "usage add --model m --cost nan", "usage add --model m --cost x", "usage add --model m --input -1", f"usage add --model {LONG}", "usage add --model 'a\nb'",
+    "config show no.such", f"config show {LONG}", "config set", "config set sessions.resume", "config set sessions.resume 1 --default", "config set sessions.resume x", f"config set {LONG} 1", f"config set label {LONG}",
+    "config set '' x", "config set sessions.resume 9 9", "config path extra", "config lsit",
     "usage show --by week", "usage show --from x", "usage show --from 2026-05-01 --to 2026-04-01", "usage export --to ''", "usage export --scope none", "usage budget --scope none", "usage lsit",
     "graph add", "graph add ''", f"graph add {LONG}", "graph add 'a\nb'", "graph add x --say ''", f"graph add x --say {LONG}", "graph relate x", "graph relate x y z", "graph relate '' '' ''", "graph list --scope none",
     "graph relations nobody", "graph search", "graph search ' '", "graph search x --limit 0", "graph query nobody", "graph path x", "graph path x y", "graph around nobody", "graph around x --depth 99",

@@ -383,6 +383,18 @@ def written_meanwhile(place: Place) -> None:
     place.patch.setattr(Dreams, "keep", keep_then_write)
 
 
+def own_settings(place: Place) -> None:
+    """A settings file of this user, without a setting."""
+    file = place.base / "settings.toml"
+    file.write_text("# mine\n")
+    place.patch.setenv("IPFSMEM_CONFIG", str(file))
+
+
+def damaged_settings(place: Place) -> None:
+    own_settings(place)
+    (place.base / "settings.toml").write_text("[sessions\n")
+
+
 def dreams_allowed(place: Place) -> None:
     file = place.base / "dreams.toml"
     file.write_text("[dream]\nenabled = true\n")
@@ -582,6 +594,14 @@ ROWS: tuple[Row, ...] = (
     Row("usage export", "there is no such scope", 4, "usage export --scope work"),
     Row("usage budget", "shown, also when more was spent than the settings allow", 0, "usage budget"),
     Row("usage budget", "there is no such scope", 4, "usage budget --scope work"),
+    Row("config show", "shown", 0, "config show", mode="none"),
+    Row("config show", "there is no such setting", 2, "config show resume", mode="none"),
+    Row("config show", "the settings file cannot be used", 3, "config show", mode="none", prepare=damaged_settings),
+    Row("config set", "written, or said so already", 0, "config set sessions.resume 30", mode="none", prepare=own_settings),
+    Row("config set", "there is no such setting, or it does not take that", 2, "config set sessions.resume 0", mode="none", prepare=own_settings),
+    Row("config set", "the settings file cannot be used", 3, "config set sessions.resume 30", mode="none", prepare=damaged_settings),
+    Row("config set", "the settings file cannot be written", 30, "config set sessions.resume 30", mode="none"),
+    Row("config path", "printed", 0, "config path", mode="none"),
     Row("hide", "hidden on this device, or in sight again", 0, "hide tone", before=HAS),
     Row("hide", "it is not said which", 2, "hide"),
     Row("hide", "there is no such memory, or it is not hidden", 4, "hide tone"),

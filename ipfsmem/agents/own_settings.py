@@ -1,0 +1,142 @@
+"""The user's own settings file: what counts of it, and one value of it changed. Comments and everything else in it stay as they are.
+
+Tokens of providers are never shown, and never taken from a command line, which every program of the machine can read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ipfsmem import config
+from ipfsmem.agents import config_files
+from ipfsmem.errors import ConfigError, FormatError, StorageError, UsageError
+from ipfsmem.recall.ranking import weigh
+from ipfsmem.results import SettingChanged, SettingsFile, SettingShown
+from ipfsmem.setting_edit import with_value, without_value
+from ipfsmem.setting_list import Described, all_settings, setting
+from ipfsmem.vault.sheet import public_spec
+
+_HIDDEN: Final = "(hidden)"
+
+
+def settings_files(environment: Mapping[str, str] | None = None) -> list[SettingsFile]:
+    """The settings files in order of precedence: only the first counts."""
+    named = (os.environ if environment is None else environment).get("IPFSMEM_CONFIG")
+    files = [(Path(named), "IPFSMEM_CONFIG")] if named else []
+    usual = config.usual_settings_file()
+    files += [(usual, "the usual place")] if usual is not None else []
+    return [
+        SettingsFile(path=str(path), by=by, there=path.exists(), counts=number == 0)
+        for number, (path, by) in enumerate(files)
+    ]
+
+
+def settings_shown(environment: Mapping[str, str] | None = None) -> list[SettingShown]:
+    """Every setting with its value, default, unit, where the value comes from, and what it is for. Raises ConfigError."""
+    env = os.environ if environment is None else environment
+    known = config.settings(env)
+    said = _said(config.settings_file(env))
+    found = [_shown(one, known, said, env) for one in all_settings().values()]
+    for kind, table in said.get("providers", {}).items():
+        found += [
+            SettingShown(
+                name=f"providers.{kind}.{name}",
+                value=_HIDDEN,
+                default=None,
+                unit="",
+                source="file",
+                about=f"for the provider {kind}; never shown, as it may be a token",
+                takes="what the provider says",
+            )
+            for name in table
+        ]
+    return found
+
+
+def set_setting(name: str, text: str | None, environment: Mapping[str, str] | None = None) -> SettingChanged:
+    """Write one value into the settings file that counts, or with None take it out, so that its default counts again. Makes the file
+    where there is none at its usual place. Nothing is written unless the file can be used afterwards.
+
+    Raises UsageError for a name that is none or a value that it does not take, ConfigError for a file that cannot be used then or is not
+    there, StorageError, ChangedError.
+    """
+    env = os.environ if environment is None else environment
+    one = setting(name)
+    value = None if text is None else one.value(text)
+    path = config.settings_file(env)
+    if path is None:
+        raise ConfigError(
+            "the system names no home folder for this user, so there is no place for a settings file"
+        )
+    found = config_files.read(path)
+    if found.data is None and env.get("IPFSMEM_CONFIG"):
+        config.settings(env)  # it says that what somebody named is not there
+    if found.data is not None and not found.mode & 0o222:
+        raise StorageError(f"{path} is read-only; something else keeps it, most likely (a dotfile manager)")
+    before, after = _edited(path, found.data or b"", one, value)
+    if after != before:
+        config_files.replace(found, after.encode())
+    now = config.settings(env)
+    return SettingChanged(
+        file=str(path), changed=after != before, setting=_shown(one, now, tomllib.loads(after), env)
+    )
+
+
+def _edited(path: Path, data: bytes, one: Described, value: Any) -> tuple[str, str]:
+    way = one.name.split(".")
+    try:
+        before = data.decode()
+        after = without_value(before, way) if value is None else with_value(before, way, value)
+    except (FormatError, UnicodeDecodeError) as error:
+        raise ConfigError(f"settings file {path} was left alone: {error}") from None
+    try:
+        known = config.read_settings(after)
+        weigh(known.recall.weights, known.recall.half_life_days)
+    except (ValueError, RecursionError, ConfigError) as error:
+        raise UsageError(
+            f"settings file {path} was left alone, as it could not be used then: {error}"
+        ) from None
+    return before, after
+
+
+def _said(path: Path | None) -> dict[str, Any]:
+    """What the file itself says; `config.settings` has read it a moment ago."""
+    with contextlib.suppress(FileNotFoundError):
+        return tomllib.loads(config.settings_text(path)) if path is not None else {}
+    return {}
+
+
+def _shown(
+    one: Described, known: config.Settings, said: Mapping[str, Any], env: Mapping[str, str]
+) -> SettingShown:
+    value, source = one.default, "default"
+    in_file = _at(said, one.name)
+    if one.variable is not None and env.get(one.variable):
+        source, value = one.variable, env[one.variable]
+    elif in_file is not None:
+        source, value = "file", in_file
+    if one.name == "compress":
+        value = known.compresses
+    if isinstance(value, str):
+        value = public_spec(value, known.providers)
+    return SettingShown(
+        name=one.name,
+        value=value,
+        default=one.default,
+        unit=one.unit,
+        source=source,
+        about=one.about,
+        takes=one.takes,
+    )
+
+
+def _at(said: Mapping[str, Any], name: str) -> Any:
+    found: Any = said
+    for step in name.split("."):
+        found = found.get(step) if isinstance(found, dict) else None
+    return found

@@ -1,0 +1,100 @@
+"""`ipfsmem config`: the settings of this user, shown and changed."""
+
+from __future__ import annotations
+
+import click
+
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.printing import clean, table
+from ipfsmem.errors import UsageError
+
+Value = str | int | float | bool | None
+
+
+@click.group("config", context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """The settings: one file of this user for all memories. An environment variable goes before it, and a flag before that."""
+
+
+@cli_command("show", secrets=False, short_help="Every setting, its value and what it is for.")
+@click.argument("name", required=False)
+def show_command(context: CommandContext, name: str | None) -> None:
+    """Show every setting, or those whose names begin with NAME: its value, its default, the unit, where the value comes from, and what it is for.
+
+    Settings of providers are named without their values, which may be tokens.
+    """
+    from ipfsmem.agents.own_settings import settings_shown
+    from ipfsmem.setting_list import setting
+
+    found = settings_shown()
+    if name is not None:
+        found = [one for one in found if one.name == name or one.name.startswith(name + ".")]
+        if not found:
+            setting(name)
+    if context.json:
+        context.emit(found)
+        return
+    table(
+        ("setting", "value", "default", "unit", "from", "what it is"),
+        [(one.name, _text(one.value), _text(one.default), one.unit, one.source, one.about) for one in found],
+        styles=("bold", "cyan", "dim", "dim", "", ""),
+    )
+
+
+@cli_command("set", secrets=False, short_help="Write one into the file.")
+@click.argument("name")
+@click.argument("value", required=False)
+@click.option("--default", "back", is_flag=True, help="Take it out of the file, so that its default counts.")
+def set_command(context: CommandContext, name: str, value: str | None, back: bool) -> None:
+    """Write the value of one setting into the settings file, which is made where there is none.
+
+    Comments and all else in it stay as they are. Nothing is written unless the file can be used afterwards.
+    """
+    from ipfsmem.agents.own_settings import set_setting
+
+    if (value is None) != back:
+        raise UsageError(
+            "config set takes a NAME and a VALUE, or a NAME and --default",
+            hint="All of them: ipfsmem config show",
+        )
+    done = set_setting(name, value)
+    if context.json:
+        context.emit(done)
+        return
+    one, unit = done.setting, f" {done.setting.unit}" if done.setting.unit else ""
+    click.echo(
+        f"{one.name} is {clean(_text(one.value))}{unit}. {'Written to' if done.changed else 'So it was in'} {clean(done.file)}"
+    )
+    if one.source not in ("file", "default"):
+        click.echo(f"note: {one.source} says so, and goes before the file", err=True)
+
+
+@cli_command("path", secrets=False, short_help="Where the settings file is.")
+def path_command(context: CommandContext) -> None:
+    """Print the settings files in order of precedence. Only the first counts."""
+    from ipfsmem.agents.own_settings import settings_files
+
+    found = settings_files()
+    if context.json:
+        context.emit(found)
+        return
+    table(
+        ("file", "named by", "", ""),
+        [
+            (one.path, one.by, "there" if one.there else "not there", "counts" if one.counts else "")
+            for one in found
+        ],
+        styles=("bold", "", "dim", "green"),
+        shrink=(0,),
+    )
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+command.add_command(show_command)
+command.add_command(set_command)
+command.add_command(path_command)

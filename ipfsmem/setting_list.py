@@ -1,0 +1,138 @@
+"""Every setting by its name, with its default, unit, what it takes and what it is for, out of the types that the settings file is read by.
+
+So there is one description of the settings, and none that is read and not shown. Values only; nothing here reads a file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from ipfsmem.config import VARIABLES, Settings
+from ipfsmem.errors import UsageError
+from ipfsmem.recall.ranking import WEIGHTS
+
+Value = str | int | float | bool
+#: Words for yes and no.
+_SWITCH: Final = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
+#: Variables that say a part of a table.
+_OF_TABLES: Final = {"embeddings.provider": "IPFSMEM_EMBEDDINGS"}
+
+
+class Described(NamedTuple):
+    """A setting. `default` None: nothing is said then. `choices` are its only values, when there are any."""
+
+    name: str
+    kind: type
+    default: Value | None
+    unit: str
+    about: str
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+
+    @property
+    def variable(self) -> str | None:
+        """The environment variable that goes before the file."""
+        return VARIABLES.get(self.name) or _OF_TABLES.get(self.name)
+
+    @property
+    def takes(self) -> str:
+        """What it takes, for a sentence."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        if self.kind is bool:
+            return "true or false"
+        if self.kind is str:
+            return "a text"
+        what = "a whole number" if self.kind is int else "a number"
+        if self.least is None:
+            return what
+        return f"{what} {f'of {self.least:g} or more' if self.most is None else f'from {self.least:g} to {self.most:,.12g}'}"
+
+    def value(self, text: str) -> Value:
+        """The value that a text of a person names. Raises UsageError."""
+        found: Value | None = None
+        if self.kind is bool:
+            found = _SWITCH.get(text.lower())
+        elif self.kind is str:
+            found = text if not self.choices or text in self.choices else None
+        else:
+            try:
+                found = self.kind(text)
+            except ValueError:
+                found = None
+        number = isinstance(found, int | float) and self.kind is not bool
+        if found is None or (number and not self._holds(float(found))):
+            raise UsageError(f"{self.name} takes {self.takes}, and {text[:60]!a} is not that")
+        return found
+
+    def _holds(self, number: float) -> bool:
+        return (
+            math.isfinite(number)
+            and (self.least is None or number >= self.least)
+            and (self.most is None or number <= self.most)
+        )
+
+
+@cache
+def all_settings() -> Mapping[str, Described]:
+    """Every setting by its name, in the order of the file. Those of providers have names of their own and stand in no list."""
+    return {one.name: one for one in _described(Settings, "")}
+
+
+def setting(name: str) -> Described:
+    """A setting by its name. Raises UsageError, with the name that was probably meant."""
+    known = all_settings()
+    found = known.get(name)
+    if found is not None:
+        return found
+    if name.startswith("providers."):
+        raise UsageError(
+            "settings of providers are often secrets, and these are no arguments of a command",
+            hint="Write it into the file itself; its path: ipfsmem config path",
+        )
+    ends = [one for one in known if one.rpartition(".")[2] == name]
+    near = ends or get_close_matches(name, known, n=1)
+    raise UsageError(
+        f"there is no setting {name[:60]!a}{f'; perhaps {near[0]}' if near else ''}",
+        hint="All of them: ipfsmem config show",
+    )
+
+
+def _described(table: type[msgspec.Struct], before: str) -> Iterator[Described]:
+    hints = get_type_hints(table, include_extras=True)
+    for field in msgspec.structs.fields(table):
+        name = before + field.name
+        inner = _without_none(hints[field.name])
+        if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+            yield from _described(inner, name + ".")
+        elif get_origin(inner) is dict:
+            each = get_args(inner)[1]
+            if name == "recall.weights":
+                yield from (_one(f"{name}.{part}", each, usual) for part, usual in WEIGHTS.items())
+        else:
+            yield _one(name, inner, field.default)
+
+
+def _one(name: str, annotated: Any, default: Any) -> Described:
+    kind, said = get_args(annotated) if get_origin(annotated) is Annotated else (annotated, msgspec.Meta())
+    choices: tuple[str, ...] = ()
+    if get_origin(kind) is Literal:
+        choices, kind = get_args(kind), str
+    elif get_origin(kind) in (UnionType, Union):  # a switch that may be said in words
+        kind = bool
+    unit = (said.extra or {}).get("unit", "")
+    return Described(name, kind, default, unit, said.description or "", said.ge, said.le, choices)
+
+
+def _without_none(hint: Any) -> Any:
+    if get_origin(hint) in (UnionType, Union):
+        return next(each for each in get_args(hint) if each is not type(None))
+    return hint

@@ -1,0 +1,197 @@
+"""Settings: one description for reading and showing, and one value changed while the rest of the file stays as it is."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from ipfsmem import config
+from ipfsmem.agents.own_settings import set_setting, settings_files, settings_shown
+from ipfsmem.errors import ConfigError, FormatError, StorageError, UsageError
+from ipfsmem.setting_edit import with_value, without_value
+from ipfsmem.setting_list import all_settings
+
+FILE = """\
+# mine
+label = "desk"   # the grey one
+provider = "https://me:word@box.example/dir?key=abc"
+
+[sessions]
+# how much is resumed
+resume = 12 # twelve
+[recall]
+weights = { words = 2.5, "best" = 1.0 }   # tuned
+
+[providers.pinata]
+pinata_jwt = "s3cret-token"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "config.toml"
+    path.write_text(FILE)
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(path))
+    return path
+
+
+def test_every_setting_that_is_read_is_described_and_what_is_described_is_read() -> None:
+    for one in all_settings().values():
+        assert one.about, one.name
+        assert bool(one.unit) == (one.kind in (int, float) and ".weights." not in one.name), one.name
+        value = one.choices[0] if one.choices else {str: "off", bool: True}.get(one.kind, one.most or 5)
+        if one.name.endswith("compact_keep"):
+            value = 1
+        assert config.read_settings(with_value("", one.name.split("."), value)), one.name
+        if one.least is not None:
+            with pytest.raises(ValueError, match="Expected"):
+                config.read_settings(with_value("", one.name.split("."), one.least - 1))
+    tables = {name.partition(".")[0] for name in all_settings()}
+    assert tables == set(config.Settings.__struct_fields__) - {"providers"}
+
+
+def test_a_default_is_what_counts_without_a_file(tmp_path: Path) -> None:
+    env = {"IPFSMEM_CONFIG": str(tmp_path / "empty.toml")}
+    Path(env["IPFSMEM_CONFIG"]).touch()
+    known = config.settings(env)
+    for one in settings_shown(env):
+        assert (one.value, one.source) == (one.default, "default"), one.name
+    assert known.sessions.resume == all_settings()["sessions.resume"].default == 20
+
+
+def test_what_is_shown_says_where_it_comes_from_and_hides_what_may_be_a_token(file: Path) -> None:
+    env = {"IPFSMEM_CONFIG": str(file), "IPFSMEM_LABEL": "lap", "IPFSMEM_EMBEDDINGS": "off"}
+    found = {one.name: one for one in settings_shown(env)}
+    assert (found["label"].value, found["label"].source) == ("lap", "IPFSMEM_LABEL")
+    assert (found["embeddings.provider"].value, found["embeddings.provider"].source) == (
+        "off",
+        "IPFSMEM_EMBEDDINGS",
+    )
+    assert (found["sessions.resume"].value, found["sessions.resume"].default) == (12, 20)
+    assert found["sessions.resume"].unit == "messages" and found["sessions.resume"].source == "file"
+    assert (found["recall.weights.words"].value, found["recall.weights.words"].default) == (2.5, 2.0)
+    assert found["providers.pinata.pinata_jwt"].value == "(hidden)"
+    assert not [word for word in ("s3cret", "word@", "abc") if word in repr(list(found.values()))]
+
+
+def test_a_variable_that_is_no_setting_changes_none(file: Path) -> None:
+    """`IPFSMEM_MODEL=x` took the place of the whole table `[model]`, and the next dream ended in a traceback."""
+    assert config.settings({"IPFSMEM_CONFIG": str(file), "IPFSMEM_MODEL": "x"}).model is None
+
+
+def test_one_value_is_written_and_every_other_byte_stays(file: Path) -> None:
+    done = set_setting("sessions.resume", "30")
+    assert done.changed and done.setting.value == 30 and config.settings().sessions.resume == 30
+    assert file.read_text() == FILE.replace("resume = 12 #", "resume = 30 #")
+    assert not set_setting("sessions.resume", "30").changed
+    set_setting("recall.weights.words", "3")
+    assert "weights = { words = 3.0, best = 1.0 }   # tuned" in file.read_text()
+    set_setting("sessions.compact", "off")
+    assert "resume = 30 # twelve\ncompact = false\n[recall]" in file.read_text()
+    set_setting("namespace", "alex")
+    assert file.read_text().startswith('# mine\nlabel = "desk"   # the grey one\nprovider = ')
+    assert 'abc"\nnamespace = "alex"\n\n[sessions]' in file.read_text()
+    set_setting("dream.hours", "12.5")
+    assert file.read_text().endswith('"s3cret-token"\n\n[dream]\nhours = 12.5\n')
+
+
+def test_a_value_taken_out_leaves_the_default_and_no_empty_table(file: Path) -> None:
+    """An empty `[embeddings]` would still say that a model is asked."""
+    set_setting("embeddings.provider", "ollama")
+    set_setting("namespace", "alex")
+    for name in ("embeddings.provider", "namespace"):
+        set_setting(name, None)
+    assert file.read_text() == FILE
+    assert config.settings({"IPFSMEM_CONFIG": str(file)}).embeddings is None
+    for part in ("words", "best"):
+        set_setting(f"recall.weights.{part}", None)
+    assert "weights" not in file.read_text() and config.settings().recall.weights == {}
+    assert not set_setting("usage.day_usd", None).changed
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("session.resume", "3", "perhaps sessions.resume"),
+        ("resume", "3", "perhaps sessions.resume"),
+        ("sessions.resume", "0", "from 1 to 100,000"),
+        ("sessions.resume", "2.5", "a whole number"),
+        ("sessions.compact_keep", "90", "could not be used then"),
+        ("dream.hours", "nan", "a number from 0"),
+        ("facts.order", "newest", "one of first, oldest"),
+        ("facts.closed", "maybe", "true or false"),
+        ("recall.weights.words", "-1", "could not be used then"),
+        ("recall.weights.none", "1", "perhaps recall.weights.cover"),
+        ("providers.pinata.pinata_jwt", "x", "no arguments of a command"),
+        ("sessions", "1", "there is no setting"),
+        ("", "1", "there is no setting"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_written(
+    file: Path, name: str, text: str, said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        set_setting(name, text)
+    assert file.read_text() == FILE
+
+
+def test_a_file_that_is_damaged_missing_or_read_only_is_left_alone(file: Path) -> None:
+    file.write_text("[sessions\n")
+    with pytest.raises(ConfigError, match="no TOML"):
+        set_setting("sessions.resume", "3")
+    assert file.read_text() == "[sessions\n"
+    file.write_text("[sessions]\nresume = 'x'\n")
+    set_setting("sessions.resume", "3")  # a wrong value is put right by it
+    assert config.settings().sessions.resume == 3
+    file.chmod(0o400)
+    with pytest.raises(StorageError, match="read-only"):
+        set_setting("sessions.resume", "4")
+    file.unlink()
+    with pytest.raises(ConfigError, match="there is no settings file"):
+        set_setting("sessions.resume", "4")
+    assert not file.exists()
+
+
+def test_the_usual_file_is_made_and_a_link_stays_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("IPFSMEM_CONFIG", raising=False)
+    usual, env = tmp_path / "ipfsmem" / "config.toml", {}
+    monkeypatch.setattr(config, "usual_settings_file", lambda: usual)
+    assert [(one.path, one.there, one.counts) for one in settings_files(env)] == [(str(usual), False, True)]
+    set_setting("sessions.resume", "3", env)
+    assert usual.read_text() == "[sessions]\nresume = 3\n" and usual.stat().st_mode & 0o777 == 0o600
+    real = tmp_path / "real.toml"
+    usual.rename(real)
+    usual.symlink_to(real)
+    set_setting("sessions.resume", "4", env)
+    assert usual.is_symlink() and real.read_text() == "[sessions]\nresume = 4\n"
+    files = settings_files({"IPFSMEM_CONFIG": str(real)})
+    assert [(one.path, one.counts) for one in files] == [(str(real), True), (str(usual), False)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'note = """\n[sessions]\nresume = 1\n"""\n',
+        "sessions.resume = 1\n",
+        "sessions = { resume = 1 } # so\n",
+        "[sessions]\r\nresume = 1\r\n",
+        "[ sessions ]\nresume=1",
+        '[sessions]\n"resume" = 1\n',
+        "[[x]]\nresume = 1\n",
+        "",
+    ],
+)
+def test_however_a_table_is_written_the_value_comes_in_or_nothing_changes(text: str) -> None:
+    before = tomllib.loads(text)
+    try:
+        after = with_value(text, ("sessions", "resume"), 7)
+    except FormatError:
+        assert "sessions = {" in text or '"resume"' in text
+        return
+    assert tomllib.loads(after) == {**before, "sessions": {"resume": 7}}
+    assert not before.get("sessions") or len(after.splitlines()) == len(text.splitlines())
+    assert "sessions" not in tomllib.loads(without_value(after, ("sessions", "resume")))
