@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 FILLED = "VALUE"
 #: A whole command in a text.
 WHOLE = re.compile(
-    r"\bipfsmem((?: (?:[a-z][a-z-]*\b(?!=)|--?[a-z][a-z-]*|\d+[smh]\b|[A-Z][A-Z_:]*\b|'[^']*'|VALUE|\{\w+\}|-(?=\s|$)|\.\.\.))+)"
+    r"\bipfsmem((?: (?:[a-z][a-z-]*(?:\.[a-z]+)*\b(?!=)|--?[a-z][a-z-]*|\d+[smh]\b|[A-Z][A-Z_:]*\b|'[^']*'|VALUE|\{\w+\}|-(?=\s|$)|\.\.\.))+)"
 )
 #: What a call named of the memory that it was about (ipfsmem/cli/hint_commands.py).
 _FLAGS = r"(?:(?:-n|--home) (?:'[^']*'|\\S+) )*"
