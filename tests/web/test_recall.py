@@ -23,7 +23,7 @@ TEXTS = {
 QUESTIONS = [
     "who deploys releases?", "coffee in the strasse", "cafe muller", "databases and migration", "東京タワー", "كتاب القاهرة",
     "what happened in May 2024", "last week", "οδος", "चाय", "hopped tests", "relational rationalise", "today", "ops db", "fluss",
-    "zzz nothing",
+    "zzz nothing", "postgrse", "cofee", "migrashun", "rela", "deployer", "одос",
 ]  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def test_hits_and_scores_are_those_of_python(url: str, memory: Memory) -> None:
         for question in QUESTIONS:
             # What is found is not counted as used: that is each device's own count.
             ours = recall([Memories(memory.replica)], question, limit=20, why=True, counts=False)
-            theirs = web.recall(question, {"limit": 20})
+            theirs = web.recall(question, {"limit": 20, "counts": False})
             assert theirs["searched"] == ours.searched
             assert [hit["reading"]["key"] for hit in theirs["hits"]] == [
                 hit.reading.key for hit in ours.hits

@@ -19,9 +19,17 @@ from ipfsmem.content.cid import parse_cid
 from ipfsmem.content.limits import OWN_LIMITS
 from ipfsmem.http import serving
 from ipfsmem.memory import Memory
-from ipfsmem.wallet.message import key_request
 from tests.servers.threaded import serve
-from tests.support.web_lab import PEER_TOKEN, WALLET, Client, ClientError, root_of, web_client, words_of
+from tests.support.web_lab import (
+    PEER_TOKEN,
+    WALLET,
+    Client,
+    ClientError,
+    by_wallet,
+    root_of,
+    web_client,
+    words_of,
+)
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +70,6 @@ def test_a_client_with_the_words_reads_writes_and_both_end_on_one_root(
     assert {str(event["type"]) for event in memory.timeline.read()} >= {"waved", "clicked"}
     assert web.sync()["root"] == root
     assert {one["label"] for one in web.members()} >= {"python", "phone"}
-
-
-def by_wallet() -> dict[str, str]:
-    """What opens the memory with the wallet, which takes less time than words."""
-    signed = WALLET.sign_message(key_request(WALLET.address, "default", 1)).hex()
-    return {"address": WALLET.address.hex(), "vault": "default", "first": signed, "second": signed}
 
 
 def test_a_wallet_opens_it_too(client: Client, url: str, memory: Memory) -> None:

@@ -1,124 +1,42 @@
 /**
  * An open memory: what an app or a page calls. The words are those of every other face of ipfsmem.
  *
- * It only translates: what a write replaces says `device/`, what a sync does `sync/`, and what a text means `core/`. It touches
- * no page; where it is kept, how it asks, its keys, time and chance are passed in.
+ * It only translates: what is shown says `device/shown`, what a write replaces says `device/writing`, what a sync does `sync/`, and
+ * what a text means `core/`. It touches no page; where it is kept, how it asks, its keys, time and chance are passed in.
  */
 
 import { wordlist } from '@scure/bip39/wordlists/english.js'
 import { BLOB_VERSION, readBlob, type Text, writeBlob } from './core/blob.ts'
-import { base64url, byCodePoints, type Bytes, fromBase64url, fromHex, fromUtf8, hex, need, sha256, unlessRefused, utf8 } from './core/bytes.ts'
+import { base64url, type Bytes, fromBase64url, fromHex, hex, need, sha256, utf8 } from './core/bytes.ts'
 import { writeCar } from './core/car.ts'
-import { type Card, cardOf } from './core/cards.ts'
-import { clockMs } from './core/clock.ts'
-import { enrolleeOf, enrolmentRequest, fingerprint } from './core/enrolling.ts'
 import { ipnsName } from './core/cid.ts'
+import { enrolleeOf, enrolmentRequest, fingerprint } from './core/enrolling.ts'
 import { renderIndex } from './core/index.ts'
 import { readRecord, targetOf } from './core/ipns.ts'
-import { isKey, isScope } from './core/keys.ts'
 import { MOST_FILE } from './core/limits.ts'
-import { fieldOf, type MemoryFile, parseFile, readTags, renderFile, writeTags } from './core/memory_file.ts'
-import { isSessionPart } from './core/sessions.ts'
-import { readName, type Value } from './core/state.ts'
+import { fieldOf, type MemoryFile, parseFile, renderFile, writeTags } from './core/memory_file.ts'
+import { readName } from './core/state.ts'
 import { readRequest } from './core/statements.ts'
-import { foreignId, instant, lineOf, type TimelineEvent, timelineOf } from './core/timeline.ts'
-import type { Copy as ViewCopy, OwnView } from './core/view.ts'
-import { fetcherOf, isOwnWord } from './core/views.ts'
+import { foreignId, instant, lineOf, type TimelineEvent, unionOfScopes } from './core/timeline.ts'
+import { isOwnWord, type ShownView } from './core/views.ts'
 import type { RootKeys } from './core/wallet.ts'
 import type { Device, World } from './device/device.ts'
 import { theWorld } from './device/device.ts'
 import { MemoryError } from './device/errors.ts'
+import { Finding, type RecallHow } from './device/finding.ts'
+import { historyOf, pastText } from './device/past.ts'
 import { Replica } from './device/replica.ts'
+import { checkScope, entryName, notFetched, Shown, tokenHash } from './device/shown.ts'
 import { writing, type Writing } from './device/writing.ts'
-import { type Counted, type Document, Ranking, worthOf } from './recall/ranking.ts'
-import { split } from './recall/terms.ts'
+import type { Block as ContextBlock, BlockHow } from './recall/context.ts'
+import type { Change, History, Imported, Listed, Member, Past, Reading, Recall, Scope, Scopes, Seen, Status, Token, Unsettled, WriteHow } from './results.ts'
 import type { Keeping } from './store/keeping.ts'
 import type { Block, Provider } from './sync/provider.ts'
 import { treeOf } from './sync/fetching.ts'
 import { type Pointer, sync, type SyncHow, type SyncReport } from './sync/syncing.ts'
 
-/** Dots that a text was read with: a write that gives them back replaces exactly these. */
-export type Token = readonly string[]
-
-/** One text as it is shown. */
-export type Reading = {
-  readonly key: string
-  /** '' is the nameless scope. */
-  readonly scope: string
-  /** The whole file, header and all. */
-  readonly text: string
-  readonly body: string
-  readonly fields: Readonly<Record<string, string>>
-  readonly token: Token
-  /** Whether it was put together of what several devices wrote at once. */
-  readonly merged: boolean
-  /** Names of texts beside it, for `conflicts`. */
-  readonly conflicts: readonly string[]
-  /** Id and label of the device that wrote it, and when, in milliseconds since 1970. */
-  readonly device: string
-  readonly label: string
-  readonly at: number
-  /** Whether it is the word of the person whose device this is. */
-  readonly own: boolean
-}
-
-export type Listed = {
-  readonly key: string
-  readonly scope: string
-  readonly name: string
-  readonly description: string
-  readonly type: string
-  readonly tags: readonly string[]
-  readonly created: string
-  readonly updated: string
-  readonly device: string
-  readonly label: string
-  readonly at: number
-  readonly merged: boolean
-  readonly conflicts: number
-  readonly own: boolean
-  /** Whether its text is on this device. */
-  readonly here: boolean
-}
-
-/** A text beside the one that is shown. `file` names it. */
-export type Copy = Omit<Reading, 'merged' | 'conflicts'> & { readonly file: string }
-
-/** A memory with texts that are not shown. Settling it replaces what `token` names, and nothing else. */
-export type Unsettled = {
-  readonly key: string
-  readonly scope: string
-  readonly shown: Reading | null
-  readonly copies: readonly Copy[]
-  readonly token: Token
-  readonly forgotten: boolean
-}
-
-export type Scope = { readonly token: string; readonly title: string; readonly kind: Card['kind']; readonly ids: Card['ids']; readonly into: string | null; readonly memories: number }
-export type Member = { readonly id: string; readonly label: string; readonly kind: string; readonly role: string; readonly mine: boolean; readonly thisDevice: boolean }
-
-export type Status = { readonly memories: number; readonly events: number; readonly conflicts: number; readonly notFetched: number; readonly unpublished: boolean }
-
-export type WriteHow = {
-  readonly scope?: string
-  readonly name?: string
-  readonly description?: string
-  readonly type?: string
-  readonly tags?: readonly string[]
-  /** Other fields of the header; an empty value takes one away. */
-  readonly fields?: Readonly<Record<string, string>>
-  /** What its writer was shown: a reading, or its token. */
-  readonly seen?: Seen
-}
-export type Seen = Token | { readonly token: Token }
-
-export type Hit = { readonly reading: Reading; readonly score: number; readonly parts: Readonly<Record<string, number>> }
-export type Recall = { readonly hits: readonly Hit[]; readonly searched: number; readonly notFetched: number }
-
-export type Imported = { readonly added: number; readonly kept: number; readonly same: number; readonly events: number; readonly problems: readonly string[] }
-
-/** Something changed: by a write here, by another tab, or by a sync. */
-export type Change = { readonly revision: number }
+export type * from './results.ts'
+export type { Block as ContextBlock, BlockHow, Layout } from './recall/context.ts'
 
 export type Opening = {
   readonly device: Device
@@ -137,11 +55,13 @@ export class Memory {
   readonly #heard = new Set<(change: Change) => void>()
   readonly #stop: () => void
   #told = -1
-  readonly #documents = new WeakMap<object, { document: Document; today: number }>()
-  readonly #counted = new WeakMap<Document, Counted>()
+  readonly #look: Shown
+  readonly #finding: Finding
 
   private constructor(replica: Replica, providers: readonly Provider[]) {
     this.#replica = replica
+    this.#look = new Shown(replica)
+    this.#finding = new Finding(this.#look)
     this.#providers = providers
     this.#stop = replica.keeping.listen(() => void this.#refresh())
   }
@@ -177,140 +97,55 @@ export class Memory {
   // --- reading ---
 
   /** One memory as it is shown; null when there is none. */
-  read(key: string, { scope = '' } = {}): Reading | null {
-    const name = entryName(key, scope)
-    if (this.#isForgotten(scope)) return null
-    const view = this.#view(name)
-    if (view.shown === null) {
-      if (view.notFetched.length > 0) throw new MemoryError('not found', `${key} is known but its text is not fetched yet`, 'Try again after a sync.')
-      return null
-    }
-    return this.#reading(key, scope, name, view)
+  read(key: string, { scope = '' }: { scope?: Scopes } = {}): Reading | null {
+    return this.#look.read(key, this.#look.stack(scope))
   }
 
-  /** All memories that are shown, by key; of one scope, the nameless one unless said otherwise, or of all (`scope: null`). */
-  list({ scope = '', type, tag, since, sessions = false }: { scope?: string | null; type?: string; tag?: string; since?: string; sessions?: boolean } = {}): Listed[] {
-    const out: Listed[] = []
-    const from = since === undefined ? null : instant(since)
-    if (since !== undefined && from === null) throw new MemoryError('usage', `${since} is no date`, 'For instance 2026-11-22 or 2026-11-22T17:30:00Z.')
-    for (const name of this.#replica.entries.keys()) {
-      const said = readName(name)
-      if (said.kind !== 'm' || (scope !== null && said.scope !== scope) || this.#isForgotten(said.scope)) continue
-      const listed = this.#listed(said.key, said.scope, name, sessions)
-      if (listed === null || (type !== undefined && listed.type !== type) || (tag !== undefined && !listed.tags.includes(tag))) continue
-      if (from === null || listed.at >= from) out.push(listed)
-    }
-    return out.sort((a, b) => byCodePoints(a.key, b.key) || byCodePoints(a.scope, b.scope))
+  /** All memories that are shown, by key: of a scope with what turned out to be it, of several, or of all, each by itself (`scope: null`). */
+  list({ scope = '', ...filters }: { scope?: Scopes | null; type?: string; tag?: string; since?: string; sessions?: boolean } = {}): Listed[] {
+    return this.#look.list(scope === null ? null : this.#look.stack(scope), filters)
   }
 
-  #listed(key: string, scope: string, name: string, sessions: boolean): Listed | null {
-    const view = this.#view(name)
-    if (view.shown === null && view.notFetched.length === 0) return null
-    const file = view.shown === null ? { fields: [['description', 'not fetched'] as const], body: '' } : headOf(view.shown)
-    if (!sessions && isSessionPart(key, fieldOf(file, 'type'), fieldOf(file, 'session'))) return null
-    const { device, at } = this.#writerOf(name, view)
-    return {
-      key,
-      scope,
-      name: fieldOf(file, 'name') || key,
-      description: fieldOf(file, 'description'),
-      type: fieldOf(file, 'type'),
-      tags: readTags(fieldOf(file, 'tags')),
-      created: fieldOf(file, 'created'),
-      updated: fieldOf(file, 'updated'),
-      device,
-      label: this.#label(device),
-      at,
-      merged: view.merged,
-      conflicts: view.conflicts.length + view.others.length,
-      own: true,
-      here: view.shown !== null
-    }
+  /** The memories that fit a question, the best first. Scores say something beside each other only. `counts`: what is found counts as used. */
+  recall(query: string, { scope = '', ...how }: RecallHow & { scope?: Scopes } = {}): Recall {
+    return this.#finding.recall(query, this.#look.stack(scope), how)
   }
 
-  /** The memories that fit a question, the best first, of one scope. Scores say something beside each other only. */
-  recall(query: string, { scope = '', limit = 10, type, tag, since }: { scope?: string; limit?: number; type?: string; tag?: string; since?: string } = {}): Recall {
-    if (split(query).length === 0) throw new MemoryError('usage', 'there is no word in the query, so nothing can be looked for')
-    const asked = { scope, ...(type === undefined ? {} : { type }), ...(tag === undefined ? {} : { tag }), ...(since === undefined ? {} : { since }) }
-    const all = this.list(asked)
-    const today = Math.floor(this.#replica.world.now() / DAY_MS)
-    const documents = all.filter(one => one.here).map(one => this.#document(one, today))
-    const ranked = new Ranking(documents, this.#counted).rank(query, today)
-    const hits = ranked.slice(0, limit).map(({ id, score, parts }): Hit => ({ reading: this.#shown(id, scope), score, parts }))
-    return { hits, searched: documents.length, notFetched: all.length - documents.length }
+  /**
+   * What a model is given: the index of the own memories of a scope and of what is everybody's, and with a query the texts that match
+   * it; fenced, never more than `maxTokens`. `preview`: a person only looks at it, so nothing counts as used.
+   */
+  context({ scope = '', query = null, preview = false, ...how }: BlockHow & { scope?: Scopes; query?: string | null; preview?: boolean } = {}): ContextBlock {
+    return this.#finding.context(scope, query, how, preview)
   }
 
-  /** What is searched of a memory; the same object as long as nothing of it changed. */
-  #document(one: Listed, today: number): Document {
-    const name = entryName(one.key, one.scope)
-    const entry = this.#replica.entry(name)
-    const held = this.#documents.get(entry)
-    if (held !== undefined && held.today === today) return held.document
-    const file = headOf(this.#view(name).shown as Bytes)
-    const written = one.at > 0 ? Math.floor(one.at / DAY_MS) : null
-    const said = dayOf(fieldOf(file, 'updated')) ?? dayOf(fieldOf(file, 'created'))
-    const at = said !== null && written !== null ? Math.min(said, written) : (said ?? written)
-    const confidence = /^[0-9.]+$/.test(fieldOf(file, 'confidence')) ? Number(fieldOf(file, 'confidence')) : Number.NaN
-    const until = dayOf(fieldOf(file, 'expires'))
-    const salience = worthOf({
-      type: one.type,
-      tags: one.tags.length,
-      important: ['true', 'yes', '1'].includes(fieldOf(file, 'important').toLowerCase()),
-      confidence: confidence >= 0 && confidence <= 1 ? confidence : null,
-      decay: fieldOf(file, 'decay'),
-      idleDays: at === null ? 0 : today - at,
-      expired: until !== null && until < today
-    })
-    const header = [one.key, fieldOf(file, 'name'), one.description, ...one.tags, fieldOf(file, 'category')].join(' ')
-    const document = { id: one.key, text: file.body, header, at, salience }
-    this.#documents.set(entry, { document, today })
-    return document
+  /** The texts that a memory has had, as far as this device finds them, the newest first. */
+  history(key: string, { scope = '' }: { scope?: string } = {}): History {
+    return historyOf(this.#look, key, scope)
+  }
+
+  /** A text of the past, whole. */
+  past(key: string, which: Past, { scope = '' }: { scope?: string } = {}): string {
+    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(pastText(this.#look, key, scope, which).data)
   }
 
   /** Memories with texts that are not shown. */
   conflicts({ scope = null }: { scope?: string | null } = {}): Unsettled[] {
-    const out: Unsettled[] = []
-    for (const [name, entry] of this.#replica.entries) {
-      const said = readName(name)
-      if (said.kind !== 'm' || (scope !== null && said.scope !== scope)) continue
-      const view = this.#view(name)
-      const all = [...view.conflicts, ...view.hidden, ...view.others]
-      if (all.length === 0 && view.unheeded.length === 0) continue
-      const copies = all.flatMap(one => this.#copy(said.key, said.scope, name, one))
-      const shown = view.shown === null ? null : this.#reading(said.key, said.scope, name, view)
-      const token = [...new Set([...view.dots, ...view.unheeded, ...copies.flatMap(one => one.token)])].filter(dot => Object.hasOwn(entry, dot))
-      out.push({ key: said.key, scope: said.scope, shown, copies, token, forgotten: view.forgotten })
-    }
-    return out.sort((a, b) => byCodePoints(a.scope, b.scope) || byCodePoints(a.key, b.key))
+    return this.#look.conflicts(scope)
   }
 
-  /** Events in order; of one scope, of days between two dates (both included), of one type. */
-  timeline({ scope = '', from, to, type }: { scope?: string; from?: string; to?: string; type?: string } = {}): TimelineEvent[] {
-    const segments: { dev: string; data: Bytes }[] = []
-    for (const [name, entry] of this.#replica.entries) {
-      const said = readName(name)
-      if (said.kind !== 't' || said.scope !== scope) continue
-      const fetch = fetcherOf(name, entry, this.#replica.opened)
-      for (const value of Object.values(entry)) segments.push({ dev: said.dev, data: fetch(value.body ?? '') ?? new Uint8Array() })
-    }
+  /** Events in order; of a scope with what turned out to be it, of days between two dates (both included), of one type. */
+  timeline({ scope = '', from, to, type }: { scope?: Scopes; from?: string; to?: string; type?: string } = {}): TimelineEvent[] {
     const day = (event: TimelineEvent): string => new Date(instant(event.ts) ?? 0).toISOString().slice(0, 10)
-    return timelineOf(segments).filter(
+    const scopes = this.#look.stack(scope).filter(one => !this.#look.isForgotten(one))
+    return unionOfScopes(scopes.map(one => this.#look.events(one))).filter(
       event => (type === undefined || event.type === type) && (from === undefined || day(event) >= from) && (to === undefined || day(event) <= to)
     )
   }
 
   /** The scopes that have a card and are not forgotten. */
   scopes(): Scope[] {
-    const out: Scope[] = []
-    const counts = new Map<string, number>()
-    for (const one of this.list({ scope: null })) counts.set(one.scope, (counts.get(one.scope) ?? 0) + 1)
-    for (const [name, entry] of this.#replica.entries) {
-      const said = readName(name)
-      if (said.kind !== 'c') continue
-      const { card } = cardOf(entry, fetcherOf(name, entry, this.#replica.opened))
-      if (card !== null) out.push({ token: said.scope, title: card.title, kind: card.kind, ids: card.ids, into: card.into, memories: counts.get(said.scope) ?? 0 })
-    }
-    return out.sort((a, b) => byCodePoints(a.token, b.token))
+    return this.#look.scopes()
   }
 
   members(): Member[] {
@@ -323,7 +158,7 @@ export class Memory {
   async status(): Promise<Status> {
     const { kept, device } = this.#replica
     const all = this.list({ scope: null, sessions: true })
-    const events = ['', ...this.scopes().map(one => one.token)].reduce((sum, scope) => sum + this.timeline({ scope }).length, 0)
+    const events = ['', ...this.scopes().map(one => one.token)].reduce((sum, scope) => sum + this.#look.events(scope).length, 0)
     const record = this.#replica.record(ipnsName(device.signer.public))
     const root = record === null ? null : (targetOf(await readRecord(ipnsName(device.signer.public), record))?.cid ?? null)
     const isOut = root !== null && kept.announcing === null && Object.values(kept.placed).includes(root)
@@ -344,25 +179,29 @@ export class Memory {
     }))
   }
 
-  /** MEMORY.md of a scope: the index that an agent loads. */
+  /** MEMORY.md of a scope: the index that an agent loads, with nothing that is others' word. */
   index({ scope = '' } = {}): string {
+    checkScope(scope)
     return renderIndex(
-      this.list({ scope }).map(({ key, name, description, type }) => ({ key, name: name === key ? '' : name, description, type })),
+      this.#look.list([scope]).filter(one => one.own).map(({ key, name, description, type }) => ({ key, name: name === key ? '' : name, description, type })),
       this.conflicts({ scope }).flatMap(one => one.copies.filter(copy => copy.own).map(copy => ({ key: one.key, file: copy.file, name: copy.fields.name ?? '', description: copy.fields.description ?? '' })))
     )
   }
 
   // --- writing ---
 
-  /** Write a memory; durable when this is done. What is not given stays as it was shown. -> what is shown then. */
+  /** Write a memory; durable when this is done. What is not given stays as it was shown. -> what is shown then. A scope that turned out to be another leads there. */
   async write(key: string, body?: string, how: WriteHow = {}): Promise<Reading> {
-    const { scope = '', seen } = how
-    const name = entryName(key, scope)
-    const named = { name: how.name, description: how.description, type: how.type, tags: how.tags && writeTags(how.tags) }
-    const given = new Map(Object.entries({ ...named, ...how.fields }).filter((one): one is [string, string] => one[1] !== undefined))
+    const { seen } = how
+    const given = givenIn(how)
     if (body === undefined && given.size === 0) throw new MemoryError('usage', 'nothing to write', 'Give a text, or a field.')
+    const scope = this.#target(key, how.scope)
+    const name = entryName(key, scope)
     await this.#written(async change => {
-      const { shown, dots } = this.#before(change, name, seen)
+      const { shown, dots } = this.#before(change, key, scope, seen)
+      if (shown === null && body === undefined && !this.#look.view(name).own) {
+        throw new MemoryError('usage', `${key} is others' word, so no part of it goes into a text of yours`, 'Give the text too, or promote it first.')
+      }
       const old = shown === null ? { fields: [], body: '' } : parseFile(shown)
       const made = withFields(old, given, body ?? old.body)
       if (shown !== null && made === old) return
@@ -377,52 +216,70 @@ export class Memory {
   }
 
   /** Write the whole file, header and all, exactly this text. */
-  async writeText(key: string, text: string, { scope = '', seen }: { scope?: string; seen?: Seen } = {}): Promise<Reading> {
+  async writeText(key: string, text: string, how: { scope?: string; seen?: Seen } = {}): Promise<Reading> {
+    const scope = this.#target(key, how.scope)
     const name = entryName(key, scope)
-    await this.#written(async change => this.#put(change, name, utf8(text), this.#before(change, name, seen).dots))
+    await this.#written(async change => this.#put(change, name, utf8(text), this.#before(change, key, scope, how.seen).dots))
     return this.#shown(key, scope)
   }
 
-  /** Forget a memory on every device, what is written there at once included; with `seen` only what its caller was shown. False when there is none. */
+  /** Forget a memory on every device, what is written there at once included; with `seen` only what that was. False when there is none. */
   async forget(key: string, { scope = '', reason = '', seen }: { scope?: string; reason?: string; seen?: Seen } = {}): Promise<boolean> {
     const name = entryName(key, scope)
     return this.#written(async change => {
       const entry = change.entry(name)
-      const dots = seen === undefined ? Object.keys(entry) : tokenOf(seen)
-      if (Object.keys(entry).length === 0 || this.#view(name).forgotten) return false
+      if (Object.keys(entry).length === 0 || this.#look.view(name).forgotten) return false
+      const dots = seen === undefined ? Object.keys(entry) : this.#dots(key, scope, seen)
       if (!dots.every(dot => Object.hasOwn(entry, dot))) throw replaced(name)
       await change.forget(name, dots)
       const about = { key, ...(reason === '' ? {} : { reason }) }
-      if (this.#isForgotten(scope)) await change.note('forgot', { ...about, scope })
+      if (this.#look.isForgotten(scope)) await change.note('forgot', { ...about, scope })
       else await change.note('forgot', about, scope)
       return true
     })
   }
 
-  /** Settle a conflict: `text`, a whole file, replaces all that `seen` names; without one what is shown stays. */
+  /** Settle a conflict: `text`, a whole file, replaces all that `seen` names, and nothing else; without one what was shown stays, be it a forget. */
   async resolve(key: string, text: string | null, { scope = '', seen }: { scope?: string; seen: Seen }): Promise<Reading | null> {
     const name = entryName(key, scope)
-    const dots = tokenOf(seen)
     await this.#written(async change => {
-      if (Object.keys(change.entry(name)).length === 0) throw new MemoryError('not found', `there is no memory ${key}`)
+      const entry = change.entry(name)
+      if (Object.keys(entry).length === 0) throw new MemoryError('not found', `there is no memory ${key}`)
+      const dots = this.#dots(key, scope, seen)
       if (text !== null) return this.#put(change, name, utf8(text), dots)
-      const view = this.#view(name)
-      if (view.forgotten) return void (await change.forget(name, dots))
-      if (view.shown === null) throw new MemoryError('not found', `${key} has no text to keep`)
-      return this.#put(change, name, view.shown, dots)
+      const some = Object.fromEntries(Object.entries(entry).filter(([dot]) => dots.includes(dot)))
+      if (this.#replica.viewOfSome(name, some).forgotten) return void (await change.forget(name, dots))
+      const { shown } = this.#before(change, key, scope, seen)
+      if (shown === null) throw new MemoryError('not found', `${key} has no text to keep`)
+      return this.#put(change, name, shown, dots)
     })
-    return this.read(key, { scope })
+    return this.#look.readIn(key, scope)
   }
 
-  /** A person's word that a text of others is their own from now on. Never to be called for a model. */
+  /** Bring a text of the past back, whose word it is as it was then. It replaces what `seen` was ([]: nothing is shown), else what is shown now, or the forget. */
+  async restore(key: string, which: Past, { scope = '', seen }: { scope?: string; seen?: Seen } = {}): Promise<Reading> {
+    const name = entryName(key, scope)
+    await this.#written(async change => {
+      const { data, of } = pastText(this.#look, key, scope, which)
+      const isNothing = Array.isArray(seen) && seen.length === 0
+      if (isNothing && this.#look.view(name).shown !== null) throw new MemoryError('changed', `${key} is not what was read: it has a text now`, 'Read it again.')
+      const dots = this.#dots(key, scope, isNothing ? undefined : seen)
+      checkBody(key, data)
+      this.#checkNotHidden(change, name, dots)
+      await change.put(name, data, dots, { of, promoted: of === '' })
+    })
+    return this.#shown(key, scope)
+  }
+
+  /** A person's word that a text of others is their own from now on: the copy `file`, or '' for the one that is shown. Never to be called for a model. */
   async promote(key: string, file: string, { scope = '' } = {}): Promise<Reading> {
     const name = entryName(key, scope)
     await this.#written(async change => {
-      const view = this.#view(name)
+      const view = this.#look.view(name)
       const copy = view.others.find(one => one.file === file)
-      const text = copy === undefined ? null : this.#replica.view(name).text(copy.body)
-      if (copy === undefined || text === null) throw new MemoryError('not found', `${key} has no text of others ${file} on this device`)
-      await change.put(name, text, [...view.dots, ...copy.dots], { promoted: true })
+      const text = copy === undefined ? (file === '' && !view.own ? view.shown : null) : this.#replica.textOf(name, copy.body)
+      if (text === null) throw new MemoryError('not found', `${key} has no text of others ${file} on this device`)
+      await change.put(name, text, [...new Set([...view.dots, ...(copy?.dots ?? [])])], { promoted: true })
     })
     return this.#shown(key, scope)
   }
@@ -439,12 +296,14 @@ export class Memory {
   export({ scope = '' } = {}): string {
     const files = new Map<string, string>()
     const others: Text[] = []
-    for (const one of this.list({ scope, sessions: true })) {
-      const reading = one.here ? this.read(one.key, { scope }) : null
-      if (reading !== null) files.set(one.key, reading.text)
+    checkScope(scope)
+    for (const one of this.#look.list([scope], { sessions: true })) {
+      const reading = one.here ? this.#look.readIn(one.key, scope) : null
+      if (reading?.own === true) files.set(one.key, reading.text)
+      else if (reading !== null) others.push([one.key, reading.text])
     }
     for (const one of this.conflicts({ scope })) others.push(...one.copies.filter(copy => !copy.own).map((copy): Text => [one.key, copy.text]))
-    return writeBlob(files, this.timeline({ scope }), this.index({ scope }), others)
+    return writeBlob(files, this.#look.events(scope), this.index({ scope }), others)
   }
 
   /** Take in such a text. `merge`: what is here stays shown, and other texts come beside it; `replace`: the incoming text supersedes it. */
@@ -465,8 +324,8 @@ export class Memory {
           if (isNew && of === '') {
             await change.put(name, body, [])
             added++
-          } else if (isFirst && strategy === 'replace' && !(isHere && this.#replica.view(name).own.dots.some(dot => entry[dot]?.body === hash))) {
-            await change.put(name, body, this.#view(name).dots)
+          } else if (isFirst && strategy === 'replace' && !(isHere && this.#look.view(name).dots.some(dot => entry[dot]?.body === hash))) {
+            await change.put(name, body, this.#ownDots(name))
             added++
           } else if (isHere) same++
           else {
@@ -481,7 +340,7 @@ export class Memory {
       for (const [key, text] of given.files) await lay(key, text, true, '')
       for (const [key, text] of given.more) await lay(key, text, false, '')
       for (const [key, text] of given.others) await lay(key, text, false, 'foreign')
-      const here = this.timeline({ scope })
+      const here = this.#look.events(scope)
       const known = new Set([...here.map(foreignId), ...here.map(lineOf)])
       const news = given.events.filter(event => !known.has(lineOf(event)) && !known.has(foreignId(event)))
       for (const event of news) await change.lineOfOthers({ ...event, id: foreignId(event) }, scope)
@@ -542,78 +401,88 @@ export class Memory {
 
   // --- inside ---
 
-  #view(name: string): OwnView {
-    return this.#replica.view(name).own
+  /** Where a write goes that is meant for a scope. A text that is shown there from below is no part of it, and stays where it is. */
+  #target(key: string, scope = ''): string {
+    entryName(key, scope)
+    return this.#look.target(scope)
   }
 
-  #isForgotten(scope: string): boolean {
-    return scope !== '' && Object.values(this.#replica.entry(`c/${scope}`)).some(value => value.kind === 'forgotten')
+  #ownDots(name: string): Token {
+    const view = this.#look.view(name)
+    return view.own ? view.dots : []
   }
 
-  #label(device: string): string {
-    const { ring } = this.#replica
-    const family = ring?.said.families.get(device) ?? device
-    return ring?.said.members.get(family)?.label ?? ring?.said.members.get(device)?.label ?? device
-  }
-
-  #writerOf(name: string, view: { readonly dots: readonly string[]; readonly notFetched: readonly string[] }): { device: string; at: number } {
-    const entry = this.#replica.entry(name)
-    const dots = view.dots.length > 0 ? view.dots : view.notFetched
-    const newest = dots.reduce<[string, Value] | null>((best, dot) => {
-      const value = entry[dot]
-      return value !== undefined && (best === null || value.h > best[1].h) ? [dot, value] : best
-    }, null)
-    return newest === null ? { device: '', at: 0 } : { device: newest[0].slice(0, 16), at: clockMs(newest[1].h) }
-  }
-
-  #reading(key: string, scope: string, name: string, view: OwnView): Reading {
-    const { device, at } = this.#writerOf(name, view)
-    const copies = [...view.conflicts, ...view.others].flatMap(one => one.file ?? [])
-    return { ...textParts(view.shown as Bytes), key, scope, token: view.dots, merged: view.merged, conflicts: copies, device, label: this.#label(device), at, own: true }
-  }
-
-  #copy(key: string, scope: string, name: string, copy: ViewCopy): Copy[] {
-    const data = this.#replica.view(name).text(copy.body)
-    const entry = this.#replica.entry(name)
-    if (data === null) return []
-    const isOwn = isOwnWord(this.#replica.isMine)
-    const own = copy.dots.some(dot => entry[dot] !== undefined && isOwn(dot, entry[dot]))
-    const { device, at } = this.#writerOf(name, { dots: copy.dots, notFetched: [] })
-    return [{ ...textParts(data), key, scope, file: copy.file ?? `${key} (${copy.body.slice(0, 16)})`, token: copy.dots, device, label: this.#label(device), at, own }]
+  /** The dots that a write replaces; without `seen` those of what is shown now and own, for a text of others was given to nobody. */
+  #dots(key: string, scope: string, seen: Seen | undefined): Token {
+    const name = entryName(key, scope)
+    if (seen === undefined) return this.#ownDots(name)
+    if (typeof seen !== 'string') {
+      const said = seen as { readonly key?: unknown; readonly scope?: unknown }
+      if (typeof said.key === 'string' && (said.key !== key || said.scope !== scope)) throw new MemoryError('usage', `what was seen is another memory than ${name.slice(2)}`)
+      return 'token' in seen ? seen.token : seen
+    }
+    if (seen.length < LEAST_SEEN) throw new MemoryError('usage', `the hash of what was seen has at least ${LEAST_SEEN} digits`)
+    const view = this.#look.view(name)
+    for (const token of [view.dots, this.#look.unsettled(key, scope, name, view).token]) if (tokenHash(token).startsWith(seen.toLowerCase())) return token
+    throw new MemoryError('changed', `${key} is not what was read`, 'Read it again.')
   }
 
   /** The text behind what a writer has seen, and the dots that its write replaces. */
-  #before(change: Writing, name: string, seen: Seen | undefined): { shown: Bytes | null; dots: readonly string[] } {
-    const view = this.#view(name)
-    if (seen === undefined) {
-      if (view.shown === null && view.notFetched.length > 0) throw new MemoryError('not found', `${name.slice(2)} is known but its text is not fetched yet`, 'Try again after a sync.')
-      return { shown: view.shown, dots: view.dots }
+  #before(change: Writing, key: string, scope: string, seen: Seen | undefined): { shown: Bytes | null; dots: Token } {
+    const name = entryName(key, scope)
+    const below = this.#below(key, scope, seen)
+    if (below !== null) return { shown: utf8(below.text), dots: [] }
+    const dots = this.#dots(key, scope, seen)
+    const textOf = (view: ShownView): Bytes | null => {
+      if (view.shown === null && view.notFetched.length > 0) throw notFetched(name)
+      return view.shown
     }
-    const dots = tokenOf(seen)
-    const text = (seen as { text?: unknown }).text
-    if (typeof text === 'string') return { shown: utf8(text), dots }
+    if (seen === undefined) {
+      const view = this.#look.view(name)
+      return { shown: view.own ? textOf(view) : null, dots }
+    }
+    if (typeof seen === 'object' && 'text' in seen && typeof seen.text === 'string') return { shown: utf8(seen.text), dots }
+    if (typeof seen === 'object' && 'copies' in seen) {
+      const { shown, forgotten } = seen as Unsettled
+      if (shown === null && !forgotten) throw notFetched(name)
+      return { shown: shown === null ? null : utf8(shown.text), dots }
+    }
     const entry = change.entry(name)
     if (!dots.every(dot => Object.hasOwn(entry, dot))) throw replaced(name)
     const some = Object.fromEntries(Object.entries(entry).filter(([dot]) => dots.includes(dot)))
-    return { shown: this.#replica.viewOfSome(name, some).own.shown, dots }
+    return { shown: textOf(this.#replica.viewOfSome(name, some)), dots }
   }
 
-  async #put(change: Writing, name: string, data: Bytes, dots: readonly string[]): Promise<void> {
-    const { ctx } = readName(name)
-    if (data.length > MOST_FILE) throw new MemoryError('limit', `${ctx} would have ${data.length} bytes, at most ${MOST_FILE} are allowed`, 'Split it into two memories.')
-    parseFile(data)
-    const entry = change.entry(name)
-    const values = Object.entries(entry)
-    if (values.length === 1 && dots.includes(values[0]?.[0] as string) && values[0]?.[1].body === hex(sha256(data))) return
+  /** The text that a reader of a scope is shown under a key of which nothing stands there, from the scopes that turned out to be it. */
+  #below(key: string, scope: string, seen: Seen | undefined): Reading | null {
+    const stack = scope === '' ? [] : this.#look.stack(scope).slice(1)
+    if (stack.length === 0 || Object.keys(this.#replica.entry(entryName(key, scope))).length > 0) return null
+    const found = this.#look.read(key, stack)
+    if (found === null) return null
+    const dots = seen === undefined || typeof seen === 'string' ? null : 'token' in seen ? seen.token : seen
+    const isSeen = seen === undefined || (typeof seen === 'string' ? found.seen.startsWith(seen.toLowerCase()) : dots?.join() === found.token.join())
+    if (!isSeen) throw new MemoryError('changed', `${key} is not what was read: it shows ${found.scope}/${key}`, 'Read it again.')
+    if (!found.own) throw new MemoryError('usage', `${found.scope}/${key} is others' word, so no part of it goes into the scope ${scope}`, 'Promote it first.')
+    return found
+  }
+
+  #checkNotHidden(change: Writing, name: string, dots: Token): void {
     const isOwn = isOwnWord(this.#replica.isMine)
-    if (values.some(([dot, value]) => value.kind === 'forgotten' && isOwn(dot, value) && !dots.includes(dot))) {
-      throw new MemoryError('changed', `${ctx} was forgotten meanwhile, so nothing was written`, 'To have it again, write it without what was read before.')
+    if (Object.entries(change.entry(name)).some(([dot, value]) => value.kind === 'forgotten' && isOwn(dot, value) && !dots.includes(dot))) {
+      throw new MemoryError('changed', `${readName(name).ctx} was forgotten meanwhile, so nothing was written`, 'To have it again, write it without what was read before.')
     }
+  }
+
+  async #put(change: Writing, name: string, data: Bytes, dots: Token): Promise<void> {
+    checkBody(readName(name).ctx, data)
+    const values = Object.entries(change.entry(name))
+    if (values.length === 1 && dots.includes(values[0]?.[0] as string) && values[0]?.[1].body === hex(sha256(data))) return
+    this.#checkNotHidden(change, name, dots)
     await change.put(name, data, dots)
   }
 
   #shown(key: string, scope: string): Reading {
-    const reading = this.read(key, { scope })
+    const reading = this.#look.readIn(key, scope)
     need(reading !== null, 'missing', `${key} was written and is not shown`)
     return reading
   }
@@ -649,34 +518,20 @@ function requestBytes(text: string): Bytes {
   return fromBase64url(given.slice(REQUEST.length))
 }
 
-function checkScope(scope: string): void {
-  if (scope !== '' && !isScope(scope)) throw new MemoryError('usage', `${scope} is no name of a scope`, 'Small letters, digits, - and _, at most 64.')
-}
-
-function entryName(key: string, scope: string): string {
-  if (!isKey(key)) throw new MemoryError('usage', `${key} is no key of a memory`, 'Small letters, digits, - and _, at most 64.')
-  checkScope(scope)
-  return scope === '' ? `m/${key}` : `m/${scope}/${key}`
-}
-
-const DAY_MS = 86_400_000
-
-/** The day that an ISO 8601 date or instant begins with, counted from 1970. */
-function dayOf(text: string): number | null {
-  const at = /^\d{4}-\d\d-\d\d/.test(text) ? instant(text.slice(0, 10)) : null
-  return at === null ? null : at / DAY_MS
-}
+const LEAST_SEEN = 8
 
 const replaced = (name: string): MemoryError => new MemoryError('changed', `what was read of ${name.slice(2)} was replaced meanwhile`, 'Read it again.')
 
-const tokenOf = (seen: Seen): Token => ('token' in seen ? seen.token : seen)
+/** The fields of the header that a writer gives. */
+function givenIn(how: WriteHow): Map<string, string> {
+  const named = { name: how.name, description: how.description, type: how.type, tags: how.tags && writeTags(how.tags) }
+  return new Map(Object.entries({ ...named, ...how.fields }).filter((one): one is [string, string] => one[1] !== undefined))
+}
 
-const headOf = (data: Bytes): MemoryFile => unlessRefused(() => parseFile(data)) ?? { fields: [], body: '' }
-
-function textParts(data: Bytes): { text: string; body: string; fields: Record<string, string> } {
-  const text = unlessRefused(() => fromUtf8(data)) ?? new TextDecoder().decode(data)
-  const file = unlessRefused(() => parseFile(data)) ?? { fields: [], body: text }
-  return { text, body: file.body, fields: Object.fromEntries(file.fields) }
+/** Refuse what cannot be a memory. */
+function checkBody(key: string, data: Bytes): void {
+  if (data.length > MOST_FILE) throw new MemoryError('limit', `${key} would have ${data.length} bytes, at most ${MOST_FILE} are allowed`, 'Split it into two memories.')
+  parseFile(data)
 }
 
 /** A file with some fields set, or taken away where the new value is empty; the very same one when nothing changes. */

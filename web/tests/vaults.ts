@@ -3,7 +3,7 @@
 import { Blocks } from '../src/core/blocks.ts'
 import { type Bytes, canonical, fromBase64url, fromHex, fromUtf8, hex, parseCanonical, Refused, sha256, utf8 } from '../src/core/bytes.ts'
 import { readCar, writeCar } from '../src/core/car.ts'
-import { cardOf, parseCard } from '../src/core/cards.ts'
+import { cardOf, parseCard, readOrder, redirects, writeTarget } from '../src/core/cards.ts'
 import { readCommit } from '../src/core/commit.ts'
 import { type BoxKey, boxKeyOf, idOf, sign, signerOf, signingPublic, verify } from '../src/core/curves.ts'
 import { type IpnsRecord, makeRecord, newestRecord, readRecord, targetOf } from '../src/core/ipns.ts'
@@ -96,6 +96,12 @@ export const scopes: Judge = (all, court) => {
   for (const row of all.merges.cases) {
     const { card, forgotten } = cardOf(row.entry, textsOf(all.merges.texts))
     court.same([card && canonical(card), forgotten], [row.card, row.forgotten], row.why)
+  }
+  for (const row of all.into) {
+    const onward = redirects(new Map(Object.entries(row.into as Record<string, string | null>).map(([scope, into]) => [scope, { into }])))
+    court.same(Object.fromEntries(onward), row.followed, row.why)
+    for (const [scope, target] of Object.entries(row.target)) court.same(writeTarget(scope, onward), target, row.why)
+    for (const [scope, stack] of Object.entries(row.stack)) court.same(readOrder(scope, onward), stack, row.why)
   }
 }
 

@@ -58,3 +58,43 @@ export function cardOf(entry: Entry, fetch: Fetch): { card: Card | null; forgott
   const ids = new Map(cards.flatMap(card => card.ids).map(one => [canonical(one), one]))
   return { card: { ...first, ids: [...ids.values()].sort(compareIds) }, forgotten }
 }
+
+const MOST_STEPS = 8
+
+/** Where scopes lead: each whose card names another one in `into`, with that one; of each cycle that of the least token is left out. `cards`: of all scopes that are not forgotten. */
+export function redirects(cards: ReadonlyMap<string, Pick<Card, 'into'>>): Map<string, string> {
+  const onward = new Map<string, string>()
+  for (const scope of [...cards.keys()].sort(byCodePoints)) {
+    const into = cards.get(scope)?.into ?? null
+    if (into !== null && cards.has(into)) onward.set(scope, into)
+  }
+  const done = new Set<string>()
+  for (const start of [...onward.keys()]) {
+    const path: string[] = []
+    let at: string | undefined = start
+    while (at !== undefined && !done.has(at) && !path.includes(at)) {
+      path.push(at)
+      at = onward.get(at)
+    }
+    if (at !== undefined && path.includes(at)) onward.delete(path.slice(path.indexOf(at)).reduce((a, b) => (byCodePoints(a, b) < 0 ? a : b)))
+    for (const one of path) done.add(one)
+  }
+  return onward
+}
+
+/** The scope to which a new write for `scope` goes: at most 8 steps on. */
+export function writeTarget(scope: string, onward: ReadonlyMap<string, string>): string {
+  let at = scope
+  for (let steps = 0; steps < MOST_STEPS; steps++) at = onward.get(at) ?? at
+  return at
+}
+
+/** The scopes that are read for `scope`, in order of precedence: itself, then those that lead into it, by token, each followed by those that lead into that one; at most 8 steps away. */
+export function readOrder(scope: string, onward: ReadonlyMap<string, string>): string[] {
+  const sources = [...onward].sort(([a], [b]) => byCodePoints(a, b))
+  const add = (one: string, steps: number): string[] => [
+    one,
+    ...(steps < MOST_STEPS ? sources.filter(([, into]) => into === one).flatMap(([source]) => add(source, steps + 1)) : [])
+  ]
+  return add(scope, 0)
+}

@@ -46,14 +46,18 @@ function line(item: IndexItem): string {
   return description === '' ? `- [${name}](${file})\n` : `- [${name}](${file}) — ${description}\n`
 }
 
+const sectionOf = (type: string | undefined): string => SECTIONS.find(one => one[0] === type)?.[1] ?? 'Project'
+
+/** The section of a memory, empty for what stands in no index, and its line. */
+export const indexLine = (item: IndexItem): { section: string; line: string } => ({ section: isPart(item) ? '' : sectionOf(item.type), line: line(item) })
+
 /** The whole index. `attention` are conflict copies, which come last. */
 export function renderIndex(items: readonly IndexItem[], attention: readonly IndexItem[] = []): string {
   const sections = new Map<string, string[]>([...SECTIONS.map(([, title]): [string, string[]] => [title, []]), [ATTENTION, []]])
-  const title = (type: string | undefined): string => SECTIONS.find(one => one[0] === type)?.[1] ?? 'Project'
   const byKey = (a: IndexItem, b: IndexItem): number => byCodePoints(a.key, b.key) || byCodePoints(a.file ?? '', b.file ?? '')
   for (const item of [...items].sort(byKey)) {
     const made = line(item)
-    if (!isPart(item)) sections.get(title(item.type))?.push(made)
+    if (!isPart(item)) sections.get(sectionOf(item.type))?.push(made)
   }
   for (const item of [...attention].sort(byKey)) if (!isPart(item)) sections.get(ATTENTION)?.push(line(item))
   const parts = [...sections].filter(([, lines]) => lines.length > 0).map(([name, lines]) => `\n## ${name}\n${lines.join('')}`)

@@ -156,6 +156,15 @@ export function union(lists: readonly (readonly Unnamed[])[]): TimelineEvent[] {
   return [...found.values()].sort((a, b) => compare(order(a), order(b)))
 }
 
+/** The events of several scopes as one list: one of equal id and line stands once, for an id counts inside its scope only. */
+export function unionOfScopes(sources: readonly (readonly TimelineEvent[])[]): TimelineEvent[] {
+  const found = new Map(sources.flat().map(event => [`${event.id}\n${lineOf(event)}`, event]))
+  return [...found.values()].sort((a, b) => compare(order(a), order(b)))
+}
+
+/** Whether an event says only which memories a device used. */
+export const isUse = (event: TimelineEvent): boolean => event.type === 'used' && Object.keys(event).sort().join() === 'counts,id,ts,type'
+
 /** Whether a line can be an event's, under its id or a foreign one. */
 const fits = (event: TimelineEvent): boolean => [event, asForeign(event)].every(one => byteLength(lineOf(one)) <= MOST_LINE)
 

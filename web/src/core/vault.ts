@@ -8,9 +8,9 @@ import { type BoxKey, idOf } from './curves.ts'
 import { type IpnsRecord, newestRecord, readRecord, targetOf } from './ipns.ts'
 import { joinStates, type Judgement } from './join.ts'
 import { type KeyringFile, openKeyring, parseKeyring, type Ring } from './ring.ts'
-import { ObjectType } from './sealed.ts'
-import { type Location, readName, type State } from './state.ts'
-import { buildTree, nodePath, readTree } from './tree.ts'
+import { type EpochKey, ObjectType } from './sealed.ts'
+import { type Entry, type Location, readName, type State } from './state.ts'
+import { buildTree, entryBelow, nodePath, readTree } from './tree.ts'
 import { keyringFolder } from './unixfs.ts'
 
 const MOST_RECORDS = 8
@@ -308,6 +308,15 @@ export class VaultReader {
       letIn: dev => ring.said.letIn(dev)
     }
   }
+}
+
+/** The entry of a name in a sealed version whose state has this digest; {} where there is none. Refused where a part of it is not here, or is other than the digest says. */
+export function entryIn(blocks: Blocks, root: string, digest: string, key: EpochKey, name: string): Entry {
+  return entryBelow(digest, name, (prefix, hash) => {
+    const text = key.open(ObjectType.node, prefix, blocks.read(root, `${nodePath(prefix)}.ipm`))
+    need(hex(sha256(text)) === hash, 'damaged', 'a part of the state is another one')
+    return text
+  })
 }
 
 /** The plain bytes at a location of an entry, or null: not here, of another size, or they do not open. */

@@ -67,6 +67,9 @@ function copies(key: string, list: readonly Sibling[]): Copy[] {
   })
 }
 
+/** All texts of an entry, the greatest first. */
+export const copiesOf = (key: string, entry: Entry): Copy[] => copies(key, siblings(entry).filter(one => one.body !== ''))
+
 const EMPTY: View = { shown: null, merged: false, forgotten: false, dots: [], conflicts: [], hidden: [], notFetched: [] }
 
 /** The view of one key, whoever reads. */

@@ -4,7 +4,7 @@ import { type Bytes, compare, hex, sha256 } from './bytes.ts'
 import { type Card, cardOf } from './cards.ts'
 import { type Entry, type Location, readName, type State, type Value } from './state.ts'
 import { type TimelineEvent, timelineOf } from './timeline.ts'
-import { type Fetch, type FetchBase, type OwnView, ownViewOf, type View, viewOf } from './view.ts'
+import { copiesOf, type Fetch, type FetchBase, type OwnView, ownViewOf, type View, viewOf } from './view.ts'
 
 /** The plain bytes at a location of an entry, or null: not here, of another size, or they do not open. */
 export type Opened = (name: string, loc: Location) => Bytes | null
@@ -52,6 +52,18 @@ export function memoryView(name: string, entry: Entry, isMine: IsMine, opened: O
   const [fetch, base] = [fetcherOf(name, entry, opened), baseFetcher(name, opened)]
   const all = viewOf(key, entry, fetch, base)
   return { scope: said.scope, key, all, own: ownViewOf(key, entry, isOwnWord(isMine), fetch, base), text: fetch }
+}
+
+/** What a reader is shown under a key: the view of the own texts, or of all where none is own. Then `own` is false, and all are candidates. */
+export type ShownView = OwnView & { readonly own: boolean }
+
+export function shownView(key: string, name: string, entry: Entry, isMine: IsMine, opened: Opened): ShownView {
+  const [fetch, base] = [fetcherOf(name, entry, opened), baseFetcher(name, opened)]
+  const isOwn = isOwnWord(isMine)
+  const owned = Object.entries(entry).map(([dot, value]) => isOwn(dot, value))
+  if (owned.includes(true) && owned.includes(false)) return { ...ownViewOf(key, entry, isOwn, fetch, base), own: true }
+  const all = { ...viewOf(key, entry, fetch, base), others: [], unheeded: [], own: true }
+  return all.forgotten || owned.length === 0 || owned.includes(true) ? all : { ...all, own: false, conflicts: [], hidden: [], others: copiesOf(key, entry) }
 }
 
 export function viewsOf(state: State, isMine: IsMine, opened: Opened): Views {

@@ -4,15 +4,21 @@ import { Blocks } from '../core/blocks.ts'
 import { base64url, type Bytes, fromBase64url, fromUtf8, utf8 } from '../core/bytes.ts'
 import { CLOCK_ZERO } from '../core/clock.ts'
 import { Ring } from '../core/ring.ts'
-import type { Entry, Location, Seen, State } from '../core/state.ts'
+import { type Entry, type Location, readName, type Seen, type State } from '../core/state.ts'
 import { openedObject } from '../core/vault.ts'
-import { type IsMine, memoryView, type MemoryView } from '../core/views.ts'
+import { fetcherOf, type IsMine, type ShownView, shownView } from '../core/views.ts'
 import type { Keeping } from '../store/keeping.ts'
 import type { Block } from '../sync/provider.ts'
 import type { Device, World } from './device.ts'
 
 /** The last commit of this device, and the root that it was published as. */
 export type OwnCommit = { readonly c: number; readonly hash: string; readonly json: string; readonly signature: string; readonly root: string }
+
+/** A version that this device made or joined: its commit's device and number, when it was first known here, and what opens its state. */
+export type KnownRoot = { readonly root: string; readonly dev: string; readonly c: number; readonly at: number; readonly state: string; readonly ek: string }
+
+/** How often a memory was used here, on which day last (since 1970), and how often since that was last told. */
+export type Use = readonly [times: number, day: number, untold: number]
 
 /** Everything but blocks. A change is some of it; `entries` and `records` are laid over what is there, an empty entry takes one away. */
 export type Kept = {
@@ -37,6 +43,11 @@ export type Kept = {
   readonly announcing: { readonly root: string; readonly head: string } | null
   /** Bodies of others' texts that this device has held, with whose they are. */
   readonly others: Readonly<Record<string, string>>
+  /** Known versions, the newest last. */
+  readonly log: readonly KnownRoot[]
+  /** Uses of memories by the names of their entries, and the day on which they were last told. */
+  readonly uses: Readonly<Record<string, Use>>
+  readonly told: number
 }
 
 const NOTHING: Kept = {
@@ -53,10 +64,14 @@ const NOTHING: Kept = {
   placed: {},
   anchor: '',
   announcing: null,
-  others: {}
+  others: {},
+  log: [],
+  uses: {},
+  told: 0
 }
 /** Changes after which the next one makes a snapshot. */
 const MOST_CHANGES = 200
+const DAY_MS = 86_400_000
 
 export class Replica {
   readonly blocks = new Blocks()
@@ -67,7 +82,8 @@ export class Replica {
   #ring: Ring | null = null
   #revision = 0
   #changes = 0
-  #views = new Map<string, { entry: Entry; view: MemoryView }>()
+  #views = new Map<string, { entry: Entry; view: ShownView }>()
+  readonly #used = new Map<string, Use>()
   #opened = new Map<string, Bytes | null>()
 
   constructor(
@@ -131,19 +147,43 @@ export class Replica {
     return data
   }
 
-  /** One memory, for all and for this person. `name`: of its entry. */
-  view(name: string): MemoryView {
+  /** One memory as this person is shown it. `name`: of its entry. */
+  view(name: string): ShownView {
     const entry = this.entry(name)
     const held = this.#views.get(name)
     if (held !== undefined && held.entry === entry) return held.view
-    const view = memoryView(name, entry, this.isMine, this.opened)
+    const view = this.viewOfSome(name, entry)
     this.#views.set(name, { entry, view })
     return view
   }
 
   /** A memory as it would be with these values alone. */
-  viewOfSome(name: string, entry: Entry): MemoryView {
-    return memoryView(name, entry, this.isMine, this.opened)
+  viewOfSome(name: string, entry: Entry): ShownView {
+    const said = readName(name)
+    return shownView(said.kind === 'm' ? said.key : '', name, entry, this.isMine, this.opened)
+  }
+
+  /** A text of an entry by the hash of its bytes; null when it is not here. */
+  textOf(name: string, body: string): Bytes | null {
+    return fetcherOf(name, this.entry(name), this.opened)(body)
+  }
+
+  /** How often a memory was used on this device. */
+  use(name: string): Use | undefined {
+    return this.#used.get(name) ?? this.#kept.uses[name]
+  }
+
+  get uses(): Readonly<Record<string, Use>> {
+    return { ...this.#kept.uses, ...Object.fromEntries(this.#used) }
+  }
+
+  /** These memories were used now. It is written down with the next change, and lost without harm. */
+  count(names: Iterable<string>): void {
+    const today = Math.floor(this.world.now() / DAY_MS)
+    for (const name of names) {
+      const [times, day, untold] = this.use(name) ?? [0, 0, 0]
+      this.#used.set(name, [times + 1, Math.max(today, day), untold + 1])
+    }
   }
 
   /** Take in what other tabs have kept. True when there was something. */
@@ -163,7 +203,9 @@ export class Replica {
   }
 
   /** Keep a change, durable when this is done. Only inside the lock for writes, after `refresh`. */
-  async change(change: Partial<Kept>, blocks: readonly Block[] = []): Promise<void> {
+  async change(given: Partial<Kept>, blocks: readonly Block[] = []): Promise<void> {
+    const change = this.#used.size === 0 ? given : { ...given, uses: { ...Object.fromEntries(this.#used), ...given.uses } }
+    this.#used.clear()
     const row = await this.device.rows.seal(utf8(JSON.stringify(change)))
     this.#revision = await this.keeping.append(row, blocks)
     for (const [cid, data] of blocks) this.blocks.add(cid, data)
@@ -186,7 +228,7 @@ export class Replica {
   }
 
   #take(change: Partial<Kept>, isAll: boolean): void {
-    const { entries = {}, records = {}, placed = {}, others = {}, ring, ...rest } = change
+    const { entries = {}, records = {}, placed = {}, others = {}, uses = {}, ring, ...rest } = change
     if (isAll) this.#entries = new Map()
     for (const [name, entry] of Object.entries(entries)) {
       if (Object.keys(entry).length > 0) this.#entries.set(name, entry)
@@ -200,7 +242,8 @@ export class Replica {
       ring: ring === undefined ? before.ring : ring,
       records: { ...before.records, ...records },
       placed: { ...before.placed, ...placed },
-      others: { ...before.others, ...others }
+      others: { ...before.others, ...others },
+      uses: { ...before.uses, ...uses }
     }
     if (ring !== undefined) {
       this.#ring = ring === null ? null : Ring.ofKept(ring)

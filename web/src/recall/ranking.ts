@@ -6,10 +6,14 @@
 
 import { byCodePoints } from '../core/bytes.ts'
 import { daysNamed } from './dates.ts'
+import { spelled } from './spelling.ts'
 import { terms } from './terms.ts'
 
 const MOST_TERMS = 64
 const HALF_LIFE_DAYS = 7
+/** Letters of an ending that a stem has lost, and the least of a stem that a longer word is looked for by. */
+const LONGEST_ENDING = 3
+const LEAST_STEM = 4
 /** Each part and what it counts. Those of entries before it and of its group are its own, for it stands alone. */
 const WEIGHTS = { words: 2, before: 3, best: 2, cover: 3, group: 1.5, date: 2, file: 2.5, header: 2, salience: 0.5, recency: 0.5 } as const
 type Part = keyof typeof WEIGHTS
@@ -23,6 +27,8 @@ export type Document = {
   readonly header: string
   /** When it was last changed, in days since 1970; null where nothing says it. */
   readonly at: number | null
+  /** The day on which this device used it last; null for never. */
+  readonly used: number | null
   /** What it is worth beside any question, 0 to 1. */
   readonly salience: number
 }
@@ -36,16 +42,19 @@ export type Worth = {
   readonly confidence: number | null
   readonly decay: string
   readonly idleDays: number
+  /** How often this device used it: that keeps it up. */
+  readonly uses: number
   readonly expired: boolean
 }
 
 /** What a memory file is worth, 0 to 1: by its type and tags, times its confidence, faded by its decay. */
-export function worthOf({ type, tags, important, confidence, decay, idleDays, expired }: Worth): number {
+export function worthOf({ type, tags, important, confidence, decay, idleDays, uses, expired }: Worth): number {
   if (expired) return 0
   const base = important ? 1 : Math.min(1, 0.5 + (BONUS[type] ?? 0) + Math.min(0.05 * tags, 0.2))
   const rate = important ? 0 : (DECAY_RATES[decay] ?? 0)
   const held = confidence ?? 1
-  return base * Math.min(1, idleDays > 1 ? held * Math.exp(-rate * idleDays) : held)
+  const left = idleDays > 1 ? held * Math.exp(-rate * idleDays) : held
+  return base * Math.min(1, left * (1 + Math.log2(Math.max(1, uses))))
 }
 
 /** What was counted of a document. */
@@ -63,6 +72,7 @@ export class Ranking {
   readonly #documents: readonly Document[]
   readonly #counted: readonly Counted[]
   readonly #average: number
+  #having: Map<string, number> | null = null
 
   /** `known`: what was counted before of documents that stayed the same; it is kept up to date. */
   constructor(documents: readonly Document[], known = new WeakMap<Document, Counted>()) {
@@ -75,13 +85,35 @@ export class Ranking {
     this.#average = this.#counted.reduce((sum, one) => sum + one.size, 0) / (documents.length || 1)
   }
 
-  /** All that anything speaks for, the best first. */
-  rank(question: string, today: number): Ranked[] {
-    const wanted = [...new Set(terms(question))].slice(0, MOST_TERMS)
+  /** How many documents have each term. */
+  get having(): ReadonlyMap<string, number> {
+    if (this.#having === null) {
+      this.#having = new Map()
+      for (const { counts } of this.#counted) for (const term of counts.keys()) this.#having.set(term, (this.#having.get(term) ?? 0) + 1)
+    }
+    return this.#having
+  }
+
+  /** The terms that begin with one of these, or that are what one of these begins with but for an ending that a stem has lost. */
+  beginningWith(beginnings: readonly string[]): string[] {
+    const { having } = this
+    let found = [...having.keys()].filter(term => beginnings.some(one => term.startsWith(one)))
+    if (found.length === 0) {
+      const shorter = beginnings.flatMap(word => Array.from({ length: LONGEST_ENDING }, (_, cut) => [...word].slice(0, -1 - cut)))
+      found = [...new Set(shorter.filter(letters => letters.length >= LEAST_STEM).map(letters => letters.join('')))].filter(term => having.has(term))
+    }
+    return found.sort(byCodePoints)
+  }
+
+  /** All that anything speaks for, the best first. `instead`: terms in the place of the question's. */
+  rank(question: string, today: number, instead: readonly string[] | null = null): Ranked[] {
+    const { having } = this
+    const sought = instead ?? spelled([...new Set(terms(question))], term => having.get(term) ?? 0)
+    const wanted = [...new Set(sought)].slice(0, MOST_TERMS)
     const many = this.#documents.length
     const worths = wanted.map(term => {
-      const having = this.#counted.reduce((sum, one) => sum + (one.counts.has(term) ? 1 : 0), 0)
-      return Math.max(1e-6, Math.log((many - having + 0.5) / (having + 0.5)))
+      const times = having.get(term) ?? 0
+      return Math.max(1e-6, Math.log((many - times + 0.5) / (times + 0.5)))
     })
     const total = worths.reduce((sum, one) => sum + one, 0)
     const share = (has: (term: string) => boolean): number =>
@@ -100,6 +132,7 @@ export class Ranking {
       if (raw[n] === 0 && !isDated) continue
       const words = most === 0 ? 0 : (raw[n] as number) / most
       const { counts, header } = this.#counted[n] as Counted
+      const last = Math.max(one.at ?? 0, one.used ?? 0)
       const values: Record<Part, number> = {
         words,
         before: words,
@@ -110,7 +143,7 @@ export class Ranking {
         file: 1,
         header: share(term => header.has(term)),
         salience: one.salience,
-        recency: one.at === null ? 0 : 0.5 ** (Math.max(0, today - one.at) / HALF_LIFE_DAYS)
+        recency: last === 0 ? 0 : 0.5 ** (Math.max(0, today - last) / HALF_LIFE_DAYS)
       }
       const parts: Partial<Record<Part, number>> = {}
       let score = 0

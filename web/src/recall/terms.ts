@@ -46,3 +46,20 @@ function termsOf(word: string): string[] {
 
 /** The terms of a text in their order, as often as they occur. */
 export const terms = (text: string): string[] => split(text).flatMap(termsOf)
+
+const MOST_QUERY = 4000
+const MOST_WORDS = 64
+/** From so many letters on a word may also be the beginning of a longer one. */
+const LEAST_BEGINNING = 4
+
+/** Why nothing can be looked for with a query; null where it can. */
+export function queryFault(query: string): string | null {
+  if ([...query].length > MOST_QUERY) return `a query has at most ${MOST_QUERY.toLocaleString('en')} characters`
+  return split(query).length === 0 ? 'there is no word in the query, so nothing can be looked for' : null
+}
+
+/** For a query of which no word occurs, what longer words may begin with. */
+export function beginningsOf(query: string): string[] {
+  const spaced = [...new Set(split(query))].filter(word => !UNSPACED.test(word))
+  return spaced.slice(0, MOST_WORDS).filter(word => [...word].length >= LEAST_BEGINNING)
+}

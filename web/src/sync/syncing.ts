@@ -20,7 +20,7 @@ import { type Head, pinName, type Shelf, VaultReader, type VaultReading, type Ve
 import { isOwnWord } from '../core/views.ts'
 import type { RootKeys } from '../core/wallet.ts'
 import { MemoryError } from '../device/errors.ts'
-import { type Kept, recordsText, type Replica } from '../device/replica.ts'
+import { type Kept, type KnownRoot, recordsText, type Replica } from '../device/replica.ts'
 import { authorOf } from '../device/writing.ts'
 import { fetchBlocks, fetchTrees, treeOf } from './fetching.ts'
 import { type Block, type Keeper, type NameServer, type Provider, ProviderError } from './provider.ts'
@@ -32,6 +32,9 @@ const TTL_NS = 300_000_000_000n
 const MOST_JOINED = 1024
 const MOST_PREV = 256
 const MOST_LISTED = 128
+/** Versions that are known, and those of them whose blocks stay here: the newest. */
+const MOST_LOG = 256
+const KEPT_ROOTS = 30
 const NOT_ANNOUNCED = 'other devices do not know this device yet: it is announced again at the next sync'
 
 /** Something that a person should know of a sync. */
@@ -355,6 +358,7 @@ async function keep(run: Run, found: Found, reading: VaultReading, ring: Ring): 
   const blocks: Block[] = [...run.brought].map((cid): Block => [cid, replica.blocks.peek(cid) as Bytes])
   const moved: string[] = []
   const made = await makeVersion(run, reading, ring, joined, change, blocks)
+  change.log = logWith(kept.log, reading, made, device.id, world.now())
   let announcing: Announcing | null = null
   const { root } = run.how
   if (made !== null) {
@@ -383,6 +387,15 @@ async function keep(run: Run, found: Found, reading: VaultReading, ring: Ring): 
   const live = liveBlocks(run, joined, made?.root ?? null, announcing?.root ?? null, found)
   await replica.settle([], live === null ? [] : [...replica.blocks.cids()].filter(cid => !live.has(cid)))
   return made === null ? null : { ...made, announcing, moved }
+}
+
+/** The known versions with those that were joined or made now, the oldest first. */
+function logWith(log: readonly KnownRoot[], reading: VaultReading, made: Version | null, device: string, at: number): KnownRoot[] {
+  const known = new Set(log.map(one => one.root))
+  const joined = reading.heads.map(({ root, dev, c, state, ek }): KnownRoot => ({ root, dev, c, at, state, ek }))
+  const own = made === null ? [] : [{ root: made.root, dev: device, c: made.c, at, state: made.state, ek: made.ek }]
+  const news = [...joined, ...own].filter(one => !known.has(one.root) && known.add(one.root))
+  return [...log, ...news].slice(-MOST_LOG)
 }
 
 /** Whether the ring that an anchor leads to knows this device. */
@@ -425,25 +438,23 @@ function othersIn(replica: Replica, state: State): Record<string, string> {
   return out
 }
 
-/** Blocks of the newest root, of the ring that anchors lead to, and of all texts; null where nothing is known to be whole. */
+/** Blocks of the newest roots, of the ring that anchors lead to, and of all texts; null where nothing is known to be whole. */
 function liveBlocks(run: Run, state: State, root: string | null, anchorRoot: string | null, found: Found): Set<string> | null {
   if (root === null) return null
   const { replica } = run
   const live = new Set<string>()
   const anchors = found.ring.said.anchors().flatMap(key => found.reader.follow(fromHex(key)) ?? [])
-  for (const one of [root, ...(anchorRoot === null ? [] : [anchorRoot]), ...anchors]) for (const cid of treeOf(one, replica.blocks, live)) live.add(cid)
-  const objects = new Set(objectsOf(state).keys())
-  for (const cid of replica.blocks.cids()) if (!live.has(cid) && isObject(cid, objects, replica)) live.add(cid)
+  const past = replica.kept.log.slice(-KEPT_ROOTS).map(one => one.root)
+  for (const one of [root, ...(anchorRoot === null ? [] : [anchorRoot]), ...anchors, ...past.reverse()]) for (const cid of treeOf(one, replica.blocks, live)) live.add(cid)
+  for (const hash of objectsOf(state).keys()) live.add(objectCid(hash))
   return live
 }
 
-const isObject = (cid: string, objects: ReadonlySet<string>, replica: Replica): boolean => {
-  const data = replica.blocks.peek(cid)
-  return data !== null && objects.has(hex(sha256(data)))
-}
+/** A version of this device: its root, the number of its commit, and what opens its state. */
+type Version = { readonly root: string; readonly isNew: boolean; readonly c: number; readonly state: string; readonly ek: string }
 
 /** The commit and the root to publish: that of a head which says the same, or one of our own. */
-async function makeVersion(run: Run, reading: VaultReading, ring: Ring, joined: State, change: Mutable, blocks: Block[]): Promise<{ root: string; isNew: boolean } | null> {
+async function makeVersion(run: Run, reading: VaultReading, ring: Ring, joined: State, change: Mutable, blocks: Block[]): Promise<Version | null> {
   const { replica } = run
   const { device, world, kept } = replica
   const member = ring.said.members.get(device.id)
@@ -481,7 +492,8 @@ async function makeVersion(run: Run, reading: VaultReading, ring: Ring, joined: 
     return holes.size === 0 && here.every(cid => tree.has(cid))
   }
   const whole = equal.find(one => one.hash === equal[0]?.hash && namesAll(one.root))
-  if (whole !== undefined) return { root: whole.root, isNew: false }
+  const what = { state: digest, ek: key.id }
+  if (whole !== undefined) return { ...what, root: whole.root, isNew: false, c: whole.c }
   const commit: MadeCommit =
     equal[0] !== undefined
       ? equal[0].signed
@@ -495,11 +507,11 @@ async function makeVersion(run: Run, reading: VaultReading, ring: Ring, joined: 
         })
   const root = buildRoot(ring, keyring, commit, state, replica.blocks, put)
   replica.whole.add(root)
-  if (equal[0] !== undefined) return { root, isNew: false }
+  if (equal[0] !== undefined) return { ...what, root, isNew: false, c: equal[0].c }
   const c = nextNumber(replica, reading)
   change.commit = { c, hash: commit.hash, json: base64url(commit.json), signature: base64url(commit.signature), root }
   change.joined = [...(change.joined ?? []), commit.hash]
-  return { root, isNew: true }
+  return { ...what, root, isNew: true, c }
 }
 
 const sameSeen = (head: Head, seen: ReadonlyMap<string, Seen>): boolean =>

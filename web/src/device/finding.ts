@@ -1,0 +1,182 @@
+/** Memories found for a question, and the block that a model is given: what a device shows, put before `recall/`. */
+
+import { byCodePoints, type Bytes } from '../core/bytes.ts'
+import { instant } from '../core/timeline.ts'
+import { indexLine } from '../core/index.ts'
+import { fieldOf, type MemoryFile, readTags } from '../core/memory_file.ts'
+import { isUse, lineOf, splitOwnId, unionOfScopes } from '../core/timeline.ts'
+import type { ShownView } from '../core/views.ts'
+import { type Block, type BlockHow, contextBlock, type Match, MATCHES_OF, usualTokens } from '../recall/context.ts'
+import { type Counted, type Document, type Ranked, Ranking, worthOf } from '../recall/ranking.ts'
+import { beginningsOf, queryFault } from '../recall/terms.ts'
+import type { Listed, Recall, Scopes } from '../results.ts'
+import { MemoryError } from './errors.ts'
+import type { Use } from './replica.ts'
+import { entryName, type Filters, headOf, readableFile, type Shown } from './shown.ts'
+
+const MOST_HITS = 200
+const MOST_EVENTS = 20
+const DAY_MS = 86_400_000
+
+export type RecallHow = Filters & { readonly limit?: number; readonly counts?: boolean }
+
+export class Finding {
+  readonly #documents = new WeakMap<ShownView, { readonly document: Document; readonly today: number; readonly use: Use | undefined }>()
+  readonly #counted = new WeakMap<Document, Counted>()
+  readonly #lines = new WeakMap<ShownView, { readonly section: string; readonly line: string }>()
+  #last: { readonly documents: readonly Document[]; readonly ranking: Ranking } | null = null
+
+  constructor(readonly shown: Shown) {}
+
+  get #today(): number {
+    return Math.floor(this.shown.replica.world.now() / DAY_MS)
+  }
+
+  /** The memories that fit a question, the best first; those of others come after own ones. `counts`: what is found is used. */
+  recall(query: string, scopes: readonly string[], { limit = 10, counts = true, ...filters }: RecallHow = {}): Recall {
+    const fault = queryFault(query)
+    if (fault !== null) throw new MemoryError('usage', fault)
+    if (!Number.isInteger(limit) || limit < 1 || limit > MOST_HITS) throw new MemoryError('usage', `limit is 1 to ${MOST_HITS}, not ${limit}`)
+    const today = this.#today
+    const all = new Map(this.shown.list(scopes, { ...filters, sessions: filters.type === 'session' }).map(one => [one.key, one]))
+    const documents = [...all.values()].filter(one => one.here).map(one => this.#document(one, today))
+    const ranking = this.#ranking(documents)
+    let ranked = ranking.rank(query, today)
+    const beginnings = ranked.length > 0 ? [] : beginningsOf(query)
+    if (beginnings.length > 0) {
+      const terms = ranking.beginningWith(beginnings).slice(0, MOST_TERMS)
+      if (terms.length > 0) ranked = ranking.rank(query, today, terms)
+    }
+    const isOwn = (one: Ranked): boolean => all.get(one.id)?.own === true
+    const best = [...ranked.filter(isOwn), ...ranked.filter(one => !isOwn(one))].slice(0, limit)
+    const hits = best.flatMap(({ id, score, parts }) => {
+      const reading = this.shown.readIn(id, all.get(id)?.scope ?? '')
+      return reading === null ? [] : [{ reading, score, parts }]
+    })
+    if (counts) this.shown.replica.count(hits.map(({ reading }) => entryName(reading.key, reading.scope)))
+    return { hits, searched: documents.length, notFetched: all.size - documents.length }
+  }
+
+  /** The same ranking as long as the documents are the same. */
+  #ranking(documents: readonly Document[]): Ranking {
+    const held = this.#last
+    if (held !== null && held.documents.length === documents.length && documents.every((one, at) => held.documents[at] === one)) return held.ranking
+    const ranking = new Ranking(documents, this.#counted)
+    this.#last = { documents, ranking }
+    return ranking
+  }
+
+  /** What is searched of a memory; the same object as long as nothing of it changed. */
+  #document(one: Listed, today: number): Document {
+    const name = entryName(one.key, one.scope)
+    const view = this.shown.view(name)
+    const use = this.shown.replica.use(name)
+    const held = this.#documents.get(view)
+    if (held !== undefined && held.today === today && held.use === use) return held.document
+    const file = readableFile(view.shown as Bytes)
+    const at = lastChange(file, one.at)
+    const until = dayOf(fieldOf(file, 'expires'))
+    const last = Math.max(at ?? 0, use?.[1] ?? 0)
+    const salience = worthOf({
+      type: one.type,
+      tags: one.tags.length,
+      important: isYes(fieldOf(file, 'important')),
+      confidence: confidenceOf(file),
+      decay: fieldOf(file, 'decay'),
+      idleDays: last === 0 ? 0 : today - last,
+      uses: use?.[0] ?? 0,
+      expired: until !== null && until < today
+    })
+    const header = [one.key, fieldOf(file, 'name'), fieldOf(file, 'description'), ...one.tags, fieldOf(file, 'category')].join(' ')
+    const document = { id: one.key, text: file.body, header, at, used: use?.[1] ?? null, salience }
+    const counted = held === undefined ? undefined : this.#counted.get(held.document)
+    if (counted !== undefined) this.#counted.set(document, counted)
+    this.#documents.set(view, { document, today, use })
+    return document
+  }
+
+  /** The block that a model is given of some scopes. `preview`: a person only looks at what it would be given. */
+  context(scopes: Scopes, query: string | null, how: BlockHow, preview: boolean): Block {
+    const { shown } = this
+    const stack = [...new Set([...shown.stack(scopes), ''])]
+    const { layout = 'index' } = how
+    if ((layout === 'turn' || layout === 'ranked') && query === null) throw new MemoryError('usage', `the layout ${layout} shows what matches a query, so it needs one`)
+    const isAsked = query !== null && query.trim() !== ''
+    const names = shown.names()
+    const hits = isAsked ? this.recall(query, stack, { limit: MATCHES_OF(layout), counts: false }).hits.filter(hit => hit.reading.own) : []
+    const matches = hits.map(({ reading }): Match => {
+      const file = readableFile(new TextEncoder().encode(reading.text))
+      const written = reading.at > 0 ? dateOf(reading.at) : ''
+      return {
+        place: reading.scope === '' ? reading.key : `${reading.scope}/${reading.key}`,
+        quoted: {
+          key: reading.key,
+          scope: reading.scope,
+          body: file.body,
+          name: fieldOf(file, 'name'),
+          description: fieldOf(file, 'description'),
+          type: fieldOf(file, 'type'),
+          tags: readTags(fieldOf(file, 'tags')),
+          written,
+          by: reading.device === '' ? '' : (names.get(reading.device) ?? reading.device),
+          source: fieldOf(file, 'source')
+        }
+      }
+    })
+    const block = contextBlock({ matches, index: layout === 'index' || layout === 'full' ? this.#index(stack) : [], events: layout === 'full' ? this.#events(stack) : [], scopes: stack }, how)
+    if (!preview) shown.replica.count(block.shown.map(place => `m/${place}`))
+    return block
+  }
+
+  /** The lines of the index of some scopes, those written last first, of those of one moment in the order of their keys. */
+  #index(stack: readonly string[]): { scope: string; key: string; section: string; line: string }[] {
+    const { shown } = this
+    const found = shown.list(stack, { sessions: true }).flatMap(one => {
+      const name = entryName(one.key, one.scope)
+      const view = shown.view(name)
+      if (!one.own || view.shown === null) return []
+      let held = this.#lines.get(view)
+      if (held === undefined) {
+        const file = headOf(view.shown)
+        const said = { key: one.key, name: fieldOf(file, 'name'), description: fieldOf(file, 'description'), type: fieldOf(file, 'type'), session: fieldOf(file, 'session') }
+        this.#lines.set(view, (held = indexLine(said)))
+      }
+      return held.section === '' ? [] : [{ scope: one.scope, key: one.key, ...held, h: shown.writerOf(shown.replica.entry(name), view).h }]
+    })
+    return found.sort((a, b) => byCodePoints(b.h, a.h) || byCodePoints(a.key, b.key))
+  }
+
+  /** Lines of what this person's devices noted last, oldest first. What was imported is a history and stands in no block. */
+  #events(stack: readonly string[]): string[] {
+    const scopes = stack.filter(scope => !this.shown.isForgotten(scope))
+    const noted = unionOfScopes(scopes.map(scope => this.shown.events(scope, true))).filter(event => splitOwnId(event.id) !== null && !isUse(event))
+    return noted.slice(-MOST_EVENTS).map(lineOf)
+  }
+}
+
+const MOST_TERMS = 64
+export { usualTokens }
+
+const isYes = (text: string): boolean => ['true', 'yes', '1'].includes(text.toLowerCase())
+
+function confidenceOf(file: MemoryFile): number | null {
+  const text = fieldOf(file, 'confidence')
+  const value = /^[0-9.]+$/.test(text) ? Number(text) : Number.NaN
+  return value >= 0 && value <= 1 ? value : null
+}
+
+/** The day of the last change: as the header says, unless that lies behind the day on which it was written down here. */
+function lastChange(file: MemoryFile, writtenAt: number): number | null {
+  const written = writtenAt > 0 ? Math.floor(writtenAt / DAY_MS) : null
+  const said = dayOf(fieldOf(file, 'updated')) ?? dayOf(fieldOf(file, 'created'))
+  return said !== null && written !== null ? Math.min(said, written) : (said ?? written)
+}
+
+/** The day that an ISO 8601 date or instant begins with, counted from 1970. */
+function dayOf(text: string): number | null {
+  const at = /^\d{4}-\d\d-\d\d/.test(text) ? instant(text.slice(0, 10)) : null
+  return at === null ? null : at / DAY_MS
+}
+
+/** The UTC date of a moment; empty beyond the calendar. */
+const dateOf = (at: number): string => (at < Date.UTC(10000, 0, 1) ? new Date(at).toISOString().slice(0, 10) : '')

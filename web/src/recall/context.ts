@@ -1,0 +1,236 @@
+/**
+ * What a model is given at the start of a session or before a prompt: the index of the own memories, and with a query the texts
+ * that match it, in their fences and within a bound. The same block, byte for byte, that every other face gives.
+ *
+ * It is given only own texts. A token is taken to be three bytes of UTF-8 unless the caller counts.
+ */
+
+import { byteLength, byCodePoints, utf8 } from '../core/bytes.ts'
+import { fenceMemory, NOTICE, QUOTE, type Quoted, tagged } from '../core/fence.ts'
+import { MOST_INDEX_BYTES, MOST_INDEX_LINES, SECTIONS } from '../core/index.ts'
+import { MemoryError } from '../device/errors.ts'
+
+/** `index`: the index, and with a query the matches before it. `full`: that, and what was noted last. `ranked`: only the matches. `turn`: only the best few. */
+export type Layout = 'index' | 'ranked' | 'full' | 'turn'
+const LAYOUTS: readonly string[] = ['index', 'ranked', 'full', 'turn']
+
+export type BlockHow = {
+  /** 200 to 200,000; 2,000 where nobody says it, of the layout `turn` 500. */
+  readonly maxTokens?: number
+  readonly layout?: Layout
+  /** How many tokens a text has, where three bytes a token are not exact enough. */
+  readonly count?: (text: string) => number
+}
+
+/** A match with its place, `key` or `scope/key`. */
+export type Match = { readonly place: string; readonly quoted: Quoted }
+export type IndexLine = { readonly scope: string; readonly key: string; readonly section: string; readonly line: string }
+export type Found = {
+  /** The best first. */
+  readonly matches: readonly Match[]
+  /** Written last first. */
+  readonly index: readonly IndexLine[]
+  /** Oldest first. */
+  readonly events: readonly string[]
+  readonly scopes: readonly string[]
+}
+
+/** The block, and what is in it. Empty text: there is nothing to give. */
+export type Block = {
+  readonly text: string
+  readonly tokens: number
+  /** Places of the memories that stand in it with their texts, and of those that match and had no room. */
+  readonly shown: readonly string[]
+  readonly skipped: readonly string[]
+  /** How many memories the index names, and how many it had no room for. */
+  readonly listed: number
+  readonly leftOut: number
+  readonly events: number
+}
+
+const TOKEN_BYTES = 3
+const LEAST_TOKENS = 200
+const MOST_TOKENS = 200_000
+/** Matches that are looked at, and of the layout `turn`; bytes of one that are shown; a text of which less would be left is not shown. */
+const HITS = 20
+const TURN_HITS = 3
+const LONGEST = 6000
+const SHORTEST = 1200
+/** Times the bytes of a block may grow for a counter that finds few tokens in them. */
+const WIDEST = 8
+const EVENT_BYTES = 600
+/** Keys that are named of the matches that had no room. */
+const NAMED = 10
+
+export const usualTokens = (layout: Layout): number => (layout === 'turn' ? 500 : 2000)
+export const MATCHES_OF = (layout: Layout): number => (layout === 'turn' ? TURN_HITS : HITS)
+
+const part = (room: number, of: number, parts: number): number => Math.floor((room * of) / parts)
+const grouped = (number: number): string => String(number).replace(/\B(?=(\d{3})+$)/g, ',')
+const tokensOf = (text: string): number => Math.ceil(byteLength(text) / TOKEN_BYTES)
+
+/** The block; never more than `maxTokens`, as `count` counts the tokens of a text. */
+export function contextBlock(found: Found, { layout = 'index', maxTokens = usualTokens(layout), count }: BlockHow = {}): Block {
+  if (!LAYOUTS.includes(layout)) throw new MemoryError('usage', `${layout} is no layout`, `It is one of ${LAYOUTS.join(', ')}.`)
+  if (!Number.isInteger(maxTokens) || maxTokens < LEAST_TOKENS || maxTokens > MOST_TOKENS) {
+    throw new MemoryError('usage', `maxTokens is ${LEAST_TOKENS} to ${grouped(MOST_TOKENS)}, not ${maxTokens}`)
+  }
+  const tokens = (text: string): number => (text === '' ? 0 : counted(text, count))
+  let room = maxTokens * TOKEN_BYTES
+  let block = blockIn(found, room, layout)
+  let size = tokens(block.text)
+  // Another counter finds fewer or more tokens in the same bytes: the room is widened once, and narrowed until it fits.
+  if (count !== undefined && size > 0 && size < maxTokens) {
+    room = Math.min(part(room, maxTokens, size), room * WIDEST)
+    block = blockIn(found, room, layout)
+    size = tokens(block.text)
+  }
+  while (size > maxTokens) {
+    room = Math.min(part(room, 9, 10), part(room, maxTokens, size))
+    block = blockIn(found, room, layout)
+    size = tokens(block.text)
+  }
+  return { ...block, tokens: size }
+}
+
+function counted(text: string, count: ((text: string) => number) | undefined): number {
+  if (count === undefined) return tokensOf(text)
+  const said: unknown = count(text)
+  if (typeof said !== 'number' || !Number.isFinite(said) || said < 0) {
+    throw new MemoryError('usage', `the counter of tokens gave ${String(said).slice(0, 60)} for a text`, 'It is given a text and returns how many tokens it has: a number that is 0 or more.')
+  }
+  return Math.ceil(said)
+}
+
+/** The block in at most so many bytes. */
+function blockIn({ matches, index, events, scopes }: Found, most: number, layout: Layout): Omit<Block, 'tokens'> {
+  let room = most - byteLength(NOTICE) - 2
+  const texts: string[] = []
+  const shown: string[] = []
+  const skipped: string[] = []
+  if (matches.length > 0) {
+    const spare = byteLength(noRoom([], HITS, 0)) + 1
+    const onlyMatches = layout === 'turn' || layout === 'ranked'
+    let share = (onlyMatches ? room : part(room, 3, 4)) - spare
+    for (const { place, quoted } of matches) {
+      const fenced = fencedIn(quoted, share)
+      if (fenced === null) {
+        skipped.push(place)
+        continue
+      }
+      const size = byteLength(fenced) + 1
+      share -= size
+      room -= size
+      texts.push(fenced)
+      shown.push(place)
+    }
+    if (skipped.length > 0 && room >= spare) {
+      const said = noRoom(skipped, skipped.length, onlyMatches ? room : part(room, 1, 4))
+      texts.push(said)
+      room -= byteLength(said) + 1
+    }
+  }
+  let [listed, leftOut, noted] = [0, 0, 0]
+  if (layout === 'index' || layout === 'full') {
+    const made = indexIn(index, scopes, layout === 'index' ? room : part(room, 3, 4))
+    ;({ listed, leftOut } = made)
+    if (made.text !== '') {
+      texts.push(made.text)
+      room -= byteLength(made.text) + 1
+    }
+  }
+  if (layout === 'full') {
+    const lines = eventsIn(events, room)
+    if (lines.length > 0) texts.push(tagged('memory-timeline', [], lines.join('\n')))
+    noted = lines.length
+  }
+  const text = texts.length > 0 ? `${NOTICE}\n\n${texts.join('\n')}` : ''
+  return { text, shown, skipped, listed, leftOut, events: noted }
+}
+
+/** What is said of so many matches that had no room; they are named as far as that has room. */
+function noRoom(places: readonly string[], number: number, room: number): string {
+  const said = `(${grouped(number)} ${number === 1 ? 'more match' : 'more matches'} had no room here`
+  let [named, times] = ['', 0]
+  for (const place of places.slice(0, NAMED)) {
+    const longer = named === '' ? `: ${place}` : `${named}, ${place}`
+    if (byteLength(`${said}${longer} and others.)\n`) + 1 > room) break
+    named = longer
+    times++
+  }
+  return `${said}${named}${times > 0 && times < number ? ' and others' : ''}.)\n`
+}
+
+const leftOutText = (number: number): string => `(${grouped(number)} ${number === 1 ? 'more memory' : 'more memories'} not listed here: look for them by their words.)\n`
+
+/** The longest beginning of a text that is whole characters and at most so many bytes. */
+function beginning(text: string, bytes: number): string {
+  const data = utf8(text)
+  if (data.length <= bytes) return text
+  let end = Math.max(0, bytes)
+  while (end > 0 && ((data[end] as number) & 0xc0) === 0x80) end--
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(data.subarray(0, end))
+}
+
+/** One match in its fence; a long text is cut and says so. Null when there is no room. */
+function fencedIn(quoted: Quoted, room: number): string | null {
+  let { body } = quoted
+  const size = byteLength(body)
+  const most = Math.min(LONGEST, room)
+  if (size > most) {
+    if (most < SHORTEST) return null
+    body = `${beginning(body, most - 600)}\n(cut here: ${grouped(size)} bytes in all)`
+  }
+  const fenced = fenceMemory({ ...quoted, body })
+  return byteLength(fenced) + 1 <= room ? fenced : null
+}
+
+/** The index in at most `most` bytes, 200 lines and 25 KB. */
+function indexIn(all: readonly IndexLine[], scopes: readonly string[], most: number): { text: string; listed: number; leftOut: number } {
+  let room = Math.min(most, MOST_INDEX_BYTES) - byteLength(leftOutText(10 ** 9))
+  let rows = MOST_INDEX_LINES
+  const chosen = new Map<string, IndexLine[]>()
+  let listed = 0
+  for (const one of all) {
+    const there = chosen.get(one.scope)
+    let cost = byteLength(QUOTE + one.line)
+    let added = 1
+    if (there === undefined) {
+      added += 2
+      cost += byteLength(tagged('memory-index', [['scope', one.scope]], '')) + 1
+    }
+    if (there === undefined || there.every(other => other.section !== one.section)) {
+      added++
+      cost += `${QUOTE}## ${one.section}\n`.length
+    }
+    if (cost > room || added >= rows) break
+    room -= cost
+    rows -= added
+    listed++
+    chosen.set(one.scope, [...(there ?? []), one])
+  }
+  const place = (section: string): number => SECTIONS.findIndex(([, title]) => title === section)
+  const blocks: string[] = []
+  for (const scope of scopes) {
+    const lines = [...(chosen.get(scope) ?? [])].sort((a, b) => place(a.section) - place(b.section) || byCodePoints(a.key, b.key))
+    const text = lines.map((one, at) => (one.section === lines[at - 1]?.section ? one.line : `## ${one.section}\n${one.line}`)).join('')
+    if (text !== '') blocks.push(tagged('memory-index', [['scope', scope]], text))
+  }
+  const left = all.length - listed
+  if (left > 0 && room >= 0) blocks.push(leftOutText(left))
+  return { text: blocks.join('\n'), listed, leftOut: left }
+}
+
+/** The lines of the last events that have room, oldest first. */
+function eventsIn(events: readonly string[], most: number): string[] {
+  let room = most - byteLength(tagged('memory-timeline', [], 'x'))
+  const lines: string[] = []
+  for (const event of [...events].reverse()) {
+    const line = byteLength(event) > EVENT_BYTES ? `${beginning(event, EVENT_BYTES)} (cut here)` : event
+    const cost = byteLength(QUOTE + line) + 1
+    if (cost > room) continue
+    room -= cost
+    lines.unshift(line)
+  }
+  return lines
+}

@@ -1,0 +1,115 @@
+/** What an open memory gives and is given: plain values, the same for the page, for apps and through a worker. */
+
+import type { Card } from './core/cards.ts'
+
+/** Dots that a text was read with: a write that gives them back replaces exactly these. */
+export type Token = readonly string[]
+
+/** One text as it is shown. */
+export type Reading = {
+  readonly key: string
+  /** '' is the nameless scope. */
+  readonly scope: string
+  /** The whole file, header and all. */
+  readonly text: string
+  readonly body: string
+  readonly fields: Readonly<Record<string, string>>
+  readonly token: Token
+  /** 16 hex digits that stand for the token, as every other face has them. */
+  readonly seen: string
+  /** Whether it was put together of what several devices wrote at once. */
+  readonly merged: boolean
+  /** Names of texts beside it, for `conflicts`. */
+  readonly conflicts: readonly string[]
+  /** Id and label of the device that wrote it, and when, in milliseconds since 1970. */
+  readonly device: string
+  readonly label: string
+  readonly at: number
+  /** Whether it is the word of the person whose device this is; else it is a candidate, and not promoted. */
+  readonly own: boolean
+}
+
+export type Listed = {
+  readonly key: string
+  readonly scope: string
+  readonly name: string
+  readonly description: string
+  readonly type: string
+  readonly tags: readonly string[]
+  readonly created: string
+  readonly updated: string
+  readonly device: string
+  readonly label: string
+  readonly at: number
+  readonly merged: boolean
+  readonly conflicts: number
+  readonly own: boolean
+  /** Whether its text is on this device. */
+  readonly here: boolean
+}
+
+/** A text beside the one that is shown. `file` names it. */
+export type Copy = Omit<Reading, 'merged' | 'conflicts'> & { readonly file: string }
+
+/** A memory with texts that are not shown. Settling it replaces what `token` names, and nothing else. */
+export type Unsettled = {
+  readonly key: string
+  readonly scope: string
+  readonly shown: Reading | null
+  readonly copies: readonly Copy[]
+  readonly token: Token
+  /** 16 hex digits that stand for the token. */
+  readonly seen: string
+  readonly forgotten: boolean
+}
+
+/** One text that a memory has had, or a wish to forget it (`sha256` null). */
+export type Version = {
+  readonly sha256: string | null
+  /** When it was written, by its writer's clock, in milliseconds since 1970; null for imported texts. */
+  readonly at: number | null
+  readonly device: string
+  readonly label: string
+  /** The newest version kept here that holds it; null when it was not published from here. */
+  readonly root: string | null
+  /** Where it stands now: shown, beside what is shown (or behind a forget), or nowhere. */
+  readonly now: 'shown' | 'beside' | ''
+  /** Bytes of the text; null when it is not on this device. */
+  readonly size: number | null
+  readonly own: boolean
+}
+/** The texts of one memory, the one written last first; `gone` known versions are not kept here and were not looked at. */
+export type History = { readonly key: string; readonly versions: readonly Version[]; readonly gone: number }
+/** Which text of the past: that of a published version (its CID, or the beginning), or the one whose SHA-256 begins so. */
+export type Past = { readonly root: string } | { readonly text: string; readonly root?: string }
+
+export type Scope = { readonly token: string; readonly title: string; readonly kind: Card['kind']; readonly ids: Card['ids']; readonly into: string | null; readonly memories: number }
+export type Member = { readonly id: string; readonly label: string; readonly kind: string; readonly role: string; readonly mine: boolean; readonly thisDevice: boolean }
+
+/** Figures of a memory, and whether something of it is where no other device finds it. */
+export type Status = { readonly memories: number; readonly events: number; readonly conflicts: number; readonly notFetched: number; readonly unpublished: boolean }
+
+/** What its writer was shown: a reading, an item of `conflicts`, its token, or the digits that stand for that. */
+export type Seen = Token | string | { readonly token: Token }
+
+export type WriteHow = {
+  readonly scope?: string
+  readonly name?: string
+  readonly description?: string
+  readonly type?: string
+  readonly tags?: readonly string[]
+  /** Other fields of the header; an empty value takes one away. */
+  readonly fields?: Readonly<Record<string, string>>
+  readonly seen?: Seen
+}
+
+/** One scope with what turned out to be it, or several, the first before the next and then what is everybody's. */
+export type Scopes = string | readonly string[]
+
+export type Hit = { readonly reading: Reading; readonly score: number; readonly parts: Readonly<Record<string, number>> }
+export type Recall = { readonly hits: readonly Hit[]; readonly searched: number; readonly notFetched: number }
+
+export type Imported = { readonly added: number; readonly kept: number; readonly same: number; readonly events: number; readonly problems: readonly string[] }
+
+/** Something changed: by a write here, by another tab, or by a sync. */
+export type Change = { readonly revision: number }
