@@ -20,6 +20,7 @@ from ipfsmem.loopback import is_loopback
 from ipfsmem.memories.asked import Asked
 from ipfsmem.memories.kept_vectors import Live, live, load_vectors, save_vectors, vectors_kept
 from ipfsmem.memories.memories import Memories, NotHereError
+from ipfsmem.recall.batches import embedded
 from ipfsmem.recall.embedder import Embedder, EmbedderIdentity
 from ipfsmem.recall.vectors import Comparable, Vectors
 from ipfsmem.wording import count
@@ -66,6 +67,8 @@ class Meaning:
         self._done: Frame | None = None
         #: Texts that the state names and that cannot be read here.
         self._unreadable: set[bytes] = set()
+        #: Texts that the model refuses while it takes others; they are tried again by the next process.
+        self._refused: set[bytes] = set()
         self._ended = self._dropped = False
         #: What went wrong in the background and was not said yet.
         self._later = ""
@@ -89,7 +92,7 @@ class Meaning:
         if not len(vectors):
             return Asked(None, told)
         try:
-            made = _run(_closing(embedder, [query[:_CHARACTERS]]))
+            made = _run(_closing(embedder, embedder.embed([query[:_CHARACTERS]])))
             with self._alone:
                 ready = vectors.comparable()
             ready.nearest(made[0], (), 1.0, 1)  # whether it has their length
@@ -163,13 +166,13 @@ class Meaning:
                     batch = self._batch(embedder, _LARGEST)
                     if not batch:
                         break
-                    made = _run(_closing(embedder, list(batch.values())))
+                    made = _run(_closing(embedder, embedded(embedder, list(batch.values()))))
                     self._take(embedder, dict(zip(batch, made, strict=True)))
                     state = self.state()
                 told(state.vectors, state.vectors + state.missing)
         except IpfsmemError as error:
             return f"no vectors could be made: {error}"
-        return ""
+        return self._refusal() if embedder is not None else ""
 
     # -- ended -----------------------------------------------------------------------------------------------
 
@@ -199,6 +202,7 @@ class Meaning:
                 self._before = kept.identity.name if kept is not None else ""
                 vectors = Vectors(embedder.identity)
             self._vectors, self._done = vectors, None
+            self._refused.clear()
         return vectors
 
     def _begin(self, embedder: Embedder) -> None:
@@ -225,9 +229,10 @@ class Meaning:
                     batch = self._batch(embedder, size)
                 if not batch:
                     return
-                made = asyncio.run(_closing(embedder, list(batch.values())))
+                made = asyncio.run(_closing(embedder, embedded(embedder, list(batch.values()))))
                 with self._alone:
                     self._take(embedder, dict(zip(batch, made, strict=True)))
+                    self._later = self._refusal() or self._later
                 if self._ended:  # a command ends soon after it began: one batch is made all the same
                     return
                 size = min(2 * size, _LARGEST)
@@ -244,7 +249,7 @@ class Meaning:
             frame, there = self._replica.store.frame, live(self._memories)
             if vectors.keep(there):
                 save_vectors(self._replica, vectors)
-            missing = there.keys() - set(vectors.ids) - self._unreadable
+            missing = there.keys() - set(vectors.ids) - self._unreadable - self._refused
             texts = dict[bytes, str]()
             for id in nlargest(size, missing, key=lambda id: (there[id].hlc, id)):
                 text = self._text(there[id])
@@ -270,18 +275,24 @@ class Meaning:
         header = " ".join(filter(None, (one.place.key, file.name, file.description, *file.tags)))
         return f"{header}\n{file.body}"[:_CHARACTERS]
 
-    def _take(self, embedder: Embedder, made: dict[bytes, list[float]]) -> None:
-        """Add vectors that were made, unless their texts are gone meanwhile, and keep all."""
+    def _take(self, embedder: Embedder, made: dict[bytes, list[float] | None]) -> None:
+        """Add vectors that were made, unless their texts are gone meanwhile, and keep all; note which texts have none."""
         if self._dropped:
             return
         vectors = self._known(embedder)
-        vectors.add(made)
+        self._refused.update(id for id, vector in made.items() if vector is None)
+        vectors.add({id: vector for id, vector in made.items() if vector is not None})
         kept = load_vectors(self._replica)  # another process may have made some too
         if kept is not None:
             vectors.take(kept)
         with self._replica.reading():
             vectors.keep(live(self._memories))
         save_vectors(self._replica, vectors)
+
+    def _refusal(self) -> str:
+        """What is said of texts that the model refused; "" where there is none."""
+        refused = len(self._refused)
+        return f"the model refuses {count(refused, 'text')}, found by words alone" if refused else ""
 
     def _failed(self, embedder: Embedder, problem: IpfsmemError) -> None:
         """Leave the model alone for a while."""
@@ -325,9 +336,9 @@ def where(embedder: Embedder) -> str:
     return f"texts and questions LEAVE this device readable for {url.hostname}{open_air}"
 
 
-async def _closing(embedder: Embedder, texts: list[str]) -> list[list[float]]:
+async def _closing(embedder: Embedder, work: Coroutine[Any, Any, T]) -> T:
     try:
-        return await embedder.embed(texts)
+        return await work
     finally:
         await embedder.close()
 

@@ -44,6 +44,9 @@ class EmbeddingsServer:
         self.asked: list[str] = []
         #: Answers in place of the real one, where it gives something.
         self.sick: Callable[[dict[str, Any]], web.StreamResponse | None] = lambda answer: None
+        #: The status with which a text is refused, and all that came with it; 0: it is taken. And how often something was.
+        self.refuses: Callable[[str], int] = lambda text: 0
+        self.refused = 0
 
     def app(self) -> web.Application:
         """The application."""
@@ -78,6 +81,9 @@ class EmbeddingsServer:
         dimension = asked.get("dimensions", most)
         if not isinstance(dimension, int) or not 1 <= dimension <= most:
             return _error(400, "dimensions is invalid", "invalid_request_error")
+        if status := max(map(self.refuses, texts)):
+            self.refused += 1
+            return _error(status, "input is too large to process", "invalid_request_error")
         self.texts += texts
         self.asked.append(asked["model"])
         answer = {

@@ -202,6 +202,36 @@ def test_whatever_the_endpoint_answers_recall_goes_by_words_and_says_so_once(
         memory.recall("kitchen", threshold=0.1)
 
 
+def test_a_text_that_the_model_refuses_keeps_no_other_without_its_vector(
+    memory: Memory, name: Name, url: str, server: EmbeddingsServer
+) -> None:
+    """Whoever shares a memory may write one, and it would be the newest at each try."""
+    for n in range(20):
+        memory.write(f"bread{n}", f"Loaf number {n}")
+    memory.write("refused", "POISON")
+    memory.write("long", "sourdough " * 300 + "TOO LONG")
+    server.refuses = lambda text: 400 if "POISON" in text or "TOO LONG" in text else 0
+    name(model="hashed-words", base_url=url)
+    made_all(memory, 23)
+    found = memory.maintenance.reindex()
+    assert (found.vectors, found.without_vector) == (23, 1)
+    assert found.problem == "the model refuses 1 text, found by words alone"
+    asked = len(server.asked)
+    assert memory.maintenance.reindex().without_vector == 1 and len(server.asked) == asked
+    assert keys(memory.recall("poison"))[:1] == ["refused"]
+    assert keys(memory.recall("lisboa trains"))[:1] == ["travel"]
+    assert keys(memory.recall("sourdoughs"))[:1] == ["long"]  # by its beginning
+
+
+def test_an_endpoint_that_refuses_everything_is_asked_no_more_for_each_text(
+    memory: Memory, name: Name, url: str, server: EmbeddingsServer
+) -> None:
+    server.refuses = lambda text: 403
+    name(model="hashed-words", base_url=url)
+    assert "answered 403" in memory.maintenance.reindex().problem
+    assert server.refused == 2  # the texts, and then one that every model takes
+
+
 def test_an_endpoint_that_is_down_or_has_no_key_is_no_error(
     memory: Memory, name: Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
