@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from math import log1p
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ipfsmem.recall.dates import MONTHS
 from ipfsmem.recall.image import LONGEST, Columns, State, read, write
@@ -107,6 +107,8 @@ class Index:
     def __init__(self, documents: Iterable[Document] = ()) -> None:
         #: The days on which entries were used last, by id: kept by who counts them, and no part of the image.
         self.used: Mapping[str, int] = {}
+        #: How often it was asked.
+        self.asked = 0
         empty = Columns(array("I", [0]), array("H", [0]), array("B", [0]), array("d", [0.0]), array("I", [0]))
         self._take([""], [""], empty, Postings(), Postings())
         for document in documents:
@@ -180,6 +182,8 @@ class Index:
         self._by_day: dict[int, list[int]] | None = None
         self._group_rows: dict[str, GroupRow] = {}
         self._group_average: tuple[int, float] | None = None
+        #: What `ranking_arrays` keeps of it until it changes.
+        self.arrays: Any = None
 
     def _join(self, number: int, group: int) -> None:
         before = self.last[group]

@@ -18,6 +18,7 @@ from ipfsmem.recall.terms import fold, terms_of, words_of
 
 #: How soon further occurrences stop to count, and how much a long entry is lowered.
 _K1, _B = 1.2, 0.75
+FURTHER = _K1 + 1
 #: What a term is worth that more than half of the entries have.
 _LEAST = 1e-6
 #: Occurrences in rows that are kept for further questions: for each entry so many, and as many again at least.
@@ -36,7 +37,7 @@ def lowered(length: int, average: float) -> float:
 
 def bm25(worth: float, times: int, against: float) -> float:
     """The share of one term in the score of an entry; `against` as `lowered` gives it."""
-    return worth * times * (_K1 + 1) / (times + against)
+    return worth * times * FURTHER / (times + against)
 
 
 class Row:
@@ -52,15 +53,18 @@ class Row:
     ) -> None:
         """`most`: as it was counted before, if it was."""
         self.numbers, self.counts, self.worth = numbers, counts, worth
-        self._against = against
-        #: The greatest share.
-        self.most = max(self.shares, default=0.0) if most is None else most
+        self._against, self._most = against, most
+
+    @cached_property
+    def most(self) -> float:
+        """The greatest share."""
+        return max(self.shares, default=0.0) if self._most is None else self._most
 
     @cached_property
     def shares(self) -> array[float]:
         """What each gets, in the order of the numbers."""
         worth, against = self.worth, self._against
-        further = _K1 + 1  # as in `bm25`, without a call for each
+        further = FURTHER  # as in `bm25`, without a call for each
         found = zip(self.numbers, self.counts, strict=True)
         return array("d", [worth * times * further / (times + against[number]) for number, times in found])
 
@@ -191,15 +195,19 @@ class Postings:
             numbers, counts = self._having(term)
             size = len(numbers)
             if not self._kept:
-                self._room = _KEPT * self.entries + _KEPT_LEAST
+                self._room = self.room()
             self._room -= size
             if self._room < 0:
+                self._most.update((of, row.most) for of, row in self._kept.items() if "most" in vars(row))
                 self._kept.clear()
-                self._room = _KEPT * self.entries + _KEPT_LEAST - size
+                self._room = self.room() - size
             worth = idf(self.entries, size)
             kept = self._kept[term] = Row(numbers, counts, worth, self.against, self._most.get(term))
-            self._most[term] = kept.most
         return kept
+
+    def room(self) -> int:
+        """How many occurrences are kept in rows for further questions."""
+        return _KEPT * self.entries + _KEPT_LEAST
 
     def having(self, term: str) -> int:
         """How many entries have a term; quick where none has."""

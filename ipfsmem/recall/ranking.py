@@ -7,16 +7,32 @@ come to at most says which need no looking at, so the hits are those of the whol
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date
+from functools import cache
 from heapq import heappush, heappushpop, nlargest
+from importlib.util import find_spec
 from math import inf
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from ipfsmem.errors import ConfigError
 from ipfsmem.recall.dates import days_named
-from ipfsmem.recall.index import GROUPED, MEMORY, NUMBER, QUESTION, SIZE, TIME, Document, Index
+from ipfsmem.recall.index import MEMORY, NUMBER, QUESTION, SIZE, TIME, Document, Index
 from ipfsmem.recall.postings import Row, bm25, lowered
+from ipfsmem.recall.recipe import (
+    HALF_LIFE_DAYS,
+    USUAL,
+    WEIGHTS,
+    Asked,
+    Found,
+    Hit,
+    Limits,
+    Weighed,
+    hit_of,
+    recency,
+    salience,
+    weigh,
+)
 from ipfsmem.recall.spelling import spelled
 from ipfsmem.recall.terms import terms
 
@@ -35,84 +51,16 @@ __all__ = [
     "weigh",
 ]
 
-#: Each part and its weight. Those of entries of a group were fitted on conversations, `file` on the set of
-#: `bench/retrieval_set.py`; the last three are chosen, not fitted.
-WEIGHTS = {
-    "words": 2.0,  # BM25 of the entry
-    "meaning": 3.0,  # its similarity, where one is given
-    "before": 3.0,  # mean own score of the two entries before it in its group; its own where there is none
-    "best": 2.0,  # the best own score in its group
-    "cover": 3.0,  # share, by idf, of the question's terms that it has, or two entries on either side
-    "group": 1.5,  # BM25 of the whole group
-    "date": 2.0,  # the question names its day, month or year
-    "when": 2.0,  # the question asks when, and the entry has a time
-    "number": 1.0,  # it asks how many, and the entry has a number
-    "question": -1.5,  # the entry is itself a question
-    "length": 5.0,  # the logarithm of its characters
-    "file": 2.5,  # of a memory file: what a turn of middling length has, so that a file is not behind turns because these are long
-    "header": 2.0,  # of a memory file: share, by idf, of the terms that its header has
-    "salience": 0.5,  # of a memory file: what it is worth beside any question
-    "recency": 0.5,  # of a memory file: halved each 7 days since its last update or use
-}
-HALF_LIFE_DAYS = 7
 #: Of more entries than these only the best by words, or by meaning, and the best groups are looked at.
 _ALL, _BEST, _BEST_GROUPS = 5_000, 1_000, 40
+#: NumPy ranks an index of so many entries or more, and where it must be loaded first, after so many questions.
+_MANY, _FIRST = 2_000, 10
 #: Different terms of a question that count.
 MAX_TERMS = 64
 #: More than sums of the same numbers in another order differ by.
 _ROUNDING = 1e-9
 _asks_when = re.compile(r"\b(?:when|what (?:day|date|month|year|time)|how long ago)\b", re.I)
 _asks_number = re.compile(r"\bhow (?:many|much|old|often|long|far|big|tall|high|heavy|fast|large)\b", re.I)
-
-
-class Hit(NamedTuple):
-    """An entry that was found. The score is the sum of its parts."""
-
-    id: str
-    score: float
-    parts: dict[str, float]
-
-
-def salience(type: str, tags: int, *, important: bool = False) -> float:
-    """What a memory file of this type and with so many tags is worth beside any question, 0 to 1."""
-    if important:
-        return 1.0
-    bonus = {"feedback": 0.3, "user": 0.2, "project": 0.1}.get(type, 0.0)
-    return min(1.0, 0.5 + bonus + min(0.05 * tags, 0.2))
-
-
-def recency(days: float, half_life: float = HALF_LIFE_DAYS) -> float:
-    """1 for what was changed or used now, a half after so many days; what lies ahead is now."""
-    return float(0.5 ** (max(0.0, days) / half_life))
-
-
-class Weighed(NamedTuple):
-    """What each part counts: not less than 0, but for `question`. And the days after which recency is a half."""
-
-    weights: Mapping[str, float] = WEIGHTS
-    half_life: float = HALF_LIFE_DAYS
-
-    def with_meaning(self, share: float) -> Weighed:
-        """The same with so much of the weight of meaning, 0 to 1."""
-        return self._replace(weights={**self.weights, "meaning": self.weights["meaning"] * share})
-
-
-USUAL: Final = Weighed()
-
-
-def weigh(weights: Mapping[str, float], half_life: float = HALF_LIFE_DAYS) -> Weighed:
-    """The usual weights with some in their place. Raises ConfigError for a part that there is not, or that cannot count less than
-    nothing."""
-    unknown = sorted(weights.keys() - WEIGHTS.keys())
-    if unknown:
-        raise ConfigError(
-            f"recall has no part {unknown[0][:40]!a}, so it has no weight",
-            hint=f"Its parts are {', '.join(WEIGHTS)}.",
-        )
-    for part, weight in weights.items():
-        if weight < 0 and part != "question":
-            raise ConfigError(f"the weight of {part} is 0 or more, not {weight}")
-    return Weighed({**WEIGHTS, **weights}, half_life)
 
 
 class _Words:
@@ -228,15 +176,6 @@ def _at_place(values: list[float], place: int) -> float:
     return sorted(great, reverse=True)[place - 1]
 
 
-class _Asked(NamedTuple):
-    """What a question asks beside its words."""
-
-    today: int
-    dated: set[int]
-    when: bool
-    number: bool
-
-
 class _Near(NamedTuple):
     """What speaks for an entry by itself, what for those before it, and which terms it and its neighbours have."""
 
@@ -249,10 +188,10 @@ class _Ranking:
     """One question to one index: how much speaks for each entry that is looked at."""
 
     def __init__(
-        self, index: Index, words: _Words, similar: dict[int, float], asked: _Asked, weighed: Weighed
+        self, index: Index, words: _Words, similar: dict[int, float], asked: Asked, weighed: Weighed
     ) -> None:
         self.index, self.words, self.similar, self.asked = index, words, similar, asked
-        self.weights, self.half_life = weighed
+        self.weighed, self.weights = weighed, weighed.weights
         cut = len(index) > _ALL
         best = words.best()
         self._top = max([words.scores[number] for number in best], default=0.0) or 1.0
@@ -415,32 +354,19 @@ class _Ranking:
         return _Near(own, (self.own(further) + earlier) / 2 if further else earlier, around)
 
     def _hit(self, number: int, near: _Near) -> Hit:
-        index, words, asked = self.index, self.words, self.asked
+        index, words = self.index, self.words
         group = index.columns.groups[number]
-        parts = {
-            "words": words.scores[number] / self._top,
-            "before": near.before,
-            "best": self._best[group] if group else near.own,
-            "cover": words.cover(near.has),
-            "group": self._groups.get(group or -number, 0.0) / self._top_group,
-            "date": float(number in asked.dated),
-        }
-        if self.similar:
-            parts["meaning"] = self.similar.get(number, 0.0)
-        marks = index.columns.marks[number]
-        if marks & MEMORY:
-            parts["file"] = 1.0
-            parts["header"] = words.cover(words.headers.get(number, 0))
-            parts["salience"] = min(1.0, max(0.0, index.columns.salience[number]))
-            day = max(index.columns.days[number], index.used.get(index.ids[number], 0))
-            parts["recency"] = recency(asked.today - day, self.half_life) if day else 0.0
-        elif marks & GROUPED:
-            parts["when"] = float(asked.when and bool(marks & TIME))
-            parts["number"] = float(asked.number and bool(marks & NUMBER))
-            parts["question"] = float(bool(marks & QUESTION))
-            parts["length"] = self._lengths[index.columns.sizes[number]]
-        sums = {part: counts for part, value in parts.items() if (counts := self.weights[part] * value)}
-        return Hit(index.ids[number], sum(sums.values()), sums)
+        found = Found(
+            words=words.scores[number] / self._top,
+            meaning=self.similar.get(number, 0.0) if self.similar else None,
+            before=near.before,
+            best=self._best[group] if group else near.own,
+            cover=words.cover(near.has),
+            group=self._groups.get(group or -number, 0.0) / self._top_group,
+            header=words.cover(words.headers.get(number, 0)),
+            length=self._lengths[index.columns.sizes[number]],
+        )
+        return hit_of(index, number, found, self.asked, self.weighed)
 
 
 def _best_by_meaning(similar: Mapping[int, float], index: Index) -> list[int]:
@@ -470,18 +396,39 @@ def rank(
     given in `meaning`, by id.
     """
     sought = spelled(list(dict.fromkeys(terms(question))), index.words.having) if wanted is None else wanted
-    words = _Words(index, list(dict.fromkeys(sought))[:MAX_TERMS])
-    similar = {n: value for id, value in (meaning or {}).items() if (n := index.number(id)) is not None}
+    wanted_terms = list(dict.fromkeys(sought))[:MAX_TERMS]
+    similar = _between(
+        {n: value for id, value in (meaning or {}).items() if (n := index.number(id)) is not None}
+    )
     named = days_named(question, today)
     dated: set[int] = set()
     if named:
         for day, numbers in index.by_day().items():
             if any(date.fromordinal(day) in days for days in named):
                 dated.update(numbers)
-    asked = _Asked(
+    asked = Asked(
         today.toordinal(), dated, bool(_asks_when.search(question)), bool(_asks_number.search(question))
     )
-    return _Ranking(index, words, _between(similar), asked, weighed).hits(max(0, limit))
+    limit = max(0, limit)
+    index.asked += 1
+    if _by_arrays(index):
+        from ipfsmem.recall.ranking_arrays import hits_by_arrays
+
+        limits = Limits(_ALL, _BEST, _BEST_GROUPS)
+        return hits_by_arrays(index, wanted_terms, similar, asked, weighed, limits, limit)
+    words = _Words(index, wanted_terms)
+    return _Ranking(index, words, similar, asked, weighed).hits(limit)
+
+
+def _by_arrays(index: Index) -> bool:
+    """Whether NumPy ranks: where it is there, of many entries, and not for the first questions of a process that has not loaded it,
+    which take less time than that."""
+    return len(index) >= _MANY and ("numpy" in sys.modules or (index.asked > _FIRST and _numpy_is_there()))
+
+
+@cache
+def _numpy_is_there() -> bool:
+    return find_spec("numpy") is not None
 
 
 def _between(scores: dict[int, float]) -> dict[int, float]:

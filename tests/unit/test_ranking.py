@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, timedelta
+from importlib.util import find_spec
 from math import isclose, log
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -43,7 +47,18 @@ ENDINGS = (
     "y",
     "ies",
 )
+each_way = pytest.mark.parametrize("arrays", [False, True], ids=["plainly", "with NumPy"])
 OPERATORS = '"', "NEAR(a b)", "a AND", "*", "col:x", "-", "^a", "(", "' OR 1=1 --"
+
+
+@contextmanager
+def ranked(arrays: bool) -> Iterator[pytest.MonkeyPatch]:
+    """Every index ranked with NumPy, or none."""
+    if arrays:
+        pytest.importorskip("numpy")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking, "_by_arrays", lambda index: arrays)
+        yield patch
 
 
 def fts5(rows: list[str]) -> sqlite3.Connection:
@@ -194,20 +209,38 @@ asked = st.tuples(
 meanings = st.none() | st.dictionaries(st.sampled_from("abcdefghz"), st.floats(-1, 1))
 
 
+@each_way
 @settings(max_examples=200, deadline=None)
-@given(documents, st.text(max_size=30) | text, meanings, st.lists(st.sampled_from("abcdefgh")))
+@given(
+    all_of_them=documents,
+    question=st.text(max_size=30) | text,
+    meaning=meanings,
+    removed=st.lists(st.sampled_from("abcdefgh")),
+    used=st.dictionaries(st.sampled_from("abz"), st.sampled_from([TODAY.toordinal(), 700_000])),
+)
 def test_parts_add_up_the_order_is_total_and_a_patch_is_an_index_made_anew(
-    all_of_them: list[Document], question: str, meaning: dict[str, float] | None, removed: list[str]
+    arrays: bool,
+    all_of_them: list[Document],
+    question: str,
+    meaning: dict[str, float] | None,
+    removed: list[str],
+    used: dict[str, int],
 ) -> None:
     index = Index(all_of_them)
-    for id in removed:
-        index.remove(id)
-    anew = Index(one for one in all_of_them if one.id not in removed)
-    assert index.image() == anew.image()
-    hits = rank(index, question, today=TODAY, limit=99, meaning=meaning)
-    assert hits == rank(anew, question, today=TODAY, limit=99, meaning=meaning)
+    with ranked(arrays):
+        rank(index, question, today=TODAY)  # what it keeps for the next question must not outlast a change
+        for id in removed:
+            index.remove(id)
+        anew = Index(one for one in all_of_them if one.id not in removed)
+        assert index.image() == anew.image()
+        assert rank(index, question, today=TODAY, limit=99) == rank(anew, question, today=TODAY, limit=99)
+        index.used = anew.used = used
+        hits = rank(index, question, today=TODAY, limit=99, meaning=meaning)
+        assert hits == rank(anew, question, today=TODAY, limit=99, meaning=meaning)
+        assert rank(index, question, today=TODAY, limit=2, meaning=meaning) == hits[:2]
+    with ranked(False):
+        assert same_hits(hits, rank(index, question, today=TODAY, limit=99, meaning=meaning))
     assert [hit[:2] for hit in hits] == [hit[:2] for hit in sorted(hits, key=lambda h: (-h.score, h.id))]
-    assert rank(index, question, today=TODAY, limit=2, meaning=meaning) == hits[:2]
     assert len({hit.id for hit in hits}) == len(hits)
     for hit in hits:
         assert hit.score == sum(hit.parts.values())
@@ -361,16 +394,18 @@ weights = st.builds(
 )
 
 
+@each_way
 @settings(max_examples=300, deadline=None)
 @given(
-    entries,
-    asked,
-    likeness,
-    st.integers(0, 12),
-    st.sampled_from([(5_000, 1_000, 40), (0, 4, 1), (0, 1, 9)]),
-    st.just(USUAL) | weights,
+    documents=entries,
+    question=asked,
+    meaning=likeness,
+    limit=st.integers(0, 12),
+    limits=st.sampled_from([(5_000, 1_000, 40), (0, 4, 1), (0, 1, 9)]),
+    weighed=st.just(USUAL) | weights,
 )
 def test_the_hits_are_those_of_the_recipe_as_it_is_written_down(
+    arrays: bool,
     documents: list[Document],
     question: str,
     meaning: dict[str, float] | None,
@@ -379,7 +414,7 @@ def test_the_hits_are_those_of_the_recipe_as_it_is_written_down(
     weighed: Weighed,
 ) -> None:
     look_all, look_best, look_groups = limits
-    with pytest.MonkeyPatch.context() as patch:
+    with ranked(arrays) as patch:
         patch.setattr(ranking, "_ALL", look_all)
         patch.setattr(ranking, "_BEST", look_best)
         patch.setattr(ranking, "_BEST_GROUPS", look_groups)
@@ -412,10 +447,17 @@ def test_folding_takes_out_all_that_combines(any_text: str) -> None:
     assert fold(any_text) == "".join(c for c in apart if not unicodedata.combining(c)).casefold()
 
 
-def test_of_very_many_entries_the_best_are_still_found() -> None:
+def test_of_very_many_entries_the_best_are_still_found_and_numpy_is_loaded_only_for_who_asks_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     many = [Document(f"{n:05}", f"common word {n % 97}", memory=True) for n in range(5_200)]
     index = Index([*many, Document("z", "common needle", memory=True)])
-    assert rank(index, "needle common", today=TODAY)[0].id == "z"
+    monkeypatch.setattr(ranking, "sys", SimpleNamespace(modules={}))
+    first = [rank(index, "needle common", today=TODAY) for _ in range(10)]
+    assert index.arrays is None
+    later = rank(index, "needle common", today=TODAY)
+    assert later[0].id == "z" and first == 10 * [later]
+    assert (index.arrays is not None) == (find_spec("numpy") is not None)
 
 
 @pytest.mark.parametrize(
