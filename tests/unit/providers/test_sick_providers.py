@@ -118,7 +118,9 @@ def test_p4_another_provider_beside_a_sick_one_is_served_fully(
 
         with _memory(tmp_path / "one", both(), create=True) as one:
             one.write("note", "text")
+            began = time.monotonic()
             asyncio.run(one.sync())
+            well = time.monotonic() - began
             illness(at.faults)
             one.write("note", "new text")
         with _memory(tmp_path / "one", both()) as one:
@@ -128,7 +130,8 @@ def test_p4_another_provider_beside_a_sick_one_is_served_fully(
         with _memory(tmp_path / "two", [DirectoryProvider(tmp_path / "stick")]) as two:
             assert two.read("note").file.body == "new text"  # type: ignore[union-attr]
     assert report.root is not None and report.published
-    assert took < BOUND, f"{took:.1f} s"
+    # What this machine needs for a sync that is all work, beside whatever else runs on it, is no fault of the sick one.
+    assert took < BOUND + 5 * well, f"{took:.1f} s, and {well:.1f} s when both were well"
 
 
 def _v3(number: int, empty: bool) -> str:
