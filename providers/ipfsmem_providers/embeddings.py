@@ -30,7 +30,7 @@ _HINT: Final = 'Under [embeddings] in the settings file: provider = "openai", "g
 _KINDS: Final = {
     "openai": Kind("https://api.openai.com/v1", "text-embedding-3-small", "OPENAI_API_KEY"),
     "google": Kind(
-        "https://generativelanguage.googleapis.com/v1beta/openai", "text-embedding-004", "GOOGLE_API_KEY"
+        "https://generativelanguage.googleapis.com/v1beta/openai", "gemini-embedding-001", "GOOGLE_API_KEY"
     ),
     "ollama": Kind("http://127.0.0.1:11434/v1", "nomic-embed-text", ""),
 }

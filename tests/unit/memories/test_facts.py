@@ -221,3 +221,14 @@ def test_a_fact_takes_no_place_of_another_text(memory: Memory) -> None:
     again = remember(memory, "User likes tea")
     assert again != key and sorted(said(memory)) == ["User likes tea", "User prefers coffee over anything"]
     assert remember(memory, "User likes tea") == again
+
+
+def test_every_fact_stands_in_a_context_that_has_room_and_an_empty_memory_gives_none(memory: Memory) -> None:
+    assert memory.context().text == "" == memory.context(layout="full").text
+    for n in range(190):
+        remember(memory, f"User likes colour {n} of {n * 7} in a house {n * 13}")
+    block = memory.context(layout="full", max_tokens=20_000)
+    assert all(f"[{text}]" in block.text for text in said(memory)) and block.left_out == 0
+    assert (
+        memory.context(layout="full").left_out > 100
+    )  # and where there is none, it says how many are missing

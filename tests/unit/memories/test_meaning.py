@@ -288,6 +288,38 @@ def test_where_texts_go_is_said_and_this_machine_is_told_from_another(memory: Me
     assert [line for line in memory.status().notices if "'someone' is no provider of embeddings" in line]
 
 
+@pytest.mark.parametrize(
+    ("provider", "variable", "model", "host"),
+    [
+        ("openai", "OPENAI_API_KEY", "text-embedding-3-small", "api.openai.com"),
+        # Google turned text-embedding-004, which InitRunner names, off on 14 January 2026.
+        ("google", "GOOGLE_API_KEY", "gemini-embedding-001", "generativelanguage.googleapis.com"),
+        ("ollama", "", "nomic-embed-text", "127.0.0.1"),
+    ],
+)
+def test_a_provider_has_a_usual_model_and_the_user_s_own_goes_before_it(
+    memory: Memory,
+    name: Name,
+    monkeypatch: pytest.MonkeyPatch,
+    provider: str,
+    variable: str,
+    model: str,
+    host: str,
+) -> None:
+    def said() -> str:
+        return "\n".join(memory.status().notices)
+
+    if variable:
+        monkeypatch.delenv(variable, raising=False)
+        name(provider=provider)
+        assert f"{variable} is not set" in said()
+        monkeypatch.setenv(variable, "a key")
+    name(provider=provider)
+    assert model in said() and host in said()
+    name(provider=provider, model="my-own")
+    assert "my-own" in said() and model not in said() and host in said()
+
+
 def test_a_threshold_needs_a_model_and_is_a_cosine(memory: Memory, name: Name) -> None:
     with pytest.raises(UsageError, match="none is named"):
         memory.recall("kitchen", threshold=0.5)
