@@ -16,7 +16,9 @@ from ipfsmem.api.bodies import MAX_PAGE, PAGE, Problem, Right
 from ipfsmem.api.problems import said
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.graph.graph import MAX_DEPTH
 from ipfsmem.memories.readings import SEEN_DIGITS, Reading
+from ipfsmem.memories.usage import BYS
 from ipfsmem.memory import Memory
 
 _ETAG: Final = re.compile(rf'"([0-9a-f]{{{SEEN_DIGITS}}})"')
@@ -144,10 +146,13 @@ def there(key: str, reading: Reading | None) -> Reading:
 # -- parameters ----------------------------------------------------------------------------------------------
 
 
-def _number(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or len(text) > 4 or not 1 <= int(text) <= MAX_PAGE:
-        raise UsageError(f"limit is a number from 1 to {MAX_PAGE}")
-    return int(text)
+def _number(least: int, most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdecimal() or len(text) > 4 or not least <= int(text) <= most:
+            raise UsageError(f"such a number is {least} to {most}")
+        return int(text)
+
+    return read
 
 
 def _yes(text: str) -> bool:
@@ -206,14 +211,18 @@ QUERY: Final[dict[str, Parameter]] = {
     "match": _text("Only where this stands in the key, name or description."),
     "cursor": _text("The `next` of the page before."),
     "limit": Parameter(
-        {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE}, _number, "At most so many."
+        {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE},
+        _number(1, MAX_PAGE),
+        "At most so many.",
     ),
     "reason": _text("Why; it is noted.", 1_000),
     "since": Parameter(_DAY, _day, "From this UTC day on."),
     "until": Parameter(_DAY, _day, "Up to this UTC day, included."),
     "forgotten": Parameter(_YES, _yes, "Those that are forgotten instead."),
     "everywhere": Parameter(_YES, _yes, "Of all scopes."),
-    "last": Parameter({"type": "integer", "minimum": 1, "maximum": MAX_PAGE}, _number, "The last so many."),
+    "last": Parameter(
+        {"type": "integer", "minimum": 1, "maximum": MAX_PAGE}, _number(1, MAX_PAGE), "The last so many."
+    ),
     "strategy": Parameter(
         {"type": "string", "enum": ["merge", "replace"], "default": "merge"},
         str,
@@ -222,11 +231,29 @@ QUERY: Final[dict[str, Parameter]] = {
     "foreign": Parameter(_YES, _yes, "The texts are others' word."),
     "same": Parameter(_YES, _yes, "It is a backup of this memory."),
     "all": Parameter(_YES, _yes, "All but the last messages, however long the session is."),
+    "kind": _text("Only those of this kind."),
+    "category": _text("Only those of this category."),
+    "hidden": Parameter(_YES, _yes, "Those that are out of sight on this device instead."),
+    "similarity": _text("The share of their words that two have in common at least, 0.5 to 1."),
+    "entity": _text("The key or name of an entity."),
+    "begin": _text("The key or name of the entity where it begins."),
+    "end": _text("The key or name of the entity where it ends."),
+    "depth": Parameter(
+        {"type": "integer", "minimum": 0, "maximum": MAX_DEPTH, "default": 1},
+        _number(0, MAX_DEPTH),
+        "So many relations away.",
+    ),
+    "words": _text("Only what has all these words."),
+    "by": Parameter({"type": "string", "enum": [*BYS], "default": "model"}, str, "Add up by this."),
+    "format": _text("In which form."),
 }
 
 
-def read_query(given: Sequence[tuple[str, str]], known: Sequence[str]) -> dict[str, Any]:
-    """The parameters of a request by name. Raises UsageError for one that the route does not have, or that is given twice."""
+def read_query(
+    given: Sequence[tuple[str, str]], known: Sequence[str], needed: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The parameters of a request by name. Raises UsageError for one that the route does not have, that is given twice, or that is
+    needed and not given."""
     found: dict[str, Any] = {}
     for name, text in given:
         if name not in known:
@@ -242,6 +269,8 @@ def read_query(given: Sequence[tuple[str, str]], known: Sequence[str]) -> dict[s
             raise UsageError(f"{name} is given twice")
         else:
             found[name] = parameter.read(text)
+    if lacking := [name for name in needed if not found.get(name)]:
+        raise UsageError(f"{', '.join(lacking)} is missing: this takes {', '.join(needed)}")
     return found
 
 

@@ -18,6 +18,8 @@ _PATH: Final[dict[str, dict[str, Any]]] = {
     "name": KEY_SCHEMA,
     "sha256": {"type": "string", "pattern": "^[0-9a-fA-F]{8,64}$"},
     "session": {"type": "string", "minLength": 1},
+    "entity": {"type": "string", "minLength": 1},
+    "dream": {"type": "string", "pattern": "^[0-9a-f]{12}$"},
 }
 _HEADERS: Final[dict[str, dict[str, Any]]] = {
     "If-Match": {"type": "string", "pattern": f'^"[0-9a-f]{{{SEEN_DIGITS}}}"$'},
@@ -87,7 +89,7 @@ def _made(route: Route, by_type: dict[Any, Any], status: str) -> dict[str, Any]:
             route.gives, {} if route.answer is bytes else {"schema": by_type[route.answer]}
         ),
     }
-    if route.name in ("read", "write", "session", "session_items"):
+    if route.tagged:
         made["headers"] = {
             "ETag": {"description": "What was shown: for If-Match", "schema": {"type": "string"}}
         }
@@ -108,12 +110,12 @@ def _plain(name: str, summary: str, schema: Any, problem: Any) -> dict[str, Any]
     }
 
 
-def _parameter(name: str) -> dict[str, Any]:
+def _parameter(name: str, *, required: bool = False) -> dict[str, Any]:
     known = QUERY[name]
     return {
         "name": name,
         "in": "query",
-        "required": False,
+        "required": required,
         "description": known.about,
         "schema": known.schema,
     }
@@ -122,7 +124,7 @@ def _parameter(name: str) -> dict[str, Any]:
 def _parameters(route: Route) -> list[dict[str, Any]]:
     path = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
     made = [{"name": name, "in": "path", "required": True, "schema": _PATH[name]} for name in path]
-    made += [_parameter(name) for name in route.parameters]
+    made += [_parameter(name, required=name in route.needs) for name in route.parameters]
     # Of two headers one is sent, so neither is required by itself.
     headers = (["If-Match"] if route.seen else []) + (["If-None-Match"] if route.new else [])
     made += [

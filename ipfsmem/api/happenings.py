@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
+import msgspec
+
 from ipfsmem.api.bodies import (
     PAGE,
     Day,
@@ -18,7 +20,7 @@ from ipfsmem.api.bodies import (
     SessionHits,
     Sessions,
 )
-from ipfsmem.api.calls import Call, Reply
+from ipfsmem.api.calls import Call, Download, Reply
 from ipfsmem.api.routes import Route
 from ipfsmem.config import settings
 from ipfsmem.errors import NotFoundError, UsageError
@@ -31,6 +33,8 @@ from ipfsmem.results import (
     SessionLine,
 )
 from ipfsmem.sessions.compaction import Told
+from ipfsmem.sessions.transcript import as_markdown
+from ipfsmem.wording import moment
 
 Event = dict[str, Any]
 
@@ -122,6 +126,18 @@ def _add(call: Call) -> Reply:
     return Reply(SessionAdded(session=call.query["session"], added=len(given.items)), 201)
 
 
+def _export(call: Call) -> Download:
+    form = call.query.get("format", "markdown")
+    if form not in _FORMS:
+        raise UsageError(f"a session is written as {' or '.join(_FORMS)}, not as {form[:40]!r}")
+    found, (kind, suffix) = _told(call), _FORMS[form]
+    if form == "json":
+        data = msgspec.json.encode([entry.item for entry in found.messages])
+    else:
+        data = as_markdown(found, moment).encode("utf-8", "replace")
+    return Download(data, kind, f"session.{suffix}")
+
+
 def _search(call: Call) -> SessionHits:
     asked: SearchBody = call.body
     return SessionHits(hits=call.memory.sessions.search(asked.query, asked.limit))
@@ -145,6 +161,7 @@ def _delete(call: Call) -> SessionDeleted:
 
 _ONE: Final = "/v1/sessions/{session}"
 _DAYS: Final = ("stack", "since", "until")
+_FORMS: Final = {"markdown": ("text/markdown", "md"), "json": ("application/json", "json")}
 
 ROUTES: Final = (
     Route(
@@ -177,6 +194,7 @@ ROUTES: Final = (
         _sessions,
         Sessions,
         query=("all",),
+        led=True,
     ),
     Route(
         "post",
@@ -198,8 +216,9 @@ ROUTES: Final = (
         _search,
         SessionHits,
         body=SearchBody,
+        led=True,
     ),
-    Route("get", _ONE, "session", "What one session is", _session, SessionInfo),
+    Route("get", _ONE, "session", "What one session is", _session, SessionInfo, led=True, tagged=True),
     Route(
         "delete",
         _ONE,
@@ -220,6 +239,8 @@ ROUTES: Final = (
         _items,
         Messages,
         query=("last",),
+        led=True,
+        tagged=True,
     ),
     Route(
         "post",
@@ -241,6 +262,18 @@ ROUTES: Final = (
         _resume,
         Messages,
         query=("last",),
+        led=True,
+    ),
+    Route(
+        "get",
+        _ONE + "/export",
+        "export_session",
+        "All of a session, as Markdown or as the JSON list of its messages",
+        _export,
+        bytes,
+        query=("format",),
+        gives=tuple(kind for kind, _ in _FORMS.values()),
+        led=True,
     ),
     Route(
         "post",

@@ -17,8 +17,10 @@ About = Literal["scope", "caller", "whole"]
 
 
 class Route(NamedTuple):
-    """An operation. `work` is done in a thread, on an open memory. `writes`: where the scope leads is touched too; `everybody`: what is
-    everybody's is read with the scope. `seen`: a precondition is asked for; `new`: "nothing is there" may be one."""
+    """An operation. `work` is done in a thread, on an open memory. `writes`: where the scope leads is touched too; `led`: what it reads
+    stands there; `everybody`: what is everybody's is read with the scope. `seen`: a precondition is asked for; `new`: "nothing is
+    there" may be one. `needs`: parameters that have to be given. `tagged`: its answer has an ETag. `beside`: it takes long, so other
+    calls are answered meanwhile."""
 
     method: str
     path: str
@@ -32,9 +34,13 @@ class Route(NamedTuple):
     query: tuple[str, ...] = ()
     statuses: tuple[str, ...] = ("200",)
     writes: bool = False
+    led: bool = False
     everybody: bool = False
     seen: bool = False
     new: bool = False
+    needs: tuple[str, ...] = ()
+    tagged: bool = False
+    beside: bool = False
     #: The types of content that an answer may have.
     gives: tuple[str, ...] = ("application/json",)
     #: Bytes of a body.
@@ -52,7 +58,7 @@ class Route(NamedTuple):
         read = [one for one in whole.stack(scope).scopes if one] if scope else [""]
         return [
             *read,
-            *([whole.scopes.target(scope)] if self.writes and scope else []),
+            *([whole.scopes.target(scope)] if (self.writes or self.led) and scope else []),
             *([""] if self.everybody else []),
         ]
 

@@ -58,6 +58,15 @@ class ServedMemory:
         async with self._turn:
             return await in_thread(done)
 
+    async def beside(self, work: Callable[[Memory], T]) -> T:
+        """What `work` makes of the memory opened once more, in a thread, while other calls are answered: as a process of its own would."""
+
+        def done() -> T:
+            with self.holder.another() as memory:
+                return work(memory)
+
+        return await in_thread(done)
+
     # -- changes ---------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager

@@ -16,7 +16,18 @@ import msgspec
 from aiohttp import web
 
 from ipfsmem import __version__
-from ipfsmem.api import happenings, metrics, page, problems, texts, vault_routes
+from ipfsmem.api import (
+    dream_routes,
+    fact_routes,
+    graph_routes,
+    happenings,
+    metrics,
+    page,
+    problems,
+    texts,
+    usage_routes,
+    vault_routes,
+)
 from ipfsmem.api.bodies import CodeBody, Namespaces, Problem, Served, SessionToken, Synced
 from ipfsmem.api.calls import Call, Caller, Download, Refused, Reply, precondition, read_query
 from ipfsmem.api.changes import as_event, for_caller
@@ -36,7 +47,15 @@ ALIVE_EVERY: Final = 15.0
 LOOK_EVERY: Final = 0.5
 #: Streams of changes of one server.
 MAX_LISTENERS: Final = 64
-ROUTES: Final = (*texts.ROUTES, *happenings.ROUTES, *vault_routes.ROUTES)
+ROUTES: Final = (
+    *texts.ROUTES,
+    *happenings.ROUTES,
+    *fact_routes.ROUTES,
+    *graph_routes.ROUTES,
+    *dream_routes.ROUTES,
+    *usage_routes.ROUTES,
+    *vault_routes.ROUTES,
+)
 #: Why somebody is not answered, by status: these are of this face, no command ends with them.
 _REFUSALS: Final = {401: "TokenError", 403: "OriginError", 421: "HostError"}
 _KNOWN: Final = web.RequestKey("known", Known)
@@ -148,7 +167,7 @@ class Api:
 
     async def _call(self, route: Route, request: web.Request) -> web.StreamResponse:
         known = request[_KNOWN]
-        query = read_query(list(request.query.items()), route.parameters)
+        query = read_query(list(request.query.items()), route.parameters, route.needs)
         served = self._memory(request, query.pop("namespace", None))
         if self._read_only and route.right != "read":
             raise Refused(problems.said(403, "ReadOnlyError", "this server was started to change nothing"))
@@ -184,7 +203,7 @@ class Api:
             await served.on(lambda whole: route.admit(self._caller(known, served, whole), whole, "", ()))
             report = await served.sync()
             return _json(Synced(report=report, exit_code=report.exit_code))
-        return _answer(await served.on(work))
+        return _answer(await (served.beside(work) if route.beside else served.on(work)))
 
     def _listed(self, served: ServedMemory, call: Call) -> Any:
         whole = call.whole

@@ -185,7 +185,7 @@ ROUTES: Final = (
         MemoryPage,
         query=("stack", "type", "tag", "match", "cursor", "limit"),
     ),
-    Route("get", _ONE, "read", "Read a memory", _read, MemoryText, query=("stack",)),
+    Route("get", _ONE, "read", "Read a memory", _read, MemoryText, query=("stack",), tagged=True),
     Route(
         "put",
         _ONE,
@@ -199,6 +199,7 @@ ROUTES: Final = (
         statuses=("200", "201"),
         seen=True,
         new=True,
+        tagged=True,
     ),
     Route(
         "delete",

@@ -118,15 +118,10 @@ def seconds(value: float) -> str:
 
 
 def moment(ms: int | None) -> str:
-    """Milliseconds since 1970 as date and time in UTC; empty for None. Whoever may write can date a text later than dates go."""
-    from datetime import UTC, datetime
+    """Milliseconds since 1970 as date and time in UTC; empty for None."""
+    from ipfsmem.wording import moment as in_words
 
-    if ms is None:
-        return ""
-    try:
-        return datetime.fromtimestamp(ms / 1000, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
-    except (OverflowError, ValueError, OSError):
-        return "after the year 9999"
+    return in_words(ms)
 
 
 def short(cid: str) -> str:

@@ -10,7 +10,7 @@ is written again: when another device takes that one away at the same time since
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -95,10 +95,15 @@ class Dreams:
     # -- proposing -------------------------------------------------------------------------------------------------
 
     def propose(
-        self, dreamer: Dreamer | None = None, *, by: str = RULES, progress: Progress = lambda phase: None
+        self,
+        dreamer: Dreamer | None = None,
+        *,
+        by: str = RULES,
+        among: Container[str] | None = None,
+        progress: Progress = lambda phase: None,
     ) -> Proposed:
         """Look through all memories and keep what a dream proposes, in place of what was proposed before. Changes no memory."""
-        gathered = self.gathered()
+        gathered = self.gathered(among)
         if dreamer is None:
             with no_collection():
                 made = tidy(
@@ -136,14 +141,17 @@ class Dreams:
             kept = kept_proposal(self._replica)
         return kept if kept is not None and kept.scope == self._memories.scope else None
 
-    def gathered(self) -> Gathered:
-        """What a dream looks at: the own memories that nothing is open about."""
+    def gathered(self, among: Container[str] | None = None) -> Gathered:
+        """What a dream looks at: the own memories that nothing is open about. `among`: the scopes of which it may know which keys
+        there are, for who sees no others; None: all of them."""
         memories, today = self._memories, self._replica.world.today()
         notes: list[Note] = []
         seen: dict[str, tuple[str, ...]] = {}
         with self._replica.reading(), no_collection():
             named = (memory_name(name) for name in self._replica.store.names())
-            elsewhere = {one.key for one in named if one is not None}
+            elsewhere = {
+                one.key for one in named if one is not None and (among is None or one.scope in among)
+            }
             for entry, view in memories.views():
                 if view.data is None or view.dot is None or not _is_settled(view):
                     continue

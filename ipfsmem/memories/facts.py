@@ -106,9 +106,9 @@ class Facts:
         with self._replica.reading():
             return self._fact(key)
 
-    def _held(self, kind: Kind | None, *, own: bool = False) -> list[tuple[str, Held]]:
-        """Key and header of the entries that are not hidden, the last written first (inside `reading`)."""
-        hidden, scope = hidden_texts(self._replica), self._memories.scope
+    def _held(self, kind: Kind | None, *, own: bool = False, hidden: bool = False) -> list[tuple[str, Held]]:
+        """Key and header of the entries that are not hidden, or of those that are, the last written first (inside `reading`)."""
+        known_hidden, scope = hidden_texts(self._replica), self._memories.scope
         found = [
             (key, one)
             for key, one in index_of((self._memories,)).held.items()
@@ -117,7 +117,7 @@ class Facts:
             and (known := kind_of(one.type, one.category)) is not None
             and kind in (None, known)
             and (one.own or not own)
-            and not is_hidden(hidden, scope, key, one.hlc)
+            and is_hidden(known_hidden, scope, key, one.hlc) == hidden
         ]
         return sorted(found, key=lambda item: (item[1].hlc, item[0]), reverse=True)
 
@@ -228,8 +228,25 @@ class Facts:
                 return key, found
         raise ChangedError(f"a hundred other texts stand where {text[:40]!r} would")
 
-    def edit(self, key: str, said: str) -> Fact:
-        """Give an entry another text; the one before stands in its history. Raises NotFoundError, UsageError."""
+    def page(
+        self, kind: Kind | None, category: str | None, limit: int, cursor: str = "", *, hidden: bool = False
+    ) -> tuple[list[Fact], str]:
+        """So many entries behind a cursor, the last written first, and the cursor behind these; "" at the end. `hidden`: of those
+        that are hidden here instead."""
+        wanted = None if category is None else category_of(category)
+        with self._replica.reading():
+            held = [
+                (f"{one.hlc} {key}", key)
+                for key, one in self._held(kind, hidden=hidden)
+                if wanted in (None, category_of(one.category or ""))
+            ]
+            rest = [item for item in held if not cursor or item[0] < cursor]
+            found = (self._fact(key) for _, key in rest[:limit])
+            return [one for one in found if one is not None], rest[limit - 1][0] if len(rest) > limit else ""
+
+    def edit(self, key: str, said: str, seen: str | None = None) -> Fact:
+        """Give an entry another text; the one before stands in its history. `seen`: only in the place of what has it. Raises
+        NotFoundError, UsageError, ChangedError."""
         old = self._there(key)
         text, _ = checked(said, old.category, closed=False)
         if not text:
@@ -238,22 +255,19 @@ class Facts:
                 hint=f"To take it away: ipfsmem fact delete {key}",
             )
         if text == old.text and not old.conflict:
+            _check_seen(key, old.seen, seen)
             return old
-        return self._replace(
-            key, text, {"name": text if len(text) <= _NAME else f"{text[: _NAME - 1]}…"}, "edited"
-        )
+        name = text if len(text) <= _NAME else f"{text[: _NAME - 1]}…"
+        return self._replace(key, text, {"name": name}, "edited", seen=seen)
 
-    def keep_deleted(self, key: str) -> Fact:
-        """Keep the text of an entry in its history, before it is taken away. Raises NotFoundError."""
-        old = self._there(key)
-        with self._memories.changing("write", key) as change:
-            shown = self._memories.shown_in(change, key)
-            if shown is not None:
-                keep_in(change, self._memories, key, shown.data, "deleted")
-        return old
+    def keep_deleted(self, key: str, seen: str | None = None) -> Reading:
+        """Keep the text of an entry in its history, before it is taken away; that text. Raises NotFoundError, ChangedError."""
+        self._there(key)
+        return keep_shown(self._memories, key, seen)
 
-    def restore(self, key: str, number: int = 1) -> Reading:
-        """Bring an earlier text back, counted from the newest; what is shown now goes into the history. Raises NotFoundError."""
+    def restore(self, key: str, number: int = 1, seen: str | None = None) -> Reading:
+        """Bring an earlier text back, counted from the newest; what is shown now goes into the history. `seen`: only in the place of
+        what has it, "" where nothing is shown. Raises NotFoundError, ChangedError."""
         found = earlier(self._memories, key)
         if not found:
             raise NotFoundError(
@@ -268,6 +282,7 @@ class Facts:
         data = found[number - 1].data
         with self._memories.changing("write", key) as change:
             shown = self._memories.shown_in(change, key)
+            _check_seen(key, shown.seen if shown is not None else "", seen)
             if shown is not None and shown.own:
                 if shown.data == data:
                     return shown
@@ -275,7 +290,14 @@ class Facts:
             return self._memories.write_in(change, key, data)
 
     def _replace(
-        self, key: str, text: str, changes: dict[str, str], why: str, *, conflict: bool = False
+        self,
+        key: str,
+        text: str,
+        changes: dict[str, str],
+        why: str,
+        *,
+        conflict: bool = False,
+        seen: str | None = None,
     ) -> Fact:
         """Write a text in the place of one, which goes into the history, in one transaction."""
         today = self._replica.world.today().isoformat()
@@ -283,6 +305,7 @@ class Facts:
             shown = self._memories.shown_in(change, key)
             if shown is None or not shown.own:
                 raise NotFoundError(f"there is no entry {key}")
+            _check_seen(key, shown.seen, seen)
             keep_in(change, self._memories, key, shown.data, "edited" if why == "edited" else "updated")
             file = parse_memory(shown.data)
             tags = [tag for tag in file.tags if tag not in (CONFLICT, file.fields.get("category"))]
@@ -357,6 +380,24 @@ class Facts:
         entry = self._memories.entry(key)
         data = self._memories.view(key, entry).data
         return head_of(data) if data is not None else MemoryFile()
+
+
+def keep_shown(memories: Memories, key: str, seen: str | None = None) -> Reading:
+    """Keep what a memory shows in its history, as somebody takes it away. `seen`: only if it is that. Raises NotFoundError,
+    ChangedError."""
+    with memories.changing("write", key) as change:
+        shown = memories.shown_in(change, key)
+        if shown is None:
+            raise NotFoundError(f"there is no memory {key}")
+        _check_seen(key, shown.seen, seen)
+        keep_in(change, memories, key, shown.data, "deleted")
+    return shown
+
+
+def _check_seen(key: str, shown: str, seen: str | None) -> None:
+    """Raises ChangedError when something else is shown than the caller was shown."""
+    if seen is not None and seen != shown:
+        raise ChangedError(f"{key} is not what was read, so nothing was changed")
 
 
 def checked(said: str, category: str, *, closed: bool) -> tuple[str, str]:

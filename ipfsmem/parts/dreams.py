@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 import msgspec
 
@@ -101,17 +101,23 @@ class MemoryDreams(MemoryPart):
         super().__init__(opened)
         self._scope = scope
 
-    def propose(self, *, progress: Progress = lambda phase: None) -> Proposed:
+    def propose(
+        self, *, among: Container[str] | None = None, progress: Progress = lambda phase: None
+    ) -> Proposed:
         """Look through the memories and keep what is proposed; none is changed.
 
-        `progress` is called with each phase. Raises LockedError while another process dreams, IncompleteError when somebody aborted it.
+        `among`: the scopes of which it may know which keys there are, as links may mean these; None: all. `progress` is called with each phase. Raises LockedError while another process dreams, IncompleteError when somebody aborted it.
         """
         self._open.look()
         with self._dreaming(progress) as told:
-            return self._dreams().propose(progress=told)
+            return self._dreams().propose(among=among, progress=told)
 
     async def ask(
-        self, model: ChatModel | None = None, *, progress: Progress = lambda phase: None
+        self,
+        model: ChatModel | None = None,
+        *,
+        among: Container[str] | None = None,
+        progress: Progress = lambda phase: None,
     ) -> Proposed:
         """Let a model look through the memories and keep what it proposes; none is changed, and only `apply` does it.
 
@@ -124,7 +130,7 @@ class MemoryDreams(MemoryPart):
             with self._dreaming(progress) as told:
                 told("gather")
                 dreams = self._dreams()
-                gathered = dreams.gathered()
+                gathered = dreams.gathered(among)
                 asking = Asking(gathered.notes, self._replica.world.today().isoformat())
                 while asking.take(await chosen.reply(asking.messages, TOOLS)):
                     told("consolidate")
@@ -159,11 +165,13 @@ class MemoryDreams(MemoryPart):
                 )
             return self._done(found)
 
-    def run(self, *, progress: Progress = lambda phase: None) -> DreamRun:
-        """Propose and apply it. Raises what `propose` raises."""
+    def run(
+        self, *, among: Container[str] | None = None, progress: Progress = lambda phase: None
+    ) -> DreamRun:
+        """Propose and apply it. `among` and what it raises: as `propose`."""
         self._open.look()
         with self._dreaming(progress) as told:
-            found = self._dreams().propose(progress=told)
+            found = self._dreams().propose(among=among, progress=told)
             return DreamRun(proposed=found, outcome=self._done(found))
 
     def run_due(self) -> builtins.list[DreamRun]:

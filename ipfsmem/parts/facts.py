@@ -28,6 +28,13 @@ class EarlierFact(msgspec.Struct, frozen=True):
     why: str
 
 
+class FactPage(msgspec.Struct, frozen=True):
+    """Entries, the last written first. `next`: the cursor of what follows; None at the end."""
+
+    facts: tuple[Fact, ...]
+    next: str | None
+
+
 class MemoryFacts(MemoryPart):
     """The entries of one scope. Each is a memory file with a category, so `read`, `list` and `recall` find it like any other."""
 
@@ -69,15 +76,35 @@ class MemoryFacts(MemoryPart):
         self._open.look()
         return self._facts().listing(kind, category, limit)
 
+    def page(
+        self,
+        kind: Kind | None = None,
+        category: str | None = None,
+        *,
+        limit: int = 100,
+        cursor: str = "",
+        hidden: bool = False,
+    ) -> FactPage:
+        """So many of what `list` gives, from the `next` of the page before on; `hidden`: of what is out of sight on this device
+        instead. Raises UsageError for a kind that is none."""
+        if kind is not None:
+            _check_kind(kind)
+        if limit < 1:
+            raise UsageError(f"limit is 1 or more, not {limit}")
+        self._open.look()
+        found, following = self._facts().page(kind, category, limit, cursor, hidden=hidden)
+        return FactPage(tuple(found), following or None)
+
     def get(self, key: str) -> Fact | None:
         """One entry; None where there is none, or its text is not on this device."""
         self._open.look()
         return self._facts().get(key)
 
-    def edit(self, key: str, text: str) -> Fact:
-        """Give an entry another text; the one before goes into its history. Raises NotFoundError, UsageError."""
+    def edit(self, key: str, text: str, *, seen: str | None = None) -> Fact:
+        """Give an entry another text; the one before goes into its history. `seen`: of the entry that is to be replaced, and no other.
+        Raises NotFoundError, UsageError, ChangedError."""
         self._open.take(key, self._target())
-        made = self._facts().edit(key, text)
+        made = self._facts().edit(key, text, seen)
         self._open.show(key, self._target())
         return made
 
@@ -89,13 +116,18 @@ class MemoryFacts(MemoryPart):
             for number, one in enumerate(earlier(self._texts().memories, key), 1)
         ]
 
-    def delete(self, key: str, *, reason: str = "") -> Fact:
-        """Take an entry away, on every device, so that `restore` can bring it back. `forget` takes its earlier texts too. Raises
-        NotFoundError."""
+    def delete(self, key: str, *, reason: str = "", seen: str | None = None) -> Fact:
+        """Take an entry away, on every device, so that `restore` can bring it back. `forget` takes its earlier texts too. `seen`: of
+        the entry that is to go; a text that somebody writes meanwhile stays. Raises NotFoundError, ChangedError."""
         self._open.take(key, self._target())
-        gone = self._facts().keep_deleted(key)
-        self._texts().forget(key, reason=reason or "deleted; it can be restored", keep_earlier=True)
-        return gone
+        gone = self._facts().keep_deleted(key, seen)
+        self._texts().forget(
+            key,
+            reason=reason or "deleted; it can be restored",
+            seen=None if seen is None else gone,
+            keep_earlier=True,
+        )
+        return as_fact(gone)
 
     def deleted(self) -> builtins.list[EarlierFact]:
         """The entries that were deleted and can be restored, the last one first."""
@@ -106,11 +138,11 @@ class MemoryFacts(MemoryPart):
             gone = [key for key in keys if memories.read(key) is None]
         return [self.history(key)[0] for key in gone if earlier(memories, key)]
 
-    def restore(self, key: str, number: int = 1) -> Fact:
-        """Bring an earlier text of an entry back, or an entry that was deleted: `number` counts its texts from the newest. Raises
-        NotFoundError."""
+    def restore(self, key: str, number: int = 1, *, seen: str | None = None) -> Fact:
+        """Bring an earlier text of an entry back, or an entry that was deleted: `number` counts its texts from the newest. `seen`: of
+        the entry in whose place it comes, "" for none. Raises NotFoundError, ChangedError."""
         self._open.take(key, self._target())
-        reading = self._facts().restore(key, number)
+        reading = self._facts().restore(key, number, seen)
         self._open.show(key, self._target())
         return as_fact(reading)
 

@@ -12,7 +12,7 @@ from ipfsmem.graph.drawing import FORMATS, Format, drawn
 from ipfsmem.graph.entity import Entity, relation_type
 from ipfsmem.graph.graph import MAX_DEPTH, MOST, Graph
 from ipfsmem.graph.graph import Relation as Joined
-from ipfsmem.memories.fact_history import keep_in
+from ipfsmem.memories.facts import keep_shown
 from ipfsmem.memories.graph import GraphIndex
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
@@ -158,20 +158,24 @@ class MemoryGraph(MemoryPart):
         self._shown(begin)
         return gone
 
-    def delete(self, name: str) -> bool:
+    def get(self, name: str) -> Node | None:
+        """One entity; None where there is none."""
+        graph = self._graph()
+        key = graph.find(name.strip())
+        return None if key is None else _node(graph.entities[key])
+
+    def delete(self, name: str, *, seen: str | None = None) -> bool:
         """Take an entity away on every device, so that `memory.facts.restore` can bring it back; False where there is none. Relations
-        that lead to it stay in their texts and lead nowhere meanwhile."""
+        that lead to it stay in their texts and lead nowhere meanwhile. `seen`: of the memory that is to go; what somebody writes
+        meanwhile stays. Raises ChangedError."""
         graph = self._graph()
         key = graph.find(name)
         if key is None:
             return False
-        memories = self._open.memories.in_scope(self._target())
-        with memories.changing("write", key) as change:
-            shown = memories.shown_in(change, key)
-            if shown is not None:
-                keep_in(change, memories, key, shown.data, "deleted")
+        gone = keep_shown(self._open.memories.in_scope(self._target()), key, seen)
         texts = MemoryTexts(self._open, self._target())
-        return texts.forget(key, reason="deleted; it can be restored", keep_earlier=True)
+        why = "deleted; it can be restored"
+        return texts.forget(key, reason=why, seen=None if seen is None else gone, keep_earlier=True)
 
     def _target(self) -> str:
         return self._open.scopes.target(self._scope) if self._scope else ""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ipfsmem.api.bodies import Right
@@ -75,7 +77,8 @@ def test_every_route_asks_for_its_right_before_it_does_anything(tmp_path: Path) 
         for route in ROUTES:
             if route.right == "read":
                 continue
-            path = route.path.replace("{key}", "tone").replace("{name}", "work").replace("{session}", "s")
+            path = re.sub(r"{\w+}", lambda at: _IN_PATH.get(at[0], "s"), route.path)
+            path += "?" + "&".join(f"{name}=x" for name in route.needs)
             head = {**sent, "If-Match": '"0123456789abcdef"'}
             await told(
                 client.request(route.method, path, json={}, headers=head),
@@ -85,9 +88,12 @@ def test_every_route_asks_for_its_right_before_it_does_anything(tmp_path: Path) 
     Lab(tmp_path).run(ask)
 
 
+_IN_PATH = {"{key}": "tone", "{name}": "work", "{dream}": "0" * 12}
+
+
 def _needs(route: Any) -> bool:
     """Whether a body without anything is refused already as none of this route's."""
-    return route.name in ("restore", "note", "add_to_session")
+    return route.body is not bytes and any(field.required for field in msgspec.structs.fields(route.body))
 
 
 def test_a_token_for_a_scope_reads_nothing_of_another_whatever_leads_there(tmp_path: Path) -> None:
@@ -115,6 +121,20 @@ def test_a_token_for_a_scope_reads_nothing_of_another_whatever_leads_there(tmp_p
             "/v1/sessions",
             "/v1/conflicts",
             "/v1/conflicts?scope=work&everywhere=true",
+            "/v1/facts",
+            "/v1/facts?scope=secret",
+            "/v1/deleted?scope=secret",
+            "/v1/hidden?scope=secret",
+            "/v1/duplicates?stack=work",
+            "/v1/graph?scope=secret",
+            "/v1/graph/entities",
+            "/v1/graph/path?scope=secret&begin=a&end=b",
+            "/v1/dream",
+            "/v1/dream?scope=work",
+            "/v1/dream/proposal?scope=secret",
+            "/v1/dreams",
+            "/v1/usage",
+            "/v1/usage/csv?scope=secret",
             "/v1/scopes/secret",
             "/v1/status",
             "/v1/check",
@@ -133,6 +153,11 @@ def test_a_token_for_a_scope_reads_nothing_of_another_whatever_leads_there(tmp_p
             ("/v1/export?scope=secret", {}),
             ("/v1/import", {}),
             ("/v1/sync", None),
+            ("/v1/dream?scope=secret", {}),
+            ("/v1/dream/apply?scope=secret", {"proposal": "0" * 12}),
+            ("/v1/dream/abort", None),
+            ("/v1/facts", {"text": "x"}),
+            ("/v1/hidden?scope=secret", {"keys": ["plan"]}),
             ("/v1/restore?scope=secret", {"key": "plan", "sha256": "0" * 64}),
         ):
             await told(client.post(path, json=body, headers=sent), 403, "ScopeError")
@@ -157,11 +182,32 @@ def test_a_scope_that_another_turned_out_to_be_is_touched_by_both(tmp_path: Path
     other = bearer(token(tmp_path, "write", "secret"))
     both = bearer(token(tmp_path, "write", "work", "secret"))
     with opener(tmp_path)() as memory:
+        memory.scope("work").sessions.add("talk", [{"role": "user", "content": "work reads this"}])
         memory.scopes.lead("secret", "work")
 
     async def ask(client: Client) -> None:
         await told(client.get("/v1/memories?scope=work", headers=sent), 403, "ScopeError")
         assert (await good(client.get("/v1/memories?scope=work", headers=both)))[0]["total"] == 1
+        # What is read of `secret` and stands where it leads is of `work` now.
+        for path in (
+            "/v1/sessions",
+            "/v1/sessions/talk",
+            "/v1/sessions/talk/items",
+            "/v1/sessions/talk/resume",
+            "/v1/sessions/talk/export",
+            "/v1/facts",
+            "/v1/deleted",
+            "/v1/facts/plan/history",
+            "/v1/graph",
+            "/v1/graph/relations",
+            "/v1/graph/drawing",
+            "/v1/dream/proposal",
+            "/v1/dreams",
+        ):
+            await told(client.get(f"{path}?scope=secret", headers=other), 403, "ScopeError")
+        asked = client.post("/v1/sessions/search?scope=secret", json={"query": "reads"}, headers=other)
+        await told(asked, 403, "ScopeError")
+        assert (await good(client.get("/v1/sessions?scope=secret", headers=both)))[0]["sessions"]
         # What is written for `secret` goes to `work` now.
         put = client.put("/v1/memories/new?scope=secret", json={"body": "x"}, headers={**other, **NEW})
         await told(put, 403, "ScopeError")
@@ -387,3 +433,29 @@ def test_a_name_of_ones_own_counts_and_no_other(tmp_path: Path) -> None:
     ):
         found = doors.wrong_place(hosts, origins)
         assert found is not None and found[0] == status, (hosts, origins)
+
+
+def test_a_dream_of_a_token_for_a_scope_knows_of_no_key_in_another(tmp_path: Path) -> None:
+    """Else whoever writes a link and dreams would learn whether there is such a memory where they may not look."""
+    prepared(tmp_path)
+    with opener(tmp_path)() as memory:
+        memory.scope("secret").write("plot", "nobody else reads this")
+        memory.scope("work").write("asking", "See [[plot]] and [[tone]] and [[nowhere]].")
+    sent = bearer(token(tmp_path, "write", "work"))
+
+    async def ask(client: Client) -> None:
+        for head, broken in ((sent, ["nowhere", "plot", "tone"]), ({}, ["nowhere"])):
+            made, _ = await good(client.post("/v1/dream?scope=work", json={}, headers=head))
+            found = made["proposed"]["found"]
+            assert sorted(one["other"] for one in found if one["kind"] == "broken-link") == broken
+
+    Lab(tmp_path).run(ask)
+
+
+def test_the_paths_of_the_systems_before_are_not_there(tmp_path: Path) -> None:
+    async def ask(client: Client) -> None:
+        for path in ("kg/entities", "kg/relations", "kg/query", "proactive", "proactive/items", ""):
+            for asked in (client.get, client.post):
+                await told(asked(f"/api/memory/{path}"), 404, "NotFoundError")
+
+    Lab(tmp_path).run(ask)

@@ -8,10 +8,136 @@ from typing import Any
 
 from ipfsmem.api.document import document
 from ipfsmem.api.serving import ROUTES
+from ipfsmem.device.dream_notes import dreaming
 from ipfsmem.memory import Memory
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.api_lab import NEW, Client, Lab, told
 from tests.support.extras import need_extra
+
+
+async def _life(client: Client, do: Any, tags: dict[str, str], home: Path) -> None:
+    """Facts, the graph, dreams and usage."""
+    one, facts = "/v1/facts/{key}", "/v1/facts"
+    said = {"text": "Likes tea", "category": "preference", "confidence": 0.9}
+    made = await do("post", facts, facts, 201, json=said)
+    key = made["fact"]["key"]
+    assert made["action"] == "added" and tags[facts] == f'"{made["fact"]["seen"]}"'
+    assert (await do("post", facts, facts, json=said))["action"] == "kept"
+    await do("post", facts, facts, 201, json={"text": "Works in Oslo", "category": "personal_fact"})
+    page = await do("get", facts + "?limit=1", facts)
+    assert [one["text"] for one in page["facts"]] == ["Works in Oslo"]
+    page = await do("get", f"{facts}?limit=1&cursor={page['next']}", facts)
+    assert [one["text"] for one in page["facts"]] == ["Likes tea"] and page["next"] is None
+    assert len((await do("get", facts + "?category=preference&kind=fact", facts))["facts"]) == 1
+    path = f"{facts}/{key}"
+    await do("get", path, one)
+    first = {"If-Match": tags[one]}
+    await told(client.put(path, json={"text": "x"}), 428, "UsageError")
+    await do("put", path, one, json={"text": "Likes green tea"}, headers=first)
+    now = {"If-Match": tags[one]}
+    # Whoever was shown the first text replaces, takes away and restores nothing.
+    await told(client.put(path, json={"text": "Likes coffee"}, headers=first), 412, "ChangedError")
+    await told(client.delete(path, headers=first), 412, "ChangedError")
+    await told(client.post(path + "/restore", json={"seen": ""}), 412, "ChangedError")
+    await told(client.post(path + "/restore", json={}), 428, "UsageError")
+    assert (await do("get", path, one))["text"] == "Likes green tea"
+    history = await do("get", path + "/history", one + "/history")
+    assert [(one["text"], one["why"]) for one in history["facts"]] == [("Likes tea", "edited")]
+    await do("delete", path, one, headers=now)
+    gone = await do("get", "/v1/deleted", "/v1/deleted")
+    assert [one["text"] for one in gone["facts"]] == ["Likes green tea"]
+    await do("post", path + "/restore", one + "/restore", json={"number": 2, "seen": ""})
+    assert (await do("get", path, one))["text"] == "Likes tea"
+    assert (await do("post", "/v1/hidden", "/v1/hidden", json={"keys": [key]}))["keys"] == [key]
+    assert (await do("get", "/v1/hidden", "/v1/hidden"))["hidden"][0]["why"] == "by hand"
+    assert key not in str(await do("get", facts, facts))
+    assert [one["key"] for one in (await do("get", facts + "?hidden=true", facts))["facts"]] == [key]
+    await do("post", "/v1/hidden/back", "/v1/hidden/back", json={"keys": [key]})
+    await told(client.post("/v1/hidden/back", json={"keys": [key]}), 404, "NotFoundError")
+    assert key in str(await do("get", facts, facts))
+
+    entities, relations = "/v1/graph/entities", "/v1/graph/relations"
+    for name in ("Ada", "Acme", "Oslo"):
+        await do("post", entities, entities, 201, json={"name": name, "kind": "thing"})
+    await do("post", entities, entities, json={"name": "Ada", "observations": ["writes programs"]})
+    joined = {"begin": "Ada", "type": "works_at", "end": "acme"}
+    await do("post", relations, relations, 201, json=joined)
+    assert (await do("post", relations, relations, json=joined))["relations"] == [
+        {"begin": "ada", "type": "works_at", "end": "acme"}
+    ]
+    await do("post", relations, relations, 201, json={"begin": "Acme", "type": "in", "end": "Oslo"})
+    assert len((await do("get", "/v1/graph", "/v1/graph"))["edges"]) == 2
+    assert len((await do("get", "/v1/graph?entity=Ada&depth=1", "/v1/graph"))["nodes"]) == 2
+    way = await do("get", "/v1/graph/path?begin=Ada&end=Oslo", "/v1/graph/path")
+    assert [one["type"] for one in way["relations"]] == ["works_at", "in"]
+    await told(client.get("/v1/graph/path?begin=Ada"), 400, "UsageError")
+    await told(client.get("/v1/facts?kind=moon"), 400, "UsageError")
+    found = await do("get", entities + "?words=programs", entities)
+    assert [one["key"] for one in found["entities"]] == ["ada"]
+    assert len((await do("get", f"{relations}?entity=Acme&type=in", relations))["relations"]) == 1
+    for form, begins in (("graphml", b"<?xml"), ("mermaid", b"flowchart"), ("html", b"<!")):
+        drawn = await do("get", f"/v1/graph/drawing?format={form}", "/v1/graph/drawing")
+        assert drawn.lower().startswith(begins), drawn[:20]
+    await told(client.get("/v1/graph/drawing?format=pdf"), 400, "UsageError")
+    await do("delete", f"{relations}?begin=Acme&type=in&end=Oslo", relations)
+    await told(client.delete(f"{relations}?begin=Acme&type=in&end=Oslo"), 404, "NotFoundError")
+    ada = entities + "/{entity}"
+    await do("get", entities + "/Ada", ada)
+    stale, now = {"If-Match": f'"{"0" * 16}"'}, {"If-Match": tags[ada]}
+    await told(client.delete(entities + "/Ada", headers=stale), 412, "ChangedError")
+    await do("delete", entities + "/Ada", ada, headers=now)
+    await do("post", f"{facts}/ada/restore", one + "/restore", json={"seen": ""})
+    await do("get", entities + "/Ada", ada)
+
+    for key in ("first", "second"):
+        sent = {"body": "The ferry to the island leaves at nine from the old harbour, on Sundays at ten."}
+        await do("put", f"/v1/memories/{key}", "/v1/memories/{key}", 201, json=sent, headers=NEW)
+    twice = await do("get", "/v1/duplicates?similarity=0.9", "/v1/duplicates")
+    assert [one["how"] for one in twice["duplicates"]] == ["same"]
+    proposal = "/v1/dream/proposal"
+    await told(client.get(proposal), 404, "NotFoundError")
+    await told(client.post("/v1/dream", json={"model": True}), 500, "ConfigError")
+    await told(client.post("/v1/dream", json={"model": True, "apply": True}), 400, "UsageError")
+    dreamed = await do("post", "/v1/dream", "/v1/dream", json={})
+    assert (await do("get", "/v1/dream", "/v1/dream"))["proposed"] == dreamed["proposed"]["id"]
+    shown = await do("get", proposal, proposal)
+    assert shown["steps"] == dreamed["proposed"]["steps"] != []
+    wrong = client.post("/v1/dream/apply", json={"proposal": "0" * 12})
+    await told(wrong, 404, "NotFoundError")  # only what was shown is done
+    done = await do("post", "/v1/dream/apply", "/v1/dream/apply", json={"proposal": shown["id"]})
+    (removed,) = done["outcome"]["removed"]
+    assert done["exit_code"] == 0
+    (dream,) = (await do("get", "/v1/dreams", "/v1/dreams"))["dreams"]
+    undo = "/v1/dreams/{dream}/undo"
+    undone = await do("post", f"/v1/dreams/{dream['id']}/undo", undo)
+    assert undone["undoing"]["back"] == [removed] and undone["exit_code"] == 0
+    dreamed = await do("post", "/v1/dream", "/v1/dream", json={"apply": True})
+    sent = {"body": "Somebody wrote it anew."}
+    await do("put", f"/v1/memories/{removed}", "/v1/memories/{key}", 201, json=sent, headers=NEW)
+    undone = await do("post", f"/v1/dreams/{dreamed['outcome']['id']}/undo", undo)
+    assert undone["undoing"]["changed"] == [removed] and undone["exit_code"] == 7
+    await told(client.post("/v1/dream/abort"), 404, "NotFoundError")
+    with dreaming(home / "m"):  # another process does
+        await told(client.post("/v1/dream", json={}), 503, "LockedError")
+        assert (await do("post", "/v1/dream/abort", "/v1/dream/abort"))["under_way"]
+    assert (await do("put", "/v1/dream", "/v1/dream", json={"chosen": True}))["chosen"]
+
+    for model, cost in (("m-1", 0.5), ("=m", 0.25)):
+        sent = {"model": model, "input_tokens": 7, "cost_usd": cost, "agent": "bot"}
+        await do("post", "/v1/usage", "/v1/usage", 201, json=sent)
+    sums = await do("get", "/v1/usage?by=model", "/v1/usage")
+    assert [(one["name"], one["cost"]) for one in sums["totals"]] == [("m-1", 500_000), ("=m", 250_000)]
+    assert (await do("get", "/v1/usage?by=agent", "/v1/usage"))["totals"][0]["input_tokens"] == 14
+    await told(client.get("/v1/usage?by=moon"), 400, "UsageError")
+    assert (await do("get", "/v1/usage?since=2001-01-01&until=2001-01-02", "/v1/usage"))["totals"] == []
+    assert len((await do("get", "/v1/usage/list", "/v1/usage/list"))["uses"]) == 2
+    assert b",'=m," in await do("get", "/v1/usage/csv", "/v1/usage/csv")
+    assert [
+        one["spent"] for one in (await do("get", "/v1/usage/budgets", "/v1/usage/budgets"))["budgets"]
+    ] == [
+        750_000,
+        750_000,
+    ]
 
 
 def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
@@ -26,10 +152,12 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
     ).close()  # fmt: skip
     said = json.loads(json.dumps(document(ROUTES)))
     asked: set[str] = set()
+    tags: dict[str, str] = {}
 
     async def ask(client: Client) -> None:
         async def do(method: str, path: str, route: str, status: int = 200, **sent: Any) -> Any:
             async with client.request(method, path, **sent) as got:
+                tags[route] = got.headers.get("ETag", "")
                 assert got.status == status, (method, path, await got.text())
                 operation = said["paths"][route][method]
                 asked.add(operation["operationId"])
@@ -103,7 +231,12 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
         ]
         async with client.get(path) as got:
             etag = {"If-Match": got.headers["ETag"]}
+        exported = await do("get", path + "/export", session + "/export")
+        assert exported.startswith(b"# Boats\n")
+        exported = await do("get", path + "/export?format=json", session + "/export")
+        assert json.loads(exported)[7]["content"] == "boat 7"
         await do("delete", path, session, headers=etag)
+        await _life(client, do, tags, home)
 
         scope = "/v1/scopes/{name}"
         await do("put", "/v1/scopes/work", scope, 201, json={"title": "Work"})

@@ -15,12 +15,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.errors import IpfsmemError, NotFoundError
+from ipfsmem.graph.drawing import FORMATS
 from ipfsmem.memories.moment_kinds import KINDS
 from ipfsmem.memories.recall import MomentHit
 from ipfsmem.memories.stacks import Stack
 from ipfsmem.memory import Memory
+from ipfsmem.parts.dreams import MemoryDreams
+from ipfsmem.parts.facts import MemoryFacts
+from ipfsmem.parts.graph import MemoryGraph
+from ipfsmem.parts.hidden import MemoryHidden
+from ipfsmem.parts.sessions import MemorySessions
 from ipfsmem.parts.texts import MemoryTexts
 from ipfsmem.parts.timeline import MemoryTimeline
+from ipfsmem.parts.usage import MemoryUsage
 from ipfsmem.tools import toolset
 from tests.support.effort import cases
 from tests.support.tools_lab import Model
@@ -28,12 +35,22 @@ from tests.support.tools_lab import Model
 SCOPES = ("", "work", "home", "agent")
 KEYS = tuple("abcd")
 WORDS = ("tea", "milk", "sugar", "rain")
+TALKS = tuple(f"talk {key}" for key in KEYS)
+DOINGS = ("note", "say", "forget", "scope goes", "fact", "entity", "relate", "use", "hide", "dream")
 
 
 def fares(read: Stack | MemoryTexts, key: str, word: str) -> Any:
     """What `why` says of a key that may be there."""
     try:
         return read.why(key, word)
+    except NotFoundError:
+        return None
+
+
+def asked(read: Callable[..., Any], *given: Any) -> Any:
+    """What it answers, None where there is no such thing."""
+    try:
+        return read(*given)
     except NotFoundError:
         return None
 
@@ -72,6 +89,70 @@ OF_SCOPE: dict[str, Callable[[MemoryTexts], Any]] = {
     "candidates": lambda texts: texts.candidates(),
     "files": lambda texts: texts.files(),
 }
+#: Of the parts of one scope that read memories; what a way of asking lacks is no answer.
+OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
+    MemoryFacts: {
+        "list": lambda facts: facts.list(),
+        "page": lambda facts: facts.page(limit=200),
+        "get": lambda facts: [facts.get(one.key) for one in facts.list()] + [facts.get(key) for key in KEYS],
+        "history": lambda facts: [facts.history(key) for key in KEYS],
+        "deleted": lambda facts: facts.deleted(),
+    },
+    MemoryHidden: {"list": lambda hidden: hidden.list()},
+    MemoryGraph: {
+        "list": lambda graph: graph.list(),
+        "relations": lambda graph: graph.relations(),
+        "search": lambda graph: [graph.search(word) for word in (*WORDS, "entity")],
+        "query": lambda graph: [asked(graph.query, f"entity {key}") for key in KEYS],
+        "get": lambda graph: [graph.get(f"entity {key}") for key in KEYS],
+        "path": lambda graph: [asked(graph.path, "entity a", f"entity {key}") for key in KEYS],
+        "around": lambda graph: [asked(graph.around, f"entity {key}", 5) for key in KEYS],
+        "all": lambda graph: graph.all(),
+        "drawn": lambda graph: [graph.drawn(form) for form in FORMATS],
+    },
+    MemorySessions: {
+        "list": lambda sessions: sessions.list(),
+        "latest": lambda sessions: sessions.latest(),
+        "items": lambda sessions: [sessions.items(talk) for talk in TALKS],
+        "told": lambda sessions: [sessions.told(talk) for talk in TALKS],
+        "seen": lambda sessions: [sessions.seen(talk) for talk in TALKS],
+        "due": lambda sessions: [sessions.due(talk) for talk in TALKS],
+        "resume": lambda sessions: [sessions.resume(talk) for talk in TALKS],
+        "search": lambda sessions: sessions.search("tea"),
+    },
+    MemoryUsage: {
+        "list": lambda usage: usage.list(),
+        "totals": lambda usage: usage.totals("model"),
+        "csv": lambda usage: usage.csv(),
+        "budgets": lambda usage: usage.budgets(),
+    },
+    MemoryDreams: {
+        "propose": lambda dreams: dreams.propose(),
+        "proposed": lambda dreams: dreams.proposed(),
+        "status": lambda dreams: dreams.status(),
+        "list": lambda dreams: dreams.list(),
+        "waits_for": lambda dreams: dreams.waits_for(),
+        "by_themselves": lambda dreams: dreams.by_themselves,
+    },
+}
+#: What changes something.
+WRITING: dict[type, set[str]] = {
+    MemoryFacts: {"add", "edit", "delete", "restore", "keep_limits"},
+    MemoryHidden: {"add", "bring_back"},
+    MemoryGraph: {"add", "observe", "unobserve", "relate", "unrelate", "delete"},
+    MemorySessions: {"create", "conversation", "add", "pop", "compact", "forget"},
+    MemoryUsage: {"add"},
+    MemoryDreams: {"ask", "apply", "run", "run_due", "undo", "switch", "abort"},
+}
+#: The part of a memory that each of these is.
+PARTS: dict[type, str] = {
+    MemoryFacts: "facts",
+    MemoryHidden: "hidden",
+    MemoryGraph: "graph",
+    MemorySessions: "sessions",
+    MemoryUsage: "usage",
+    MemoryDreams: "dreams",
+}
 #: What changes something, or only says where one stands.
 NOT_READING = {
     "scope",
@@ -106,7 +187,7 @@ operations = st.lists(
     st.tuples(
         st.sampled_from(SCOPES),
         st.sampled_from(KEYS),
-        st.sampled_from((*WORDS, "note", "say", "forget", "scope goes")),
+        st.sampled_from((*WORDS, *DOINGS)),
     ),
     max_size=24,
 )
@@ -120,6 +201,8 @@ def test_every_operation_that_reads_has_a_row() -> None:
     assert public(Stack) == OF_STACK.keys()
     assert public(MemoryTexts) - NOT_READING - NEEDS_A_COPY == OF_SCOPE.keys()
     assert public(MemoryTimeline) == {"add", "record", "read", "missing"}
+    for part, rows in OF_PARTS.items():
+        assert public(part) - WRITING[part] == rows.keys(), part
     with Memory.load("alex", "none") as memory:
         assert {tool.name for tool in toolset(memory, read_only=True)} == OF_TOOLS.keys()
 
@@ -142,6 +225,24 @@ def filled(done: Iterable[tuple[str, str, str]], only: Iterable[str] = SCOPES) -
             there.sessions.add(f"talk {key}", [{"role": "user", "content": f"tea {mark}"}])
         elif what == "forget":
             there.forget(key)
+        elif what == "fact":
+            there.facts.add(f"tea {mark}", mark)
+        elif what == "entity":
+            there.graph.add(f"entity {key}", mark, [f"tea {mark}"])
+        elif what == "relate":
+            for name in (f"entity {key}", "entity d"):
+                there.graph.add(name, mark, [mark])
+            there.graph.relate(f"entity {key}", mark, "entity d")
+        elif what == "use":
+            there.usage.add(model=mark)
+        elif what == "hide":
+            if there.read(key) is not None:
+                there.hidden.add([key], why=mark)
+        elif what == "dream":
+            for twin in (f"{key}_one", f"{key}_two"):
+                there.write(twin, f"Drinks tea with milk, and says {mark}.", type="user")
+            there.write(f"{key}_see", f"See [[{key}_one]] and [[{key}_two]] {mark}", type="user")
+            there.dreams.propose()
         elif what == "scope goes":
             if scope and memory.scopes.get(scope) is not None:
                 memory.scopes.forget(scope)
@@ -171,6 +272,18 @@ def test_a_stack_shows_nothing_of_another_scope(done: list[tuple[str, str, str]]
                     continue  # it is forgotten
                 # What a model is given of a scope is followed by what is everybody's.
                 assert shown <= {SCOPES.index(scope), *([0] if name == "context" else [])}, name
+
+
+@settings(max_examples=cases(15, 200), deadline=None)
+@given(operations)
+def test_a_part_of_one_scope_shows_nothing_of_another(done: list[tuple[str, str, str]]) -> None:
+    with filled(done) as memory:
+        for scope in SCOPES:
+            there = memory.scope(scope) if scope else memory
+            for part, rows in OF_PARTS.items():
+                for name, read in rows.items():
+                    shown = marks(asked(read, getattr(there, PARTS[part])))
+                    assert shown <= {SCOPES.index(scope)}, (part, name)
 
 
 @settings(max_examples=cases(15, 150), deadline=None)
@@ -220,6 +333,23 @@ def test_what_is_found_and_its_score_are_those_of_a_memory_without_the_other_sco
 
     with filled(done) as whole, filled(done, (*tokens, "")) as part:
         assert found(whole) == found(part)
+
+
+def test_the_rows_of_the_parts_do_show_what_they_may() -> None:
+    done = [
+        ("work", "a", what) for what in ("entity", "relate", "fact", "use", "say", "tea", "hide", "dream")
+    ]
+    with filled(done) as memory:
+        for part, rows in OF_PARTS.items():
+            there = getattr(memory.scope("work"), PARTS[part])
+            silent = {
+                MemoryFacts: {"history", "deleted"},
+                MemorySessions: {"list", "latest", "seen", "due"},
+                MemoryUsage: {"budgets"},
+                MemoryDreams: rows.keys() - {"propose", "proposed"},
+            }
+            for name in rows.keys() - silent.get(part, set()):
+                assert marks(rows[name](there)) == {1}, (part, name)
 
 
 @pytest.mark.parametrize("scope", SCOPES[1:])

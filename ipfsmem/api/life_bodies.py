@@ -1,0 +1,203 @@
+"""What callers of the HTTP API send about facts, the graph, dreams and usage, and the answers that no other face has."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from ipfsmem.api.bodies import Body
+from ipfsmem.device.dreams import Proposed
+from ipfsmem.device.hidden import Hidden
+from ipfsmem.facts.categories import GENERAL, Kind
+from ipfsmem.memories.dreams import Outcome, Undoing
+from ipfsmem.memories.duplicates import Duplicate
+from ipfsmem.memories.usage import By, UsageTotal, Used
+from ipfsmem.parts.dreams import DreamLine
+from ipfsmem.parts.facts import EarlierFact
+from ipfsmem.parts.graph import Edge, Node
+from ipfsmem.parts.usage import Budget
+
+#: Observations of one entity that one call adds.
+_MOST = 200
+
+
+class FactBody(Body, frozen=True, kw_only=True):
+    """A sentence to remember. `kind`: what it is; `confidence`: how certain, 0 to 1; `important`: it goes out of sight last."""
+
+    text: str
+    category: str = GENERAL
+    kind: Kind = "fact"
+    confidence: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    important: bool = False
+
+
+class EditBody(Body, frozen=True, kw_only=True):
+    """Another text for an entry."""
+
+    text: str
+
+
+class RestoreFactBody(Body, frozen=True, kw_only=True):
+    """An earlier text of an entry: its `number` in the history. `seen`: what the caller was shown, "" where nothing was; a restore
+    without it is refused."""
+
+    number: Annotated[int, msgspec.Meta(ge=1)] = 1
+    seen: str | None = None
+
+
+class HideBody(Body, frozen=True, kw_only=True):
+    """Memories to leave out of lists, recall and context on this device, or to have in sight again."""
+
+    keys: list[str]
+
+
+class EntityBody(Body, frozen=True, kw_only=True):
+    """An entity, or what is to be added to the one of that name. `kind`: a person, a project."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    kind: str = ""
+    observations: Annotated[list[str], msgspec.Meta(max_length=_MOST)] = msgspec.field(default_factory=list)
+
+
+class RelationBody(Body, frozen=True, kw_only=True):
+    """How one entity relates to another, each by its key or its name."""
+
+    begin: str
+    type: str
+    end: str
+
+
+class DreamBody(Body, frozen=True, kw_only=True):
+    """A look through all memories. `apply`: do at once what it proposes; `model`: let the model of the settings look, which is shown
+    the texts, and only propose."""
+
+    apply: bool = False
+    model: bool = False
+
+
+class ApplyBody(Body, frozen=True, kw_only=True):
+    """The id of what was proposed and shown: nothing else is done."""
+
+    proposal: str
+
+
+class SwitchBody(Body, frozen=True, kw_only=True):
+    """Whether dreams begin by themselves over this memory on this device."""
+
+    chosen: bool
+
+
+class UseBody(Body, frozen=True, kw_only=True):
+    """One use of a model. `cost_usd`: in US dollars."""
+
+    provider: str = ""
+    model: str = ""
+    agent: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+
+
+class Hiddens(msgspec.Struct, frozen=True, kw_only=True):
+    """What is out of sight on this device, the last hidden first."""
+
+    hidden: list[HiddenText]
+
+
+class HiddenText(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory that is out of sight on this device: since when (milliseconds since 1970 UTC), and why."""
+
+    scope: str
+    key: str
+    at: int
+    why: str
+
+    @classmethod
+    def of(cls, one: Hidden) -> HiddenText:
+        """What `memory.hidden.list` has."""
+        return cls(scope=one.scope, key=one.key, at=one.at, why=one.why)
+
+
+class Keys(msgspec.Struct, frozen=True, kw_only=True):
+    """The memories that changed sides."""
+
+    keys: list[str]
+
+
+class EarlierFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Earlier texts, the newest first."""
+
+    facts: list[EarlierFact]
+
+
+class Duplicates(msgspec.Struct, frozen=True, kw_only=True):
+    """Pairs of memories that say nearly the same."""
+
+    duplicates: list[Duplicate]
+
+
+class Entities(msgspec.Struct, frozen=True, kw_only=True):
+    """Entities of the graph."""
+
+    entities: list[Node]
+
+
+class Relations(msgspec.Struct, frozen=True, kw_only=True):
+    """Relations of the graph."""
+
+    relations: list[Edge]
+
+
+class EntityDeleted(msgspec.Struct, frozen=True, kw_only=True):
+    """An entity that can be brought back: `POST /v1/facts/{key}/restore`."""
+
+    key: str
+
+
+class Dreamed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a dream proposed, and what was done of it, None when nothing was to be done yet. `exit_code`: what the command ends with for
+    the same; 0 when all that was asked was done."""
+
+    proposed: Proposed
+    outcome: Outcome | None
+    exit_code: int
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done of a proposal. `exit_code`: what the command ends with for the same; 0 when all of it was."""
+
+    outcome: Outcome
+    exit_code: int
+
+
+class Undone(msgspec.Struct, frozen=True, kw_only=True):
+    """What undoing a dream came to. `exit_code`: what the command ends with for the same; 0 when all of it was taken back."""
+
+    undoing: Undoing
+    exit_code: int
+
+
+class DreamLines(msgspec.Struct, frozen=True, kw_only=True):
+    """The dreams that can be undone on this device, the last first."""
+
+    dreams: list[DreamLine]
+
+
+class UsageSums(msgspec.Struct, frozen=True, kw_only=True):
+    """What was used, added up `by` agent, provider, model or day."""
+
+    by: By
+    totals: list[UsageTotal]
+
+
+class Uses(msgspec.Struct, frozen=True, kw_only=True):
+    """Each use, in order."""
+
+    uses: list[Used]
+
+
+class Budgets(msgspec.Struct, frozen=True, kw_only=True):
+    """What was spent today and this month (UTC), beside the limits in the settings."""
+
+    budgets: list[Budget]

@@ -1,0 +1,112 @@
+"""A token for some scopes is shown nothing of another by any route, in answers and in refusals alike: no word and no name.
+
+Which routes there are is asked of the table, so that a new one is asked here too.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.api.calls import Caller
+from ipfsmem.api.routes import Route
+from ipfsmem.api.serving import ROUTES
+from tests.support.api_lab import Client, Lab, bearer
+from tests.support.effort import cases
+from tests.unit.memories.test_no_leak import KEYS, SCOPES, TALKS, WORDS, filled, marks, operations
+
+TOKEN = "a token for some scopes"
+#: What stands in the place of each part of a path, and of each parameter that has to be given.
+IN_PATH = {"key": KEYS, "session": TALKS, "entity": [f"entity {key}" for key in KEYS], "name": SCOPES[1:]}
+NEEDED = {"begin": "entity a", "end": "entity d"}
+#: The bodies of what is asked by a body.
+BODIES: dict[str, list[dict[str, Any]]] = {
+    "recall": [{"query": word, "limit": 200, "kind": kind} for word in WORDS for kind in ("memory", "all")],
+    "context": [{"query": "tea milk", "layout": layout} for layout in ("full", "ranked")],
+    "search_sessions": [{"query": "tea"}],
+    "export": [{"format": "blob", "partial": True}],
+}
+#: Asks for a text by its hash, which nobody has who was not shown it.
+BY_HASH = {"past"}
+
+
+def paths(route: Route) -> list[str]:
+    """The paths of a route, each with something that may be there."""
+    found = [route.path]
+    for part, words in IN_PATH.items():
+        found = [one.replace(f"{{{part}}}", word) for one in found for word in words]
+    return list(dict.fromkeys(found))
+
+
+def questions(tokens: list[str]) -> list[tuple[Route, str, dict[str, str | list[str]], Any]]:
+    """All that can be read: each route in each scope, and where it takes a stack in one of the token's and in one of all."""
+    reading = [one for one in ROUTES if one.right == "read" and one.name not in BY_HASH]
+    assert {one.name for one in reading if one.method != "get"} == BODIES.keys()
+    found = []
+    for route in reading:
+        where: list[dict[str, str | list[str]]] = [{}]
+        if "scope" in route.parameters:
+            where = [{"scope": scope} if scope else {} for scope in SCOPES]
+        if "stack" in route.query:
+            where += [{"stack": tokens}, {"stack": list(SCOPES[1:])}] if tokens else []
+        where += [{**one, name: "true"} for one in where for name in ("hidden", "all") if name in route.query]
+        for path in paths(route):
+            for query in where:
+                for body in BODIES.get(route.name, [None]):
+                    found.append(
+                        (route, path, {**query, **{name: NEEDED[name] for name in route.needs}}, body)
+                    )
+    return found
+
+
+async def asked_all(client: Client, token: str, tokens: list[str]) -> dict[str, set[int]]:
+    """The scopes whose words stand in the answers of each route."""
+    shown: dict[str, set[int]] = {}
+    for route, path, query, body in questions(tokens):
+        async with client.request(route.method, path, params=query, json=body, headers=bearer(token)) as got:
+            text = (await got.read()).decode()
+            assert got.status < 500, (path, query, text)
+            shown.setdefault(route.name, set()).update(marks(text) | marks(repr(got.headers)))
+    return shown
+
+
+@settings(
+    max_examples=cases(4, 40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(operations, st.lists(st.sampled_from(SCOPES), max_size=2, unique=True))
+def test_a_token_of_some_scopes_is_shown_nothing_of_another(
+    tmp_path: Path, done: list[tuple[str, str, str]], tokens: list[str]
+) -> None:
+    allowed = {SCOPES.index(scope) for scope in tokens}
+    with filled(done) as memory:
+        lab = Lab(tmp_path, open_memory=lambda: memory)
+        lab.doors.let_in(TOKEN, Caller("admin", frozenset(tokens)))
+
+        async def ask(client: Client) -> None:
+            for name, shown in (await asked_all(client, TOKEN, [one for one in tokens if one])).items():
+                assert shown <= allowed, name
+
+        lab.run(ask)
+
+
+@pytest.mark.parametrize("scopes", [None, ["work", ""]])
+def test_the_questions_do_show_what_they_may(tmp_path: Path, scopes: list[str] | None) -> None:
+    """Else the property above would hold of nothing."""
+    doings = ("entity", "relate", "fact", "use", "say", "note", "tea", "dream", "hide")
+    silent = {
+        "history", "conflicts", "days", "scopes", "scope", "status", "check", "members", "providers", "deleted",
+        "fact_history", "dream_status", "dreams", "budgets", "fact", "duplicates",
+    }  # fmt: skip
+    with filled([("work", "a", what) for what in doings]) as memory:
+        lab = Lab(tmp_path, open_memory=lambda: memory)
+        lab.doors.let_in(TOKEN, Caller("read", None if scopes is None else frozenset(scopes)))
+
+        async def ask(client: Client) -> None:
+            shown = await asked_all(client, TOKEN, ["work"])
+            assert {name for name, found in shown.items() if not found} <= silent
+
+        lab.run(ask)
