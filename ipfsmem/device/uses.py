@@ -50,6 +50,11 @@ class _Table(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields
 _decode = msgspec.msgpack.Decoder(_Table).decode
 
 
+def _known_day(use: Use, today: int) -> Use:
+    """The same without a day that is not come yet: a clock that was ahead, and put right, must keep no memory fresh until then."""
+    return use if use.day <= today else use._replace(day=0)
+
+
 class Uses:
     """The uses of one memory, as this device counts them."""
 
@@ -67,11 +72,14 @@ class Uses:
 
     def of(self, place: Place) -> Use | None:
         """How often a memory was used."""
-        return self._table().get(place)
+        use = self._table().get(place)
+        return None if use is None else _known_day(use, self._today())
 
     def all(self) -> Iterator[tuple[Place, Use]]:
         """All that were used."""
-        yield from self._table().items()
+        today = self._today()
+        for place, use in self._table().items():
+            yield place, _known_day(use, today)
 
     def since(self, counted: int) -> list[Place]:
         """What was counted here since so many countings."""
@@ -81,10 +89,10 @@ class Uses:
         """These were used now."""
         if self._replica.read_only:
             return
-        today, table = self._replica.world.today().toordinal(), self._table()
+        today, table = self._today(), self._table()
         for place in places:
             known = table.get(place, Use(0, 0))
-            table[place] = Use(known.times + 1, max(today, known.day), known.untold + 1)
+            table[place] = Use(known.times + 1, today, known.untold + 1)
             self._new[place] = self._new.get(place, 0) + 1
             self.counted += 1
             self._log.pop(place, None)
@@ -97,12 +105,12 @@ class Uses:
     def write(self) -> None:
         """Add what was counted to the table on the disk. Failing to fails nothing."""
         new, self._new, self._since = self._new, {}, 0
-        today = self._replica.world.today().toordinal()
+        today = self._today()
 
         def add(table: dict[Place, Use]) -> None:
             for place, more in new.items():
                 known = table.get(place, Use(0, 0))
-                table[place] = Use(known.times + more, max(today, known.day), known.untold + more)
+                table[place] = Use(known.times + more, today, known.untold + more)
 
         if new and self._path is not None:
             self._change(add)
@@ -110,12 +118,12 @@ class Uses:
     def untold(self, scope: str, today: date) -> dict[str, int]:
         """How often memories of a scope were used before today and nobody was told, by key, those used most first; empty when
         something was told today."""
-        table = self._table()
-        if self._told >= today.toordinal():
+        self._table()
+        if self._told == today.toordinal():
             return {}
         counts = [
             (-use.untold, key)
-            for (there, key), use in table.items()
+            for (there, key), use in self.all()
             if there == scope and use.untold and use.day < today.toordinal()
         ]
         return {key: -count for count, key in sorted(counts)[:MOST_NAMED]}
@@ -137,6 +145,9 @@ class Uses:
 
         self._change(told)
 
+    def _today(self) -> int:
+        return self._replica.world.today().toordinal()
+
     def _table(self) -> dict[Place, Use]:
         if self._known is None:
             self._known, self._told = self._read()
@@ -150,7 +161,7 @@ class Uses:
         with contextlib.suppress(IpfsmemError), file_lock(self._path.with_suffix(".lock"), wait=0.1):
             told = self._told
             table, self._told = self._read()
-            self._told = max(told, self._told)
+            self._told = max(day if day <= self._today() else 0 for day in (told, self._told))
             change(table)
             rows = [(*place, *use) for place, use in table.items()]
             data = msgspec.msgpack.encode(_Table(rows, self._told))

@@ -131,7 +131,7 @@ class Facts:
     def _candidates(self, text: str) -> list[Candidate]:
         """The own entries that are nearest to a text, by words and, where a model is named, by meaning."""
         try:
-            hits = recall((self._memories,), text[:MAX_QUERY], limit=_HITS).hits
+            hits = recall((self._memories,), text[:MAX_QUERY], limit=_HITS, counts=False).hits
         except UsageError:
             return []  # there is no word in it
         found = [fact for hit in hits if hit.reading.own and (fact := fact_of(hit.reading)) is not None]

@@ -204,7 +204,9 @@ class MemoryDreams(MemoryPart):
     def waits_for(self) -> str:
         """Why no dream begins by itself now, over whatever scope, in words; "" when one does."""
         known, folder = settings().dream, self._replica.folder
-        worked = dream_notes(folder).worked if folder is not None else 0
+        now, worked = self._replica.world.now(), dream_notes(folder).worked if folder is not None else 0
+        if worked > now:
+            worked = 0  # by a clock that was ahead and was put right: nobody knows how long ago that is
         scopes = ("", *(one.token for one in self._open.scopes.listing()))
         memories = self._open.memories
         sessions = [one for scope in scopes for one in Sessions(memories.in_scope(scope)).listing()]
@@ -212,7 +214,7 @@ class MemoryDreams(MemoryPart):
             Gates(hours=known.hours, sessions=known.sessions),
             enabled=known.enabled,
             chosen=self.by_themselves,
-            now=self._replica.world.now(),
+            now=now,
             last=worked,
             sessions=sum(one.changed > worked for one in sessions),
         )

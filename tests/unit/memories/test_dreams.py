@@ -239,6 +239,23 @@ def test_when_one_begins_by_itself(memory: Memory, monkeypatch: pytest.MonkeyPat
     assert not memory.dreams.status().chosen
 
 
+def test_a_clock_that_was_ahead_at_a_dream_keeps_the_next_one_not_away_for_years(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("[dream]\nenabled = true\nsessions = 1\n")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    memory = lab.create("a")
+    memory.dreams.switch(True)
+    lab.clock.advance(3650 * 86_400)
+    memory.dreams.run()
+    lab.clock.advance(-3650 * 86_400)
+    memory.sessions.add("chat", [{"role": "user", "content": "Hello"}])
+    assert memory.dreams.waits_for() == ""
+    memory.dreams.run_due()
+    assert memory.dreams.waits_for().startswith("the last dream was 0.0 h ago")
+
+
 def test_what_begins_by_itself_looks_at_every_scope_once_it_is_time(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -46,6 +46,13 @@ def test_what_is_found_and_given_is_used_and_what_is_listed_is_not(lab: Lab) -> 
     assert used(memory)["work", "green"] == 1 and used(memory)["", "green"] == 2
 
 
+def test_what_a_new_fact_is_held_against_is_not_used(lab: Lab) -> None:
+    memory = lab.create("a")
+    memory.write("green", "green tea")
+    memory.facts.add("Whoever likes green tea likes black tea")
+    assert used(memory) == {}
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_use_keeps_a_memory_fresh_also_in_the_next_process(lab: Lab, again: bool) -> None:
     memory = lab.create("a")
@@ -98,6 +105,26 @@ def test_a_day_of_use_is_told_once_with_the_next_write_of_something_else(lab: La
     lab.clock.advance(DAY)
     memory.note("visit", text="z")
     assert len(told(memory)) == 2
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_clock_that_was_ahead_keeps_no_memory_fresh_and_no_use_untold(lab: Lab, again: bool) -> None:
+    memory = lab.create("a")
+    for key in ("green", "black"):
+        memory.write(key, f"{key} tea", fields={"decay": "30d"})
+    lab.clock.advance(3650 * DAY)
+    memory.recall("green", limit=1)
+    if again:
+        memory.close()
+        memory = lab.open("a")
+    lab.clock.advance(-3636 * DAY)
+    after = scores(memory)
+    assert after["green"]["recency"] == after["black"]["recency"] == pytest.approx(0.5 * 0.25)
+    memory.recall("green", limit=1)
+    assert scores(memory)["green"]["recency"] == 0.5
+    lab.clock.advance(DAY)
+    memory.write("other", "Something else")
+    assert told(memory) == [{"green": 2}]
 
 
 def test_a_write_that_fails_tells_nothing(lab: Lab) -> None:
