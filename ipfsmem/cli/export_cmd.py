@@ -18,6 +18,7 @@ from ipfsmem.errors import IncompleteError, StorageError, UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
+    from ipfsmem.content.cid import CID
     from ipfsmem.files.exporting import LeftOut
     from ipfsmem.memory import Memory
     from ipfsmem.results import Exported, FileWritten
@@ -43,6 +44,12 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="A published version with all its parts instead, encrypted as it is.",
 )
+@click.option(
+    "--html",
+    callback=not_empty,
+    metavar="FILE",
+    help="The version published last as one page that opens it in any browser, encrypted as it is.",
+)
 @click.option("--to", "form", type=click.Choice(["okf"]), help="With --dir: in another form, okf 0.2.")
 @click.option("--root", metavar="CID", help="Which version for --car (default: the one published last).")
 @click.option("--partial", is_flag=True, help="It is fine that what is named is left out.")
@@ -53,6 +60,7 @@ def command(
     zipped: str | None,
     plain_car: str | None,
     car: str | None,
+    html: str | None,
     form: str | None,
     root: str | None,
     partial: bool,
@@ -62,13 +70,14 @@ def command(
 
     --out FILE, or no option, writes one scope as one JSON file (memory/0.1), the nameless one unless --scope is given. It
     holds no conflict copies and no second scope. All these are plain text, also of an encrypted memory. --car writes a
-    published version as any IPFS program reads it. --to okf --dir DIR writes one scope in the Open Knowledge Format.
+    published version as any IPFS program reads it. --html writes the one published last as a page: any browser opens that file with the
+    recovery words, a wallet or its key file, and needs nothing else, no network either. --to okf --dir DIR writes one scope in the Open Knowledge Format.
 
     What is left out is named, and the exit code is 7 unless --partial is given. Of a damaged database all that can still be
     read is written, but for --car.
     """
-    if sum(way is not None for way in (out, folder, zipped, plain_car, car)) > 1:
-        raise UsageError("one of --out, --dir, --zip, --plain-car and --car")
+    if sum(way is not None for way in (out, folder, zipped, plain_car, car, html)) > 1:
+        raise UsageError("one of --out, --dir, --zip, --plain-car, --car and --html")
     if folder == "-":
         raise UsageError(
             "a folder cannot go to standard output", hint="Or send it somewhere: ipfsmem export > FILE."
@@ -79,6 +88,14 @@ def command(
         raise UsageError(
             f"{form} is a folder of files", hint="Name a new one: ipfsmem export --to okf --dir DIR"
         )
+    if html is not None:
+        if context.scope is not None:
+            raise UsageError(
+                "a published version holds all scopes, so --html takes no --scope (or IPFSMEM_SCOPE)",
+                hint="One scope as plain files: --dir, --zip or --plain-car.",
+            )
+        _export_html(context, expanded(html), partial)
+        return
     if car is not None:
         if context.scope is not None:
             raise UsageError(
@@ -192,11 +209,37 @@ def _said(context: CommandContext, done: FileWritten, what: str) -> None:
 
 
 def _export_car(context: CommandContext, where: Path, root: str | None) -> None:
-    from ipfsmem.cli.cid_cmd import is_stdout, new_car
+    from ipfsmem.cli.cid_cmd import new_car
 
     refuse_inside(context, str(where))
     with context.memory() as memory, new_car(str(where), mode=0o600) as out:
         cid = memory.bundles.export_published(out, root)
+    _said_version(context, where, cid)
+
+
+def _export_html(context: CommandContext, where: Path, partial: bool) -> None:
+    from ipfsmem.cli.cid_cmd import new_car
+    from ipfsmem.files.rescue_page import read_shell
+    from ipfsmem.parts.bundles import NOT_PUBLISHED, PUBLISH_FIRST
+
+    refuse_inside(context, str(where))
+    read_shell()  # before anything is asked for: nothing can be written without it
+    with context.memory() as memory:
+        lacks = memory.bundles.unpublished()
+        with new_car(str(where), mode=0o600) as out:
+            cid = memory.bundles.export_html(out, partial=True)
+    _said_version(context, where, cid)
+    if lacks and not partial:
+        raise IncompleteError(
+            f"it is written, but not everything is in it: left out was {NOT_PUBLISHED}", hint=PUBLISH_FIRST
+        )
+    if lacks:
+        click.echo(f"left out: {NOT_PUBLISHED}", err=True)
+
+
+def _said_version(context: CommandContext, where: Path, cid: CID) -> None:
+    from ipfsmem.cli.cid_cmd import is_stdout
+
     written = 0 if is_stdout(str(where)) else where.stat().st_size
     if context.json:
         from ipfsmem.results import FileWritten

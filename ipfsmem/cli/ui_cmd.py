@@ -8,20 +8,18 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import WholeNumber, none_empty
-from ipfsmem.errors import NotFoundError, PassphraseError, StorageError
+from ipfsmem.errors import PassphraseError, StorageError
 
 if TYPE_CHECKING:
     from ipfsmem.api.page import Files
     from ipfsmem.api.served import ServedMemory
     from ipfsmem.api.who import Doors
-
-_BUILD: Final = "In the folder web/ of a clone: npm ci && npm run page. What pip installs has it."
 
 
 @cli_command("ui")
@@ -41,10 +39,11 @@ def command(
     """
     from ipfsmem.api.page import Files
     from ipfsmem.cli.api_server import served_memories
+    from ipfsmem.files.built_page import not_built_error
 
     files = Files.built()
     if files is None:
-        raise NotFoundError("the page is not built here", hint=_BUILD)
+        raise not_built_error()
     with served_memories(context, also) as served:
         try:
             served[0].holder.memory()

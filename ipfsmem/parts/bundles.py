@@ -14,7 +14,7 @@ from ipfsmem.content.cid import CID
 from ipfsmem.device.atomic_files import storage_errors
 from ipfsmem.device.namespaces import memories_in
 from ipfsmem.device.scopes import known_scopes, live_scopes, own_scopes
-from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
 from ipfsmem.exchange import okf
 from ipfsmem.exchange.importing import Importer, Taken, gather
 from ipfsmem.exchange.places import NO_FILE, one_file, open_place
@@ -34,11 +34,16 @@ from ipfsmem.memories.import_scopes import assign
 from ipfsmem.memories.importing import Imported, Strategy, import_files, read_given, read_path
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
-from ipfsmem.parts.versions import published_root
+from ipfsmem.parts.versions import is_unpublished, published_root
 from ipfsmem.published.history import export_car
 from ipfsmem.results import Exported
 from ipfsmem.wording import count
 
+#: What a published version lacks, and what to do about that.
+NOT_PUBLISHED = "what was written here since the last sync"
+PUBLISH_FIRST = (
+    "Publish it: ipfsmem sync. Then export again. Or agree to that with --partial (in Python: partial=True)."
+)
 #: Scopes that a hint names.
 _NAMED = 5
 
@@ -118,6 +123,42 @@ class MemoryBundles(MemoryPart):
         with self._replica.reading():
             export_car(self._replica, cid, out)
         return cid
+
+    def export_html(self, out: BinaryIO, *, partial: bool = False) -> CID:
+        """Write the version that was published last as one HTML file, sealed as it was published: any browser opens it, with the recovery
+        words, a wallet or its key file, and nothing else; its CID.
+
+        Raises UsageError for a memory that is not sealed, NotFoundError as `export_published` does and where the page was not built,
+        IncompleteError, before anything is written, when something here was not published yet. `partial` agrees.
+        """
+        from ipfsmem.files.rescue_page import read_shell, write_rescue_page
+
+        vault = self._replica.config.vault
+        if not self._open.mode.sealed or vault is None:
+            raise UsageError(
+                f"a memory in mode {self._open.mode} needs nothing that opens it",
+                hint="As files that any program reads: ipfsmem export --zip FILE",
+            )
+        shell = read_shell()
+        cid = published_root(self._replica, None)
+        if is_unpublished(self._replica) and not partial:
+            raise IncompleteError(
+                f"not everything can go along: left out would be {NOT_PUBLISHED}", hint=PUBLISH_FIRST
+            )
+        with self._replica.reading():
+            write_rescue_page(
+                out,
+                shell,
+                lambda car: export_car(self._replica, cid, car),
+                vault=vault.name,
+                key_number=vault.key_number,
+                saved=self._replica.world.today().isoformat(),
+            )
+        return cid
+
+    def unpublished(self) -> bool:
+        """Whether something here is in no published version yet."""
+        return is_unpublished(self._replica)
 
     def export_folder(self, folder: str | Path, *, partial: bool = False) -> Exported:
         """Write everything, or the one scope that was chosen, as plain files to a new or empty folder.

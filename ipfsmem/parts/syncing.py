@@ -13,13 +13,13 @@ import msgspec
 
 from ipfsmem.content.cid import CID
 from ipfsmem.device.state import DamagedStateError
-from ipfsmem.device.tables import meta
 from ipfsmem.errors import ConfigError, IpfsmemError, MembershipError, PublicError, StorageError, UsageError
 from ipfsmem.memories.secret_check import SecretCheck, in_words
 from ipfsmem.parts.folder_watching import watched_folders
 from ipfsmem.parts.lock_watching import lock_watch, while_unlocked
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
+from ipfsmem.parts.versions import is_unpublished
 from ipfsmem.provider.choice import ProviderChoice, each_of
 from ipfsmem.provider.contract import Provider
 from ipfsmem.provider.opening import ProviderPool, Providers
@@ -306,14 +306,8 @@ class Syncing(MemoryPart):
         return await background.sync_now() if waiting else None
 
     def unpublished(self) -> bool:
-        with self._replica.reading():  # another process may have written
-            frame = self._replica.store.frame
-        mine = frame.seen.get(self._open.device)
-        return (
-            frame.ctx.get(self._open.device, 0) > (mine.n if mine else 0)
-            or self._replica.db.get_meta(meta.ROOT) is None
-            or self._replica.db.get_meta(meta.SENDING) == b"1"
-        )
+        """Whether something here waits for a sync."""
+        return is_unpublished(self._replica)
 
     def close(self) -> None:
         """Let go of the root and of the providers that were opened here from their specs."""

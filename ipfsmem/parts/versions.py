@@ -94,6 +94,19 @@ class MemoryVersions(MemoryPart):
             return lines
 
 
+def is_unpublished(replica: Replica) -> bool:
+    """Whether something that was written here is in no published version yet, or that was not sent whole."""
+    with replica.reading():  # another process may have written
+        frame = replica.store.frame
+    device = replica.device.id
+    mine = frame.seen.get(device)
+    return (
+        frame.ctx.get(device, 0) > (mine.n if mine else 0)
+        or replica.db.get_meta(meta.ROOT) is None
+        or replica.db.get_meta(meta.SENDING) == b"1"
+    )
+
+
 def published_root(replica: Replica, root: str | None) -> CID:
     """The address of a version that this device knows: `root` or its beginning, None for the one published last.
 

@@ -419,6 +419,21 @@ def page_not_built(place: Place) -> None:
     place.patch.setattr(Files, "built", lambda: None)
 
 
+def shell_there(place: Place) -> None:
+    """A build of the page that `export --html` fills, with its marks alone, and something that was not published."""
+    for name in ("rescue", "static"):
+        (place.base / "page" / name).mkdir(parents=True)
+    marks = ("SAVED", "VAULT", "KEY_NUMBER", "LICENCES", "CAR")
+    shell = " ".join(f"%IPFSMEM_{mark}%" for mark in marks)
+    (place.base / "page" / "rescue" / "rescue.html").write_text(shell)
+    (place.base / "page" / "static" / "licences.md").write_text("")
+    place.patch.setattr("ipfsmem.files.rescue_page.BUILT", place.base / "page")
+
+
+def shell_not_built(place: Place) -> None:
+    place.patch.setattr("ipfsmem.files.rescue_page.BUILT", place.base / "none")
+
+
 def token_made(place: Place) -> None:
     """A token of which the id is known."""
     row = {"hash": "ab" * 32, "sealed": ""}
@@ -676,6 +691,8 @@ ROWS: tuple[Row, ...] = (
     Row("export", "its folder is not empty", 2, "export --dir PLAIN", before=HAS),
     Row("export", "the place cannot be written, or nothing can be read of a damaged database", 30, "export --dir BASE/note.md/x", before=HAS),
     Row("export", "written, and other scopes were left out of a blob", 7, "export --out BASE/out.json", before=("write tone --body x --scope work",)),
+    Row("export", "a page is written, and what is not published was left out", 7, "export --html BASE/o.html", "sealed", (*SAID, "write tone --body y"), shell_there),
+    Row("export", "the page is not built, or nothing was published", 4, "export --html BASE/o.html", "sealed", SAID, shell_not_built),
     Row("export", "there is no such root", 4, "export --car BASE/o.car --root bafynothing", before=HAS),
     Row("import", "taken in", 0, "import BASE/note.md"),
     Row("import", "taken in, and what is named was left out", 7, "import PLAIN", prepare=lambda p: (p.folder / "bad.md").write_bytes(b"\xff\xfe")),

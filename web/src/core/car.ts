@@ -1,6 +1,6 @@
 /** CAR files of version 1 (FORMAT.md 6), read and written whole. */
 
-import { type Bytes, join, need, utf8 } from './bytes.ts'
+import { type Bytes, join, need, Refused, utf8 } from './bytes.ts'
 import { Link, parseCbor } from './cbor.ts'
 import { cidBytes, isBlockOf, parseCid, readCid, size, toVarint } from './cid.ts'
 
@@ -10,7 +10,8 @@ const MOST_SECTION = (2 << 20) + 200
 /** CIDs and bytes of the blocks, in order and each checked. The bytes are copies: a view would keep the whole file with each. */
 export type Car = { readonly roots: readonly string[]; readonly blocks: readonly (readonly [cid: string, data: Bytes])[] }
 
-export function readCar(data: Bytes): Car {
+/** `damaged`: gets the CIDs of blocks that are not what they say, and an empty text where the file breaks off; without it such a file is refused. */
+export function readCar(data: Bytes, damaged: string[] | null = null): Car {
   const [length, start] = size(data, 0)
   need(length > 0 && length <= MOST_HEADER, 'format', 'not a CAR')
   const header = parseCbor(data.subarray(start, start + length))
@@ -19,14 +20,22 @@ export function readCar(data: Bytes): Car {
   need(Array.isArray(roots) && roots.every(one => one instanceof Link), 'format', 'not a list of roots')
   const blocks: [string, Bytes][] = []
   for (let at = start + length; at < data.length; ) {
-    const [bytes, from] = size(data, at)
-    need(bytes > 0 && bytes <= MOST_SECTION, 'format', 'an empty or too large section')
-    const section = data.subarray(from, from + bytes)
-    const [cid, end] = readCid(section)
-    const block = section.slice(end)
-    need(block.length <= 2 << 20 && isBlockOf(cid, block), 'format', 'a block that is not what its CID says')
-    blocks.push([cid.text, block])
-    at = from + bytes
+    try {
+      const [bytes, from] = size(data, at)
+      need(bytes > 0 && bytes <= MOST_SECTION && (damaged === null || from + bytes <= data.length), 'format', 'an empty or too large section')
+      const section = data.subarray(from, from + bytes)
+      at = from + bytes
+      const [cid, end] = readCid(section)
+      const block = section.slice(end)
+      const isSound = block.length <= 2 << 20 && isBlockOf(cid, block)
+      need(isSound || damaged !== null, 'format', 'a block that is not what its CID says')
+      if (isSound) blocks.push([cid.text, block])
+      else damaged?.push(cid.text)
+    } catch (error) {
+      if (damaged === null || !(error instanceof Refused)) throw error
+      damaged.push('')
+      break
+    }
   }
   return { roots: (roots as Link[]).map(one => one.cid.text), blocks }
 }

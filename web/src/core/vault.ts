@@ -62,6 +62,8 @@ export type Shelf = {
   readonly names: ReadonlyMap<string, Bytes>
   /** Roots by pin name, newest first. */
   readonly pins: Readonly<Record<string, readonly string[]>>
+  /** A root that a person named to begin with: its ring counts for every owner of the vault, not for the first alone. */
+  readonly begin?: string | null
 }
 
 /** The public keys of whoever looks for a vault. */
@@ -187,7 +189,7 @@ export class VaultReader {
 
   /** The vault that this key signed for; refused where there is none, or only one of the other kind. */
   async firstRing(keys: Seeker): Promise<Ring> {
-    const { pins, plain } = this.shelf
+    const { pins, plain, begin } = this.shelf
     const listed = pins[pinName(keys.head)] ?? []
     for (const root of listed) await this.#takeAnchorRoot(root, keys.head)
     const anchor = this.follow(keys.head)
@@ -197,7 +199,7 @@ export class VaultReader {
       const found = await this.#keyringAt(root)
       if (found === null) continue
       const isFirst = found.file.open.some(one => one.t === 'genesis' && one.roots[0] === hex(keys.admin))
-      if (!isFirst && root !== anchor) continue
+      if (!isFirst && root !== anchor && root !== begin) continue
       if (found.file.plain !== plain) {
         isOtherKind = true
         continue

@@ -57,6 +57,8 @@ export type Pointer = { readonly vault: string; readonly anchor: string }
 export type SyncHow = {
   /** For a device that was let in by its request. */
   readonly pointer?: Pointer | null
+  /** A version that a person named, for where no name leads to one. */
+  readonly begin?: string
   /** A device to let in. */
   readonly enrollee?: Enrollee
   /** An unlocked root: the wallet's keys, or those of recovery words. */
@@ -183,7 +185,7 @@ async function find(run: Run): Promise<Found> {
   const root = how.root ?? null
   const boxes = [replica.device.box, ...(root === null ? [] : [boxKeyOf(root.boxSecret)])]
   const pins: Record<string, readonly string[]> = {}
-  const shelf: Shelf = { boxes, plain: false, blocks: replica.blocks, names: run.names, pins }
+  const shelf: Shelf = { boxes, plain: false, blocks: replica.blocks, names: run.names, pins, begin: how.begin ?? null }
   const asked = new Set<string>()
   let ring = replica.ring
   let isListed = false

@@ -1,0 +1,85 @@
+"""Pages that need no server of ours, in Chromium: driven by Playwright, with a wallet that a test holds. Nothing here is a test."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import zipfile
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from eth_account import Account
+from eth_account.messages import encode_defunct
+
+from tests.interop.counterparts import need_program
+from tests.support.extras import need_extra
+
+Page = Any
+
+#: A wallet as EIP-6963 announces one; what it signs, the test signs.
+_WALLET = """(() => {
+  const provider = { request: async ({ method, params = [] }) => {
+    if (method === 'eth_requestAccounts') return [await window.testAccount()]
+    if (method === 'personal_sign') return window.testSign(params[0])
+    throw Object.assign(new Error(method), { code: 4200 })
+  } }
+  const detail = { info: { uuid: '1', rdns: 'org.example.wallet', name: 'Test wallet', icon: 'data:image/svg+xml,' }, provider }
+  const announce = () => window.dispatchEvent(new CustomEvent('eip6963:announceProvider', { detail }))
+  window.addEventListener('eip6963:requestProvider', announce)
+})()"""
+
+
+def played(play: Callable[[Page], Awaitable[None]]) -> list[str]:
+    """Play in a new profile of Chromium; what its pages asked for. AssertionError also when their policy stopped something."""
+    api = need_extra("counterparts", "playwright.async_api")
+    chromium = need_program("chromium")
+    asked: list[str] = []
+    said: list[str] = []
+
+    async def run() -> None:
+        async with api.async_playwright() as driver:
+            browser = await driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            context = await browser.new_context()
+            context.set_default_timeout(10_000)
+            context.on("request", lambda request: asked.append(request.url))
+            context.on("console", lambda one: said.append(one.text))
+            page = await context.new_page()
+            try:
+                await play(page)
+            except Exception as error:
+                shown = await page.evaluate("document.body.innerText")
+                raise AssertionError(f"{error}\nThe page shows: {shown}\nIt said: {said}") from error
+            await browser.close()
+
+    asyncio.run(run())
+    assert not [one for one in said if "Content Security Policy" in one or "Trusted" in one], said
+    return asked
+
+
+async def give_wallet(page: Page, key: str) -> list[str]:
+    """Put a wallet with this key, in hex, into the pages that come; the texts that it is asked to sign."""
+    signed: list[str] = []
+
+    def sign(data: str) -> str:
+        text = bytes.fromhex(data.removeprefix("0x"))
+        signed.append(text.decode())
+        made = Account.sign_message(encode_defunct(text), private_key=key)
+        return str(made.signature.to_0x_hex())
+
+    await page.context.expose_function("testSign", sign)
+    await page.context.expose_function("testAccount", lambda: Account.from_key(key).address)
+    await page.context.add_init_script(_WALLET)
+    return signed
+
+
+async def download(page: Page, button: str) -> bytes:
+    """What a button of the page saves."""
+    async with page.expect_download() as coming:
+        await page.click(f"button:has-text('{button}')")
+    return await asyncio.to_thread((await (await coming.value).path()).read_bytes)
+
+
+def files_of(data: bytes) -> dict[str, bytes]:
+    """What is in a zip, by path."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}

@@ -1,0 +1,41 @@
+/** A published version out of a CAR, read in this page alone: nobody is asked, and nothing is kept when the page is closed. */
+
+import { type Bytes, Refused, unlessRefused } from './core/bytes.ts'
+import { Blocks } from './core/blocks.ts'
+import { readCar } from './core/car.ts'
+import type { RootKeys } from './core/wallet.ts'
+import { theWorld, volatileDevice, type World } from './device/device.ts'
+import { MemoryError } from './device/errors.ts'
+import { Replica } from './device/replica.ts'
+import { Memory } from './memory.ts'
+import { VolatileKeeping } from './store/keeping.ts'
+import type { Provider } from './sync/provider.ts'
+import { sync } from './sync/syncing.ts'
+
+/** `damaged`: how many of its blocks are not what they were; what stood in them is missing. */
+export type OpenedCopy = { readonly memory: Memory; readonly root: string; readonly damaged: number }
+
+const ANOTHER = 'Take another copy of it, or of an earlier day.'
+
+/** Open the version in a CAR with the keys of its wallet or words. `MemoryError` where they do not open it, or too much of it is damaged. */
+export async function openCopy(car: Bytes, root: RootKeys, world: World = theWorld): Promise<OpenedCopy> {
+  const damaged: string[] = []
+  const read = unlessRefused(() => readCar(car, damaged))
+  const [first] = read?.roots ?? []
+  if (read === null || first === undefined) throw new MemoryError('usage', 'this file holds no memory, or its beginning is damaged', ANOTHER)
+  const held = new Map(read.blocks)
+  const ring = new Blocks()
+  for (const [cid, data] of read.blocks) ring.add(cid, data)
+  if (unlessRefused(() => ring.read(first, 'keyring.json')) === null) throw new MemoryError('usage', 'the part of this file that says whom it opens for is not there, or damaged', ANOTHER)
+  const reader = { name: 'this file', blocks: async (cids: readonly string[]) => new Map(cids.flatMap(cid => (held.has(cid) ? [[cid, held.get(cid) as Bytes] as const] : []))) }
+  const file: Provider = { name: 'this file', reader, pins: async () => [first] }
+  const [device, keeping] = [await volatileDevice(world, 'this page'), new VolatileKeeping()]
+  try {
+    const { verdicts } = await sync(new Replica(device, keeping, world), [file], { root, begin: first })
+    if (!verdicts[first]?.startsWith('joined')) throw new MemoryError('usage', 'the list of the memories in this file is damaged', ANOTHER)
+  } catch (error) {
+    if (error instanceof Refused && error.kind === 'none') throw new MemoryError('usage', 'these keys do not open this file', 'Are they of another memory, or of another vault of this wallet?')
+    throw error
+  }
+  return { memory: await Memory.load({ device, keeping, world }), root: first, damaged: damaged.length }
+}
