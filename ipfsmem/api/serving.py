@@ -74,12 +74,15 @@ class Api:
         *,
         read_only: bool = False,
         files: page.Files | None = None,
+        told: Callable[[str, str, str], str] = lambda hint, _namespace, _scope: hint,
     ) -> None:
-        """The first of `served` is the one that is asked when none is named. `read_only`: nobody changes anything. `files`: the page."""
+        """The first of `served` is the one that is asked when none is named. `read_only`: nobody changes anything. `files`: the page. `told`:
+        a hint as it is told to who asked a namespace and a scope, so that a command in it reaches these."""
         self._served = {one.namespace: one for one in served}
         self._doors = doors
         self._read_only = read_only
         self._files = files
+        self._told = told
         self._metrics = metrics.Metrics()
 
     def app(self) -> web.Application:
@@ -130,14 +133,24 @@ class Api:
         try:
             return await handler(request)
         except Refused as stopped:
-            return _problem(stopped.problem)
+            return _problem(self._hinted(request, stopped.problem))
         except web.HTTPException as answer:
             kept = {name: answer.headers[name] for name in ("Allow",) if name in answer.headers}
             kind = "NotFoundError" if answer.status == 404 else "UsageError"
             code = 4 if answer.status == 404 else 2
             return _problem(problems.said(answer.status, kind, answer.reason, exit_code=code), kept)
         except Exception as error:
-            return _problem(problems.of_error(error))
+            return _problem(self._hinted(request, problems.of_error(error)))
+
+    def _hinted(self, request: web.Request, problem: Problem) -> Problem:
+        """A problem whose hint names what was asked."""
+        if not problem.hint:
+            return problem
+        known = request.get(_KNOWN)
+        asked = request.query.get("namespace", "") or (known.namespace if known is not None else None)
+        namespace = asked if asked in self._served else next(iter(self._served))
+        hint = self._told(problem.hint, namespace, request.query.get("scope", ""))
+        return msgspec.structs.replace(problem, hint=hint)
 
     async def _looking(self, _: web.Application) -> AsyncIterator[None]:
         looks = [asyncio.create_task(one.look_out()) for one in self._served.values()]

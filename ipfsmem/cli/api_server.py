@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -88,11 +88,24 @@ async def run(
     with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C comes as KeyboardInterrupt
         for number in ending_signals():
             loop.add_signal_handler(number, ended.set)
-    app = Api(served, doors, read_only=read_only, files=files).app()
+    app = Api(served, doors, read_only=read_only, files=files, told=_told()).app()
     async with running(app, host, port, public=public) as url:
         say(url)
         async with beside(url) if beside is not None else contextlib.nullcontext():
             await ended.wait()
+
+
+def _told() -> Callable[[str, str, str], str]:
+    """What makes of a hint one whose commands reach the memory and the scope that a request was about."""
+    root = click.get_current_context().find_root().obj
+    home = root.get("home") if isinstance(root, Mapping) else None
+
+    def told(hint: str, namespace: str, scope: str) -> str:
+        from ipfsmem.cli.hint_commands import with_call_options
+
+        return with_call_options(hint, {"namespace": namespace, "home": home, "scope": scope or None})
+
+    return told
 
 
 def say_what_is_exposed(host: str, served: list[ServedMemory]) -> None:

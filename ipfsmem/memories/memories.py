@@ -97,7 +97,9 @@ class Memories:
         self.weighed: Callable[[], Weighed] | None = sibling.weighed if sibling is not None else None
         #: Opens the table of what was used, when somebody asks; None where nothing is counted.
         self.uses: Callable[[], Uses] | None = sibling.uses if sibling is not None else None
-        self._heads: dict[str, MemoryFile] = {}
+        #: Headers by the hash of their texts, as the last list met them; None until one was asked for. How many of them are not kept on the disk.
+        self._heads: dict[str, MemoryFile] | None = None
+        self._new_heads = 0
 
     def in_scope(self, scope: str) -> Memories:
         """The memories of another scope of this replica. Raises KeyNameError."""
@@ -322,6 +324,10 @@ class Memories:
             is_hidden,
         )
 
+        if self._heads is None:
+            from ipfsmem.memories.kept_heads import load_heads
+
+            self._heads = load_heads(self.replica, self.scope)
         heads: dict[str, MemoryFile] = {}
         with self.replica.reading():
             known = {} if hidden else hidden_texts(self.replica)
@@ -331,11 +337,21 @@ class Memories:
                 if (self.scope, key) not in known
                 or not is_hidden(known, self.scope, key, self.written(key, entry))
             ]
-        self._heads = heads
+        self._keep_heads(heads)
         listed = (
             item for item in found if item is not None and (sessions or not is_part(item.key, item.file))
         )
         return sorted(listed, key=lambda item: item.key)
+
+    def _keep_heads(self, heads: dict[str, MemoryFile]) -> None:
+        """Remember the headers that a list met; for the next process too, where enough of them are new."""
+        from ipfsmem.memories.kept_heads import NEW, save_heads
+
+        self._new_heads += len(heads.keys() - (self._heads or {}).keys())
+        self._heads = heads
+        if self._new_heads >= NEW:
+            save_heads(self.replica, self.scope, heads)
+            self._new_heads = 0
 
     def written(self, key: str, entry: Entry) -> str:
         """The clock of the text that is shown of an entry; "" when none is (inside `reading`)."""
@@ -350,7 +366,7 @@ class Memories:
             ((dot, value),) = entry.items()
             if value.body is None:
                 return None
-            file = self._heads.get(value.body)
+            file = self._heads.get(value.body) if self._heads is not None else None
             if file is None:
                 data = self.replica.store.body(self.name(key), value)
                 file = head_of(data) if data is not None else None

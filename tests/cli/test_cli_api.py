@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import signal
 import stat
 import subprocess
@@ -21,9 +22,11 @@ from tests.support.cli_lab import Cli
 
 def test_the_command_serves_until_it_is_ended_and_its_token_is_nowhere_else(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "Be brief.")
+    cli.ok("init", "-n", "other", "--mode", "local")
+    cli.ok("write", "tone", "-n", "other", "--scope", "shop", "--body", "Be brief in the shop.")
     environment = {**os.environ, "IPFSMEM_HOME": str(cli.home)}
     server = subprocess.Popen(
-        [sys.executable, "-m", "ipfsmem.cli", "--json", "api", "--port", "0"],
+        [sys.executable, "-m", "ipfsmem.cli", "--json", "api", "--port", "0", "--also", "other"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment,
@@ -31,6 +34,7 @@ def test_the_command_serves_until_it_is_ended_and_its_token_is_nowhere_else(cli:
     try:
         assert server.stdout is not None
         said = json.loads(server.stdout.readline())
+        hints: list[str] = []
 
         async def ask() -> None:
             headers = {"Authorization": f"Bearer {said['token']}"}
@@ -39,6 +43,9 @@ def test_the_command_serves_until_it_is_ended_and_its_token_is_nowhere_else(cli:
                 client.get("/v1/memories/tone") as got,
             ):
                 assert got.status == 200 and (await got.json())["body"] == "Be brief."
+                for asked in ("", "?namespace=other&scope=shop"):
+                    async with client.get(f"/v1/memories/tone/history/{'0' * 64}{asked}") as refused:
+                        hints.append((await refused.json())["hint"])
 
         asyncio.run(ask())
         server.send_signal(signal.SIGTERM)
@@ -48,6 +55,9 @@ def test_the_command_serves_until_it_is_ended_and_its_token_is_nowhere_else(cli:
         if server.poll() is None:
             server.kill()
             server.communicate()
+    # A hint reaches what was asked, as it stands.
+    own, others = (cli.ok(*shlex.split(hint.removeprefix("See: "))[1:], "--json").out for hint in hints)
+    assert [len(json.loads(one)["versions"]) for one in (own, others)] == [1, 1] and own != others
     for path in cli.home.rglob("*"):
         assert not path.is_file() or said["token"].encode() not in path.read_bytes()
 

@@ -64,7 +64,7 @@ OF_OTHERS = {"ipfsmem.bundle.timeline", "ipfsmem.memories.scopes", "rfc8785"}
         (("read", "tone"), 90),
         (("write", "tone", "--body", "short"), 102),
         (("note", "said"), 99),
-        (("list",), 95),
+        (("list",), 97),  # with the headers that an earlier list kept
         (("context",), 113),
         (("hook", "session-start", "--program", "claude-code"), 140),
         (("hook", "stop", "--program", "claude-code"), 24),

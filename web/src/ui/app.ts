@@ -82,7 +82,7 @@ export class MemoryApp extends LitElement {
     this.#end?.()
     this.opened = await client.open()
     if (this.shut !== null && !this.opened.locked) this.revision++
-    this.shut = this.opened.locked ? new Refusal('PassphraseError', 'this memory is locked', 'Unlock it on this machine: ipfsmem unlock. This page goes on by itself then.', 423) : null
+    this.shut = this.opened.locked ? new Refusal('PassphraseError', 'this memory is locked', `Unlock it on this machine: ipfsmem -n ${this.opened.namespace} unlock. This page goes on by itself then.`, 423) : null
     if (!this.opened.locked) await this.#around()
     this.#end = client.subscribe({ change: change => this.#heard(change), connected: yes => this.#connected(yes) })
   }

@@ -1,0 +1,45 @@
+"""The headers of a scope's texts, kept for the next process by the hash of each text, so that a list need not open ten thousand texts.
+
+A header that is kept is that of a text with this hash, whatever became of the memory; it lies beside the index of recall, sealed as that
+is, and goes with it (`device/recall_image`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from ipfsmem.bundle.memory_file import MemoryFile
+from ipfsmem.device.recall_image import RecallImage, load_image, save_image
+from ipfsmem.device.replica import Replica
+from ipfsmem.errors import StorageError
+
+#: What its file says of itself, and what stands before the scope in its name; no stack of scopes begins so.
+_VERSION: Final = b"heads 1"
+_HEADS: Final = "\n*heads\n"
+#: It is written anew when so many headers are not in it.
+NEW: Final = 200
+
+_decode = msgspec.msgpack.Decoder(dict[str, dict[str, str]]).decode
+
+
+def load_heads(replica: Replica, scope: str) -> dict[str, MemoryFile]:
+    """The headers that were kept last, by the SHA-256 of their texts; empty where there are none, or they do not fit."""
+    image = load_image(replica, _HEADS + scope)
+    if image is None or image.state != _VERSION:
+        return {}
+    try:
+        found = _decode(image.rest)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return {}
+    return {sha: MemoryFile(fields) for sha, fields in found.items()}
+
+
+def save_heads(replica: Replica, scope: str, heads: Mapping[str, MemoryFile]) -> None:
+    """Keep these in the place of those before, where there is a place for them; a list is right without."""
+    rest = msgspec.msgpack.encode({sha: file.fields for sha, file in heads.items()})
+    with contextlib.suppress(StorageError):
+        save_image(replica, RecallImage(_VERSION, rest, b""), _HEADS + scope)

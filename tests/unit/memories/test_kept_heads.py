@@ -1,0 +1,117 @@
+"""The headers that a list keeps for the next process: with them it opens no text, and says what one without them says."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.causal.entries import memory_name
+from ipfsmem.device.state import Store
+from ipfsmem.memories import kept_heads
+from ipfsmem.memory import Memory
+from tests.support.device_lab import Lab
+
+
+@pytest.fixture(autouse=True)
+def each_header_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_heads, "NEW", 1)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the texts that are opened."""
+    found: list[str] = []
+    body = Store.body
+
+    def seen(self: Store, name: str, *given: Any) -> bytes | None:
+        if memory_name(name) is not None:
+            found.append(name)
+        return body(self, name, *given)
+
+    monkeypatch.setattr(Store, "body", seen)
+    return found
+
+
+def images(home: Path) -> list[Path]:
+    return sorted(home.rglob("recall-*.image"))
+
+
+def lines(memory: Memory, scope: str = "") -> list[Any]:
+    return (memory.scope(scope) if scope else memory).list()
+
+
+def test_the_next_process_opens_what_changed_and_nothing_else(lab: Lab, opened: list[str]) -> None:
+    memory = lab.create("a")
+    for n in range(5):
+        memory.write(f"k{n}", f"Text {n}", name=f"Name {n}", tags=["a", f"t{n}"])
+    memory.scope("work").write("k0", "Text 0", name="Elsewhere")
+    before = [lines(memory), lines(memory, "work")]
+    memory.close()
+    opened.clear()
+    memory = lab.open("a")
+    assert [lines(memory), lines(memory, "work")] == before and opened == []
+    memory.write("k1", "Changed", name="Another")
+    memory.forget("k2")
+    memory.close()
+    opened.clear()
+    memory = lab.open("a")
+    changed = lines(memory)
+    assert set(opened) == {"m/k1"}
+    assert [one.file.name for one in changed] == ["Name 0", "Another", "Name 3", "Name 4"]
+    memory.close()
+    for image in images(lab.home("a")):
+        image.unlink()
+    memory = lab.open("a")
+    assert lines(memory) == changed
+    memory.close()
+
+
+def test_in_a_sealed_memory_no_word_of_them_is_in_the_clear_and_damage_is_made_good(
+    lab: Lab, opened: list[str]
+) -> None:
+    memory = lab.create("a")
+    memory.scope("zebrascope").write("zebrakey", "tea", name="Zebraname", description="Zebradescription")
+    memory.write("k", "tea", name="Zebraother")
+    before = [lines(memory), lines(memory, "zebrascope")]
+    memory.close()
+    found = images(lab.home("a"))
+    assert len(found) == 2
+    for path in lab.home("a").rglob("*"):
+        assert "zebra" not in path.name and (path.is_dir() or b"zebra" not in path.read_bytes().lower())
+    # Each under the other's name, torn, and of nothing.
+    one, other = (path.read_bytes() for path in found)
+    for data in ((other, one), (one[:-1], other[:40]), (b"", b"x")):
+        for path, stored in zip(found, data, strict=True):
+            path.write_bytes(stored)
+        memory = lab.open("a")
+        assert [lines(memory), lines(memory, "zebrascope")] == before
+        memory.close()
+    opened.clear()
+    memory = lab.open("a")
+    assert [lines(memory), lines(memory, "zebrascope")] == before and opened == []
+    memory.close()
+
+
+def test_what_was_forgotten_is_in_none(tmp_path: Path) -> None:
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        memory.write("k", "tea", name="Zebra")
+        memory.write("other", "tea", name="Other")
+        lines(memory)
+        assert images(tmp_path)
+        memory.forget("k")
+        assert images(tmp_path) == []
+        lines(memory)
+    shutil.rmtree(tmp_path / "alex" / "memory")
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        assert "Zebra" not in {file.name for file in kept_heads.load_heads(memory.replica, "").values()}
+
+
+def test_a_small_list_keeps_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        memory.write("k", "tea")
+        lines(memory)
+    assert images(tmp_path) == []
