@@ -135,6 +135,25 @@ class UsageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = 0.0
 
 
+class PluginSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table `[plugins]` of the settings file: the memories of other programs that are asked beside this one."""
+
+    on: Annotated[
+        str, _says("the plugins that run, by name with commas between; nothing else that is installed does")
+    ] = ""
+    seconds: Annotated[float, _says("how long one call of a plugin may take", "seconds", ge=0.05, le=60)] = (
+        2.0
+    )
+    characters: Annotated[
+        int, _says("how much of a text that a plugin gives is taken", "characters", ge=100, le=100_000)
+    ] = 8_000
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The plugins that run, each once and in their order."""
+        return tuple(dict.fromkeys(name for one in self.on.split(",") if (name := one.strip())))
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the settings file may say; every field that is no table has an environment variable IPFSMEM_<NAME>, and most have a flag."""
 
@@ -158,6 +177,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: ModelSettings | None = None
     facts: FactSettings = FactSettings()
     usage: UsageSettings = UsageSettings()
+    #: Only in this file: programs of others run by it.
+    plugins: PluginSettings = PluginSettings()
 
     def __repr__(self) -> str:
         """Without the tables of providers: they hold tokens."""

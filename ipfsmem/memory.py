@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ipfsmem.parts.hidden import MemoryHidden
     from ipfsmem.parts.maintenance import MemoryMaintenance
     from ipfsmem.parts.members import MemoryMembers
+    from ipfsmem.parts.plugins import MemoryPlugins
     from ipfsmem.parts.providers import MemoryProviders
     from ipfsmem.parts.scopes import MemoryScopes
     from ipfsmem.parts.sessions import MemorySessions
@@ -82,7 +83,7 @@ class Memory:
     """One agent's memory on this device. Make one with `create`, open one with `load`; close it when done.
 
     `memory.scope(token)` is one scope of it, with the same methods. What is about one part of a memory has that part's
-    name: `timeline`, `sessions`, `facts`, `hidden`, `graph`, `usage`, `dreams`, `versions`, `bundles`, `scopes`, `folders`, `members`,
+    name: `timeline`, `sessions`, `facts`, `hidden`, `graph`, `usage`, `dreams`, `plugins`, `versions`, `bundles`, `scopes`, `folders`, `members`,
     `providers`, `vaults`, `maintenance`.
     """
 
@@ -123,6 +124,13 @@ class Memory:
         from ipfsmem.parts.graph import MemoryGraph
 
         return MemoryGraph(self._open, self._chosen or "")
+
+    @functools.cached_property
+    def plugins(self) -> MemoryPlugins:
+        """Memories of other programs that are asked beside this one."""
+        from ipfsmem.parts.plugins import MemoryPlugins
+
+        return MemoryPlugins(self._open)
 
     @functools.cached_property
     def usage(self) -> MemoryUsage:
@@ -412,6 +420,7 @@ class Memory:
         """
         if self._chosen is None:
             self._open.end_meaning()
+            self._open.end_plugins()
             with self._open.alone:
                 self._made.close()
 

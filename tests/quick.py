@@ -23,6 +23,7 @@ PATHS: Final = (
     "unit/http/",
     "unit/device/",
     "unit/dream/",
+    "unit/plugins/",
     "unit/memories/test_forgetting.py",
     "unit/memories/test_in_and_out.py",
     "unit/memories/test_modes.py",

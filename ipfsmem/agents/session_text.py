@@ -39,7 +39,7 @@ def session_text(
     with Memory.load(namespace, home=home, passphrase=passphrase) as memory:
         scope, row = _scope(memory, folder, program)
         lines = tuple(_paused(memory, row))
-        text = memory.scope(scope).context(max_tokens=max_tokens).text
+        text = memory.scope(scope).context(max_tokens=max_tokens, plugins=False).text
         mark = blake2b(
             text.encode(), digest_size=16, key=memory.replica.device.row_key, person=b"session text"
         )
@@ -69,10 +69,12 @@ def prompt_text(
     query = asked(prompt)
     if not query:
         return PromptText()
-    # By words: a model takes longer to load, or to answer, than a hook may take.
+    # By words and without plugins: a model takes longer to load, or to answer, than a hook may take.
     with Memory.load(namespace, home=home, passphrase=passphrase) as memory:
         scope, _ = _scope(memory, folder, program)
-        block = memory.scope(scope).context(query, layout="turn", without=without, by_meaning=False)
+        block = memory.scope(scope).context(
+            query, layout="turn", without=without, by_meaning=False, plugins=False
+        )
         return PromptText(block.text, block.marks)
 
 

@@ -63,6 +63,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "mcp": "Serve the memory to programs that speak MCP.",
         "api": "Serve the memory to programs over HTTP.",
         "tokens": "Who may ask it over HTTP: new, list, revoke.",
+        "plugins": "Memories of other programs beside this one: list, test.",
         "hook": "What agents' programs run at their events.",
         "service": "Sync by itself, from the moment that you log in.",
     },

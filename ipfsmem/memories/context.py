@@ -116,21 +116,21 @@ def context(
 
     made = made_in(room)
     # Another counter finds fewer or more tokens in the same bytes: the room is widened once, and narrowed until it fits.
-    counted = _counted(count, made.text)
+    counted = counted_tokens(count, made.text)
     if count is not tokens_of and 0 < counted < max_tokens:
         room = min(room * max_tokens // counted, room * _WIDEST)
         made = made_in(room)
-        counted = _counted(count, made.text)
+        counted = counted_tokens(count, made.text)
     while counted > max_tokens:
         room = min(room * 9 // 10, room * max_tokens // counted)
         made = made_in(room)
-        counted = _counted(count, made.text)
+        counted = counted_tokens(count, made.text)
     if counts and made.shown and parts[0].uses is not None:
         parts[0].uses().count((scope, key) for scope, _, key in (one.rpartition("/") for one in made.shown))
     return msgspec.structs.replace(made, tokens=counted, repeated=made.repeated + repeated)
 
 
-def _counted(count: Callable[[str], int], text: str) -> int:
+def counted_tokens(count: Callable[[str], int], text: str) -> int:
     """What the caller's counter says of a text; nothing is no token."""
     if not text:
         return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ipfsmem.config import SessionSettings
@@ -35,12 +35,14 @@ class Conversation:
         session: str,
         limits: SessionSettings,
         summarise: Summariser | None = None,
+        turn_over: Callable[[str], None] = lambda said: None,
     ) -> None:
-        """Made by `memory.sessions.conversation`."""
+        """Made by `memory.sessions.conversation`. `turn_over` is told what was said when a turn was saved."""
         self.session = session
         self._sessions = sessions
         self._limits = limits
         self._summarise = summarise
+        self._turn_over = turn_over
         #: What the program has, as far as it was resumed or saved, without the summary that it was given.
         self._known: list[dict[str, Any]] = []
         self._summary = ""
@@ -79,6 +81,7 @@ class Conversation:
             _failed("saved", self.session, error)
             return Saved(0, str(error) or type(error).__name__)
         self._compact(len(new))
+        self._tell(new)
         return Saved(len(new))
 
     def trim(self, messages: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -94,6 +97,15 @@ class Conversation:
             self._room = self._limits.compact_at - len(self._sessions.told(self.session).after)
         except Exception as error:
             _failed("compacted", self.session, error)
+
+    def _tell(self, new: list[dict[str, Any]]) -> None:
+        """Tell what was said in a turn that ends with an answer."""
+        try:
+            said = [read_message(item) for item in new]
+            if said and said[-1].role == "assistant":
+                self._turn_over("\n".join(f"{one.role}: {one.text}" for one in said if one.text))
+        except Exception as error:
+            _failed("told to plugins", self.session, error)
 
 
 def _shared(known: list[dict[str, Any]], given: list[dict[str, Any]]) -> int:

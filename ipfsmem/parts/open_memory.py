@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ipfsmem.device.uses import Uses
     from ipfsmem.memories.meaning import Meaning
     from ipfsmem.memories.scopes import Scopes
+    from ipfsmem.plugins.running import Plugins
     from ipfsmem.recall.embedder import Embedder
     from ipfsmem.recall.ranking import Weighed
 
@@ -81,6 +82,7 @@ class OpenMemory:
         self.memories.meaning = self.meaning
         self.memories.weighed = _weighed
         self._uses: Uses | None = None
+        self._plugins: Plugins | None = None
         self.memories.uses = self.uses
         self._timelines: dict[str, Timeline] = {}
         #: The folders of plain files; None where nothing is kept on the disk, and once the memory is closed.
@@ -162,6 +164,29 @@ class OpenMemory:
         if self._meaning is not None:
             self._meaning.end()
 
+    def plugins(self) -> Plugins | None:
+        """The plugins that the settings switch on, as they are by now; None where there are none."""
+        from ipfsmem.config import settings
+
+        try:
+            known = settings().plugins
+        except ConfigError:
+            return self._plugins  # whoever reads the file says what is wrong with it
+        with self.alone:
+            if self._plugins is not None and self._plugins.settings != known:
+                self._plugins.close()
+                self._plugins = None
+            if self._plugins is None and known.names and not self.closed:
+                from ipfsmem.plugins.running import Plugins  # most people have none
+
+                self._plugins = Plugins(known)
+            return self._plugins
+
+    def end_plugins(self) -> None:
+        """End the plugins, and wait a little for what they were told last. Not while `alone` is held."""
+        if self._plugins is not None:
+            self._plugins.close()
+
     @functools.cached_property
     def scopes(self) -> Scopes:
         """The scopes of this vault."""
@@ -216,6 +241,8 @@ class OpenMemory:
                 self.memories.indexes.clear()
                 if self._meaning is not None:
                     self._meaning.drop()
+                if self._plugins is not None:
+                    self._plugins.close(wait=0)
 
     # -- plain files -----------------------------------------------------------------------------------------
 

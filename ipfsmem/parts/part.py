@@ -13,10 +13,13 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from ipfsmem.errors import UsageError
 from ipfsmem.parts.open_memory import OpenMemory
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 #: Whether a value is of a type, and how that type is called in a sentence.
 _Check = tuple[Callable[[Any], bool], str]
@@ -46,6 +49,12 @@ class MemoryPart:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._open.namespace}>"
+
+
+def waits_outside(method: Callable[P, T]) -> Callable[P, T]:
+    """A method that waits for something beside the memory: other threads work with the memory meanwhile."""
+    vars(method)["waits"] = True
+    return method
 
 
 def refuse_wrong_calls(owner: type, when_closed: Iterable[str] = ()) -> None:
@@ -109,7 +118,7 @@ def _refusing(
         for name, value in named.items():
             if name in by_name:
                 refuse_wrong(by_name[name], value, name)
-        if not of_instance or awaited:
+        if not of_instance or awaited or getattr(method, "waits", False):
             return method(self, *given, **named)
         with self._open.alone:
             refuse_closed(self)  # meanwhile, by another thread

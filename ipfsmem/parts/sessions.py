@@ -110,7 +110,13 @@ class MemorySessions(MemoryPart):
         `summarise` makes the summaries; without it their sentences are chosen from what was said. Raises ConfigError for settings that
         cannot be used.
         """
-        return Conversation(self, session, _limits(), summarise)
+
+        def turn_over(said: str) -> None:
+            running = self._open.plugins()
+            if running is not None:
+                running.turn_complete(session, said)
+
+        return Conversation(self, session, _limits(), summarise, turn_over)
 
     def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> None:
         """Add JSON objects at the end, durable together when this returns. Raises UsageError, LimitError."""

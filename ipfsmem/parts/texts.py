@@ -19,7 +19,7 @@ from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.memories.readings import Reading, Seen, Unsettled, place_of
 from ipfsmem.memories.stacks import Stack
 from ipfsmem.parts.open_memory import OpenMemory
-from ipfsmem.parts.part import MemoryPart
+from ipfsmem.parts.part import MemoryPart, waits_outside
 from ipfsmem.parts.timeline import MemoryTimeline
 
 if TYPE_CHECKING:
@@ -271,6 +271,7 @@ class MemoryTexts(MemoryPart):
         self._open.look()
         return self._stack().duplicates(similarity=similarity)
 
+    @waits_outside
     def context(
         self,
         query: str | None = None,
@@ -282,6 +283,7 @@ class MemoryTexts(MemoryPart):
         without: Iterable[str] = (),
         preview: bool = False,
         by_meaning: bool = True,
+        plugins: bool = True,
     ) -> ContextBlock:
         """What a model is given: the index of the own memories of this scope and of what is everybody's, and with a query the
         texts that match it; fenced, never more than `max_tokens` (2,000, of the layout `turn` 500). `count` counts the tokens
@@ -290,23 +292,37 @@ class MemoryTexts(MemoryPart):
 
         `session`, any name: what it was given in this way, by whatever process of this device, is not given again, until
         `begin_anew` says that it has that before it no more. `without`: the same for who keeps the `marks` of blocks. `preview`:
-        a person only looks at what it would be given. `by_meaning`: False for who cannot wait for a model.
+        a person only looks at what it would be given. `by_meaning`: False for who cannot wait for a model. `plugins`: False for who
+        cannot wait for the plugins that the settings switch on; what they add takes a quarter of the tokens at most.
         """
-        self._open.look()
-        everybody = [] if not self.scope else [self.memories.in_scope("")]
-        before = frozenset(without) | (self._open.shown.to(session) if session else frozenset())
-        block = Stack([self.memories, *self._below(), *everybody]).context(
-            query,
-            max_tokens=max_tokens,
-            layout=layout,
-            count=count,
-            without=before,
-            by_meaning=by_meaning,
-            counts=not preview,
-        )
-        if session and not preview:
-            self._open.shown.note(session, block.marks)
-        return block
+        running = self._open.plugins() if plugins else None
+        given = [] if running is None else running.for_context(query, session, layout)
+        with self._open.alone:
+            self._open.refuse_closed("context")  # meanwhile, by another thread
+            self._open.look()
+            before = frozenset(without) | (self._open.shown.to(session) if session else frozenset())
+
+            def built_in(most: int | None) -> ContextBlock:
+                everybody = [] if not self.scope else [self.memories.in_scope("")]
+                return Stack([self.memories, *self._below(), *everybody]).context(
+                    query,
+                    max_tokens=most,
+                    layout=layout,
+                    count=count,
+                    without=before,
+                    by_meaning=by_meaning,
+                    counts=not preview,
+                )
+
+            if given:
+                from ipfsmem.plugins.fitting import with_plugins
+
+                block = with_plugins(built_in, given, max_tokens, layout, count)
+            else:
+                block = built_in(max_tokens)
+            if session and not preview:
+                self._open.shown.note(session, block.marks)
+            return block
 
     def begin_anew(self, session: str) -> None:
         """Say that a session has nothing before it any more of what `context` gave it: it was compacted, or cleared."""

@@ -17,6 +17,7 @@ from ipfsmem.device.tables import meta
 from tests.support import prepared
 from tests.support.cli_lab import KEY, OTHER_KEY, Cli, Result, pipe
 from tests.support.extras import need_extra
+from tests.support.plugin_lab import Lab, plugin_lab
 
 #: Two memories that say the same.
 TWICE_SAID = ("write tone --body 'It is so.'", "write twin --body 'It is so.'")
@@ -130,6 +131,23 @@ def fake_systemctl(place: Place) -> None:
     (programs / "systemctl").chmod(0o755)
     place.patch.setenv("PATH", str(programs))
     place.patch.setenv("XDG_CONFIG_HOME", str(place.base / "settings"))
+
+
+def boats_off(place: Place, code: str = "return 'It is red.'") -> Lab:
+    """A plugin that is installed and not switched on."""
+    lab = plugin_lab(place.base, place.patch)
+    lab.install("boats", f"class Plugin:\n    def prefetch(self, query, session):\n        {code}\n")
+    return lab
+
+
+def boats_on(place: Place) -> None:
+    """The same, switched on."""
+    boats_off(place).switch_on("boats")
+
+
+def ill_boats_on(place: Place) -> None:
+    """One that raises."""
+    boats_off(place, "raise ValueError(query)").switch_on("boats")
 
 
 def unplug(place: Place) -> None:
@@ -617,6 +635,11 @@ ROWS: tuple[Row, ...] = (
     Row("config set", "the settings file cannot be used", 3, "config set sessions.resume 30", mode="none", prepare=damaged_settings),
     Row("config set", "the settings file cannot be written", 30, "config set sessions.resume 30", mode="none"),
     Row("config path", "printed", 0, "config path", mode="none"),
+    Row("plugins list", "listed, also when there is none", 0, "plugins list"),
+    Row("plugins test", "what it gave", 0, "plugins test boats", prepare=boats_on),
+    Row("plugins test", "there is no such plugin", 4, "plugins test boats"),
+    Row("plugins test", "it did something wrong", 7, "plugins test boats", prepare=ill_boats_on),
+    Row("plugins test", "it is not switched on, or cannot run", 3, "plugins test boats", prepare=boats_off),
     Row("hide", "hidden on this device, or in sight again", 0, "hide tone", before=HAS),
     Row("hide", "it is not said which", 2, "hide"),
     Row("hide", "there is no such memory, or it is not hidden", 4, "hide tone"),

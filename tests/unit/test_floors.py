@@ -36,7 +36,7 @@ FLOORS = (
     ("causal",),
     ("device",),
     ("memories",),
-    ("published", "files", "exchange"),
+    ("published", "files", "exchange", "plugins"),
     ("provider",),
     ("sync",),
     ("vault",),

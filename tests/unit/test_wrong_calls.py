@@ -30,6 +30,7 @@ PARTS = (
     "hidden",
     "graph",
     "usage",
+    "plugins",
     "versions",
     "bundles",
     "scopes",

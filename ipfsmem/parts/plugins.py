@@ -1,0 +1,94 @@
+"""`memory.plugins`: memories of other programs that are asked beside this one, as the settings say. None of them opens this one."""
+
+from __future__ import annotations
+
+import builtins
+
+import msgspec
+
+from ipfsmem.config import settings
+from ipfsmem.errors import ConfigError, IncompleteError, NotFoundError
+from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import MemoryPart, waits_outside
+
+
+class PluginLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One plugin: the packages that have it with their versions, whether the settings switch it on, and why it cannot run; "" where it can."""
+
+    name: str
+    package: str
+    on: bool
+    problem: str
+
+
+class PluginTrial(msgspec.Struct, frozen=True, kw_only=True):
+    """What one plugin gave when it was tried: for the start of a session, and for a question."""
+
+    name: str
+    prompt_block: str
+    prefetch: str
+
+
+class MemoryPlugins(MemoryPart):
+    """The plugins of this device. A failure of one is logged, and nothing is raised or given in its place."""
+
+    def __init__(self, opened: OpenMemory) -> None:
+        super().__init__(opened)
+
+    def list(self) -> builtins.list[PluginLine]:
+        """Those that are installed or switched on. Runs none. Raises ConfigError."""
+        from ipfsmem.plugins.running import known_plugins
+
+        return [
+            PluginLine(name=one.name, package=one.package, on=one.on, problem=one.problem)
+            for one in known_plugins(settings().plugins)
+        ]
+
+    @waits_outside
+    def prompt_block(self, session: str = "") -> str:
+        """What all give for the start of a session: each in a fence with its name, "" for nothing."""
+        return self._labelled(None, session)
+
+    @waits_outside
+    def prefetch(self, query: str, session: str = "") -> str:
+        """What all have that fits a question, in the same way."""
+        return self._labelled(query, session)
+
+    def turn_complete(self, session: str, summary: str) -> None:
+        """Tell all that a turn is over, and what was said in it. Waits for none. A conversation that is saved does this by itself."""
+        running = self._open.plugins()
+        if running is not None:
+            running.turn_complete(session, summary)
+
+    @waits_outside
+    def test(self, name: str, query: str) -> PluginTrial:
+        """What one that is switched on gives, for a person who looks. Raises NotFoundError, ConfigError where it cannot run, and
+        IncompleteError with what it did wrong."""
+        found = next((one for one in self.list() if one.name == name), None)
+        if found is None:
+            raise NotFoundError(
+                f"there is no plugin {name[:60]!r}", hint="Those that are installed: ipfsmem plugins list"
+            )
+        if found.problem:
+            raise ConfigError(f"the plugin {name} cannot run: {found.problem}")
+        if not found.on:
+            raise ConfigError(
+                f"the plugin {name} is not switched on",
+                hint=f"Switch it on: ipfsmem config set plugins.on {','.join((*settings().plugins.names, name))}",
+            )
+        running = self._open.plugins()
+        assert running is not None
+        given, problem = running.tried(name, query)
+        if problem:
+            raise IncompleteError(f"the plugin {name} failed, {problem}")
+        return PluginTrial(name=name, prompt_block=given[0].text, prefetch=given[1].text)
+
+    def _labelled(self, query: str | None, session: str) -> str:
+        running = self._open.plugins()
+        if running is None:
+            return ""
+        from ipfsmem.plugins.fitting import labelled
+
+        return labelled(
+            running.prompt_blocks(session) if query is None else running.prefetched(query, session)
+        )

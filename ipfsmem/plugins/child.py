@@ -1,0 +1,76 @@
+"""The process of one plugin: it is told on standard input what to call and answers on standard output, a line of JSON each.
+
+Run as a file, with nothing of this package imported: what a plugin does to its process it does to this one alone. What it prints
+goes nowhere. When the program that started it ends, however it does, this one does too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+from typing import Any, BinaryIO
+
+#: Characters of what went wrong.
+_LONGEST = 300
+
+
+def main() -> None:
+    """Load the plugin that the first line names, then do what each further line asks for."""
+    asked, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    lines: queue.Queue[bytes] = queue.Queue()
+    threading.Thread(target=_read, args=(asked, lines), daemon=True).start()
+    first = json.loads(lines.get())
+    most: int = first["characters"]
+    sys.path[:] = first["path"]
+    try:
+        from importlib.metadata import EntryPoint
+
+        plugin = EntryPoint(first["name"], first["value"], first["group"]).load()()
+    except BaseException as error:
+        _answer(answers, {"failed": f"it cannot be loaded: {_said(error)}"})
+        return
+    _answer(answers, {"text": ""})
+    while True:
+        wish = json.loads(lines.get())
+        _answer(answers, _called(plugin, wish["method"], wish["arguments"], most))
+
+
+def _read(asked: BinaryIO, lines: queue.Queue[bytes]) -> None:
+    for line in asked:
+        lines.put(line)
+    os._exit(0)
+
+
+def _called(plugin: Any, method: str, arguments: list[str], most: int) -> dict[str, Any]:
+    try:
+        call = getattr(plugin, method, None)
+        given = None if call is None else call(*arguments)
+        if given is not None and not isinstance(given, str):
+            return {"failed": f"it gave {type(given).__name__}, not a text"}
+        text = (given or "")[:most].encode("utf-8", "replace").decode()
+        return {"text": text, "cut": len(given or "") > most}
+    except BaseException as error:  # whatever a plugin raises, SystemExit too, is said and no more
+        return {"failed": _said(error)}
+
+
+def _said(error: BaseException) -> str:
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except BaseException:
+        text = type(error).__name__
+    return " ".join(text[:_LONGEST].encode("utf-8", "replace").decode().split())
+
+
+def _answer(answers: BinaryIO, value: dict[str, Any]) -> None:
+    answers.write(json.dumps(value).encode() + b"\n")
+    answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""What plugins gave, in a room: each has the same part of it, and what is longer is cut at a line and says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ipfsmem.bundle.fence import NOTICE, QUOTE, tagged
+from ipfsmem.memories.context import ContextBlock, counted_tokens, tokens_of
+from ipfsmem.memories.layouts import LEAST_TOKENS, TOKEN_BYTES, usual_tokens
+
+#: Bytes of the least that is shown of a text.
+_LEAST: Final = 40
+#: The share of a block that plugins have together.
+_SHARE: Final = 4
+_CUT: Final = "(cut here)"
+
+
+class Part(NamedTuple):
+    """What one plugin gave."""
+
+    name: str
+    text: str
+
+
+def labelled(parts: Sequence[Part]) -> str:
+    """What plugins gave, each in a fence with its name, a blank line between. It is others' word."""
+    return "\n".join(tagged("plugin", {"name": one.name, "whose": "others"}, one.text) for one in parts)
+
+
+def fitted(parts: Sequence[Part], tokens: int, count: Callable[[str], int]) -> str:
+    """The same in at most so many tokens, as `count` counts them; "" where there is no room for any."""
+    room = tokens * TOKEN_BYTES
+    text = _within(parts, room)
+    while text and (counted := counted_tokens(count, text)) > tokens:
+        room = min(room * 9 // 10, room * tokens // counted)
+        text = _within(parts, room)
+    return text
+
+
+def with_plugins(
+    built_in: Callable[[int | None], ContextBlock],
+    parts: Sequence[Part],
+    max_tokens: int | None,
+    layout: str,
+    count: Callable[[str], int] | None,
+) -> ContextBlock:
+    """The block of the built-in memory, which `built_in` makes in so many tokens, and behind it what plugins gave. They take a quarter
+    at most, and nothing where so little would be left that the built-in one could not say anything."""
+    most = usual_tokens(layout) if max_tokens is None else max_tokens
+    count = count or tokens_of
+    share = min(most // _SHARE, most - LEAST_TOKENS)
+    added = fitted(parts, share, count) if share > 0 else ""
+    if not added:
+        return built_in(max_tokens)
+    block = built_in(most - counted_tokens(count, f"\n{added}"))
+    text = f"{block.text}\n{added}" if block.text else f"{NOTICE}\n\n{added}"
+    tokens = counted_tokens(count, text)
+    # A counter may find more in the whole than in its parts.
+    return (
+        msgspec.structs.replace(block, text=text, tokens=tokens) if tokens <= most else built_in(max_tokens)
+    )
+
+
+def _within(parts: Sequence[Part], room: int) -> str:
+    if not parts:
+        return ""
+    each = [room // len(parts) - len(labelled([Part(one.name, _CUT)]).encode()) - 1 for one in parts]
+    if min(each) < _LEAST:
+        return _within(parts[:-1], room)
+    return labelled([Part(one.name, _cut(one.text, most)) for one, most in zip(parts, each, strict=True)])
+
+
+def _cut(text: str, room: int) -> str:
+    lines: list[str] = []
+    for line in text.split("\n"):
+        cost = len((QUOTE + line).encode()) + 1
+        if cost > room:
+            begun = (
+                line.encode()[: max(0, room - len(QUOTE) - 1)].decode("utf-8", "ignore") if not lines else ""
+            )
+            return "\n".join([*lines, *([begun] if begun else []), _CUT])
+        lines.append(line)
+        room -= cost
+    return "\n".join(lines)

@@ -1,0 +1,173 @@
+"""A plugin that runs: its process, the one thread that talks to it, and what becomes of one that does not answer.
+
+A call waits in a queue of its plugin and has a time limit, at which the process is ended; the next call starts another one. Nothing
+here raises into whoever asks: a failure is the result of a call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ipfsmem.canonical import read_json
+
+_CHILD: Final = Path(__file__).with_name("child.py")
+#: Seconds until a plugin is loaded; calls that come before that are waited for no longer than others.
+START: Final = 30.0
+#: Calls that wait; more are refused.
+_QUEUE: Final = 64
+#: Bytes of a line that is not text: what went wrong, and the frame around it.
+_FRAME: Final = 4_096
+
+
+class Failed(Exception):
+    """Why a plugin gave nothing."""
+
+
+class Given(NamedTuple):
+    """What a call gave, and whether that was cut."""
+
+    text: str
+    cut: bool
+
+
+class _Answer(msgspec.Struct):
+    text: str = ""
+    cut: bool = False
+    failed: str = ""
+
+
+class _Call(NamedTuple):
+    method: str
+    arguments: tuple[str, ...]
+    result: Future[Given]
+
+
+class PluginProcess:
+    """One plugin. `seconds`: that a call may take; `characters`: of a text that it gives."""
+
+    def __init__(self, point: EntryPoint, seconds: float, characters: int) -> None:
+        self._point = point
+        self._seconds = seconds
+        self._characters = characters
+        self._calls: queue.Queue[_Call | None] = queue.Queue(_QUEUE)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ended = False
+        self._thread = threading.Thread(target=self._work, name=f"plugin {point.name}", daemon=True)
+        self._thread.start()
+
+    def call(self, method: str, *arguments: str) -> Future[Given]:
+        """Ask for a call; its result, or a Failed, comes once those before it are done."""
+        result: Future[Given] = Future()
+        try:
+            self._calls.put_nowait(_Call(method, arguments, result))
+        except queue.Full:
+            result.set_exception(Failed("too many calls wait for it"))
+        return result
+
+    def close(self, wait: float) -> None:
+        """End the process, after what was asked of it and at most so many seconds."""
+        with contextlib.suppress(queue.Full):
+            self._calls.put_nowait(None)
+            self._thread.join(wait)
+        self._ended = True
+        self._kill()
+
+    # -- in the thread -------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while (call := self._calls.get()) is not None:
+            if not call.result.set_running_or_notify_cancel():
+                continue
+            try:
+                self._started()
+                wish = {"method": call.method, "arguments": call.arguments}
+                answer = self._asked(wish, self._seconds)
+            except Failed as error:
+                call.result.set_exception(error)
+            else:
+                call.result.set_result(Given(answer.text, answer.cut))
+        self._kill()
+
+    def _started(self) -> None:
+        """Start the process, where there is none."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        self._kill()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", str(_CHILD)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                # Passphrases of the memory may stand in ours; a plugin has settings of its own.
+                env={name: value for name, value in os.environ.items() if not name.startswith("IPFSMEM_")},
+            )
+        except OSError as error:
+            raise Failed(f"no process can be started for it: {error}") from None
+        if self._ended:
+            self._kill()
+            raise Failed("the memory is closed")
+        point = self._point
+        first = {"path": [one for one in sys.path if isinstance(one, str)], "characters": self._characters}
+        try:
+            self._asked({**first, "name": point.name, "value": point.value, "group": point.group}, START)
+        except Failed:
+            self._kill()
+            raise
+
+    def _asked(self, wish: Mapping[str, object], seconds: float) -> _Answer:
+        process = self._process
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            process.kill()
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        line = b""
+        with contextlib.suppress(OSError):
+            process.stdin.write(msgspec.json.encode(wish) + b"\n")
+            process.stdin.flush()
+            line = process.stdout.readline(12 * self._characters + _FRAME)
+        timer.cancel()
+        try:
+            if not line.endswith(b"\n"):
+                raise Failed(
+                    f"it took longer than {seconds:g} seconds" if late.is_set() else "its process ended"
+                )
+            answer = read_json(line, type=_Answer)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            self._kill()
+            raise Failed("it answered something that is no answer") from None
+        except Failed:
+            self._kill()
+            raise
+        if answer.failed:
+            raise Failed(answer.failed)
+        return answer
+
+    def _kill(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        process.wait()

@@ -1,0 +1,174 @@
+"""The plugins that a person switched on, asked together: what they give is fenced with their names, and what fails is logged and no more.
+
+Nothing that is installed runs by that: only what the settings name. A failure never reaches an agent, neither as an error nor as text.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as Late
+from importlib.metadata import EntryPoint
+from typing import Final, NamedTuple
+
+from ipfsmem.bundle.fence import clean_text
+from ipfsmem.config import PluginSettings
+from ipfsmem.plugins.breaker import FAILURES, REST, Breaker
+from ipfsmem.plugins.contract import GROUP
+from ipfsmem.plugins.fitting import Part
+from ipfsmem.plugins.process import Failed, Given, PluginProcess
+from ipfsmem.wording import count
+
+_LOG: Final = logging.getLogger("ipfsmem.plugins")
+#: What a plugin cannot be called: the built-in memory is no plugin, and stays.
+BUILT_IN: Final = "ipfsmem"
+_is_name: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}").fullmatch
+#: Characters of the summary of a turn, and of a question.
+MOST_SAID: Final = 4_000
+
+
+class Known(NamedTuple):
+    """A plugin by name: the package that has it, whether it is switched on, and why it cannot run; "" where it can."""
+
+    name: str
+    package: str
+    on: bool
+    problem: str
+    point: EntryPoint | None
+
+
+def known_plugins(settings: PluginSettings) -> list[Known]:
+    """What is installed, and what the settings name, in their order and then by name. Loads none of them."""
+    from importlib.metadata import entry_points
+
+    installed: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=GROUP):
+        installed.setdefault(point.name, []).append(point)
+    names = [*settings.names, *sorted(installed.keys() - set(settings.names))]
+    return [_known(name, installed.get(name, []), name in settings.names) for name in names]
+
+
+def _known(name: str, points: Sequence[EntryPoint], on: bool) -> Known:
+    packages = ", ".join(f"{one.dist.name} {one.dist.version}" for one in points if one.dist is not None)
+    problem = ""
+    if not _is_name(name) or name == BUILT_IN:
+        problem = "no plugin can have this name"
+    elif not points:
+        problem = "no package that is installed has it"
+    elif len({one.value for one in points}) > 1:
+        problem = "several packages have one of this name"
+    return Known(name, packages, on, problem, None if problem else points[0])
+
+
+class _Running(NamedTuple):
+    process: PluginProcess
+    breaker: Breaker
+
+
+class Plugins:
+    """The plugins that settings switch on. `clock`: seconds that only go forward."""
+
+    def __init__(self, settings: PluginSettings, clock: Callable[[], float] = time.monotonic) -> None:
+        self.settings = settings
+        self._clock = clock
+        self._running: dict[str, _Running] = {}
+        for one in known_plugins(settings) if settings.names else []:
+            if one.on and one.point is not None:
+                made = PluginProcess(one.point, settings.seconds, settings.characters)
+                self._running[one.name] = _Running(made, Breaker(clock))
+            elif one.on:
+                _LOG.warning("the plugin %r is left out: %s", one.name, one.problem)
+
+    def prompt_blocks(self, session: str) -> list[Part]:
+        """What each gives for the start of a session, in the order of the settings."""
+        return self._ask("prompt_block", session)
+
+    def prefetched(self, query: str, session: str) -> list[Part]:
+        """What each has that fits a question."""
+        return self._ask("prefetch", query[:MOST_SAID], session)
+
+    def for_context(self, query: str | None, session: str, layout: str) -> list[Part]:
+        """What each has for a block of context: beside what fits the question, where the layout is for the start of a session, what
+        it gives for that."""
+        asked = query is not None and query.strip() != ""
+        found = self.prompt_blocks(session) if layout in ("index", "full") else []
+        found += self.prefetched(query, session) if query is not None and asked else []
+        texts: dict[str, list[str]] = {}
+        for one in found:
+            texts.setdefault(one.name, []).append(one.text)
+        return [Part(name, "\n\n".join(texts[name])) for name in self._running if name in texts]
+
+    def turn_complete(self, session: str, summary: str) -> None:
+        """Tell each that a turn is over. Waits for none."""
+        for name, one in self._running.items():
+            if not one.breaker.is_open:
+                told = one.process.call("on_turn_complete", session, summary[:MOST_SAID])
+                told.add_done_callback(lambda done, name=name: self._taken(name, done))  # type: ignore[misc]
+
+    def close(self, wait: float | None = None) -> None:
+        """End them, after what they were told and at most so many seconds: as long as a call may take, unless said."""
+        until = self._clock() + (self.settings.seconds if wait is None else wait)
+        for one in self._running.values():
+            one.process.close(max(0.0, until - self._clock()))
+        self._running.clear()
+
+    def tried(self, name: str, query: str) -> tuple[list[Part], str]:
+        """What one gives for a question and for the start of a session, and why it does not; "" where it does. For a person."""
+        one = self._running[name]
+        parts = []
+        for method, arguments in (("prompt_block", ("",)), ("prefetch", (query, ""))):
+            try:
+                given = one.process.call(method, *arguments).result()
+            except Failed as error:
+                return [], f"{method}: {error}"
+            parts.append(Part(method, given.text))
+        return parts, ""
+
+    def _ask(self, method: str, *arguments: str) -> list[Part]:
+        until = self._clock() + self.settings.seconds
+        asked = {
+            name: one.process.call(method, *arguments)
+            for name, one in self._running.items()
+            if not one.breaker.is_open
+        }
+        given = {}
+        for name, result in asked.items():
+            try:
+                result.result(max(0.0, until - self._clock()) + 0.05)  # its own limit comes first
+            except Late:
+                if result.cancel():
+                    _LOG.warning("the plugin %s is left out: it still does what it was asked before", name)
+                    continue
+            except Failed:
+                pass
+            found = self._taken(name, result)
+            if found is not None and found.text.strip():
+                given[name] = Part(name, clean_text(found.text).strip())
+        return list(given.values())
+
+    def _taken(self, name: str, result: Future[Given]) -> Given | None:
+        """What a call gave, noted in its breaker; None where it failed, which is logged."""
+        breaker = self._running[name].breaker
+        try:
+            found = result.result(0)
+        except (Failed, Late) as error:
+            why = str(error) or "it took too long"
+            _LOG.warning("the plugin %s is left out: %s", name, why)
+            if breaker.failed():
+                _LOG.warning(
+                    "the plugin %s failed %s in a row and is not asked for %d seconds",
+                    name,
+                    count(FAILURES, "time"),
+                    REST,
+                )
+            return None
+        breaker.worked()
+        if found.cut:
+            most = self.settings.characters
+            _LOG.warning(
+                "the plugin %s gave more than %s characters, of which the first are taken", name, f"{most:,}"
+            )
+        return found
