@@ -1,6 +1,7 @@
 """A graph for other programs: GraphML, Mermaid, and a page with a picture that needs no network.
 
-What somebody wrote is escaped in each, so that no name closes a tag, opens a script or ends a line.
+What somebody wrote is escaped in each, so that no name closes a tag, opens a script or ends a line, and what a person would not see
+is taken out.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from html import escape
 from math import cos, pi, sin
 from typing import Final, Literal
 
+from ipfsmem.bundle.fence import clean_text
 from ipfsmem.graph.entity import Entity
 from ipfsmem.graph.graph import Relation
 
+_NO_XML: Final = dict.fromkeys((0xFFFE, 0xFFFF), "\ufffd")
 Format = Literal["graphml", "mermaid", "html"]
 FORMATS: Final[tuple[Format, ...]] = ("graphml", "mermaid", "html")
 
@@ -92,11 +95,11 @@ def page(entities: Sequence[Entity], relations: Sequence[Relation]) -> str:
 
 
 def _xml(text: str) -> str:
-    """Text for XML, which has no place for control characters."""
-    return escape("".join(c if c in "\n\t" or c >= " " else "\ufffd" for c in text))
+    """Text for XML, which has no place for control characters, nor for the two that are none."""
+    return escape(clean_text(text).translate(_NO_XML))
 
 
 def _mermaid(text: str) -> str:
     """Text inside of quotation marks: what Mermaid gives a meaning stands as a number."""
-    one_line = " ".join(text.split())[:80]
+    one_line = " ".join(clean_text(text).split())[:80]
     return "".join(c if c.isalnum() or c in " _-.,:" else f"#{ord(c)};" for c in one_line)

@@ -5,6 +5,7 @@ A circle ends every walk that comes to it again, and no walk goes through more e
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -29,8 +30,8 @@ class Graph:
 
     def __init__(self, entities: Iterable[Entity] = ()) -> None:
         self.entities: dict[str, Entity] = {}
-        #: Keys by what an entity is called.
-        self._named: dict[str, set[str]] = {}
+        #: Keys by what an entity is called, in order: of several the first is meant.
+        self._named: dict[str, list[str]] = {}
         #: Who says a name or a key as the end of a relation.
         self._said: dict[str, set[str]] = {}
         for one in entities:
@@ -40,7 +41,7 @@ class Graph:
         """Add an entity, in the place of the one with its key."""
         self.drop(one.key)
         self.entities[one.key] = one
-        self._named.setdefault(_folded(one.name), set()).add(one.key)
+        insort(self._named.setdefault(_folded(one.name), []), one.key)
         for out in one.out:
             self._said.setdefault(_folded(out.to), set()).add(one.key)
 
@@ -49,7 +50,8 @@ class Graph:
         old = self.entities.pop(key, None)
         if old is None:
             return
-        self._named[_folded(old.name)].discard(key)
+        same = self._named[_folded(old.name)]
+        del same[bisect_left(same, key)]
         for out in old.out:
             self._said.get(_folded(out.to), set()).discard(key)
 
@@ -57,7 +59,7 @@ class Graph:
         """The key that somebody means by a key or a name; of several of one name the least."""
         if said in self.entities:
             return said
-        return min(self._named.get(_folded(said), ()), default=None)
+        return next(iter(self._named.get(_folded(said), ())), None)
 
     def out(self, key: str) -> list[Relation]:
         """The relations that begin at an entity and lead to one that is there."""
@@ -66,8 +68,10 @@ class Graph:
 
     def into(self, key: str) -> list[Relation]:
         """The relations that end at an entity."""
-        one = self.entities[key]
-        who = self._said.get(_folded(key), set()) | self._said.get(_folded(one.name), set())
+        name = _folded(self.entities[key].name)
+        who = self._said.get(_folded(key), set())
+        if self._named[name][0] == key:  # else who says the name means another
+            who = who | self._said.get(name, set())
         return [
             found
             for begin in sorted(who)

@@ -113,7 +113,20 @@ def test_ten_thousand_entities_in_circles_end() -> None:
     assert graph.around("e0", 20) == (graph.around("e0", 20, 41)[0], False)
 
 
-NASTY = '"><script>alert(1)</script>\x00]] & "x" -->|y| \n'
+def test_many_that_are_called_the_same_cost_no_more_than_others() -> None:
+    """Each is looked at by what it is called, and so is each relation to that name: it took the square of both."""
+    graph = Graph(
+        Entity(f"e{n:04}", "Notes", "", (), tuple(Out(f"r{link}", "notes") for link in range(40)), True)
+        for n in range(1_500)
+    )
+    assert graph.find("NOTES") == "e0000" and not graph.into("e0001")
+    assert len(graph.into("e0000")) == len(graph.relations()) == 60_000
+    assert graph.path("e0007", "e0009") is not None and len(graph.around("e0007", 2)[0]) == 1_000
+    graph.drop("e0000")
+    assert graph.find("notes") == "e0001" and len(graph.into("e0001")) == 59_960
+
+
+NASTY = '"><script>alert(1)</script>\x00]] & "x" -->|y| \ufffe\uffff\u202e\x9b\u2028\U000e0041\n'
 
 
 def test_no_name_breaks_out_of_what_other_programs_are_given() -> None:
@@ -130,4 +143,6 @@ def test_no_name_breaks_out_of_what_other_programs_are_given() -> None:
         and "default-src 'none'" in page
         and "http" not in page.replace("http-equiv", "")
     )
+    for one in (*chart, page, drawn("graphml", entities, relations)):
+        assert not set("\u202e\x9b\u2028\U000e0041") & set(one)
     assert drawn("html", [], []) and drawn("mermaid", [], []) == "flowchart LR\n"
