@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     "names",
     multiple=True,
     metavar="NAME",
-    help="Offer this tool, or a set: everyday, peers, graph. Several times: several.",
+    help="Offer this tool, or a set: everyday, peers, graph, life. Several times: several.",
 )
 @click.option(
     "--texts",

@@ -7,6 +7,6 @@ touches keys, members or providers, or reads anything beside the memory.
 from __future__ import annotations
 
 from ipfsmem.tools.tool import Tool, ToolResult
-from ipfsmem.tools.toolset import EVERYDAY, GRAPH, GUIDANCE, PEERS, toolset
+from ipfsmem.tools.toolset import EVERYDAY, GRAPH, GUIDANCE, LIFE, PEERS, toolset
 
-__all__ = ["EVERYDAY", "GRAPH", "GUIDANCE", "PEERS", "Tool", "ToolResult", "toolset"]
+__all__ = ["EVERYDAY", "GRAPH", "GUIDANCE", "LIFE", "PEERS", "Tool", "ToolResult", "toolset"]

@@ -61,7 +61,7 @@ def _create_entities(desk: Desk, given: JSON) -> ToolResult:
     ]
     graph = _graph(desk, given)
     nodes = [graph.add(name, kind, said) for (name, kind), said in wanted]
-    return _shown(nodes, [], count(len(nodes), "entity"))
+    return shown(nodes, [], count(len(nodes), "entity"))
 
 
 def _create_relations(desk: Desk, given: JSON) -> ToolResult:
@@ -100,7 +100,7 @@ def _delete_relations(desk: Desk, given: JSON) -> ToolResult:
 
 def _read_graph(desk: Desk, given: JSON) -> ToolResult:
     found = _graph(desk, given).all(limit=MOST)
-    return _shown(found.nodes, found.edges, count(len(found.nodes), "entity"), more=found.more)
+    return shown(found.nodes, found.edges, count(len(found.nodes), "entity"), more=found.more)
 
 
 def _search_nodes(desk: Desk, given: JSON) -> ToolResult:
@@ -119,13 +119,13 @@ def _query(desk: Desk, given: JSON) -> ToolResult:
     if "relation" in given:
         return _nodes(graph, graph.query(given["entity"], given["relation"])[:MOST])
     found = graph.around(given["entity"], given.get("depth", 1), limit=MOST)
-    return _shown(found.nodes, found.edges, count(len(found.nodes), "entity"), more=found.more)
+    return shown(found.nodes, found.edges, count(len(found.nodes), "entity"), more=found.more)
 
 
 def _add_entity(desk: Desk, given: JSON) -> ToolResult:
     said = [f"{name}: {value}" for name, value in given.get("properties", {}).items()]
     made = _graph(desk, given).add(given["name"], given["entity_type"], said)
-    return _shown([made], [], "1 entity")
+    return shown([made], [], "1 entity")
 
 
 def _add_relation(desk: Desk, given: JSON) -> ToolResult:
@@ -136,14 +136,14 @@ def _add_relation(desk: Desk, given: JSON) -> ToolResult:
 def _nodes(graph: MemoryGraph, nodes: list[Node]) -> ToolResult:
     keys = {one.key for one in nodes}
     edges = [one for one in graph.relations() if one.begin in keys and one.end in keys]
-    return _shown(nodes, edges, count(len(nodes), "entity"))
+    return shown(nodes, edges, count(len(nodes), "entity"))
 
 
 def _done(number: int, said: str) -> ToolResult:
     return ToolResult(said, {"changed": number})
 
 
-def _shown(nodes: Iterable[Node], edges: Iterable[Edge], said: str, *, more: bool = False) -> ToolResult:
+def shown(nodes: Iterable[Node], edges: Iterable[Edge], said: str, *, more: bool = False) -> ToolResult:
     """Entities and relations, quoted."""
     entities = [
         {

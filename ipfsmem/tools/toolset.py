@@ -12,6 +12,7 @@ from ipfsmem.tools.definition import Definition
 from ipfsmem.tools.desk import Desk, Session
 from ipfsmem.tools.everyday import EVERYDAY as _EVERYDAY
 from ipfsmem.tools.graph import GRAPH as _GRAPH
+from ipfsmem.tools.life import LIFE as _LIFE
 from ipfsmem.tools.peer_texts import Texts
 from ipfsmem.tools.peers import PEERS as _PEERS
 from ipfsmem.tools.tool import Tool
@@ -24,11 +25,13 @@ EVERYDAY: Final = tuple(one.name for one in _EVERYDAY)
 PEERS: Final = tuple(one.name for one in _PEERS)
 #: Those of a knowledge graph, which are offered to who asks for them.
 GRAPH: Final = tuple(one.name for one in _GRAPH)
+#: Those of facts, sessions, dreams and usage, which are offered to who asks for them too.
+LIFE: Final = tuple(one.name for one in _LIFE)
 #: Names that stand for several.
-_SETS: Final = {"everyday": EVERYDAY, "peers": PEERS, "graph": GRAPH}
+_SETS: Final = {"everyday": EVERYDAY, "peers": PEERS, "graph": GRAPH, "life": LIFE}
 #: Another name under which a tool can be asked for.
 _ALIASES: Final = {"write": "remember"}
-_DEFINITIONS: Final[dict[str, Definition]] = {one.name: one for one in (*_EVERYDAY, *_PEERS, *_GRAPH)}
+_DEFINITIONS: Final[dict[str, Definition]] = {one.name: one for one in (*_EVERYDAY, *_PEERS, *_GRAPH, *_LIFE)}
 
 #: What a model should know before it calls any of them.
 GUIDANCE: Final = """\
@@ -57,8 +60,8 @@ def toolset(
     session: Session | None = None,
     texts: Texts = "",
 ) -> list[Tool]:
-    """The tools for a memory, those of `names` in that order; `everyday`, `peers` and `graph` stand for several. None: all but those
-    of the graph.
+    """The tools for a memory, those of `names` in that order; `everyday`, `peers`, `graph` and `life` stand for several. None: those
+    of everyday and of the peers.
 
     `memory`: an open one, or a function that gives it at each call, and may raise that it is locked. `scope`: where reads look
     first and writes go when a call names none; None: the scope that the memory was chosen for. `read_only`: only tools that

@@ -181,7 +181,21 @@ OF_TOOLS: dict[str, list[dict[str, Any]]] = {
     ],
     "memory_recall": [{"query": word} for word in WORDS],
     "memory_list": [{}],
+    "read_graph": [{}],
+    "search_nodes": [{"query": word} for word in (*WORDS, "entity")],
+    "open_nodes": [{"names": [f"entity {key}" for key in KEYS]}],
+    "knowledge_query": [{"entity": f"entity {key}", "depth": 5} for key in KEYS],
+    "find_path": [{"begin": "entity a", "end": f"entity {key}"} for key in KEYS],
+    "list_facts": [{"limit": 200}],
+    "fact_history": [{}, *({"key": key} for key in KEYS)],
+    "list_sessions": [{}],
+    "read_session": [{"session": talk} for talk in TALKS],
+    "dream_status": [{}],
+    "show_dream": [{}],
+    "usage": [{"by": by} for by in ("model", "day")],
 }
+#: All that a model may be offered.
+SETS = ("everyday", "peers", "graph", "life")
 
 operations = st.lists(
     st.tuples(
@@ -204,7 +218,7 @@ def test_every_operation_that_reads_has_a_row() -> None:
     for part, rows in OF_PARTS.items():
         assert public(part) - WRITING[part] == rows.keys(), part
     with Memory.load("alex", "none") as memory:
-        assert {tool.name for tool in toolset(memory, read_only=True)} == OF_TOOLS.keys()
+        assert {tool.name for tool in toolset(memory, SETS, read_only=True)} == OF_TOOLS.keys()
 
 
 def filled(done: Iterable[tuple[str, str, str]], only: Iterable[str] = SCOPES) -> Memory:
@@ -291,7 +305,7 @@ def test_a_part_of_one_scope_shows_nothing_of_another(done: list[tuple[str, str,
 def test_a_tool_shows_nothing_of_another_scope(done: list[tuple[str, str, str]], scope: str) -> None:
     allowed = {SCOPES.index(scope), 0}
     with filled(done) as memory:
-        model = Model(memory, scope=scope) if scope else Model(memory)
+        model = Model(memory, names=SETS, scope=scope or None)
         for name, calls in OF_TOOLS.items():
             for arguments in calls:
                 try:
@@ -333,6 +347,17 @@ def test_what_is_found_and_its_score_are_those_of_a_memory_without_the_other_sco
 
     with filled(done) as whole, filled(done, (*tokens, "")) as part:
         assert found(whole) == found(part)
+
+
+def test_the_rows_of_the_tools_do_show_what_they_may() -> None:
+    done = [("work", "a", what) for what in ("entity", "relate", "fact", "use", "say", "dream")]
+    with filled(done) as memory:
+        model = Model(memory, names=SETS, scope="work")
+        for name in OF_TOOLS.keys() - {"read_memory", "list_memories", "recall", "context", "dream_status"}:
+            if name.startswith("memory_") or name == "fact_history":
+                continue  # no value by key and no earlier text is there
+            said = [model(name, **given) for given in OF_TOOLS[name]]
+            assert marks([(one.text, one.structured) for one in said]) == {1}, name
 
 
 def test_the_rows_of_the_parts_do_show_what_they_may() -> None:

@@ -1,0 +1,446 @@
+"""The tools of the life of a memory: facts with their history, sessions, ways in the graph, dreams, usage.
+
+They are offered to who asks for them. What stands there is replaced only with the `seen` of an answer, or the id of a proposal that was
+shown whole; what is taken away here can be brought back. What is out of sight on a device is for the person alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final
+
+from ipfsmem.bundle.fence import NOTICE, clean_text, quote, tagged
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.facts.categories import GENERAL, KINDS, MAX_CATEGORY, MAX_FACT
+from ipfsmem.memories.usage import BYS, MOST, dollars
+from ipfsmem.tools.definition import KEY, SCOPE, Definition
+from ipfsmem.tools.desk import Desk, one_line, whose
+from ipfsmem.tools.graph import shown as shown_graph
+from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text, yes
+from ipfsmem.tools.tool import ToolResult
+from ipfsmem.wording import count, moment
+
+if TYPE_CHECKING:
+    from ipfsmem.device.dreams import Proposed
+    from ipfsmem.memories.facts import Fact
+    from ipfsmem.memory import Memory
+    from ipfsmem.parts.facts import EarlierFact
+    from ipfsmem.parts.graph import Node
+
+#: Characters of one message, and of all texts of a proposal that one answer shows.
+_MESSAGE: Final = 4_000
+_PROPOSAL: Final = 50_000
+_string, _count, _flag = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
+_list: Final = {"type": "array", "items": {"type": "object"}}
+_keys: Final = {"type": "array", "items": _string}
+_SEEN: Final = text("The seen of the answer that showed it.", least=8, most=64)
+_DAY: Final = "UTC day, such as 2026-04-14."
+
+
+# -- facts ---------------------------------------------------------------------------------------------------
+
+
+def _add_fact(desk: Desk, given: JSON) -> ToolResult:
+    made = desk.there(given).facts.add(
+        given["text"],
+        given.get("category", GENERAL),
+        kind=given.get("kind", "fact"),
+        confidence=given.get("confidence"),
+        important=given.get("important", False),
+    )
+    if made is None:
+        raise UsageError("the text is empty, so nothing was saved")
+    key = made.fact.key
+    said = {
+        "kept": f"{key} says it already.",
+        "updated": f"{key} says so now, in the place of an earlier text, which its history keeps.",
+        "added": f"{key} is remembered.",
+    }[made.action]
+    if made.conflict:
+        said += " That is the opposite of something: list_facts marks it, and the person decides."
+    was = f"\n\n{NOTICE}\n\n{quote(made.was)}" if made.was else ""
+    return ToolResult(
+        said + was,
+        {
+            "action": made.action,
+            "key": key,
+            "category": made.fact.category,
+            "seen": made.fact.seen,
+            "was": clean_text(made.was),
+            "conflict": made.conflict,
+        },
+    )
+
+
+def _fact_values(one: Fact) -> dict[str, Any]:
+    return {
+        "key": one.key,
+        "scope": one.scope,
+        "kind": one.kind,
+        "category": clean_text(one.category),
+        "text": clean_text(one.text),
+        "own": one.own,
+        "conflict": one.conflict,
+        "seen": one.seen,
+    }
+
+
+def _list_facts(desk: Desk, given: JSON) -> ToolResult:
+    page = desk.there(given).facts.page(
+        given.get("kind"), given.get("category"), limit=given.get("limit", 50), cursor=given.get("after", "")
+    )
+    lines = [
+        f"{one.key} [{one_line(one.category)}]{whose(one.own)}{' (opposite of another)' if one.conflict else ''}: "
+        f"{one_line(one.text)} (seen {one.seen})"
+        for one in page.facts
+    ]
+    said = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else "No facts."
+    said += f"(more: go on with after={page.next})\n" if page.next else ""
+    return ToolResult(
+        said, {"notice": NOTICE, "facts": [_fact_values(one) for one in page.facts], "after": page.next or ""}
+    )
+
+
+def _earlier(found: list[EarlierFact], nothing: str) -> ToolResult:
+    lines = [f"{one.number}. {one.key}, {one.why} {moment(one.until)}: {one_line(one.text)}" for one in found]
+    values = [
+        {
+            "number": one.number,
+            "key": one.key,
+            "text": clean_text(one.text),
+            "until": one.until,
+            "why": one.why,
+        }
+        for one in found
+    ]
+    said = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else nothing
+    return ToolResult(said, {"notice": NOTICE, "texts": values})
+
+
+def _fact_history(desk: Desk, given: JSON) -> ToolResult:
+    facts = desk.there(given).facts
+    if "key" not in given:
+        return _earlier(facts.deleted(), "No facts were deleted.")
+    return _earlier(facts.history(given["key"]), f"{given['key']} has no earlier text.")
+
+
+def _restore_fact(desk: Desk, given: JSON) -> ToolResult:
+    made = desk.there(given).facts.restore(
+        given["key"], given.get("number", 1), seen=given.get("seen", "").lower()
+    )
+    return ToolResult(
+        f"{made.key} says now:\n\n{NOTICE}\n\n{quote(made.text)}seen: {made.seen}",
+        {"key": made.key, "text": clean_text(made.text), "seen": made.seen},
+    )
+
+
+def _delete_fact(desk: Desk, given: JSON) -> ToolResult:
+    gone = desk.there(given).facts.delete(
+        given["key"], reason=given.get("reason", ""), seen=given["seen"].lower()
+    )
+    return ToolResult(f"{gone.key} is taken away. restore_fact brings it back.", {"key": gone.key})
+
+
+# -- sessions ------------------------------------------------------------------------------------------------
+
+
+def _list_sessions(desk: Desk, given: JSON) -> ToolResult:
+    from ipfsmem.results import SessionLine
+
+    sessions = desk.there(given).sessions
+    known = sessions.list()
+    shown = [SessionLine.of(one, sessions.told(one.session)) for one in known[: given.get("limit", 20)]]
+    lines = [
+        f"{one_line(one.session)}: {one_line(one.title)} ({count(one.messages, 'message')}, {moment(one.changed)})"
+        for one in shown
+    ]
+    values = [
+        {
+            "session": clean_text(one.session),
+            "title": one_line(one.title),
+            "preview": one_line(one.preview),
+            "messages": one.messages,
+            "changed": one.changed,
+        }
+        for one in shown
+    ]
+    said = (
+        f"{count(len(known), 'session')}. {NOTICE}\n\n{quote(chr(10).join(lines))}"
+        if lines
+        else "No sessions."
+    )
+    return ToolResult(said, {"notice": NOTICE, "total": len(known), "sessions": values})
+
+
+def _read_session(desk: Desk, given: JSON) -> ToolResult:
+    from ipfsmem.sessions.messages import read_message
+
+    session = given["session"]
+    sessions = desk.there(given).sessions
+    found = sessions.told(session)
+    if not found.messages and all(one.session != session for one in sessions.list()):
+        raise NotFoundError(
+            f"there is no session {session[:60]}", hint="list_sessions shows those that there are."
+        )
+    values, fenced = [], []
+    for entry in found.messages[-given.get("last", 20) :]:
+        message = read_message(entry.item)
+        said = clean_text(message.text)
+        if len(said) > _MESSAGE:
+            said = f"{said[:_MESSAGE]}\n(cut here: {len(said):,} characters in all)"
+        at = moment(entry.place[0])
+        values.append(
+            {"role": message.role, "at": at, "text": said, "tools": list(map(one_line, message.tools))}
+        )
+        fenced.append(tagged("memory-message", {"session": session, "role": message.role, "at": at}, said))
+    summary = clean_text(found.summary.text) if found.summary is not None else ""
+    told = tagged("session-summary", {"session": session}, summary) if summary else ""
+    more = len(found.messages) - len(values)
+    before = f"({count(more, 'message')} before these)\n" if more else ""
+    return ToolResult(
+        f"{NOTICE}\n\n{told}{before}" + "\n".join(fenced),
+        {
+            "notice": NOTICE,
+            "session": clean_text(session),
+            "summary": summary,
+            "before": more,
+            "messages": values,
+        },
+    )
+
+
+# -- the graph -----------------------------------------------------------------------------------------------
+
+
+def _find_path(desk: Desk, given: JSON) -> ToolResult:
+    graph = desk.there(given).graph
+    found = graph.path(given["begin"], given["end"])
+    if found is None:
+        raise NotFoundError(
+            f"no relations lead from {given['begin'][:60]} to {given['end'][:60]}",
+            hint="knowledge_query shows what is near to an entity.",
+        )
+    ends = dict.fromkeys(key for one in found for key in (one.begin, one.end))
+    nodes: list[Node] = [node for key in (ends or [given["begin"]]) if (node := graph.get(key)) is not None]
+    return shown_graph(nodes, found, f"{count(len(found), 'relation')} away")
+
+
+# -- dreams --------------------------------------------------------------------------------------------------
+
+
+def _dream_status(desk: Desk, given: JSON) -> ToolResult:
+    found = desk.there(given).dreams.status()
+    said = [
+        f"By itself: {'not now, ' + found.waits_for if found.waits_for else 'when it is time'}.",
+        f"One is under way ({found.phase or 'begun'})." if found.under_way else "",
+        f"Last: {moment(found.worked) if found.worked else 'never'}.",
+        f"Proposed and not done: {count(found.changes, 'change')}; show_dream shows it."
+        if found.proposed
+        else "",
+        f"To take back: {count(found.kept, 'dream')}." if found.kept else "",
+    ]
+    dreams = [
+        {"dream": one.id, "at": moment(one.at), "memories": len(one.done)}
+        for one in desk.there(given).dreams.list()
+    ]
+    said += [f"Dream {one['dream']}, {one['at']}: {one['memories']} changed." for one in dreams]
+    return ToolResult(
+        " ".join(filter(None, said)),
+        {
+            "waits_for": found.waits_for,
+            "under_way": found.under_way,
+            "last": moment(found.worked) if found.worked else "",
+            "changes": found.changes,
+            "dreams": dreams,
+        },
+    )
+
+
+def _dream(desk: Desk, given: JSON) -> ToolResult:
+    there = desk.there(given)
+    return _proposal(there, there.dreams.propose())
+
+
+def _show_dream(desk: Desk, given: JSON) -> ToolResult:
+    there = desk.there(given)
+    found = there.dreams.proposed()
+    if found is None:
+        raise NotFoundError("no dream proposed anything that is not done yet", hint="dream makes a proposal.")
+    return _proposal(there, found)
+
+
+def _proposal(there: Memory, found: Proposed) -> ToolResult:
+    """What was proposed, with its id where all of it is shown."""
+    left, parts = _PROPOSAL, list[str]()
+    steps: list[dict[str, Any]] = []
+    for step in found.steps:
+        changes: list[dict[str, Any]] = []
+        for change in step.changes:
+            reading = there.read(change.key)
+            before = clean_text(reading.text if reading is not None else "")
+            after = clean_text(change.text or "")
+            left -= len(before) + len(after)
+            changes.append({"key": change.key, "before": before, "after": after, "gone": change.text is None})
+        if left < 0:
+            break
+        steps.append({"why": one_line(step.why), "changes": changes})
+        parts.append(tagged("dream-step", {}, one_line(step.why)))
+        for one in changes:
+            parts.append(tagged("memory-now", {"key": one["key"]}, one["before"]))
+            parts.append(
+                f"{one['key']} is to be taken away.\n"
+                if one["gone"]
+                else tagged("memory-then", {"key": one["key"]}, one["after"])
+            )
+    looked = f"Looked at {count(found.looked_at, 'memory')}."
+    judged = [
+        {"kind": one.kind, "key": one.key, "other": one_line(one.other), "detail": one_line(one.detail)}
+        for one in found.found[:50]
+    ]
+    if judged:
+        lines = "\n".join(
+            f"{one['kind']}: {one['key']} {one['other']} {one['detail']}".strip() for one in judged
+        )
+        parts.append(f"For the person to judge:\n{quote(lines)}")
+    whole = len(steps) == len(found.steps)
+    proposal = found.id if whole and steps else ""
+    if proposal:
+        said = f"{looked} Nothing is changed yet. To do it: apply_dream with proposal={proposal}."
+    elif steps:
+        said = f"{looked} This is only a part of it, so the person does it: ipfsmem dream show, ipfsmem dream apply."
+    else:
+        said = (
+            f"{looked} There is nothing to tidy up."
+            if whole
+            else f"{looked} It is too long to be shown: ipfsmem dream show."
+        )
+    text = "\n".join([said, *([NOTICE, ""] if parts else []), *parts])
+    return ToolResult(
+        text,
+        {
+            "notice": NOTICE,
+            "proposal": proposal,
+            "looked_at": found.looked_at,
+            "steps": steps,
+            "found": judged,
+        },
+    )
+
+
+def _apply_dream(desk: Desk, given: JSON) -> ToolResult:
+    done = desk.there(given).dreams.apply(given["proposal"].lower())
+    skipped = [one_line(why) for why in done.skipped]
+    said = f"{count(len(done.written), 'memory')} changed, {count(len(done.removed), 'memory')} taken away."
+    if done.id:
+        said += f" undo_dream with dream={done.id} takes it back."
+    if skipped:
+        said += f" Not done, as somebody wrote meanwhile:\n{quote(chr(10).join(skipped))}"
+    return ToolResult(
+        said,
+        {"dream": done.id, "written": list(done.written), "removed": list(done.removed), "skipped": skipped},
+    )
+
+
+def _undo_dream(desk: Desk, given: JSON) -> ToolResult:
+    undone = desk.there(given).dreams.undo(given["dream"].lower())
+    stay = [*undone.changed, *undone.lost]
+    said = f"{count(len(undone.back), 'memory')} as before." + (
+        f" Written since, so left: {', '.join(stay)}." if stay else ""
+    )
+    return ToolResult(said, {"dream": undone.id, "back": list(undone.back), "left": stay})
+
+
+# -- usage ---------------------------------------------------------------------------------------------------
+
+
+def _day(said: str | None) -> str | None:
+    try:
+        return None if said is None else date.fromisoformat(said).isoformat()
+    except ValueError:
+        raise UsageError(f"a day is like 2026-04-14, not {said!a:.40}") from None
+
+
+def _usage(desk: Desk, given: JSON) -> ToolResult:
+    since, until = (_day(given.get(name)) for name in ("since", "until"))
+    days = (since or "0001-01-01", until or "9999-12-31") if since or until else None
+    found = desk.there(given).usage.totals(given.get("by", "model"), days)
+    lines = [
+        f"{one_line(one.name) or '(not said)'}: {count(one.uses, 'use')}, {one.input_tokens:,} tokens in, {one.output_tokens:,} out, {dollars(one.cost)} USD"
+        for one in found
+    ]
+    values = [
+        {
+            "name": one_line(one.name),
+            "uses": one.uses,
+            "input_tokens": one.input_tokens,
+            "output_tokens": one.output_tokens,
+            "cost_usd": dollars(one.cost),
+        }
+        for one in found
+    ]
+    said = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else "Nothing was noted."
+    return ToolResult(said, {"notice": NOTICE, "totals": values})
+
+
+def _note_usage(desk: Desk, given: JSON) -> ToolResult:
+    made = desk.there(given).usage.add(
+        provider=given.get("provider", ""),
+        model=given.get("model", ""),
+        agent=given.get("agent", ""),
+        input_tokens=given.get("input_tokens", 0),
+        output_tokens=given.get("output_tokens", 0),
+        cost_usd=float(given.get("cost_usd", 0)),
+    )
+    return ToolResult(f"Noted at {made.at}.", {"at": made.at, "cost_usd": dollars(made.cost)})
+
+
+# -- what models are told ------------------------------------------------------------------------------------
+
+
+def _one(
+    name: str,
+    title: str,
+    description: str,
+    run: Callable[[Desk, JSON], ToolResult],
+    parameters: JSON,
+    returns: JSON,
+    *,
+    changes: bool = False,
+    takes_away: bool = False,
+) -> Definition:
+    return Definition(
+        name=name,
+        title=title,
+        description=description,
+        parameters=parameters,
+        returns=returns,
+        run=run,
+        read_only=not (changes or takes_away),
+        destructive=takes_away,
+        idempotent=not (changes or takes_away),
+    )
+
+
+_CATEGORY = text("What it is about, in a word.", least=1, most=MAX_CATEGORY)
+_KIND = choice("fact: what holds; procedure: how something is done; episode: what happened.", KINDS)
+_ENTITY = text("Its name or its key.", least=1, most=200)
+_TOKENS = 10**12
+
+LIFE: Final = (
+    _one("add_fact", "Add a fact", "Remember one sentence with a category. It is held against those that are there: what is known already is kept, what says more takes the place of what it says more than.", _add_fact, arguments("text", text=text("The sentence.", least=1, most=MAX_FACT), category=_CATEGORY, kind=_KIND, confidence={"type": "number", "description": "How certain it is, 0 to 1.", "minimum": 0, "maximum": 1}, important=yes("It goes out of sight last."), scope=SCOPE), answer(action=_string, key=_string, category=_string, seen=_string, was=_string, conflict=_flag), changes=True),
+    _one("list_facts", "List facts", "Facts, procedures and episodes, the last written first, each with its seen.", _list_facts, arguments(kind=_KIND, category=_CATEGORY, limit=number("At most so many.", 1, 200, 50), after=text("Go on after this, as the last answer said.", most=200), scope=SCOPE), answer(notice=_string, facts=_list, after=_string)),
+    _one("fact_history", "What a fact said before", "The earlier texts of a fact, the newest first; without a key the facts that were deleted and can come back.", _fact_history, arguments(key=KEY, scope=SCOPE), answer(notice=_string, texts=_list)),
+    _one("restore_fact", "Restore a fact", "Bring an earlier text of a fact back, or one that was deleted. What stands there now goes into its history, and only with its seen.", _restore_fact, arguments("key", key=KEY, number=number("Which, as fact_history counts them.", 1, 100_000, 1), seen=_SEEN, scope=SCOPE), answer(key=_string, text=_string, seen=_string), changes=True),
+    _one("delete_fact", "Delete a fact", "Take a fact away, so that restore_fact can bring it back. forget takes all that it ever said.", _delete_fact, arguments("key", "seen", key=KEY, seen=_SEEN, reason=text("Why.", most=1_000), scope=SCOPE), answer(key=_string), takes_away=True),
+    _one("list_sessions", "List sessions", "Kept conversations, the last written to first. recall with kind=message finds what was said in them.", _list_sessions, arguments(limit=number("At most so many.", 1, 100, 20), scope=SCOPE), answer(notice=_string, total=_count, sessions=_list)),
+    _one("read_session", "Read a session", "The last messages of a kept conversation, and the summary of what was said before.", _read_session, arguments("session", session=text("Its name.", least=1, most=1_000), last=number("So many messages.", 1, 200, 20), scope=SCOPE), answer(notice=_string, session=_string, summary=_string, before=_count, messages=_list)),
+    _one("find_path", "Find a way between entities", "A shortest way of relations between two entities of the knowledge graph, in whichever direction they lead.", _find_path, arguments("begin", "end", begin=_ENTITY, end=_ENTITY, scope=SCOPE), answer(notice=_string, entities=_list, relations=_list, more=_flag)),
+    _one("dream_status", "How dreams go", "Whether a dream tidies up now, when the last one did, what one proposed, and which can be taken back.", _dream_status, arguments(scope=SCOPE), answer(waits_for=_string, under_way=_flag, last=_string, changes=_count, dreams=_list)),
+    _one("dream", "Dream", "Look through all memories and propose what to tidy up: what is said twice, links that lead nowhere. Changes no memory.", _dream, arguments(scope=SCOPE), answer(notice=_string, proposal=_string, looked_at=_count, steps=_list, found=_list), changes=True),
+    _one("show_dream", "Show what a dream proposes", "What the last dream proposed and was not done yet: each step with the texts before and after it.", _show_dream, arguments(scope=SCOPE), answer(notice=_string, proposal=_string, looked_at=_count, steps=_list, found=_list)),
+    _one("apply_dream", "Do what a dream proposes", "Do the proposal that was shown whole, where nobody wrote since. undo_dream takes it back.", _apply_dream, arguments("proposal", proposal=text("The proposal of the answer that showed it.", least=12, most=12), scope=SCOPE), answer(dream=_string, written=_keys, removed=_keys, skipped=_keys), takes_away=True),
+    _one("undo_dream", "Take a dream back", "Write back what a dream on this device replaced, where nobody wrote since.", _undo_dream, arguments("dream", dream=text("Its id, as apply_dream or dream_status said.", least=12, most=12), scope=SCOPE), answer(dream=_string, back=_keys, left=_keys), changes=True),
+    _one("usage", "What models were used for", "What models were used for and what it cost, added up by agent, provider, model or day, as it was noted.", _usage, arguments(by=choice("Add up by this; model when left out.", BYS), since=text(f"From this {_DAY}", least=10, most=10), until=text(f"Up to this {_DAY}", least=10, most=10), scope=SCOPE), answer(notice=_string, totals=_list)),
+    _one("note_usage", "Note a use of a model", "Note one use of a model, as an event of the timeline: name the provider or the model.", _note_usage, arguments(provider=text("Who runs it.", most=200), model=text("Which model.", most=200), agent=text("For which agent.", most=200), input_tokens=number("Tokens that it was given.", 0, MOST, 0), output_tokens=number("Tokens that it made.", 0, MOST, 0), cost_usd={"type": "number", "description": "What it cost, in US dollars.", "minimum": 0, "maximum": 1_000_000}, scope=SCOPE), answer(at=_string, cost_usd=_string), changes=True),
+)  # fmt: skip
