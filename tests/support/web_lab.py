@@ -69,6 +69,10 @@ class Client:
     def open(self, name: str, url: str, **how: Any) -> WebDevice:
         """A device that is let in by `words`, or by a wallet's signatures; `on`: another tab of that device."""
         self.ask({"do": "open", "as": name, "url": url, "label": name, **how})
+        return self.device(name)
+
+    def device(self, name: str) -> WebDevice:
+        """A device that was opened before."""
         return WebDevice(self, name)
 
 

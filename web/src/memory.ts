@@ -31,6 +31,7 @@ import { writing, type Writing } from './device/writing.ts'
 import type { Block as ContextBlock, BlockHow } from './recall/context.ts'
 import type { Change, History, Imported, Listed, Member, Past, Reading, Recall, Scope, Scopes, Seen, Status, Token, Unsettled, WriteHow } from './results.ts'
 import type { Keeping } from './store/keeping.ts'
+import { begin, type BeginHow } from './sync/beginning.ts'
 import type { Block, Provider } from './sync/provider.ts'
 import { treeOf } from './sync/fetching.ts'
 import { type Pointer, sync, type SyncHow, type SyncReport } from './sync/syncing.ts'
@@ -48,6 +49,9 @@ export type Opening = {
   /** Where a memory is found that lets this device in by its request. */
   readonly pointer?: Pointer | null
 }
+
+/** A memory that is to be made. */
+export type Founding = Pick<Opening, 'device' | 'keeping' | 'providers' | 'world'> & BeginHow
 
 export class Memory {
   readonly #replica: Replica
@@ -71,6 +75,14 @@ export class Memory {
     const memory = new Memory(new Replica(device, keeping, world), providers)
     await keeping.exclusively('write', () => memory.#replica.refresh())
     if (memory.#replica.ring === null || root !== null) await memory.sync({ root, pointer })
+    return memory
+  }
+
+  /** Make a new memory, of which this device is the first: of a wallet that signed twice, of recovery words, or of both. It is published where there are providers. */
+  static async create({ device, keeping, providers = [], world = theWorld, root, recovery }: Founding): Promise<Memory> {
+    const memory = new Memory(new Replica(device, keeping, world), providers)
+    const first = await begin(memory.#replica, providers, { root, recovery })
+    await memory.sync({ root: first })
     return memory
   }
 

@@ -40,6 +40,8 @@ export type OpenHow = {
   /** What people call this browser. */
   readonly label?: string
   readonly pointer?: Pointer | null
+  /** Make a new memory, of `root` (or without a wallet) and these words' keys, in place of looking for one. Its words are shown to the person before: `newRecoveryWords`. */
+  readonly create?: { readonly recovery: RootKeys | null } | null
   readonly world?: World
 }
 
@@ -53,12 +55,12 @@ export const openMemory = async (how: OpenHow): Promise<Memory> => (await openWi
 
 /** The same, with a way to its places. */
 export async function openWithPlaces(how: OpenHow): Promise<Opened> {
-  const { name = 'default', at = null, keepAt = false, root = null, passkey = null, stay = false, label = 'browser', pointer = null, world = theWorld } = how
+  const { name = 'default', at = null, keepAt = false, root = null, passkey = null, stay = false, label = 'browser', pointer = null, create = null, world = theWorld } = how
   const db = await openDatabase(name)
   const keeping = new BrowserKeeping(db, name)
   try {
     const given = at === null ? null : asProviders(at)
-    const opener = root === null ? passkey : openerOfRoot(root)
+    const opener = root !== null ? openerOfRoot(root) : create?.recovery != null ? openerOfRoot(create.recovery) : passkey
     const staying = opener === null ? await unlockedDevice(db, world) : null
     if (staying === null && opener === null) throw new MemoryError('locked', 'this memory is locked', 'Unlock it with the wallet, the recovery words or the passkey.')
     // One tab at a time, so that no other takes the keys of a device that is about to find its memory for left over.
@@ -68,7 +70,8 @@ export async function openWithPlaces(how: OpenHow): Promise<Opened> {
       try {
         const providers = given ?? asProviders(await places())
         // Who has been let in needs no root again; the first time it enrols this browser.
-        const memory = await Memory.load({ device, keeping, providers, world, root: (await isKept(db)) ? null : root, pointer })
+        const what = { device, keeping, providers, world }
+        const memory = create === null ? await Memory.load({ ...what, root: (await isKept(db)) ? null : root, pointer }) : await Memory.create({ ...what, root, recovery: create.recovery })
         if (at !== null && keepAt) await keepPlaces(db, device.rows, at)
         const setPlaces = async (next: readonly Spec[]): Promise<void> => {
           memory.use(asProviders(next))

@@ -11,6 +11,7 @@ import { MemoryError } from '../src/device/errors.ts'
 import { Memory } from '../src/memory.ts'
 import { providerOf } from '../src/open.ts'
 import { VolatileKeeping } from '../src/store/keeping.ts'
+import { newRecoveryWords } from '../src/sync/beginning.ts'
 import type { Pointer } from '../src/sync/syncing.ts'
 
 type Command = { readonly do: string; readonly [name: string]: unknown }
@@ -37,6 +38,11 @@ async function answer(command: Command): Promise<unknown> {
     const pointer = (command.pointer as Pointer | undefined) ?? null
     // What this device shows to be let in, before it is.
     if (command.request === true && pointer !== null) return Memory.request(kept.device, pointer)
+    if (command.create === true) {
+      const recovery = command.recovery === true ? newRecoveryWords(theWorld.chance) : null
+      opened.set(name, await Memory.create({ ...kept, providers, root: await rootOf(command), recovery: recovery?.keys ?? null }))
+      return { ...opened.get(name)?.device, words: recovery?.words ?? null }
+    }
     opened.set(name, await Memory.load({ ...kept, providers, pointer, root: await rootOf(command) }))
     return opened.get(name)?.device
   }

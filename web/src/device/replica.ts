@@ -39,8 +39,8 @@ export type Kept = {
   readonly placed: Readonly<Record<string, string>>
   /** The public key of the first root's anchor, in hex; roots are pinned under its name. */
   readonly anchor: string
-  /** What others find this device by and nobody has taken yet: a folder with the ring, and the key of the anchor to lead to it, in hex. */
-  readonly announcing: { readonly root: string; readonly head: string } | null
+  /** What others find this device by and nobody has taken yet: a folder with the ring, the key of the anchor to lead to it, in hex, and further names that lead on to that. */
+  readonly announcing: { readonly root: string; readonly head: string; readonly also?: readonly string[] } | null
   /** Bodies of others' texts that this device has held, with whose they are. */
   readonly others: Readonly<Record<string, string>>
   /** Known versions, the newest last. */

@@ -1,0 +1,88 @@
+"""A new memory made by the browser client: Python brings it back with the wallet and with the words, and both end on one root."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.memory import Memory
+from ipfsmem.vault.home import Home
+from ipfsmem.wallet.recovery_words import from_words
+from ipfsmem.wallet.root_keys import RootKeys
+from tests.support.web_lab import PEER_TOKEN, WALLET, Client, ClientError, by_wallet, root_of, web_client
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with web_client() as started:
+        yield started
+
+
+def keys_of(words: str) -> RootKeys:
+    return RootKeys.from_recovery(from_words(words))
+
+
+@contextlib.contextmanager
+def brought_back(url: str, folder: Path, unlock: object) -> Iterator[Memory]:
+    """The memory on a device of Python that has nothing but a key of it."""
+    home = Home(folder=folder, label=folder.name)
+    how = {"provider": f"peer:{url}", "unlock": unlock, "passphrase": False, "home": home}
+    found = asyncio.run(Memory.recover(folder.name, **how))  # type: ignore[arg-type]
+    try:
+        yield found
+    finally:
+        asyncio.run(found.aclose())
+
+
+def test_a_memory_that_a_browser_made_is_one_for_python_with_the_wallet_and_with_the_words(
+    client: Client, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEER_TOKEN", PEER_TOKEN)
+    made = client.ask({"do": "open", "as": "first", "label": "first", "url": url, "token": PEER_TOKEN, "create": True, "recovery": True, **by_wallet()})  # fmt: skip
+    web = client.device("first")
+    web.write("tone", "Be direct.", {"type": "feedback"})
+    web.sync()
+    assert {(one["label"], one["kind"], one["role"]) for one in web.members()} == {
+        ("wallet", "wallet", "admin"), ("recovery words", "words", "admin"), ("first", "device", "writer"),
+    }  # fmt: skip
+    with brought_back(url, tmp_path / "by-wallet", WALLET) as mine:
+        reading = mine.read("tone")
+        assert reading is not None and reading.file.body == "Be direct."
+        mine.write("tone", "Be direct, and kind.", type="feedback")
+        root = root_of(mine)
+        assert web.sync()["root"] == root_of(mine) and root
+        assert web.read("tone")["body"] == "Be direct, and kind."
+    with brought_back(url, tmp_path / "by-words", keys_of(made["words"])) as words:
+        reading = words.read("tone")
+        assert reading is not None and reading.file.body == "Be direct, and kind."
+    # A second memory of one wallet is not made by mistake.
+    with pytest.raises(ClientError, match="has a memory there already"):
+        client.ask({"do": "open", "as": "second", "label": "second", "url": url, "token": PEER_TOKEN, "create": True, **by_wallet()})  # fmt: skip
+
+
+def test_a_memory_without_a_wallet_is_opened_by_its_words_and_none_is_made_without_either(
+    client: Client, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEER_TOKEN", PEER_TOKEN)
+    how = {"do": "open", "label": "alone", "url": url, "token": PEER_TOKEN, "create": True}
+    made = client.ask({**how, "as": "alone", "recovery": True})
+    web = client.device("alone")
+    web.write("place", "Only here.")
+    web.sync()
+    other = client.open("other", url, words=made["words"], token=PEER_TOKEN)
+    assert other.read("place")["body"] == "Only here."
+    with brought_back(url, tmp_path / "words", keys_of(made["words"])) as mine:
+        assert mine.read("place") is not None
+    with pytest.raises(ClientError, match="nothing could ever bring"):
+        client.ask({**how, "as": "nobody"})
+    with pytest.raises(ClientError, match="never the first key"):
+        client.ask({**how, "as": "words first", "words": made["words"]})
+    # Who cannot be asked may hold the memory of this wallet.
+    with pytest.raises(ClientError, match="no provider that keeps names answered"):
+        client.ask({**how, "as": "offline", "url": "http://127.0.0.1:9", **by_wallet()})
+    with pytest.raises(ClientError, match="nobody can say whether"):
+        client.ask({**how, "as": "reader", "at": [f"gateway:{url}"], **by_wallet()})

@@ -1,0 +1,85 @@
+/**
+ * A new memory: the ring of its vault, and the names that lead to it, signed while the roots' keys are at hand (FORMAT.md 4 and 7).
+ *
+ * Nothing is made before it is known that these keys have no memory where it is to be kept: a second memory of one wallet is never
+ * made by mistake.
+ */
+
+import { hex, Refused } from '../core/bytes.ts'
+import { ipnsName } from '../core/cid.ts'
+import { nextClock } from '../core/clock.ts'
+import { signerOf } from '../core/curves.ts'
+import { enrolleeOf, type Founder, newRing } from '../core/enrolling.ts'
+import { keyringFolder } from '../core/unixfs.ts'
+import { keysOfSecret, keysOfWords, NO_ADDRESS, type RootKeys, vaultTag, wordsOfSecret } from '../core/wallet.ts'
+import type { World } from '../device/device.ts'
+import { MemoryError } from '../device/errors.ts'
+import { recordsText, type Replica } from '../device/replica.ts'
+import { find } from './find.ts'
+import { ANCHOR_DAYS, point } from './keep.ts'
+import type { Block, Provider } from './provider.ts'
+import { Run } from './run.ts'
+
+/** Recovery words for a memory that is to be made, and their keys. Whoever makes it writes the words down first: they are kept nowhere. */
+export type RecoveryWords = { readonly words: string; readonly keys: RootKeys }
+
+export function newRecoveryWords(chance: World['chance']): RecoveryWords {
+  const words = wordsOfSecret(chance(32))
+  return { words, keys: keysOfWords(words) }
+}
+
+export type BeginHow = {
+  /** The wallet's keys, signed for twice; null for a memory without a wallet, which only the words open on a further device. */
+  readonly root: RootKeys | null
+  /** The words' keys; null for a memory that only the wallet opens. */
+  readonly recovery: RootKeys | null
+}
+
+/** Make a new memory on this device, durable when this is done. A sync publishes it, with the keys that this gives. */
+export async function begin(replica: Replica, providers: readonly Provider[], { root, recovery }: BeginHow): Promise<RootKeys> {
+  if (root === null && recovery === null) throw new MemoryError('usage', 'without a wallet and without recovery words nothing could ever bring this memory back')
+  if (root !== null && root.check === null) throw new MemoryError('usage', 'recovery words are never the first key of a memory', 'Give a wallet, or none and the words.')
+  if (recovery !== null && recovery.check !== null) throw new MemoryError('usage', 'what is to be the recovery words are no keys of words')
+  const { device, world } = replica
+  const isWallet = root !== null
+  const first = root ?? (await keysOfSecret({ secret: world.chance(64), address: NO_ADDRESS, vault: 'default', keyNumber: 1 }))
+  return replica.keeping.exclusively('sync', async () => {
+    await replica.keeping.exclusively('write', () => replica.refresh())
+    if (replica.ring !== null) throw new MemoryError('usage', 'this browser keeps a memory already', 'Open it, or make the new one under another name.')
+    if (isWallet) await checkNone(replica, providers, first)
+    const tag = vaultTag(first.admin, false)
+    const since = nextClock(replica.kept.clock, world.now())
+    const founders: Founder[] = [founderOf(first, isWallet ? 'wallet' : 'this device', isWallet ? 'wallet' : 'device')]
+    if (recovery !== null) founders.push(founderOf(recovery, 'recovery words', 'words'))
+    const itself = await enrolleeOf(device.signer, device.box.public, device.label, tag)
+    const ring = await newRing(tag, founders, itself, since, world.chance)
+    const run = new Run(replica, providers, {})
+    const blocks: Block[] = []
+    const folder = keyringFolder(ring.file(), (cid, data) => void blocks.push([cid, data]))
+    await point(run, signerOf(first.headSeed), `/ipfs/${folder.cid}`, ANCHOR_DAYS)
+    if (recovery !== null) await point(run, signerOf(recovery.headSeed), `/ipns/${ipnsName(first.head)}`, ANCHOR_DAYS)
+    const announcing = { root: folder.cid, head: hex(first.head), also: recovery === null ? [] : [ipnsName(recovery.head)] }
+    await replica.keeping.exclusively('write', () =>
+      replica.change({ ring: ring.kept(), clock: since, anchor: hex(first.head), announcing, records: recordsText(run.names) }, blocks)
+    )
+    return first
+  })
+}
+
+const founderOf = (keys: RootKeys, label: string, kind: Founder['kind']): Founder => ({ signer: signerOf(keys.adminSeed), box: keys.box, anchor: keys.head, label, kind })
+
+/** That these keys have no memory at these providers, all of which answered. */
+async function checkNone(replica: Replica, providers: readonly Provider[], root: RootKeys): Promise<void> {
+  if (!providers.some(one => one.keeper !== undefined) || !providers.some(one => one.names !== undefined)) {
+    throw new MemoryError('provider', 'no provider is named that keeps a memory and its names, so nobody can say whether this wallet has one already', 'Name one, with its token.')
+  }
+  const run = new Run(replica, providers, { root })
+  try {
+    await find(run)
+  } catch (error) {
+    if (!(error instanceof Refused) || error.kind !== 'none') throw error
+    if (run.silent.size > 0) throw new MemoryError('provider', `nothing was made: ${[...run.silent].join(', ')} did not answer, and may hold the memory of this wallet`, 'Try again when all answer.')
+    return
+  }
+  throw new MemoryError('usage', 'this wallet has a memory there already, so no second one was made', 'Open it; or sign for another vault or key number.')
+}

@@ -1,0 +1,92 @@
+/** Finding a memory: names followed, and versions brought here, until nothing new is learned. */
+
+import { fromHex, unlessRefused } from '../core/bytes.ts'
+import { boxKeyOf } from '../core/curves.ts'
+import { ipnsName } from '../core/cid.ts'
+import { targetOf } from '../core/ipns.ts'
+import type { Ring } from '../core/ring.ts'
+import { pinName, type Shelf, VaultReader } from '../core/vault.ts'
+import { MemoryError } from '../device/errors.ts'
+import type { Run } from './run.ts'
+
+/** Roots that are asked for under one name of a list. */
+const MOST_LISTED = 128
+
+const targetRoot = (reader: VaultReader, name: string): { cid: string | null; name: string | null } => {
+  const record = reader.record(name)
+  return (record === null ? null : unlessRefused(() => targetOf(record))) ?? { cid: null, name: null }
+}
+
+export type Found = { readonly reader: VaultReader; readonly ring: Ring }
+
+/** Names followed, and roots brought here, until nothing new is learned; the ring joined on the way. */
+export async function find(run: Run): Promise<Found> {
+  const { replica, how } = run
+  const root = how.root ?? null
+  const boxes = [replica.device.box, ...(root === null ? [] : [boxKeyOf(root.boxSecret)])]
+  const pins: Record<string, readonly string[]> = {}
+  const shelf: Shelf = { boxes, plain: false, blocks: replica.blocks, names: run.names, pins, begin: how.begin ?? null }
+  const asked = new Set<string>()
+  let ring = replica.ring
+  let isListed = false
+  for (;;) {
+    const reader = new VaultReader(shelf)
+    await reader.takeRecords()
+    const pointer = how.pointer ?? null
+    const start = [
+      ...(root === null ? [] : [ipnsName(root.head)]),
+      ...(pointer === null ? [] : [ipnsName(fromHex(pointer.anchor, 32))]),
+      ...(ring === null ? [] : [...ring.said.anchors(), ...[...ring.said.members.values()].map(one => one.sign)].map(key => ipnsName(fromHex(key))))
+    ]
+    const names = new Set(start)
+    for (const name of names) {
+      const to = targetRoot(reader, name)
+      if (to.name !== null) names.add(to.name)
+    }
+    const news = [...names].filter(name => !asked.has(name))
+    if (news.length > 0) {
+      for (const name of news) asked.add(name)
+      await run.ask(news)
+      continue
+    }
+    const roots = [...names].flatMap(name => targetRoot(reader, name).cid ?? [])
+    await run.fetch([...new Set([...roots, ...Object.values(pins).flat()])])
+    if (ring === null) {
+      if (root === null && pointer !== null) {
+        ring = await reader.ringOf(fromHex(pointer.vault, 16), fromHex(pointer.anchor, 32))
+        continue
+      }
+      if (root === null) throw new MemoryError('none', 'this device does not belong to a memory yet', 'Open it with the wallet or the recovery words.')
+      if (roots.length === 0 && !isListed) {
+        isListed = true
+        await list(run, pins, pinName(root.head))
+        continue
+      }
+      ring = await reader.firstRing(root)
+    }
+    const before = ring.mark
+    ring = await reader.grow(ring)
+    if (ring.mark !== before) continue
+    if (ring.shut) throw new MemoryError('member', 'this device was not let in yet', 'Show its request to a device that has the wallet, then try again.')
+    const heads = [...ring.said.members.values()].filter(one => reader.follow(fromHex(one.sign)) !== null)
+    const first = [...ring.said.members.values()].find(one => one.sign === ring?.said.first)
+    if (heads.length === 0 && first?.anchor && pins[pinName(fromHex(first.anchor))] === undefined) {
+      await list(run, pins, pinName(fromHex(first.anchor)))
+      continue
+    }
+    return { reader, ring }
+  }
+}
+
+/** What lists of pins show under a name, the newest first. */
+async function list(run: Run, pins: Record<string, readonly string[]>, name: string): Promise<void> {
+  const found: string[] = []
+  for (const provider of run.providers) {
+    try {
+      found.push(...((await provider.pins?.(name)) ?? []))
+    } catch (error) {
+      run.failed(error)
+    }
+  }
+  pins[name] = [...new Set(found)].slice(0, MOST_LISTED)
+}

@@ -1,0 +1,238 @@
+/** What a sync keeps: the joined state, and the version to publish, durable before anything leaves. */
+
+import { base64url, byCodePoints, type Bytes, compare, fromHex, hex, Refused, sha256 } from '../core/bytes.ts'
+import { ipnsName } from '../core/cid.ts'
+import { clockAfterSeeing } from '../core/clock.ts'
+import { type Signer, signerOf } from '../core/curves.ts'
+import { makeRecord, readRecord } from '../core/ipns.ts'
+import { joinStates } from '../core/join.ts'
+import { buildRoot, makeCommit, type MadeCommit, objectsOf, signedPair } from '../core/publishing.ts'
+import type { Ring } from '../core/ring.ts'
+import { readName, type Seen, type State } from '../core/state.ts'
+import { buildTree } from '../core/tree.ts'
+import { keyringFolder } from '../core/unixfs.ts'
+import type { Head, VaultReading } from '../core/vault.ts'
+import { isOwnWord } from '../core/views.ts'
+import { type Kept, type KnownRoot, recordsText, type Replica } from '../device/replica.ts'
+import { authorOf } from '../device/writing.ts'
+import { treeOf } from './fetching.ts'
+import type { Found } from './find.ts'
+import type { Block } from './provider.ts'
+import { objectCid, type Run } from './run.ts'
+
+export const ANCHOR_DAYS = 10 * 365
+const DEVICE_DAYS = 365
+const DAY_MS = 86_400_000
+const TTL_NS = 300_000_000_000n
+const MOST_JOINED = 1024
+const MOST_PREV = 256
+/** Versions that are known, and those of them whose blocks stay here: the newest. */
+const MOST_LOG = 256
+const KEPT_ROOTS = 30
+
+export type Announcing = NonNullable<Kept['announcing']>
+/** What is to be published. `moved`: names that lead to it. */
+export type Made = { readonly root: string; readonly isNew: boolean; readonly announcing: Announcing | null; readonly moved: readonly string[] }
+
+/** The joined state and what is to be published, made durable before anything leaves. Null where this device may not publish. */
+export async function keep(run: Run, found: Found, reading: VaultReading, ring: Ring): Promise<Made | null> {
+  const { replica } = run
+  await replica.refresh()
+  const { device, world, kept } = replica
+  // What was written here while others' texts were read is in one of both, and what it replaced goes.
+  const joined = joinStates(replica.state, reading.state, found.reader.judgement(ring))
+  const latest = [...joined.entries.values()].flatMap(entry => Object.values(entry).map(value => value.h)).reduce((a, b) => (a > b ? a : b), kept.clock)
+  const clock = clockAfterSeeing(kept.clock, latest, world.now())
+  const known = [...new Set([...kept.joined, ...reading.heads.filter(one => one.lacking.length === 0).map(one => one.hash)])]
+  const first = [...ring.said.members.values()].find(one => one.sign === ring.said.first)
+  const change: Mutable = {
+    ring: ring.kept(),
+    entries: differences(replica, joined),
+    seen: Object.fromEntries([...joined.seen].filter(([, pair]) => pair.r !== '')),
+    clock,
+    joined: known.slice(-MOST_JOINED),
+    anchor: first?.anchor ?? kept.anchor,
+    others: othersIn(replica, joined)
+  }
+  const blocks: Block[] = [...run.brought].map((cid): Block => [cid, replica.blocks.peek(cid) as Bytes])
+  const moved: string[] = []
+  const made = await makeVersion(run, reading, ring, joined, change, blocks)
+  change.log = logWith(kept.log, reading, made, device.id, world.now())
+  let announcing: Announcing | null = null
+  const { root } = run.how
+  if (made !== null) {
+    await point(run, device.signer, `/ipfs/${made.root}`, DEVICE_DAYS)
+    moved.push(ipnsName(device.signer.public))
+    if (root) {
+      const put = (cid: string, data: Bytes): void => {
+        replica.blocks.add(cid, data)
+        blocks.push([cid, data])
+      }
+      // Names of a new memory that nobody took yet stay among those to be told.
+      announcing = { root: keyringFolder(ring.file(), put).cid, head: hex(root.head), also: kept.announcing?.also ?? [] }
+      replica.whole.add(announcing.root)
+      await point(run, signerOf(root.headSeed), `/ipfs/${announcing.root}`, ANCHOR_DAYS)
+      change.announcing = announcing
+    } else if (kept.announcing !== null) {
+      const head = fromHex(kept.announcing.head)
+      if (found.reader.follow(head) === kept.announcing.root) announcing = kept.announcing
+      else if (await isKnownAt(run, found, head)) change.announcing = null
+      // Another device led the anchor elsewhere since, and only the root may lead it on.
+      else run.say('not-announced', 'other devices do not know this device yet: sync once more with the wallet or the recovery words')
+    }
+    if (announcing !== null) moved.push(ipnsName(fromHex(announcing.head)), ...(announcing.also ?? []))
+  }
+  await replica.change({ ...change, records: recordsText(run.names) }, blocks)
+  replica.forgetViews()
+  const live = liveBlocks(run, joined, made?.root ?? null, announcing?.root ?? null, found)
+  await replica.settle([], live === null ? [] : [...replica.blocks.cids()].filter(cid => !live.has(cid)))
+  return made === null ? null : { ...made, announcing, moved }
+}
+
+/** The known versions with those that were joined or made now, the oldest first. */
+function logWith(log: readonly KnownRoot[], reading: VaultReading, made: Version | null, device: string, at: number): KnownRoot[] {
+  const known = new Set(log.map(one => one.root))
+  const joined = reading.heads.map(({ root, dev, c, state, ek }): KnownRoot => ({ root, dev, c, at, state, ek }))
+  const own = made === null ? [] : [{ root: made.root, dev: device, c: made.c, at, state: made.state, ek: made.ek }]
+  const news = [...joined, ...own].filter(one => !known.has(one.root) && known.add(one.root))
+  return [...log, ...news].slice(-MOST_LOG)
+}
+
+/** Whether the ring that an anchor leads to knows this device. */
+async function isKnownAt(run: Run, { reader, ring }: Found, head: Bytes): Promise<boolean> {
+  try {
+    const theirs = await reader.ringOf(ring.tag, head)
+    return !theirs.shut && theirs.said.members.has(run.replica.device.id)
+  } catch (error) {
+    if (error instanceof Refused) return false
+    throw error
+  }
+}
+
+type Mutable = { -readonly [K in keyof Kept]?: Kept[K] }
+
+/** Entries that are other than here; empty ones go. */
+function differences(replica: Replica, state: State): Kept['entries'] {
+  const out: Record<string, Kept['entries'][string]> = {}
+  for (const [name, entry] of state.entries) {
+    const held = replica.entries.get(name)
+    if (held === undefined || JSON.stringify(sortedEntry(held)) !== JSON.stringify(sortedEntry(entry))) out[name] = entry
+  }
+  for (const name of replica.entries.keys()) if (!state.entries.has(name)) out[name] = {}
+  return out
+}
+
+const sortedEntry = (entry: Kept['entries'][string]): unknown =>
+  Object.entries(entry)
+    .sort(([a], [b]) => byCodePoints(a, b))
+    .map(([dot, value]) => [dot, value.body, value.h, value.kind, value.loc ?? null, value.base ?? null, value.of ?? null, value.s ?? null, value.b])
+
+/** Bodies of others' texts in a state: one of them that is written again here stays theirs. */
+function othersIn(replica: Replica, state: State): Record<string, string> {
+  const isOwn = isOwnWord(replica.isMine)
+  const out: Record<string, string> = {}
+  for (const [name, entry] of state.entries) {
+    if (readName(name).kind !== 'm') continue
+    for (const [dot, value] of Object.entries(entry)) if (value.body !== null && !isOwn(dot, value)) out[value.body] = authorOf(dot, value, replica.isMine)
+  }
+  return out
+}
+
+/** Blocks of the newest roots, of the ring that anchors lead to, and of all texts; null where nothing is known to be whole. */
+function liveBlocks(run: Run, state: State, root: string | null, anchorRoot: string | null, found: Found): Set<string> | null {
+  if (root === null) return null
+  const { replica } = run
+  const live = new Set<string>()
+  const anchors = found.ring.said.anchors().flatMap(key => found.reader.follow(fromHex(key)) ?? [])
+  const past = replica.kept.log.slice(-KEPT_ROOTS).map(one => one.root)
+  for (const one of [root, ...(anchorRoot === null ? [] : [anchorRoot]), ...anchors, ...past.reverse()]) for (const cid of treeOf(one, replica.blocks, live)) live.add(cid)
+  for (const hash of objectsOf(state).keys()) live.add(objectCid(hash))
+  return live
+}
+
+/** A version of this device: its root, the number of its commit, and what opens its state. */
+type Version = { readonly root: string; readonly isNew: boolean; readonly c: number; readonly state: string; readonly ek: string }
+
+/** The commit and the root to publish: that of a head which says the same, or one of our own. */
+async function makeVersion(run: Run, reading: VaultReading, ring: Ring, joined: State, change: Mutable, blocks: Block[]): Promise<Version | null> {
+  const { replica } = run
+  const { device, world, kept } = replica
+  const member = ring.said.members.get(device.id)
+  if (member === undefined || member.role === 'reader') {
+    run.say('not-a-writer', 'this device may read this memory and not write it: nothing was published')
+    return null
+  }
+  const key = ring.sealing
+  if (key === null) {
+    run.say('cannot-publish', 'nothing was published: no key may seal now, a device with the wallet must sync once')
+    return null
+  }
+  const put = (cid: string, data: Bytes): void => {
+    replica.blocks.add(cid, data)
+    blocks.push([cid, data])
+  }
+  const state = { entries: joined.entries, seen: new Map(joined.seen) }
+  const { n } = kept
+  if (n > 0 && state.seen.get(device.id)?.r === '') {
+    const r = hex(world.chance(8))
+    state.seen.set(device.id, await signedPair(device.signer, device.id, n, r, ring.tag))
+    change.pairs = [...kept.pairs, [n, r]]
+    change.seen = Object.fromEntries(state.seen)
+  }
+  const keyring = ring.file()
+  const { digest } = buildTree(state.entries)
+  const ringHash = hex(sha256(keyring))
+  const saysTheSame = (one: Head): boolean => one.state === digest && one.ek === key.id && one.ringHash === ringHash && sameSeen(one, state.seen)
+  const equal = reading.heads.filter(saysTheSame).sort((a, b) => -compare([a.hash, a.root], [b.hash, b.root]))
+  // A root that was made where an object was missing does not name it, and is no longer the one to end on.
+  const here = [...objectsOf(state).keys()].map(objectCid).filter(cid => replica.blocks.peek(cid) !== null)
+  const namesAll = (root: string): boolean => {
+    const holes = new Set<string>()
+    const tree = treeOf(root, replica.blocks, new Set(), holes)
+    return holes.size === 0 && here.every(cid => tree.has(cid))
+  }
+  const whole = equal.find(one => one.hash === equal[0]?.hash && namesAll(one.root))
+  const what = { state: digest, ek: key.id }
+  if (whole !== undefined) return { ...what, root: whole.root, isNew: false, c: whole.c }
+  const commit: MadeCommit =
+    equal[0] !== undefined
+      ? equal[0].signed
+      : await makeCommit(device.signer, ring, keyring, {
+          c: nextNumber(replica, reading),
+          dev: device.id,
+          h: change.clock as string,
+          prev: newest(reading.heads, kept.commit?.hash),
+          state,
+          digest
+        })
+  const root = buildRoot(ring, keyring, commit, state, replica.blocks, put)
+  replica.whole.add(root)
+  if (equal[0] !== undefined) return { ...what, root, isNew: false, c: equal[0].c }
+  const c = nextNumber(replica, reading)
+  change.commit = { c, hash: commit.hash, json: base64url(commit.json), signature: base64url(commit.signature), root }
+  change.joined = [...(change.joined ?? []), commit.hash]
+  return { ...what, root, isNew: true, c }
+}
+
+const sameSeen = (head: Head, seen: ReadonlyMap<string, Seen>): boolean =>
+  head.lacking.length === 0 && head.seen.size === seen.size && [...seen].every(([dev, pair]) => head.seen.get(dev)?.n === pair.n && head.seen.get(dev)?.r === pair.r)
+
+const nextNumber = (replica: Replica, reading: VaultReading): number =>
+  1 + Math.max(replica.kept.commit?.c ?? 0, ...reading.heads.filter(one => one.dev === replica.device.id).map(one => one.c))
+
+const newest = (heads: readonly Head[], own: string | undefined): string[] => {
+  const all = [...heads].sort((a, b) => -compare([a.h, a.hash], [b.h, b.hash])).map(one => one.hash)
+  return [...new Set([...(own === undefined ? [] : [own]), ...all])].slice(0, MOST_PREV)
+}
+
+/** Have a name of ours lead to a value, where it does not, or half of its record's life is spent. */
+export async function point(run: Run, signer: Signer, value: string, days: number): Promise<void> {
+  const name = ipnsName(signer.public)
+  const now = run.replica.world.now()
+  const held = run.names.get(name)
+  const known = held === undefined ? null : await readRecord(name, held)
+  const half = BigInt(now + (days * DAY_MS) / 2) * 1_000_000n
+  if (known !== null && known.value === value && known.validUntil > half) return
+  const validUntil = `${new Date(now + days * DAY_MS).toISOString().slice(0, -1)}000000Z`
+  run.names.set(name, await makeRecord(signer, { value, sequence: known === null ? 1n : known.sequence + 1n, validUntil, ttlNs: TTL_NS }))
+}

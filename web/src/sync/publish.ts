@@ -1,0 +1,87 @@
+/** Publishing: what a keeper lacks of a version is sent, then names are moved. */
+
+import { type Bytes, fromHex, hex } from '../core/bytes.ts'
+import { ipnsName } from '../core/cid.ts'
+import type { Ring } from '../core/ring.ts'
+import { pinName } from '../core/vault.ts'
+import { treeOf } from './fetching.ts'
+import type { Made } from './keep.ts'
+import { type Block, type Keeper, ProviderError } from './provider.ts'
+import type { Run } from './run.ts'
+
+const NOT_ANNOUNCED = 'other devices do not know this device yet: it is announced again at the next sync'
+
+/** Blocks to every keeper, then names. -> how many blocks were sent, and whether anything of ours was taken. */
+export async function publish(run: Run, made: Made, ring: Ring): Promise<{ sent: number; taken: boolean }> {
+  const { replica } = run
+  const { announcing } = made
+  const anchor = replica.kept.anchor === '' ? null : fromHex(replica.kept.anchor)
+  const name = anchor === null ? pinName(fromHex(ring.said.first as string)) : pinName(anchor)
+  const has = new Set<string>()
+  let sent = 0
+  for (const keeper of run.keepers) {
+    try {
+      if (announcing !== null) sent += await place(run, keeper, announcing.root, name, false)
+      sent += await place(run, keeper, made.root, name, true)
+      has.add(keeper.name)
+    } catch (error) {
+      run.failed(error)
+    }
+  }
+  if (run.keepers.length === 0 || has.size === 0) {
+    run.say('not-sent', 'nothing could be sent: what was written waits on this device, or goes out as a file')
+    if (announcing !== null) run.say('not-announced', NOT_ANNOUNCED)
+    return { sent, taken: false }
+  }
+  const records = made.moved.flatMap(one => {
+    const record = run.names.get(one)
+    return record === undefined ? [] : [[one, record] as const]
+  })
+  const anchorName = announcing === null ? null : ipnsName(fromHex(announcing.head))
+  let isAnnounced = announcing === null
+  for (const server of run.nameServers) {
+    // No name is put where what it leads to was not taken; one that keeps no blocks itself is another matter.
+    if (server.putRecord === undefined || (run.providers.some(one => one.keeper?.name === server.name) && !has.has(server.name))) continue
+    for (const [one, record] of records) {
+      try {
+        const there = run.shown.get(`${server.name} ${one}`)
+        if (there == null || hex(there) !== hex(record)) await server.putRecord(one, record)
+        if (one === anchorName) isAnnounced = true
+      } catch (error) {
+        run.failed(error)
+      }
+    }
+  }
+  if (!isAnnounced) run.say('not-announced', NOT_ANNOUNCED)
+  else if (announcing !== null) {
+    await replica.keeping.exclusively('write', async () => {
+      await replica.refresh()
+      await replica.change({ announcing: null })
+    })
+  }
+  return { sent, taken: sent > 0 || made.isNew }
+}
+
+/** Send what a keeper lacks of a root, and pin it. What lies below the root that was last whole there was sent before. */
+async function place(run: Run, keeper: Keeper, root: string, name: string, isState: boolean): Promise<number> {
+  const { replica } = run
+  const before = replica.kept.placed[keeper.name]
+  if (before === root && (await keeper.has([root])).has(root)) return 0
+  const old = before === undefined || !(await keeper.has([before])).has(before) ? new Set<string>() : treeOf(before, replica.blocks)
+  const holes = new Set<string>()
+  const tree = treeOf(root, replica.blocks, old, holes)
+  const there = await keeper.has([...tree, ...holes])
+  if (![...holes].every(cid => there.has(cid))) throw new ProviderError(keeper.name, true, `${keeper.name} was not given what is published: a part of it is neither here nor there; the next sync asks for it again`)
+  const lacking = [...tree].filter(cid => !there.has(cid))
+  // Children before parents: the tree was walked from its top.
+  const blocks = lacking.reverse().map((cid): Block => [cid, replica.blocks.peek(cid) as Bytes])
+  if (blocks.length > 0) await keeper.put(root, blocks, name)
+  await keeper.pin(root, name)
+  if (isState && root !== before) {
+    await replica.keeping.exclusively('write', async () => {
+      await replica.refresh()
+      await replica.change({ placed: { [keeper.name]: root } })
+    })
+  }
+  return blocks.length
+}
