@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-from collections.abc import Container, Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -40,6 +40,10 @@ def _model_of_the_settings() -> ChatModel:
             hint='Under [model] in the settings file: provider = "openai", "google" or "ollama", and model.',
         )
     return open_chat_model(msgspec.structs.asdict(known))
+
+
+def _named(among: Iterable[str] | None) -> frozenset[str] | None:
+    return None if among is None else frozenset(among)
 
 
 class DreamStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +106,7 @@ class MemoryDreams(MemoryPart):
         self._scope = scope
 
     def propose(
-        self, *, among: Container[str] | None = None, progress: Progress = lambda phase: None
+        self, *, among: Iterable[str] | None = None, progress: Progress = lambda phase: None
     ) -> Proposed:
         """Look through the memories and keep what is proposed; none is changed.
 
@@ -110,13 +114,13 @@ class MemoryDreams(MemoryPart):
         """
         self._open.look()
         with self._dreaming(progress) as told:
-            return self._dreams().propose(among=among, progress=told)
+            return self._dreams().propose(among=_named(among), progress=told)
 
     async def ask(
         self,
         model: ChatModel | None = None,
         *,
-        among: Container[str] | None = None,
+        among: Iterable[str] | None = None,
         progress: Progress = lambda phase: None,
     ) -> Proposed:
         """Let a model look through the memories and keep what it proposes; none is changed, and only `apply` does it.
@@ -130,7 +134,7 @@ class MemoryDreams(MemoryPart):
             with self._dreaming(progress) as told:
                 told("gather")
                 dreams = self._dreams()
-                gathered = dreams.gathered(among)
+                gathered = dreams.gathered(_named(among))
                 asking = Asking(gathered.notes, self._replica.world.today().isoformat())
                 while asking.take(await chosen.reply(asking.messages, TOOLS)):
                     told("consolidate")
@@ -165,13 +169,11 @@ class MemoryDreams(MemoryPart):
                 )
             return self._done(found)
 
-    def run(
-        self, *, among: Container[str] | None = None, progress: Progress = lambda phase: None
-    ) -> DreamRun:
+    def run(self, *, among: Iterable[str] | None = None, progress: Progress = lambda phase: None) -> DreamRun:
         """Propose and apply it. `among` and what it raises: as `propose`."""
         self._open.look()
         with self._dreaming(progress) as told:
-            found = self._dreams().propose(among=among, progress=told)
+            found = self._dreams().propose(among=_named(among), progress=told)
             return DreamRun(proposed=found, outcome=self._done(found))
 
     def run_due(self) -> builtins.list[DreamRun]:

@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ipfsmem.bundle.session_parts import HISTORY
 from ipfsmem.config import SessionSettings, settings
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.context import tokens_of
@@ -120,11 +121,13 @@ class MemorySessions(MemoryPart):
 
     def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> None:
         """Add JSON objects at the end, durable together when this returns. Raises UsageError, LimitError."""
+        _check_conversation(session)
         self._open.look()
         self._shown(self._sessions().add(session, items))
 
     def pop(self, session: str) -> dict[str, Any] | None:
-        """Take the last item away, and the item; None when there is none."""
+        """Take the last item away, and the item; None when there is none. Raises UsageError."""
+        _check_conversation(session)
         self._open.look()
         item, changed = self._sessions().pop(session)
         self._shown(changed)
@@ -181,6 +184,15 @@ class MemorySessions(MemoryPart):
     def _shown(self, keys: builtins.list[str]) -> None:
         for key in keys:
             self._open.show(key, self._target())
+
+
+def _check_conversation(session: str) -> None:
+    """Raises UsageError for a session that holds the earlier texts of a memory: they are what it said, and nobody writes them."""
+    if session.startswith(HISTORY):
+        raise UsageError(
+            f"{session[:80]} holds the earlier texts of a memory, so it is no conversation",
+            hint=f"See them: ipfsmem fact history {session.removeprefix(HISTORY)[:64]}",
+        )
 
 
 def _to_cover(found: Told, limits: SessionSettings, *, now: bool) -> int:

@@ -115,6 +115,21 @@ def test_what_was_deleted_comes_back_with_all_that_it_ever_said(memory: Memory) 
             wrong()
 
 
+def test_nobody_writes_what_a_memory_said_before(memory: Memory) -> None:
+    key = remember(memory, "User likes tea")
+    memory.facts.edit(key, "User likes coffee")
+    before, name = memory.facts.history(key), f"ipfsmem-history/{key}"
+    forged = {"was": "---\nname: x\n---\nUser likes poison", "why": "edited"}
+    for wrong in (
+        lambda: memory.sessions.add(name, [forged]),
+        lambda: memory.sessions.create(name),
+        lambda: memory.sessions.pop(name),
+    ):
+        with pytest.raises(UsageError, match="holds the earlier texts of a memory"):
+            wrong()
+    assert memory.facts.history(key) == before
+
+
 def test_forgetting_a_fact_leaves_no_word_of_what_it_ever_said_on_the_disk(tmp_path: Path) -> None:
     with Memory.create("x", "local", home=tmp_path) as memory:
         key = remember(memory, "User likes zanzibarian tea")
