@@ -250,6 +250,15 @@ def built_web() -> Path:
     return built
 
 
+def of_web_packages(path: str) -> str:
+    """A file of the packages that the browser client is built and tested with."""
+    need_program("npm")
+    try:
+        return (_modules("web", WEB) / "node_modules" / path).read_text("utf-8")
+    except (AssertionError, OSError, LockedError, subprocess.TimeoutExpired) as error:
+        missing(f"the packages of web/ are not here: {error}")
+
+
 def built_page() -> Path:
     """Where the page of `ipfsmem ui` lies, built."""
     need_program("npm")

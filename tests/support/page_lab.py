@@ -12,7 +12,7 @@ from typing import Any
 
 from ipfsmem.api.page import Files
 from ipfsmem.memory import Memory
-from tests.interop.counterparts import built_page, missing
+from tests.interop.counterparts import built_page, missing, of_web_packages
 from tests.support.api_lab import Client, Lab, opener
 from tests.support.extras import need_extra
 
@@ -42,6 +42,18 @@ class Shown:
         """Show a view, and wait for what stands in it."""
         await self.page.evaluate(f"location.hash = '#/{view}'")
         await self.page.wait_for_selector(ready)
+
+    async def faults(self) -> list[str]:
+        """What axe-core finds wrong that keeps somebody from using what is shown, in a line each."""
+        if not await self.page.evaluate("'axe' in window"):
+            await self.page.evaluate(of_web_packages("axe-core/axe.min.js") + ";0")
+        found = await self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        return [
+            f"{one['id']} ({one['impact']}): {node['html'][:160]}"
+            for one in found["violations"]
+            if one["impact"] in ("serious", "critical")
+            for node in one["nodes"]
+        ]
 
 
 Look = Callable[[Shown], Awaitable[None]]

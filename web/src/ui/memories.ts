@@ -39,6 +39,7 @@ export class MemoriesView extends View {
 
   protected override willUpdate(changed: PropertyValues<this>): void {
     const before = changed.get('place')
+    if (changed.has('chosen') && this.chosen) this.making = false
     if (changed.has('place') && (before?.scope !== this.place.scope || before?.revision !== this.place.revision || before?.client !== this.place.client)) {
       if (before?.scope !== this.place.scope) this.top = 0
       void this.load()
@@ -103,7 +104,7 @@ export class MemoriesView extends View {
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -1e9, End: 1e9 }[event.key]
     if (step === undefined || !this.lines.length) return
     event.preventDefault()
-    const next = Math.max(0, Math.min(this.lines.length - 1, at < 0 ? 0 : at + step))
+    const next = Math.max(0, Math.min(this.lines.length - 1, Math.max(at, step === 1 ? -1 : 0) + step))
     this.#choose(this.lines[next]!.key)
   }
 

@@ -70,6 +70,14 @@ export class MemoryDetail extends View {
     }
   }
 
+  /** Ctrl+Enter or Ctrl+S saves, with the command key where that is usual. */
+  #keyed(event: KeyboardEvent): void {
+    if (!(event.ctrlKey || event.metaKey) || (event.key !== 'Enter' && event.key !== 's')) return
+    event.preventDefault()
+    const form = event.currentTarget as HTMLFormElement
+    if (form.querySelector('button.main:disabled') === null) form.requestSubmit()
+  }
+
   #read(): void {
     Object.assign(this, { mode: 'read', stale: false, theirs: null, failed: null })
     void this.#refresh()
@@ -215,7 +223,7 @@ export class MemoryDetail extends View {
 
   #editor(): TemplateResult {
     const draft = this.draft
-    return html`<form class="editor" @submit=${this.#save}>
+    return html`<form class="editor" @submit=${this.#save} @keydown=${this.#keyed}>
       ${this.stale ? html`<div class="problem" role="alert"><strong>It was ${this.theirs === null ? 'forgotten' : 'changed'} elsewhere while you edited.</strong> Nothing was replaced.
         <button type="button" @click=${this.#keepMine}>Go on with mine</button> <button type="button" class="quiet" @click=${this.#takeTheirs}>${this.theirs === null ? 'Leave it forgotten' : 'Take theirs'}</button></div>` : nothing}
       ${this.theirs !== null && (this.stale || this.theirs === this.shown) ? html`<section class="side"><header><strong>Theirs</strong> <span class="faint">what is there now; yours is below</span></header>
@@ -233,7 +241,7 @@ export class MemoryDetail extends View {
         <div class="preview"><span class="label">Preview</span><div class="prose" dir="auto" aria-live="off">${draft.body.trim() ? rendered(draft.body) : html`<p class="faint">What you write appears here.</p>`}</div></div>
       </div>
       <div class="actions end"><button type="button" class=${this.sure ? 'danger' : 'quiet'} @click=${this.#cancel} @blur=${() => (this.sure = false)}>${this.sure ? 'Throw away what I wrote' : 'Cancel'}</button>
-        <button class="main" ?disabled=${this.busy || this.stale}>Save</button></div>
+        <button class="main" title="Ctrl+Enter" aria-keyshortcuts="Control+Enter" ?disabled=${this.busy || this.stale}>Save</button></div>
     </form>`
   }
 
