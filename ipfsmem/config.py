@@ -154,6 +154,17 @@ class PluginSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(dict.fromkeys(name for one in self.on.split(",") if (name := one.strip())))
 
 
+class OperationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table `[operations]` of the settings file: what is noted of what was done with a memory on this device."""
+
+    kept: Annotated[
+        int,
+        _says(
+            "so many of the newest stay in log --operations; 0: none is noted", "operations", ge=0, le=100_000
+        ),
+    ] = 1_000
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the settings file may say; every field that is no table has an environment variable IPFSMEM_<NAME>, and most have a flag."""
 
@@ -179,6 +190,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     usage: UsageSettings = UsageSettings()
     #: Only in this file: programs of others run by it.
     plugins: PluginSettings = PluginSettings()
+    operations: OperationSettings = OperationSettings()
 
     def __repr__(self) -> str:
         """Without the tables of providers: they hold tokens."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ipfsmem.parts.hidden import MemoryHidden
     from ipfsmem.parts.maintenance import MemoryMaintenance
     from ipfsmem.parts.members import MemoryMembers
+    from ipfsmem.parts.operations import MemoryOperations
     from ipfsmem.parts.plugins import MemoryPlugins
     from ipfsmem.parts.providers import MemoryProviders
     from ipfsmem.parts.scopes import MemoryScopes
@@ -84,7 +85,7 @@ class Memory:
 
     `memory.scope(token)` is one scope of it, with the same methods. What is about one part of a memory has that part's
     name: `timeline`, `sessions`, `facts`, `hidden`, `graph`, `usage`, `dreams`, `plugins`, `versions`, `bundles`, `scopes`, `folders`, `members`,
-    `providers`, `vaults`, `maintenance`.
+    `providers`, `vaults`, `maintenance`, `operations`.
     """
 
     def __init__(self, made: Made, *, scope: str | None = None) -> None:
@@ -138,6 +139,13 @@ class Memory:
         from ipfsmem.parts.usage import MemoryUsage
 
         return MemoryUsage(self._open, self._chosen or "")
+
+    @functools.cached_property
+    def operations(self) -> MemoryOperations:
+        """What was done with this memory on this device."""
+        from ipfsmem.parts.operations import MemoryOperations
+
+        return MemoryOperations(self._open)
 
     @functools.cached_property
     def hidden(self) -> MemoryHidden:

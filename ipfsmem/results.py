@@ -55,6 +55,7 @@ from ipfsmem.wallet.root_keys import RootKeys
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
+    from ipfsmem.device.operations import Operation
     from ipfsmem.memories.recall import Hit, MomentHit, Recall, Why
     from ipfsmem.memories.sessions import SessionFacts
 
@@ -1101,6 +1102,25 @@ class SettingsFile(Answer, frozen=True, kw_only=True):
     by: str
     there: bool
     counts: bool
+
+
+class OperationLine(Answer, frozen=True, kw_only=True):
+    """Something that was done with a memory on this device: what, by the word of the command line; the scope and the key or name that it
+    was about; by which `face` (`python`, `cli`, `http`, `mcp`, `hook`) and for whom (a client's name, the id of a token); `outcome` is ""
+    where it went well, else the kind of the error."""
+
+    at: int
+    operation: str
+    scope: str
+    key: str
+    face: str
+    by: str
+    outcome: str
+
+    @classmethod
+    def of(cls, one: Operation) -> OperationLine:
+        """The same, with names for its fields."""
+        return cls(**msgspec.structs.asdict(one))
 
 
 class Collecting(Answer, frozen=True, kw_only=True):

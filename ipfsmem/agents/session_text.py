@@ -15,6 +15,7 @@ from ipfsmem.agents.projects import find_connected
 from ipfsmem.device.project_folders import ProjectFolder
 from ipfsmem.errors import UsageError
 from ipfsmem.memory import Memory
+from ipfsmem.parts.noting import acting_as
 
 #: Characters of the end of a long prompt, and of its beginning, that are looked at.
 _ENDS = 400
@@ -36,7 +37,7 @@ def session_text(
 
     Raises PassphraseError while the keys of the memory are locked, NotFoundError, StorageError.
     """
-    with Memory.load(namespace, home=home, passphrase=passphrase) as memory:
+    with Memory.load(namespace, home=home, passphrase=passphrase) as memory, acting_as("hook", program):
         scope, row = _scope(memory, folder, program)
         lines = tuple(_paused(memory, row))
         text = memory.scope(scope).context(max_tokens=max_tokens, plugins=False).text
@@ -70,7 +71,7 @@ def prompt_text(
     if not query:
         return PromptText()
     # By words and without plugins: a model takes longer to load, or to answer, than a hook may take.
-    with Memory.load(namespace, home=home, passphrase=passphrase) as memory:
+    with Memory.load(namespace, home=home, passphrase=passphrase) as memory, acting_as("hook", program):
         scope, _ = _scope(memory, folder, program)
         block = memory.scope(scope).context(
             query, layout="turn", without=without, by_meaning=False, plugins=False

@@ -17,6 +17,7 @@ from ipfsmem.results import (
     Conflict,
     Late,
     MemoryLine,
+    OperationLine,
     ProviderInfo,
     ScopeLine,
     SessionLine,
@@ -46,6 +47,12 @@ class WriteBody(Body, frozen=True, kw_only=True):
     tags: list[str] | None = None
     fields: dict[str, str] | None = None
     text: str | None = None
+
+
+class Operations(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done, the newest first."""
+
+    operations: list[OperationLine]
 
 
 class RestoreBody(Body, frozen=True, kw_only=True):

@@ -219,6 +219,8 @@ QUERY: Final[dict[str, Parameter]] = {
     "since": Parameter(_DAY, _day, "From this UTC day on."),
     "until": Parameter(_DAY, _day, "Up to this UTC day, included."),
     "forgotten": Parameter(_YES, _yes, "Those that are forgotten instead."),
+    "operation": _text("Only what is called so, as write; session is all about sessions.", 64),
+    "after": _text("Only since then: 24h, a day, or a moment (RFC 3339).", 64),
     "everywhere": Parameter(_YES, _yes, "Of all scopes."),
     "last": Parameter(
         {"type": "integer", "minimum": 1, "maximum": MAX_PAGE}, _number(1, MAX_PAGE), "The last so many."

@@ -39,6 +39,7 @@ from ipfsmem.bundle.keys import check_key
 from ipfsmem.canonical import read_json
 from ipfsmem.errors import NotFoundError, PassphraseError, UsageError
 from ipfsmem.memory import Memory
+from ipfsmem.parts.noting import acting_as
 
 #: Seconds that one request may take to send its body, and between two signs of life in a stream of changes.
 BODY_TIME: Final = 30.0
@@ -210,11 +211,13 @@ class Api:
                         raise NotFoundError(f"there is no scope {one}")
             memory = whole.scope(scope) if scope else whole
             call = Call(memory, whole, caller, scope, stack, key, values, body, seen)
-            return self._listed(served, call) if route.name == "list" else route.work(call)
+            with acting_as("http", known.by):
+                return self._listed(served, call) if route.name == "list" else route.work(call)
 
         if route.name == "sync":
             await served.on(lambda whole: route.admit(self._caller(known, served, whole), whole, "", ()))
-            report = await served.sync()
+            with acting_as("http", known.by):
+                report = await served.sync()
             return _json(Synced(report=report, exit_code=report.exit_code))
         return _answer(await (served.beside(work) if route.beside else served.on(work)))
 

@@ -100,6 +100,11 @@ def make_token(
     return TokenMade(secret=secret, token=token)
 
 
+def token_id(digest: str) -> str:
+    """The id of a token, by its hash."""
+    return digest[:_ID_DIGITS]
+
+
 def tokens_of(replica: Replica, folder: Path) -> list[Token]:
     """The tokens of a memory, the oldest first. One whose row does not open lets nobody do anything, and has no name here."""
     nothing = Token(id="", name="(cannot be read: it opens nothing)", right="read", scopes=(), made=0)

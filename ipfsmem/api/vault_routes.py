@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import asdict
 
-from ipfsmem.api.bodies import ExportBody, Providers, ScopeBody, Scopes, Synced, TakenIn
+from ipfsmem.api.bodies import PAGE, ExportBody, Operations, Providers, ScopeBody, Scopes, Synced, TakenIn
 from ipfsmem.api.calls import Call, Download, Reply
 from ipfsmem.api.routes import Route
 from ipfsmem.bundle.keys import check_scope
@@ -16,6 +16,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.results import (
     Examined,
     MemberList,
+    OperationLine,
     ScopeCard,
     ScopeFacts,
     ScopeForgotten,
@@ -102,6 +103,16 @@ def _check(call: Call) -> Examined:
         restored_files=0,
         clock_back_ms=0,
     )
+
+
+def _operations(call: Call) -> Operations:
+    found = call.whole.operations.list(
+        operation=call.query.get("operation"),
+        scope=call.scope or None,
+        since=call.query.get("after"),
+        limit=call.query.get("limit") or PAGE,
+    )
+    return Operations(operations=[OperationLine.of(one) for one in found])
 
 
 def _members(call: Call) -> MemberList:
@@ -206,6 +217,17 @@ ROUTES: Final = (
     ),
     Route("get", "/v1/status", "status", "What is here and what waits", _status, Status, about="whole"),
     Route("get", "/v1/check", "check", "Look at everything on this device", _check, Examined, about="whole"),
+    Route(
+        "get",
+        "/v1/operations",
+        "operations",
+        "What was done with it on this device, by whom",
+        _operations,
+        Operations,
+        right="admin",
+        about="whole",
+        query=("scope", "operation", "after", "limit"),
+    ),
     Route("get", "/v1/members", "members", "Who belongs to it", _members, MemberList, about="whole"),
     Route("get", "/v1/providers", "providers", "Where it is published", _providers, Providers, about="whole"),
     Route(

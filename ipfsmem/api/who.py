@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from ipfsmem.api.calls import Caller
 from ipfsmem.api.served import ServedMemory
+from ipfsmem.api.tokens import token_id
 from ipfsmem.loopback import LOCAL_HOSTS, host_of
 
 #: Seconds that a one-time code lives, wrong tries that end it, and session tokens of one run.
@@ -28,6 +29,11 @@ class Known(NamedTuple):
     caller: Caller | None
     namespace: str | None = None
     digest: str = ""
+
+    @property
+    def by(self) -> str:
+        """Who asks, for people: the id of a kept token (`ipfsmem tokens list`); "" for a token of this run."""
+        return token_id(self.digest)
 
 
 class Doors:

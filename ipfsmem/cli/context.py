@@ -114,6 +114,7 @@ class CommandContext:
         """The memory on this device, open. `passphrase_itself`: keys that are unlocked are not enough. Raises NotFoundError when
         there is none."""
         from ipfsmem.memory import Memory
+        from ipfsmem.parts.noting import acting_as
 
         memory = Memory.load(
             self.namespace,
@@ -128,7 +129,8 @@ class CommandContext:
                     memory.scopes.known(name, live=bool(self.stacked))
             if self.scope:
                 self.scope_notice = _scope_notice(self.scope, memory.scopes.target(self.scope))
-            yield memory.scope(self.scope) if self.scope is not None else memory
+            with acting_as("cli"):
+                yield memory.scope(self.scope) if self.scope is not None else memory
             if self._about_texts:
                 self._print_troubles(memory)
         finally:

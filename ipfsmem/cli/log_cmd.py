@@ -1,4 +1,4 @@
-"""`ipfsmem log`: the published versions that this device made, joined or took over."""
+"""`ipfsmem log`: the published versions that this device knows; with --operations what was done with the memory here."""
 
 from __future__ import annotations
 
@@ -6,17 +6,47 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.options import WholeNumber
+from ipfsmem.cli.options import WholeNumber, not_empty
 from ipfsmem.cli.printing import is_terminal, moment, table
+from ipfsmem.errors import UsageError
 
 
 @cli_command("log")
-@click.option("--limit", type=WholeNumber(1), metavar="N", help="Only the newest N.")
-def command(context: CommandContext, limit: int | None) -> None:
+@click.option("--limit", type=WholeNumber(1), metavar="N", help="Only the newest N (with --operations: 25).")
+@click.option("--operations", is_flag=True, help="What was done with this memory on this device.")
+@click.option(
+    "--operation",
+    "name",
+    callback=not_empty,
+    metavar="NAME",
+    help="Of these only those called NAME, as write, or session for all about sessions.",
+)
+@click.option("--scope", metavar="NAME", help="Of these only those about this scope.")
+@click.option(
+    "--since",
+    callback=not_empty,
+    metavar="TIME",
+    help="Of these only those since then: 24h, a day, or a moment (RFC 3339).",
+)
+def command(
+    context: CommandContext,
+    limit: int | None,
+    operations: bool,
+    name: str | None,
+    scope: str | None,
+    since: str | None,
+) -> None:
     """List published versions, newest first: when this device saw each, its number, which device made it, and its address.
 
     Any of them can be given to `ipfsmem diff`, `read --root` and `restore --root`.
+
+    With --operations: what was done here, by which face and for whom, the newest first. No text of a memory stands in it.
     """
+    if operations:
+        _operations(context, name, scope, since, limit or 25)
+        return
+    if name is not None or scope is not None or since is not None:
+        raise UsageError("--operation, --scope and --since choose among operations: give --operations too")
     with context.memory() as memory:
         entries = memory.versions.list()[:limit]
         members = memory.members.list()
@@ -40,3 +70,21 @@ def command(context: CommandContext, limit: int | None) -> None:
         for e in entries
     ]
     table(("seen (UTC)", "no.", "device", "", "version"), rows, styles=("dim", "", "cyan", "dim", "bold"))
+
+
+def _operations(
+    context: CommandContext, name: str | None, scope: str | None, since: str | None, limit: int
+) -> None:
+    with context.memory() as memory:
+        found = memory.operations.list(operation=name, scope=scope, since=since, limit=limit)
+    if context.json:
+        from ipfsmem.results import OperationLine
+
+        context.emit([OperationLine.of(one) for one in found])
+        return
+    table(
+        ("when (UTC)", "operation", "about", "scope", "by", "", "outcome"),
+        [(moment(one.at), one.operation, one.key, one.scope, one.face, one.by, one.outcome) for one in found],
+        styles=("dim", "bold", "", "cyan", "", "dim", "red"),
+        shrink=(2, 5),
+    )

@@ -17,6 +17,7 @@ from ipfsmem.bundle.fence import clean_text
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.holding import Holder, Mark
 from ipfsmem.mcp.addresses import TEMPLATES, address, parts
+from ipfsmem.parts.noting import acting, acting_as
 from ipfsmem.tools import GUIDANCE, Tool, ToolResult, toolset
 from ipfsmem.tools.desk import Session
 from ipfsmem.tools.peer_texts import Texts
@@ -134,7 +135,11 @@ class MemoryServer:
         """Do something with the memory, when it is its turn."""
         import anyio
 
-        return await anyio.to_thread.run_sync(work, limiter=self._one_at_a_time)
+        def done() -> T:
+            with acting_as("mcp", acting().by):
+                return work()
+
+        return await anyio.to_thread.run_sync(done, limiter=self._one_at_a_time)
 
     # -- what the protocol asks for --------------------------------------------------------------------------
 
@@ -203,7 +208,11 @@ class MemoryServer:
         import mcp_types as types
 
         tools = self.conversation(ctx).tools
-        result = await self.in_thread(lambda: _called(tools, params.name, params.arguments or {}))
+        client = ctx.session.client_params
+        by = client.client_info.name if client is not None else ""
+
+        with acting_as("mcp", by):
+            result = await self.in_thread(lambda: _called(tools, params.name, params.arguments or {}))
         return types.CallToolResult(
             content=[types.TextContent(text=result.text)],
             structured_content=result.structured,

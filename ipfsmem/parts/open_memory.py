@@ -130,6 +130,16 @@ class OpenMemory:
 
         return ShownTexts(self.replica)
 
+    @functools.cached_property
+    def operations_kept(self) -> int:
+        """How many operations stay in the list of what was done here; as the settings said when the first was noted."""
+        from ipfsmem.config import OperationSettings, settings
+
+        try:
+            return settings().operations.kept
+        except ConfigError:
+            return OperationSettings().kept
+
     @property
     def mode(self) -> Mode:
         """What kind of memory it is."""

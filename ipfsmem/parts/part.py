@@ -7,6 +7,7 @@ the method itself.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import types
@@ -16,6 +17,7 @@ from importlib import import_module
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from ipfsmem.errors import UsageError
+from ipfsmem.parts.noting import NOTED, noting
 from ipfsmem.parts.open_memory import OpenMemory
 
 P = ParamSpec("P")
@@ -67,14 +69,17 @@ def refuse_wrong_calls(owner: type, when_closed: Iterable[str] = ()) -> None:
         if name.startswith("_") or getattr(method, "handed_on", False):
             continue
         if inspect.isfunction(method):
-            setattr(owner, name, _refusing(method, of_instance=True, even_closed=name in when_closed))
+            word = NOTED.get(owner.__name__, {}).get(name, "")
+            refusing = _refusing(method, of_instance=True, even_closed=name in when_closed, word=word)
+            setattr(owner, name, refusing)
         elif isinstance(method, classmethod):
             setattr(owner, name, classmethod(_refusing(method.__func__, of_instance=False)))
 
 
 def _refusing(
-    method: Callable[..., Any], *, of_instance: bool, even_closed: bool = False
+    method: Callable[..., Any], *, of_instance: bool, even_closed: bool = False, word: str = ""
 ) -> Callable[..., Any]:
+    """`word`: as what its calls are noted, "" for one that is not."""
     awaited = inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
 
     @functools.cache
@@ -118,11 +123,21 @@ def _refusing(
         for name, value in named.items():
             if name in by_name:
                 refuse_wrong(by_name[name], value, name)
-        if not of_instance or awaited or getattr(method, "waits", False):
+        if awaited and word:
+            return noted_later(self, given, named)
+        if not of_instance or awaited:
             return method(self, *given, **named)
-        with self._open.alone:
+        alone = contextlib.nullcontext() if getattr(method, "waits", False) else self._open.alone
+        with alone:
             refuse_closed(self)  # meanwhile, by another thread
-            return method(self, *given, **named)
+            if not word:
+                return method(self, *given, **named)
+            with noting(self, word, given, [one.name for one in in_order], named):
+                return method(self, *given, **named)
+
+    async def noted_later(self: Any, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+        with noting(self, word, given, [one.name for one in takes()[0]], named):
+            return await method(self, *given, **named)
 
     return call
 

@@ -17,6 +17,7 @@ from ipfsmem.errors import ConfigError, IpfsmemError, MembershipError, PublicErr
 from ipfsmem.memories.secret_check import SecretCheck, in_words
 from ipfsmem.parts.folder_watching import watched_folders
 from ipfsmem.parts.lock_watching import lock_watch, while_unlocked
+from ipfsmem.parts.noting import unnoted
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.versions import is_unpublished
@@ -267,7 +268,7 @@ class Syncing(MemoryPart):
         if self._open.mode.on_disk:
             self.published_at()
             self.agree(public_ok)
-        background = Background(lambda: self.sync(allow=allow), pace, on_attempt)
+        background = Background(lambda: unnoted(self.sync(allow=allow)), pace, on_attempt)
         self.background = background
         background.begin()
         try:

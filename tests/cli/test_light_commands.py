@@ -62,10 +62,10 @@ OF_OTHERS = {"ipfsmem.bundle.timeline", "ipfsmem.memories.scopes", "rfc8785"}
     ("call", "most"),
     [
         (("read", "tone"), 90),
-        (("write", "tone", "--body", "short"), 102),
-        (("note", "said"), 99),
-        (("list",), 97),  # with the headers that an earlier list kept
-        (("context",), 113),
+        (("write", "tone", "--body", "short"), 104),
+        (("note", "said"), 101),
+        (("list",), 98),  # with the headers that an earlier list kept
+        (("context",), 115),
         (("hook", "session-start", "--program", "claude-code"), 140),
         (("hook", "stop", "--program", "claude-code"), 24),
     ],

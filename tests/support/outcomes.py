@@ -767,6 +767,8 @@ ROWS: tuple[Row, ...] = (
     Row("lock", "the keys of this device are under no passphrase", 2, "lock", "sealed"),
     Row("lock", "there is no such memory", 4, "lock", "none"),
     Row("log", "shown, also when nothing was published", 0, "log"),
+    Row("log", "with --operations: shown, also when nothing fits", 0, "log --operations --since 1h"),
+    Row("log", "the time is none, or what chooses among operations stands without --operations", 2, "log --since 1h"),
     Row("diff", "shown, also when nothing changed", 0, "diff", "sealed", SAID),
     Row("diff", "nothing was published, or no such root is known", 4, "diff"),
     Row("conflicts", "listed, also when there is none", 0, "conflicts"),

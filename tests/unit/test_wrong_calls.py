@@ -39,6 +39,7 @@ PARTS = (
     "providers",
     "vaults",
     "maintenance",
+    "operations",
 )
 #: Methods that need something else than an open memory.
 ALWAYS = {"close", "aclose", "load", "aload", "create", "recover", "reach", "open_foreign"}

@@ -40,6 +40,28 @@ def prepared(home: Path) -> None:
         memory.scope("secret").note("met", whom="nobody else reads this")
 
 
+def test_who_did_what_is_told_to_an_admin_by_the_id_of_each_token(tmp_path: Path) -> None:
+    prepared(tmp_path)
+    sent = {right: bearer(token(tmp_path, right)) for right in ("write", "admin")}
+    with opener(tmp_path)() as memory:
+        ids = {one.right: one.id for one in tokens_of(memory.replica, tmp_path / "m")}
+
+    async def ask(client: Client) -> None:
+        where = "/v1/memories/plan?scope=work"
+        _, etag = await good(client.get(where, headers=sent["write"]))
+        await good(client.delete(where, headers={**sent["write"], "If-Match": etag}))
+        await told(client.get("/v1/operations", headers=sent["write"]), 403, "RightError")
+        found, _ = await good(client.get("/v1/operations?scope=work&after=1h&limit=1", headers=sent["admin"]))
+        (one,) = found["operations"]
+        said = {name: one[name] for name in ("operation", "scope", "key", "face", "by", "outcome")}
+        assert said == {"operation": "forget", "scope": "work", "key": "plan", "face": "http", "by": ids["write"], "outcome": ""}  # fmt: skip
+        await told(client.get("/v1/operations?after=soon", headers=sent["admin"]), 400, "UsageError")
+        found, _ = await good(client.get("/v1/operations?operation=write", headers=sent["admin"]))
+        assert {one["face"] for one in found["operations"]} == {"python"}
+
+    Lab(tmp_path).run(ask)
+
+
 def test_each_right_has_what_stands_before_it(tmp_path: Path) -> None:
     prepared(tmp_path)
     tokens = {right: token(tmp_path, right) for right in ("read", "write", "admin")}
@@ -138,6 +160,7 @@ def test_a_token_for_a_scope_reads_nothing_of_another_whatever_leads_there(tmp_p
             "/v1/scopes/secret",
             "/v1/status",
             "/v1/check",
+            "/v1/operations",
             "/v1/members",
             "/v1/providers",
             "/metrics",

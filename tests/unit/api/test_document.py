@@ -246,7 +246,7 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
         await do("delete", "/v1/scopes/work", scope)
         await do("post", "/v1/scopes/work/restore", scope + "/restore")
 
-        for name in ("status", "check", "members", "providers", "namespaces"):
+        for name in ("status", "check", "operations", "members", "providers", "namespaces"):
             await do("get", f"/v1/{name}", f"/v1/{name}")
         blob = await do("post", "/v1/export", "/v1/export", json={"format": "blob", "partial": True})
         await do("post", "/v1/import?strategy=replace", "/v1/import", json=json.loads(blob))

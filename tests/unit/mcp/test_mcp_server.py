@@ -48,6 +48,20 @@ def test_the_tools_are_those_of_the_set_with_their_schemas_and_hints(memory: Mem
     play(work)
 
 
+def test_what_a_client_does_is_noted_with_its_name(tmp_path: Path) -> None:
+    need_extra("mcp", "mcp_types")
+
+    async def work() -> None:
+        async with client_of(served(memory), "auto") as client:
+            await client.call_tool("remember", {"key": "tone", "body": "Be brief."})
+            await client.call_tool("list_memories", {})
+
+    with Memory.create("alex", "local", home=tmp_path) as memory:
+        play(work)
+        (one,) = memory.operations.list()
+        assert (one.operation, one.key, one.face) == ("write", "tone", "mcp") and one.by
+
+
 def test_only_the_wanted_tools_are_offered(memory: Memory) -> None:
     async def names(**more: Any) -> set[str]:
         async with client_of(served(memory, **more), "auto") as client:

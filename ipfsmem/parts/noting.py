@@ -1,0 +1,197 @@
+"""Which calls of a memory stand in the list of operations, by the word that the command line has for them, and noting one: by which face it
+is done, which the face says around its call, and for whom.
+
+What changes something, takes it out or shows it to an agent is noted; looking and listing are not. Of calls within calls only the outer
+one is noted, and of a call only where and by whom: no argument but a scope and a key or name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from ipfsmem.errors import IpfsmemError
+
+if TYPE_CHECKING:
+    from ipfsmem.parts.open_memory import OpenMemory
+
+T = TypeVar("T")
+
+#: By class, the methods that are noted, as what. A word before a space is that of the part.
+NOTED: Final[Mapping[str, Mapping[str, str]]] = {
+    "MemoryTexts": {
+        "write": "write",
+        "write_text": "write",
+        "recall": "recall",
+        "context": "context",
+        "forget": "forget",
+        "resolve": "resolve",
+        "promote": "promote",
+        "promote_all": "promote",
+        "undo": "undo",
+    },
+    "MemoryTimeline": {"add": "note", "record": "note"},
+    "MemorySessions": {
+        "create": "session create",
+        "add": "session add",
+        "pop": "session pop",
+        "compact": "session compact",
+        "forget": "session delete",
+        "search": "session search",
+    },
+    "MemoryFacts": {
+        "add": "fact add",
+        "edit": "fact edit",
+        "delete": "fact delete",
+        "restore": "fact restore",
+    },
+    "MemoryGraph": {
+        "add": "graph add",
+        "observe": "graph add",
+        "unobserve": "graph add",
+        "relate": "graph relate",
+        "unrelate": "graph relate",
+        "delete": "graph delete",
+    },
+    "MemoryHidden": {"add": "hide", "bring_back": "hide"},
+    "MemoryUsage": {"add": "usage add"},
+    "MemoryDreams": {
+        "propose": "dream",
+        "ask": "dream",
+        "run": "dream",
+        "run_due": "dream",
+        "apply": "dream apply",
+        "undo": "dream undo",
+        "switch": "dream on",
+        "abort": "dream abort",
+    },
+    "MemoryVersions": {"restore": "restore"},
+    "MemoryBundles": {
+        "export": "export",
+        "export_published": "export",
+        "export_folder": "export",
+        "export_zip": "export",
+        "export_car": "export",
+        "export_okf": "export",
+        "import_": "import",
+        "import_from": "import",
+    },
+    "MemoryScopes": {
+        "make": "scope make",
+        "lead": "scope into",
+        "title": "scope title",
+        "forget": "scope forget",
+        "restore": "scope restore",
+    },
+    "MemoryFolders": {
+        "attach": "attach",
+        "detach": "detach",
+        "pause": "folders pause",
+        "accept": "folders accept",
+        "put_back": "folders put-back",
+    },
+    "MemoryMembers": {
+        "revoke": "keys revoke",
+        "rotate": "keys rotate",
+        "relabel": "keys label",
+        "new_words": "keys words",
+    },
+    "MemoryProviders": {
+        "add": "providers add",
+        "remove": "providers remove",
+        "move": "providers move",
+        "follow": "providers follow",
+    },
+    "MemoryVaults": {"add": "keys vaults"},
+    "MemoryMaintenance": {
+        "salvage": "salvage",
+        "gc": "gc",
+        "reindex": "reindex",
+        "trust_clock": "check",
+        "change_passphrase": "keys passphrase",
+    },
+    "Syncing": {"sync": "sync"},
+}
+#: What a call is about, by the name of the parameter.
+_ABOUT: Final = ("key", "session", "token")
+_INSIDE: Final[ContextVar[bool]] = ContextVar("inside", default=False)
+
+
+class Acting(NamedTuple):
+    """A face (`python`, `cli`, `http`, `mcp`, `hook`), and the client or token behind it, "" where it is not known."""
+
+    face: str
+    by: str = ""
+
+
+_ACTING: Final[ContextVar[Acting]] = ContextVar("acting")
+_LIBRARY: Final = Acting("python")
+
+
+def acting() -> Acting:
+    """Who acts here."""
+    return _ACTING.get(_LIBRARY)
+
+
+@contextlib.contextmanager
+def acting_as(face: str, by: str = "") -> Iterator[None]:
+    """What is done inside is done by this face."""
+    token = _ACTING.set(Acting(face, by))
+    try:
+        yield
+    finally:
+        _ACTING.reset(token)
+
+
+@contextlib.contextmanager
+def noting(
+    part: Any, word: str, given: tuple[Any, ...], names: list[str], named: Mapping[str, Any]
+) -> Iterator[None]:
+    """Note a call of a part when it ends, well or not. A trial that changes nothing is not noted."""
+    if _INSIDE.get() or named.get("dry_run"):
+        yield
+        return
+    token, outcome = _INSIDE.set(True), ""
+    try:
+        yield
+    except BaseException as error:
+        outcome = error.kind if isinstance(error, IpfsmemError) else type(error).__name__
+        raise
+    finally:
+        _INSIDE.reset(token)
+        said = {**dict(zip(names, given, strict=False)), **named}
+        about = next((said[name] for name in _ABOUT if isinstance(said.get(name), str)), "")
+        _note(part._open, word, _scope_of(part, said), about, outcome)
+
+
+async def unnoted(work: Awaitable[T]) -> T:
+    """Something that a program does again and again by itself; nobody asked for it."""
+    token = _INSIDE.set(True)
+    try:
+        return await work
+    finally:
+        _INSIDE.reset(token)
+
+
+def _scope_of(part: Any, said: Mapping[str, Any]) -> str:
+    for found in (
+        said.get("scope"),
+        getattr(part, "_scope", None),
+        getattr(part, "_chosen", None),
+        getattr(part, "scope", None),
+    ):
+        if isinstance(found, str):
+            return found
+    return ""
+
+
+def _note(opened: OpenMemory, word: str, scope: str, about: str, outcome: str) -> None:
+    if opened.closed:
+        return
+    from ipfsmem.device.operations import Operation, note_operation
+
+    who, replica = acting(), opened.replica
+    one = Operation(replica.world.now(), word, scope, about, who.face, who.by, outcome)
+    note_operation(replica, one, opened.operations_kept)

@@ -1,0 +1,181 @@
+"""What was done with a memory here: noted once, by whom, bounded, sealed where the memory is, and without a text."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.device.replica import World
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.memory import Memory
+from ipfsmem.parts import part
+from ipfsmem.parts.noting import NOTED, acting_as
+from ipfsmem.parts.operations import moment_of
+from ipfsmem.testing import MockClock
+from ipfsmem.vault.home import Home
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.create("m", "local", home=tmp_path) as made:
+        yield made
+
+
+def told(memory: Memory, **chosen: object) -> list[str]:
+    """The operations, the oldest first, as `face operation scope/key outcome`."""
+    found = memory.operations.list(**chosen)
+    return [
+        " ".join(filter(None, (one.face, one.by, one.operation, f"{one.scope}/{one.key}", one.outcome)))
+        for one in reversed(found)
+    ]
+
+
+def settings_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
+    (tmp_path / "config.toml").write_text(f"[operations]\nkept = {kept}\n")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "config.toml"))
+
+
+def test_what_is_done_is_noted_once_with_its_face_and_looking_is_not(memory: Memory) -> None:
+    memory.write("tone", "direct")
+    memory.list(), memory.read("tone"), memory.status(), memory.operations.list()
+    with acting_as("http", "token1"):
+        memory.scope("work").facts.add("User likes tea")
+        memory.recall("what is said directly")
+    with pytest.raises(NotFoundError):
+        memory.facts.delete("nothing")
+    memory.dreams.run()
+    assert told(memory) == [
+        "python write /tone",
+        "http token1 fact add work/",
+        "http token1 recall /",
+        "python fact delete /nothing NotFoundError",
+        "python dream /",
+    ]
+    assert memory.operations.counts() == {
+        "write": 1,
+        "fact add": 1,
+        "recall": 1,
+        "fact delete": 1,
+        "dream": 1,
+    }
+
+
+def test_every_name_of_the_list_is_a_public_method(memory: Memory) -> None:
+    parts = {type(getattr(memory, name)).__name__ for name in ("timeline", "sessions", "dreams", "facts", "graph", "usage", "hidden", "versions", "bundles", "scopes", "folders", "members", "providers", "vaults", "maintenance", "_syncing", "_texts")}  # fmt: skip
+    assert set(NOTED) <= parts
+    for owner in part.MemoryPart.__subclasses__():
+        for method in NOTED.get(owner.__name__, ()):
+            assert callable(getattr(owner, method)), (owner, method)
+
+
+def test_they_are_chosen_by_name_scope_and_time(tmp_path: Path) -> None:
+    clock = MockClock()
+    with Memory.create("m", "local", home=Home(folder=tmp_path, world=World(now=lambda: clock.ms))) as memory:
+        memory.write("tone", "direct")
+        memory.sessions.create("chat", "A chat")
+        clock.advance(2 * 86_400)
+        memory.scope("work").write("plan", "soon")
+        memory.sessions.add("chat", [{"role": "user", "content": "hello"}])
+        assert told(memory, operation="write") == ["python write /tone", "python write work/plan"]
+        assert told(memory, operation="session") == [
+            "python session create /chat",
+            "python session add /chat",
+        ]
+        assert told(memory, scope="work") == ["python write work/plan"]
+        assert len(told(memory, scope="")) == 3 and told(memory, limit=1) == ["python session add /chat"]
+        assert told(memory, operation="write", since="24h") == ["python write work/plan"]
+        day = memory.operations.list(operation="write")[-1].at
+        assert len(told(memory, since="1970-01-01")) == 4
+        for wrong in ("soon", "24", "2026-02-30", ""):
+            with pytest.raises(UsageError, match="no moment"):
+                memory.operations.list(since=wrong)
+        with pytest.raises(UsageError, match="limit"):
+            memory.operations.list(limit=0)
+    assert moment_of("2h", day) == day - 7_200_000
+    assert moment_of("1970-01-02", 0) == moment_of("1970-01-02T01:00:00+01:00", 0) == 86_400_000
+
+
+def test_only_the_newest_stay_and_none_where_the_settings_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings_say(tmp_path, monkeypatch, 20)
+    with Memory.create("m", "local", home=tmp_path) as memory:
+        sizes = []
+        for number in range(90):
+            memory.hidden.bring_back([])
+            sizes.append((tmp_path / "m" / "operations").stat().st_size)
+            if number == 50:
+                memory.write("tone", "direct")
+        assert len(memory.operations.list(limit=1000)) == 20
+        assert max(sizes) <= 37 * sizes[0] and told(memory, operation="write") == []
+    settings_say(tmp_path, monkeypatch, 0)
+    (tmp_path / "m" / "operations").unlink()
+    with Memory.load("m", home=tmp_path) as memory:
+        memory.write("tone", "short")
+        assert memory.operations.list() == [] and not (tmp_path / "m" / "operations").exists()
+
+
+def test_in_a_sealed_memory_neither_a_name_nor_its_length_is_seen(tmp_path: Path) -> None:
+    with Memory.create(
+        "m", "encrypted-ipfs", passphrase=False, provider=str(tmp_path), home=tmp_path
+    ) as memory:
+        file = tmp_path / "m" / "operations"
+        sizes = []
+        with acting_as("mcp", "a client whose name is long, longer than anybody would have it, é" * 3):
+            for key in ("k", "canary" + "x" * 58):
+                memory.write(key, "hidden words")
+                sizes.append(file.stat().st_size)
+        assert sizes[1] == 2 * sizes[0]
+        assert b"canary" not in file.read_bytes() and b"write" not in file.read_bytes()
+        assert [one.key[:6] for one in memory.operations.list()] == ["canary", "k"]
+        assert memory.operations.list()[0].by.startswith("a client whose name")
+        (tmp_path / "other").mkdir()
+    with Memory.create(
+        "o", "encrypted-ipfs", passphrase=False, provider=str(tmp_path / "other"), home=tmp_path
+    ) as other:
+        (tmp_path / "o" / "operations").write_bytes(file.read_bytes())
+        assert other.operations.list() == []  # of another device's keys
+
+
+def test_a_damaged_list_loses_what_is_damaged_and_fails_nothing(memory: Memory, tmp_path: Path) -> None:
+    file = tmp_path / "m" / "operations"
+    for key in ("one", "two", "three"):
+        memory.write(key, "x")
+    data = bytearray(file.read_bytes())
+    data[len(data) // 3 : len(data) // 3 + 20] = b"\xff" * 20
+    file.write_bytes(bytes(data) + b"half a record")
+    assert told(memory) == ["python write /one", "python write /three"]
+    memory.write("four", "x")
+    assert told(memory)[-1] == "python write /four" and file.stat().st_size == len(data) // 3 * 4
+    file.unlink()
+    file.mkdir()
+    memory.write("five", "x")
+    assert memory.read("five") is not None
+
+
+def test_two_processes_write_one_list(tmp_path: Path) -> None:
+    with Memory.create("m", "local", home=tmp_path) as one, Memory.load("m", home=tmp_path) as other:
+        for memory in (one, other, one, other):
+            memory.note("said")
+        assert len(one.operations.list()) == len(other.operations.list()) == 4
+
+
+def test_a_sync_that_somebody_asks_for_is_noted_and_those_in_the_background_are_not(tmp_path: Path) -> None:
+    (tmp_path / "stick").mkdir()
+
+    async def play(memory: Memory) -> None:
+        await memory.sync()
+        async with memory.autosync(every=None, idle=0.01):
+            memory.note("said")
+            await memory.flush()
+        await memory.maintenance.gc(dry_run=True)
+        await memory.maintenance.gc()
+
+    with Memory.create(
+        "m", "encrypted-ipfs", passphrase=False, provider=str(tmp_path / "stick"), home=tmp_path
+    ) as memory:
+        asyncio.run(play(memory))
+        assert told(memory) == ["python sync /", "python note /", "python gc /"]
