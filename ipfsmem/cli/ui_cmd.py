@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.options import WholeNumber, none_empty
-from ipfsmem.errors import PassphraseError, StorageError
+from ipfsmem.cli.options import WholeNumber, none_empty, not_empty
+from ipfsmem.cli.printing import clean
+from ipfsmem.errors import PassphraseError, StorageError, UsageError
+from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.api.page import Files
@@ -29,14 +31,41 @@ if TYPE_CHECKING:
 @click.option("--also", multiple=True, callback=none_empty, metavar="NAMESPACE", help="Show this memory too.")
 @click.option("--no-open", is_flag=True, help="Print the link, and open no browser.")
 @click.option("--read-only", is_flag=True, help="Show, and change nothing.")
+@click.option(
+    "--static",
+    "folder",
+    callback=not_empty,
+    metavar="FOLDER",
+    help="Write a page that needs no ipfsmem to a new folder, for any host of files.",
+)
+@click.option(
+    "--place",
+    "places",
+    multiple=True,
+    callback=none_empty,
+    metavar="SPEC",
+    help="With --static: where that page looks for a memory (peer:, gateway: or routing: and a URL).",
+)
 def command(
-    context: CommandContext, port: int, also: tuple[str, ...], no_open: bool, read_only: bool
+    context: CommandContext,
+    port: int,
+    also: tuple[str, ...],
+    no_open: bool,
+    read_only: bool,
+    folder: str | None,
+    places: tuple[str, ...],
 ) -> None:
-    """Open the memory as a page in your browser, until Ctrl-C.
+    """Open the memory as a page in your browser, until Ctrl-C. With --static no memory is opened: a page is written whose memory is in the
+    browser itself, opened there by a wallet, the recovery words or a passkey.
 
     The page comes from this machine and loads nothing from elsewhere. Its link holds a code that opens it once, within two minutes; on a
     terminal, Enter prints a new one. What other programs change appears within a second.
     """
+    if places and folder is None:
+        raise UsageError("--place goes with --static")
+    if folder is not None:
+        _write_static(context, folder, places)
+        return
     from ipfsmem.api.page import Files
     from ipfsmem.cli.api_server import served_memories
     from ipfsmem.files.built_page import not_built_error
@@ -51,6 +80,20 @@ def command(
             click.echo(f"the memory is locked: {error}", err=True)
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how this command ends
             asyncio.run(_serve(context, served, files, port, read_only, not no_open))
+
+
+def _write_static(context: CommandContext, folder: str, places: tuple[str, ...]) -> None:
+    from ipfsmem.config import expanded
+    from ipfsmem.files.static_page import PUBLIC_PLACES, write_static_page
+
+    where = expanded(folder)
+    written = write_static_page(where, places or PUBLIC_PLACES)
+    if context.json:
+        from ipfsmem.results import FileWritten
+
+        context.emit(FileWritten(path=str(where), files=written))
+    else:
+        click.echo(f"{clean(str(where))}: {count(written, 'file')}, to be served by https, or from localhost")
 
 
 async def _serve(

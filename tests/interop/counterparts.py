@@ -173,7 +173,12 @@ def _page() -> Path:
     """The page of `ipfsmem ui`, as the build of a wheel makes it."""
     sources = [path for path in (WEB / "src").rglob("*") if path.is_file()]
     sources += [WEB / name for name in ("package.json", "tsconfig.json")]
-    sources += [*WEB.glob("*.html"), *WEB.glob("vite.*.config.ts")]
+    sources += [
+        *WEB.glob("*.html"),
+        *WEB.glob("vite.*.config.ts"),
+        WEB / "icon.svg",
+        WEB / "service_worker.js",
+    ]
     modules = _modules("web", WEB)
 
     def build(target: Path) -> None:

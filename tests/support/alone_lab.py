@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import zipfile
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
+from aiohttp import web
 from eth_account import Account
 from eth_account.messages import encode_defunct
 
 from tests.interop.counterparts import need_program
+from tests.servers.threaded import serve_here
 from tests.support.extras import need_extra
 
 Page = Any
@@ -27,6 +31,20 @@ _WALLET = """(() => {
   const announce = () => window.dispatchEvent(new CustomEvent('eip6963:announceProvider', { detail }))
   window.addEventListener('eip6963:requestProvider', announce)
 })()"""
+
+
+@contextlib.asynccontextmanager
+async def hosted(folder: Path) -> AsyncIterator[str]:
+    """The address of a host that serves the files of a folder and nothing else."""
+    app = web.Application()
+
+    async def first(request: web.Request) -> web.FileResponse:
+        return web.FileResponse(folder / "index.html")
+
+    app.router.add_get("/", first)
+    app.router.add_static("/", folder)
+    async with serve_here(app) as url:
+        yield url.replace("127.0.0.1", "localhost")  # passkeys have no name in numbers
 
 
 def played(play: Callable[[Page], Awaitable[None]]) -> list[str]:

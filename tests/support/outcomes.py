@@ -448,6 +448,15 @@ def shell_there(place: Place) -> None:
     place.patch.setattr("ipfsmem.files.rescue_page.BUILT", place.base / "page")
 
 
+def static_there(place: Place) -> None:
+    """A build of the page for any host, with its marks alone."""
+    top = place.base / "page" / "static"
+    top.mkdir(parents=True)
+    (top / "index.html").write_text('<meta name="ipfsmem-places" content="">')
+    (top / "service_worker.js").write_text("ipfsmem-page-0123456789abcdef")
+    place.patch.setattr("ipfsmem.files.static_page.BUILT", place.base / "page")
+
+
 def shell_not_built(place: Place) -> None:
     place.patch.setattr("ipfsmem.files.rescue_page.BUILT", place.base / "none")
 
@@ -561,6 +570,8 @@ ROWS: tuple[Row, ...] = (
     Row("api", "others could reach the address, and nobody said so", 3, "api --host 0.0.0.0"),
     Row("ui", "it ended with Ctrl-C", 0, "ui --no-open --port 0", prepare=page_served),
     Row("ui", "the page is not built, or there is no memory", 4, "ui --no-open", prepare=page_not_built),
+    Row("ui", "the page for any host is written", 0, "ui --static BASE/site", "none", prepare=static_there),
+    Row("ui", "its folder is not empty, or a place is none", 2, "ui --static BASE/site --place https://example.org", "none", prepare=static_there),
     Row("tokens new", "made, and printed this once", 0, "tokens new --right write --scope work"),
     Row("tokens new", "the call contradicts itself", 2, "tokens new --everybody"),
     Row("tokens list", "printed, also when there is none", 0, "tokens list"),

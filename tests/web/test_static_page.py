@@ -1,77 +1,55 @@
-"""The page without a server: any host of files serves it, and the memory is in the browser, shared with Python through a peer.
+"""The page without a server: any host of files serves it, and the memory is in the browser, shared with Python through what keeps blocks.
 
 Needs Node, Chromium and the package playwright; without one of them it is skipped, and fails where counterparts are required.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import io
-import zipfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from aiohttp import web
 
+from ipfsmem.content.car import read_car
+from ipfsmem.files.static_page import write_static_page
 from ipfsmem.memory import Memory
-from tests.interop.counterparts import built_page, need_program
-from tests.servers.threaded import serve_here
-from tests.support.extras import need_extra
-from tests.support.web_lab import PEER_TOKEN, root_of, words_of
+from tests.interop.counterparts import built_page
+from tests.support.alone_lab import Page, download, files_of, give_wallet, hosted
+from tests.support.alone_lab import played as played_alone
+from tests.support.web_lab import PEER_TOKEN, WALLET_KEY, root_of, words_of
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-Page = Any
 #: The words of 32 zero bytes.
 OTHER_WORDS = " ".join(["abandon"] * 23 + ["art"])
 
 
-@contextlib.asynccontextmanager
-async def hosted(folder: Path) -> AsyncIterator[str]:
-    """The address of a host that serves files and nothing else."""
-    app = web.Application()
-    app.router.add_static("/", folder)
-    async with serve_here(app) as url:
-        yield url.replace("127.0.0.1", "localhost")
+def played(play: Callable[[Page, str], Awaitable[None]], folder: Path) -> list[str]:
+    """Play with the folder hosted; what the pages asked for."""
+
+    async def run(page: Page) -> None:
+        async with hosted(folder) as address:
+            await play(page, address)
+
+    return played_alone(run)
 
 
-def played(play: Callable[[Page, str], Awaitable[None]]) -> list[str]:
-    """Play in a new profile of Chromium with the page hosted; what it asked for."""
-    api = need_extra("counterparts", "playwright.async_api")
-    chromium, folder = need_program("chromium"), built_page() / "static"
-    asked: list[str] = []
-
-    async def run() -> None:
-        async with hosted(folder) as url, api.async_playwright() as driver:
-            browser = await driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            page = await (await browser.new_context()).new_page()
-            page.set_default_timeout(10_000)
-            said: list[str] = []
-            page.context.on("request", lambda request: asked.append(request.url))
-            page.on("console", lambda one: said.append(one.text))
-            await play(page, f"{url}/static.html")
-            await browser.close()
-            assert not [one for one in said if "Content Security Policy" in one or "Trusted" in one], said
-
-    asyncio.run(run())
-    return asked
+@pytest.fixture
+def folder(tmp_path: Path, url: str) -> Path:
+    """The page as `ipfsmem ui --static` writes it, told to look at what serves blocks and names and takes nothing without a token."""
+    made = tmp_path / "page"
+    write_static_page(made, [f"routing:{url}", f"gateway:{url}"], built_page())
+    return made
 
 
 async def typed(page: Page, words: str, place: str, token: str = PEER_TOKEN) -> None:
     """Fill in the door, and open."""
     await page.fill("[name=words]", words)
+    await page.fill(".place input >> nth=2", "")
     await page.fill(".place input >> nth=0", place)
     await page.fill(".place input >> nth=1", token)
     await page.click("button:has-text('Open with the words')")
-
-
-def files_of(data: bytes) -> dict[str, bytes]:
-    """What is in a zip, by path."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
 
 
 async def saved(page: Page) -> None:
@@ -81,9 +59,9 @@ async def saved(page: Page) -> None:
 
 
 def test_words_open_it_in_a_browser_which_writes_and_publishes(
-    tmp_path: Path, url: str, memory: Memory
+    folder: Path, url: str, memory: Memory
 ) -> None:
-    zipped = tmp_path / "page.zip"
+    zips: list[bytes] = []
 
     async def play(page: Page, address: str) -> None:
         await page.goto(address)
@@ -114,9 +92,7 @@ def test_words_open_it_in_a_browser_which_writes_and_publishes(
         await page.wait_for_selector("text=Everything here is published.")
         await page.click("button:has-text('Check')")
         await page.wait_for_selector(".things .kind")
-        async with page.expect_download() as download:
-            await page.click("button:has-text('Save as files')")
-        await (await download.value).save_as(zipped)
+        zips.append(await download(page, "Save as files"))
 
         # Loaded anew it opens by what this browser keeps: keys that no script reads, and the peer's token.
         await page.goto("about:blank")
@@ -124,7 +100,7 @@ def test_words_open_it_in_a_browser_which_writes_and_publishes(
         await page.wait_for_selector(".row:has-text('From a page')")
         assert await page.evaluate("localStorage.length + sessionStorage.length") == 0
 
-    asked = played(play)
+    asked = played(play, folder)
     root_of(memory)
     tone, made = memory.read("tone"), memory.read("from-a-page")
     assert tone is not None and tone.file.body.strip() == "Be kind." and tone.file.tags == ("style", "voice")
@@ -132,4 +108,95 @@ def test_words_open_it_in_a_browser_which_writes_and_publishes(
     assert all("localhost" in one or one.startswith((url, "data:", "blob:")) for one in asked), asked
     with io.BytesIO() as out:
         memory.bundles.export_zip(out)
-        assert files_of(zipped.read_bytes()) == files_of(out.getvalue())
+        assert files_of(zips[0]) == files_of(out.getvalue())
+
+
+def test_a_wallet_alone_finds_it_and_what_is_written_waits_until_a_token_takes_it_out(
+    folder: Path, url: str, memory: Memory
+) -> None:
+    signed: list[str] = []
+    cars: list[bytes] = []
+
+    async def play(page: Page, address: str) -> None:
+        asked = await give_wallet(page, WALLET_KEY)
+        await page.goto(address)
+        await page.click("button:has-text('Open with Test wallet')")
+        await page.click(".row:has-text('Tone')")
+        signed.extend(asked)
+        await page.click("button:has-text('Edit')")
+        await page.fill("textarea", "Be kind.")
+        await saved(page)
+        await page.click("button:has-text('History')")
+        await page.wait_for_selector(".versions li >> nth=1")
+        await page.click("button:has-text('Done')")
+        await page.evaluate("location.hash = '#/context'")
+        await page.wait_for_selector("pre.block:has-text('Tone')")
+        await page.evaluate("location.hash = '#/vault'")
+        await page.click("button:has-text('Sync now')")
+        await page.wait_for_selector("text=Something here is published nowhere yet.")
+        await page.wait_for_selector(".notices:has-text('Nothing could be sent')")
+        cars.append(await download(page, "Save as CAR"))
+        await memory.sync()
+        before = memory.read("tone")
+        assert before is not None and "kind" not in before.text
+
+        await page.evaluate("location.hash = '#/browser'")
+        await page.click("button:has-text('Add a place')")
+        await page.fill(".place input >> nth=-2", f"peer:{url}")
+        await page.fill(".place input >> nth=-1", PEER_TOKEN)
+        await page.click("button:has-text('Use these')")
+        await page.wait_for_selector("[role=status]:has-text('published')")
+        rows = await page.evaluate(
+            "new Promise(done => { const open = indexedDB.open('ipfsmem/default'); open.onsuccess = () => {"
+            " const get = open.result.transaction('keys').objectStore('keys').get('places');"
+            " get.onsuccess = () => done(Array.from(get.result)) } })"
+        )
+        assert PEER_TOKEN.encode() not in bytes(rows) and len(rows) > 60
+
+    played(play, folder)
+    assert len(signed) == 2 and signed[0] == signed[1]  # twice, as this browser was let in
+    assert len(dict(read_car(cars[0]))) > 5
+    root_of(memory)
+    tone = memory.read("tone")
+    assert tone is not None and tone.file.body.strip() == "Be kind."
+
+
+def test_it_is_an_app_that_opens_and_is_read_without_a_network_and_locks_in_every_tab(
+    folder: Path, url: str, memory: Memory
+) -> None:
+    async def play(page: Page, address: str) -> None:
+        await page.goto(address)
+        await page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+        wire = await page.context.new_cdp_session(page)
+        found = await wire.send("Page.getInstallabilityErrors")
+        assert [
+            one["errorId"] for one in found["installabilityErrors"] if one["errorId"] != "in-incognito"
+        ] == []
+        await page.check("input[type=checkbox]")
+        await typed(page, words_of(memory), f"peer:{url}")
+        await page.wait_for_selector(".row:has-text('Tone')")
+
+        await page.context.set_offline(True)
+        await page.reload()
+        await page.click(".row:has-text('Tone')")
+        await page.wait_for_selector(".prose:has-text('Always.')")
+        await page.click("button:has-text('Edit')")
+        await page.fill("textarea", "Written offline.")
+        await saved(page)
+        other = await page.context.new_page()
+        await other.goto(address)
+        await other.click(".row:has-text('Tone')")
+        await other.wait_for_selector(".prose:has-text('Written offline.')")
+        await page.context.set_offline(False)
+        await page.evaluate("location.hash = '#/vault'")
+        await page.wait_for_selector("text=Everything here is published.")
+
+        await page.evaluate("location.hash = '#/browser'")
+        await page.click("button:has-text('Lock now')")
+        for one in (page, other):
+            await one.wait_for_selector("h1:has-text('Open your memory')")
+
+    played(play, folder)
+    root_of(memory)
+    tone = memory.read("tone")
+    assert tone is not None and tone.file.body.strip() == "Written offline."

@@ -4,14 +4,14 @@
  * It only translates. What a view was shown is a list of dots; a write gives them back, and replaces exactly these.
  */
 
-import { type Memory, type Reading, type Token } from '../memory.ts'
+import type { Layout, Memory, Reading, Token } from '../memory.ts'
 import {
   type Choice, type Clash, type Context, type DayCount, type Finding, type Happening, type Heard, type Line, type Member, type MemoryClient,
   type Opened, type Place, Refusal, type Right, type Scope, type Shown, type State, type Version, type Written
 } from './client.ts'
 import { happeningOf } from './happening.ts'
 
-type Asked = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'places' | 'status' | 'write' | 'forget' | 'resolve' | 'note' | 'export' | 'outbox'
+type Asked = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'places' | 'status' | 'history' | 'past' | 'context' | 'restore' | 'write' | 'forget' | 'resolve' | 'note' | 'export' | 'outbox'
 
 /** The memory, here or in a worker. */
 export type Behind = { readonly [K in Asked]: (...given: Parameters<Memory[K]>) => ReturnType<Memory[K]> | Promise<Awaited<ReturnType<Memory[K]>>> } & {
@@ -108,20 +108,24 @@ export class LocalClient implements MemoryClient {
     await asked(() => this.memory.forget(key, { scope, seen: tokenOf(seen) }))
   }
 
-  async history(_key: string, _scope: string): Promise<readonly Version[]> {
-    throw notHere('older texts')
+  async history(key: string, scope: string): Promise<readonly Version[]> {
+    const { versions } = await asked(() => this.memory.history(key, { scope }))
+    return versions.map(({ sha256, at, device, label, now, own }) => ({ sha256, at, by: label || device, now, own }))
   }
 
-  async past(_key: string, _scope: string, _sha256: string): Promise<string> {
-    throw notHere('older texts')
+  async past(key: string, scope: string, sha256: string): Promise<string> {
+    return asked(() => this.memory.past(key, { text: sha256 }, { scope }))
   }
 
-  async restore(_key: string, _scope: string, _sha256: string, _seen: string): Promise<void> {
-    throw notHere('older texts')
+  async restore(key: string, scope: string, sha256: string, seen: string): Promise<void> {
+    await asked(() => this.memory.restore(key, { text: sha256 }, { scope, seen: seen === '' ? [] : tokenOf(seen) }))
   }
 
-  async context(_scope: string, _how: { query?: string; maxTokens?: number; layout?: string }): Promise<Context> {
-    throw notHere('what an agent is given')
+  async context(scope: string, how: { query?: string; maxTokens?: number; layout?: string }): Promise<Context> {
+    const { query = null, maxTokens, layout } = how
+    const asks = { scope, query: query || null, preview: true, ...(maxTokens ? { maxTokens } : {}), ...(layout ? { layout: layout as Layout } : {}) }
+    const { text, tokens, shown, skipped, listed, leftOut } = await asked(() => this.memory.context(asks))
+    return { text, tokens, shown, skipped, listed, leftOut, secrets: [] }
   }
 
   async events(scope: string, how: { day?: string; cursor?: string }): Promise<{ events: readonly Happening[]; next: string | null }> {
@@ -235,6 +239,4 @@ export class LocalClient implements MemoryClient {
 const NOTHING = { what: '', scope: '', key: '', doing: '', done: 0, total: 0, locked: false }
 
 const changed = (key: string): Refusal => new Refusal('changed', `${key} was changed meanwhile`, 'Nothing was replaced. Look at it again.', 412)
-
-const notHere = (what: string): Refusal => new Refusal('usage', `a browser without ipfsmem beside it does not show ${what}`, 'On a machine with ipfsmem: ipfsmem ui', 501)
 

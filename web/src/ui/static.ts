@@ -1,12 +1,14 @@
 /** The page without any server: the memory is in this browser, found by its wallet, words or passkey, and synced with the places that it was told. */
 
+import { html } from 'lit'
 import type { OpenHow } from '../open.ts'
-import { hasDevice, openersOf } from '../store/browser_keys.ts'
+import { hasDevice, lock, openersOf } from '../store/browser_keys.ts'
 import { isKept, openDatabase } from '../store/idb.ts'
 import { passkeyIds } from '../wallet/passkey.ts'
 import { openRemote, type RemoteMemory } from '../worker/remote.ts'
 import workerUrl from '../worker/worker.ts?worker&url'
 import { MemoryApp } from './app.ts'
+import './browser.ts'
 import { MemoryDoor, type Typed } from './door.ts'
 import { LocalClient } from './local_client.ts'
 import { ownScript } from './own_scripts.ts'
@@ -46,10 +48,25 @@ function syncing(client: LocalClient, memory: RemoteMemory): void {
   soon(0)
 }
 
+/** Nothing of it stays usable here, in no tab. */
+async function locked(): Promise<void> {
+  const db = await openDatabase(NAME)
+  await lock(db)
+  db.close()
+  bell.postMessage('locked')
+  location.reload()
+}
+
+/** Rings in all tabs of this page. */
+const bell = new BroadcastChannel('ipfsmem/page')
+bell.onmessage = () => location.reload()
+
 function show(memory: RemoteMemory): void {
   const client = new LocalClient(memory, { name: memory.device.label, right: 'write', now: () => Date.now(), persisted: () => navigator.storage.persisted() })
   const app = new MemoryApp()
   app.client = client
+  const own = { places: () => memory.keptPlaces(), setPlaces: (places: Parameters<RemoteMemory['setPlaces']>[0]) => memory.setPlaces(places), lock: locked }
+  app.extras = [{ name: 'browser', words: 'This browser', show: place => html`<browser-view .place=${place} .own=${own}></browser-view>` }]
   document.querySelector('memory-door')?.remove()
   document.body.prepend(app)
   syncing(client, memory)
@@ -73,3 +90,5 @@ async function begin(): Promise<void> {
 }
 
 void begin()
+// Without one (no https, a private window) the page works as well, and needs the network to open.
+void navigator.serviceWorker?.register(ownScript(new URL('service_worker.js', document.baseURI).href) as string, { type: 'classic' }).catch(() => undefined)

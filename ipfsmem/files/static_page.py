@@ -1,0 +1,59 @@
+"""The page that needs no server of ours, as a folder for any host of files: what it holds is the same for everybody, but for the places that it is told to look at."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Final
+
+from ipfsmem.device.atomic_files import storage_errors
+from ipfsmem.errors import UsageError
+from ipfsmem.files.built_page import BUILT, STATIC, not_built_error
+
+#: Where a wallet's memory is looked for when nobody says it: a router of names and a gateway that everybody may ask.
+PUBLIC_PLACES: Final = ("routing:https://delegated-ipfs.dev", "gateway:https://trustless-gateway.link")
+
+_PLACE: Final = re.compile(r"(peer|gateway|routing):https?://[^\s@\"'<>]+")
+_NAMED: Final = b'<meta name="ipfsmem-places" content=""'
+_VERSION: Final = re.compile(rb"ipfsmem-page-[0-9a-f]{16}")
+_WORKER: Final = "service_worker.js"
+
+
+def write_static_page(folder: Path, places: Sequence[str] = PUBLIC_PLACES, built: Path | None = None) -> int:
+    """Write the page to a folder that is new or empty; how many files.
+
+    `places`: where it looks for a memory unless its user says otherwise; everybody who opens the page reads them. Raises UsageError for a
+    place that a page cannot ask, or when something is in the folder, NotFoundError where the page was not built, StorageError.
+    """
+    for place in places:
+        if not _PLACE.fullmatch(place):
+            raise UsageError(
+                f"{place} is no place that a page can ask",
+                hint="peer:https://..., gateway:https://... or routing:https://..., without a token: that is typed into the page.",
+            )
+    top = (built or BUILT) / STATIC
+    if not (top / "index.html").is_file():
+        raise not_built_error()
+    files = {
+        path.relative_to(top).as_posix(): path.read_bytes()
+        for path in sorted(top.rglob("*"))
+        if path.is_file()
+    }
+    said = b'<meta name="ipfsmem-places" content="' + escape(" ".join(places)).encode() + b'"'
+    files["index.html"] = files["index.html"].replace(_NAMED, said)
+    # A browser takes new files when this one is another.
+    version = hashlib.sha256(files["index.html"] + files[_WORKER]).hexdigest()[:16]
+    files[_WORKER] = _VERSION.sub(f"ipfsmem-page-{version}".encode(), files[_WORKER])
+    with storage_errors(folder, "write"):
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UsageError(
+                f"{folder} is not an empty folder", hint="Nothing was overwritten. Name another folder."
+            )
+        for name, data in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+    return len(files)
