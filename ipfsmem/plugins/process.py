@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -82,7 +83,9 @@ class PluginProcess:
             self._calls.put_nowait(None)
             self._thread.join(wait)
         self._ended = True
-        self._kill()
+        process = self._process
+        if process is not None:
+            _end(process)  # its thread, which may still read what it says, lets go of the rest
 
     # -- in the thread -------------------------------------------------------------------------------------------
 
@@ -111,6 +114,7 @@ class PluginProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
+                start_new_session=True,
                 # Passphrases of the memory may stand in ours; a plugin has settings of its own.
                 env={name: value for name, value in os.environ.items() if not name.startswith("IPFSMEM_")},
             )
@@ -134,7 +138,7 @@ class PluginProcess:
 
         def end() -> None:
             late.set()
-            process.kill()
+            _end(process)
 
         timer = threading.Timer(seconds, end)
         timer.daemon = True
@@ -165,9 +169,17 @@ class PluginProcess:
         process, self._process = self._process, None
         if process is None:
             return
-        process.kill()
+        _end(process)
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
         process.wait()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process, and what it started and did not send away: who else holds the end of a pipe keeps it open."""
+    if sys.platform != "win32" and process.returncode is None:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -134,6 +135,40 @@ def test_what_a_plugin_does_wrong_reaches_nobody_but_the_log(
     assert capfd.readouterr() == ("", "")
     with pytest.raises(IncompleteError, match="the plugin bad failed, prefetch: "):
         memory.plugins.test("bad", "boat")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+@pytest.mark.parametrize("away", [False, True])
+def test_what_a_plugin_started_keeps_nobody_waiting_and_ends_with_it(
+    lab: Lab, tmp_path: Path, away: bool
+) -> None:
+    """It holds the pipe in which the answer would come. `away`: it also left the group of processes, and nobody can know it."""
+    out = tmp_path / "pid"
+    lab.install(
+        "forks",
+        bad(
+            "import os, time\n"
+            "        if not os.fork():\n"
+            f"            {'os.setsid()' if away else 'pass'}\n"
+            f"            open({str(out)!r}, 'w').write(str(os.getpid()))\n"
+            "        time.sleep(60)"
+        ),
+    )
+    lab.switch_on("forks", more="seconds = 0.5\n")
+    with Memory.load("x", mode="none", home=tmp_path / "home") as memory:
+        assert memory.plugins.prefetch("boat") == ""
+        ended = Thread(target=memory.close, daemon=True)
+        ended.start()
+        ended.join(30)
+        assert not ended.is_alive()
+    pid = int(out.read_text())
+    if away:
+        os.kill(pid, signal.SIGKILL)
+    else:
+        until = time.monotonic() + 30
+        while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
+            assert time.monotonic() < until
+            time.sleep(0.02)
 
 
 def test_what_cannot_be_loaded_or_is_no_plugin_is_left_out(
