@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -480,9 +480,10 @@ class Memory:
         request = LoadRequest(namespace, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
         here = open_here(request)
         if here is None:
+            from ipfsmem.in_thread import run_to_end
             from ipfsmem.parts.making import bring_here, make_here
 
-            here = make_here(request) or _run(bring_here(request))
+            here = make_here(request) or run_to_end(bring_here(request))
         return cls(here)
 
     @classmethod
@@ -673,29 +674,3 @@ refuse_wrong_calls(Memory, {"close", "aclose"})
 def _close(made: Made | None) -> None:
     if made is not None:
         made.close()
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine from synchronous code, also when this thread already runs an event loop."""
-    import asyncio
-    import threading
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    result: list[T] = []
-    failure: list[BaseException] = []
-
-    def target() -> None:
-        try:
-            result.append(asyncio.run(work))
-        except BaseException as error:
-            failure.append(error)
-
-    thread = threading.Thread(target=target)
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return result[0]

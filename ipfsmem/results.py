@@ -1475,6 +1475,14 @@ class SessionDeleted(Answer, frozen=True, kw_only=True):
     messages: int
 
 
+class Cleared(Answer, frozen=True, kw_only=True):
+    """How many memories and sessions were to be forgotten, and the keys and names of those that somebody wrote meanwhile, which stay."""
+
+    memories: int
+    sessions: int
+    left: list[str]
+
+
 class GraphDrawn(Answer, frozen=True, kw_only=True):
     """A graph for other programs. `format`: `graphml`, `mermaid` or `html`."""
 

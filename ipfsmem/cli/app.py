@@ -33,6 +33,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "why": "Why a memory fits a question, or does not.",
         "context": "What a model is given at the start of a session.",
         "forget": "Forget a memory, on every device.",
+        "clear": "Forget all memories or sessions of a scope, after a question.",
         "history": "The texts that a memory has had.",
         "restore": "Bring an older text of a memory back.",
         "scope": "Named parts of this memory: list, show, title, forget, restore.",
@@ -101,6 +102,7 @@ USEFUL_WITHOUT_OUTPUT: Final = frozenset(
     [
         "write",
         "forget",
+        "clear",
         "restore",
         "promote",
         "undo",

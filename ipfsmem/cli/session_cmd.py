@@ -191,9 +191,12 @@ def export_command(context: CommandContext, name: str, form: str) -> None:
 @cli_command("compact", scoped=True, short_help="Let a summary stand for what was said longer ago.")
 @click.argument("name", required=False, metavar="[SESSION]")
 @click.option("--all", "every", is_flag=True, help="Each session that is longer than the settings allow.")
-def compact_command(context: CommandContext, name: str | None, every: bool) -> None:
+@click.option(
+    "--model", is_flag=True, help="Let the model of the settings make it: it is shown what was said."
+)
+def compact_command(context: CommandContext, name: str | None, every: bool, model: bool) -> None:
     """Make a summary of all but the last messages of SESSION (20 unless the settings say otherwise). `session resume` gives it instead of them.
-    Nothing is taken away: export and search still have every message.
+    Nothing is taken away: export and search still have every message. Without --model its sentences are chosen from what was said.
     """
     if (name is None) != every:
         raise UsageError("name a session, or say --all: one of both")
@@ -205,8 +208,13 @@ def compact_command(context: CommandContext, name: str | None, every: bool) -> N
         else:
             _there(memory, name)
             names = [name]
+        summariser = memory.sessions.model_summariser() if model else None
+        by = summariser.name if summariser is not None else ""
         done = [
-            SessionCompacted(session=one, covered=memory.sessions.compact(one, now=not every))
+            SessionCompacted(
+                session=one,
+                covered=memory.sessions.compact(one, now=not every, summarise=summariser, by=by),
+            )
             for one in names
         ]
     if context.json:
@@ -252,13 +260,14 @@ def delete_command(context: CommandContext, name: str, reason: str, yes: bool) -
     from ipfsmem.cli import secret_input
 
     with context.memory() as memory:
+        seen = memory.sessions.seen(name)
         number = len(_there(memory, name).messages)
         what = f"the session {clean(name)} with {count(number, 'message')}, on every device"
         if not yes:
             if not secret_input.can_ask():
                 raise UsageError(f"this forgets {what}", hint="Say so: --yes")
             click.confirm(f"Forget {what}?", abort=True, err=True)
-        memory.sessions.forget(name, reason=reason)
+        memory.sessions.forget(name, reason=reason, seen=seen)
         told = when_others_learn(memory.mode)
     if context.json:
         from ipfsmem.results import SessionDeleted

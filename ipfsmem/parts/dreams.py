@@ -24,22 +24,12 @@ from ipfsmem.dream.asking import TOOLS, Asking
 from ipfsmem.dream.chat import ChatModel
 from ipfsmem.dream.gates import Gates, closed
 from ipfsmem.dream.tidying import Progress
-from ipfsmem.errors import ConfigError, IncompleteError, IpfsmemError, NotFoundError
+from ipfsmem.errors import IncompleteError, IpfsmemError, NotFoundError
 from ipfsmem.memories.dreams import Dreams, Outcome, Undoing
 from ipfsmem.memories.sessions import Sessions
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
-from ipfsmem.provider.contract import open_chat_model
-
-
-def _model_of_the_settings() -> ChatModel:
-    known = settings().model
-    if known is None:
-        raise ConfigError(
-            "no model is named",
-            hint='Under [model] in the settings file: provider = "openai", "google" or "ollama", and model.',
-        )
-    return open_chat_model(msgspec.structs.asdict(known))
+from ipfsmem.parts.summaries import model_of_the_settings
 
 
 def _named(among: Iterable[str] | None) -> frozenset[str] | None:
@@ -128,7 +118,7 @@ class MemoryDreams(MemoryPart):
         `model`: the one of the settings' table `[model]` unless another is given. It is shown texts of the memory. Raises ConfigError when
         there is none, ProviderError, LockedError while another process dreams, IncompleteError when somebody aborted it.
         """
-        chosen = _model_of_the_settings() if model is None else model
+        chosen = model_of_the_settings() if model is None else model
         try:
             self._open.look()
             with self._dreaming(progress) as told:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipfsmem.bundle.session_parts import HISTORY
 from ipfsmem.config import SessionSettings, settings
@@ -15,7 +15,7 @@ from ipfsmem.memories.session_search import SessionHit, search
 from ipfsmem.memories.sessions import SessionFacts, Sessions
 from ipfsmem.parts.conversation import Conversation
 from ipfsmem.parts.open_memory import OpenMemory
-from ipfsmem.parts.part import MemoryPart
+from ipfsmem.parts.part import MemoryPart, waits_outside
 from ipfsmem.sessions.compaction import (
     Summariser,
     Told,
@@ -27,6 +27,9 @@ from ipfsmem.sessions.compaction import (
     told,
     what_to_cover,
 )
+
+if TYPE_CHECKING:
+    from ipfsmem.parts.summaries import ModelSummariser
 
 #: What a summary is made by when nobody gave a summariser.
 _BY_SENTENCES = "choosing its sentences"
@@ -133,6 +136,7 @@ class MemorySessions(MemoryPart):
         self._shown(changed)
         return item
 
+    @waits_outside
     def compact(
         self,
         session: str,
@@ -157,6 +161,13 @@ class MemorySessions(MemoryPart):
             )
             self.add(session, [summary_mark(made)])
         return number
+
+    def model_summariser(self) -> ModelSummariser:
+        """A summariser for `compact` and `conversation` that asks the model of the settings' table `[model]`: what is covered leaves the
+        device. Raises ConfigError where the settings name none."""
+        from ipfsmem.parts.summaries import ModelSummariser  # few ask one
+
+        return ModelSummariser()
 
     def forget(self, session: str, *, reason: str = "", seen: str | None = None) -> bool:
         """Forget all of a session that this device knows, on every device. What another device adds at the same time begins it

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ipfsmem.cli import secret_input
 from tests.support.cli_lab import Cli
 
 
@@ -121,3 +122,30 @@ def test_what_was_said_drives_no_terminal(cli: Cli) -> None:
 def test_what_is_no_message_is_refused_and_nothing_is_added(cli: Cli, given: bytes, why: str) -> None:
     assert why in cli.fails(2, "session", "add", "chat", stdin=given).err
     assert cli.ok("session", "list").out == ""
+
+
+def test_clearing_asks_and_leaves_what_it_is_told_to_leave(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R24."""
+    assert cli.ok("clear").out == "There is nothing to forget.\n"
+    for scope in ([], ["--scope", "work"]):
+        cli.ok("write", "tone", "--body", "Be brief.", *scope)
+        cli.ok("fact", "add", "User likes tea", *scope)
+        cli.ok("session", "add", "chat", *scope, stdin=lines(*turns(2)))
+    refused = cli.fails(2, "clear")
+    assert "this forgets 2 memories and 1 session, on every device" in refused.err and "--yes" in refused.err
+    assert len(cli.ok("list", "--json").json) == 2
+    monkeypatch.setattr(secret_input, "can_ask", lambda: True)
+    assert "1 session" in cli.ok("clear", "--sessions-only", "--yes").out
+    assert cli.ok("session", "list").out == "" and len(cli.ok("list", "--json").json) == 2
+    cli.ok("session", "add", "chat", stdin=lines(*turns(1)))
+    asked = cli("clear", "--memories-only", stdin=b"no\n")
+    assert asked.code != 0 and "Forget 2 memories and 0 sessions, on every device?" in asked.err
+    assert len(cli.ok("list", "--json").json) == 2
+    assert cli.ok("clear", "--memories-only", stdin=b"yes\n").out.startswith("Forgotten here: 2 memories")
+    assert cli.ok("list", "--json").json == [] and cli.ok("session", "resume", "chat").json == turns(1)
+    assert cli.ok("fact", "list", "--deleted", "--json").json == []
+    # Another scope is another matter.
+    assert len(cli.ok("list", "--scope", "work", "--json").json) == 2
+    done = cli.ok("clear", "--scope", "work", "--yes", "--json").json
+    assert (done["memories"], done["sessions"], done["left"]) == (2, 1, [])
+    assert cli.ok("session", "list", "--scope", "work").out == ""

@@ -33,7 +33,7 @@ SEALED = (
     "graph export nobody", "graph export --format pdf", "graph delete nobody", "graph lsit",
     "fact add", "fact add ''", f"fact add {LONG}", "fact add x --kind rumour", "fact add x --confidence 2", "fact add x --confidence x", "fact list --limit 0", "fact list --kind x",
     "fact list --deleted --category x", "fact edit nobody x", "fact edit 'No Key' x", "fact history 'No Scope' --scope none", "fact delete nobody", "fact delete ''", "fact restore nobody",
-    "fact restore nobody --number 0", "fact lsit", "plugins test", "plugins test nobody", "plugins test ''", f"plugins test {LONG}", "plugins test 'a\nb'", "plugins lsit", "hide", "hide nobody", "hide ''", "hide 'No Key'", "hide --all", "hide x --all --back", "hide --back nobody", "list --hidden --type user", "list --hidden --stack none",
+    "fact restore nobody --number 0", "fact lsit", "plugins test", "plugins test nobody", "plugins test ''", f"plugins test {LONG}", "plugins test 'a\nb'", "plugins lsit", "clear", "clear extra", "clear --memories-only --sessions-only --yes", "clear --yes --scope none", "hide", "hide nobody", "hide ''", "hide 'No Key'", "hide --all", "hide x --all --back", "hide --back nobody", "list --hidden --type user", "list --hidden --stack none",
     "duplicates tone", "duplicates --similarity 0.4", "duplicates --similarity x", "duplicates --similarity nan", "duplicates --stack none",
     "why", "why tone", "why tone '?'", "why nothing x", "why 'No Key' x", f"why tone {LONG}", "why tone x --scope none", "why tone x --stack none",
     # A home that is nobody's, where a path begins.

@@ -150,6 +150,22 @@ def ill_boats_on(place: Place) -> None:
     boats_off(place, "raise ValueError(query)").switch_on("boats")
 
 
+def listed_then_written(place: Place) -> None:
+    """When memories are listed the first time, somebody else writes one of them anew."""
+    from ipfsmem.memory import Memory
+
+    listed, written = Memory.list, list[bool]()
+
+    def then_written(self: Memory) -> Any:
+        found = listed(self)
+        if not written:
+            written.append(True)
+            self.write("tone", "Somebody else's.")
+        return found
+
+    place.patch.setattr(Memory, "list", then_written)
+
+
 def unplug(place: Place) -> None:
     place.stick.rename(place.base / "gone")
 
@@ -655,6 +671,11 @@ ROWS: tuple[Row, ...] = (
     Row("hide", "it is not said which", 2, "hide"),
     Row("hide", "there is no such memory, or it is not hidden", 4, "hide tone"),
     Row("list", "--hidden stands with what it does not know", 2, "list --hidden --tag x"),
+    Row("session compact", "a model is asked for, and the settings name none", 3, "session compact chat --model", before=(CHAT,)),
+    Row("clear", "forgotten here, also when there is nothing", 0, "clear --yes", before=(*HAS, CHAT)),
+    Row("clear", "nobody was there to say yes, or nothing is left to clear", 2, "clear", before=HAS),
+    Row("clear", "there is no such scope", 4, "clear --yes --scope work"),
+    Row("clear", "somebody wrote meanwhile, and that stays", 7, "clear --yes", before=HAS, prepare=listed_then_written),
     Row("session list", "listed, also when there is none", 0, "session list"),
     Row("session list", "there is no such scope", 4, "session list --scope work"),
     Row("session info", "shown", 0, "session info chat", before=(CHAT,)),

@@ -1,0 +1,75 @@
+"""`ipfsmem clear`: all memories or sessions of one scope forgotten, after a question."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.status_cmd import when_others_learn
+from ipfsmem.errors import ChangedError, IncompleteError, UsageError
+from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
+
+
+@cli_command("clear", scoped=True, shows=True)
+@click.option("--memories-only", is_flag=True, help="Leave the sessions.")
+@click.option("--sessions-only", is_flag=True, help="Leave the memories.")
+@click.option("--reason", default="", help="Why; it is kept in the timeline.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def command(
+    context: CommandContext, memories_only: bool, sessions_only: bool, reason: str, yes: bool
+) -> None:
+    """Forget all memories and sessions of one scope, on every device: the nameless one, unless --scope says which.
+
+    What somebody writes while you are asked stays, and so do texts of others, the timeline and other scopes. `ipfsmem export` before
+    makes a copy.
+    """
+    from ipfsmem.cli import secret_input
+
+    if memories_only and sessions_only:
+        raise UsageError("--memories-only and --sessions-only leave nothing to clear: give one of both")
+    with context.memory() as memory:
+        texts = {} if sessions_only else {one.key: one.sha256 for one in memory.list() if one.own}
+        named = [] if memories_only else [one.session for one in memory.sessions.list()]
+        sessions = {name: memory.sessions.seen(name) for name in named}
+        what = f"{count(len(texts), 'memory', 'memories')} and {count(len(sessions), 'session')}"
+        if (texts or sessions) and not yes:
+            where = f"of the scope {context.scope}, " if context.scope else ""
+            if not secret_input.can_ask():
+                raise UsageError(f"this forgets {what}, {where}on every device", hint="Say so: --yes")
+            click.confirm(f"Forget {what}, {where}on every device?", abort=True, err=True)
+        left = _forget(memory, texts, sessions, reason)
+        told = when_others_learn(memory.mode)
+    if context.json:
+        from ipfsmem.results import Cleared
+
+        context.emit(Cleared(memories=len(texts), sessions=len(sessions), left=left))
+    elif not texts and not sessions:
+        click.echo("There is nothing to forget.")
+    else:
+        click.echo(f"Forgotten here: {what}{f' but {len(left)}' if left else ''}{told}.")
+    if left:
+        raise IncompleteError(
+            f"somebody wrote meanwhile, so these stay: {', '.join(left[:5])}",
+            hint="Look at them, then once more: ipfsmem clear",
+        )
+
+
+def _forget(memory: Memory, texts: dict[str, str | None], sessions: dict[str, str], reason: str) -> list[str]:
+    """Forget what is as it was; what is not, by key and name."""
+    left = []
+    for key, sha256 in texts.items():
+        try:
+            memory.forget(key, reason=reason, if_match=sha256)
+        except ChangedError:
+            left.append(key)
+    for name, seen in sessions.items():
+        try:
+            memory.sessions.forget(name, reason=reason, seen=seen)
+        except ChangedError:
+            left.append(name)
+    return left

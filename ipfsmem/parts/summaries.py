@@ -1,0 +1,103 @@
+"""Summaries that a model makes of the earlier part of a session: what it is shown, and what becomes of its answer.
+
+It is shown what was said, quoted line by line, in pieces that it can read, each with the summary so far; texts leave the device by it, so
+nothing here asks one that nobody chose. Its answer is text for the summary and no more: it calls no tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from ipfsmem.bundle.fence import NOTICE, clean_text, tagged
+from ipfsmem.config import settings
+from ipfsmem.dream.chat import ChatModel
+from ipfsmem.errors import ConfigError, ProviderRefused
+from ipfsmem.in_thread import run_to_end
+from ipfsmem.provider.contract import open_chat_model
+from ipfsmem.sessions.messages import Message
+
+#: Characters of a piece, of one message in it, and of all that a model is shown of a session: of a longer one the end.
+PIECE, MESSAGE, MOST = 40_000, 8_000, 400_000
+
+_INSTRUCTIONS: Final = f"""You summarise the earlier part of a conversation between a user and an AI agent, so that the agent can go on without it.
+Keep what was decided, facts, names, numbers, dates, wishes of the user and what is still open. Leave out greetings and what was taken back. Invent nothing, and keep passwords and keys out.
+Answer with the summary alone, in the language of the conversation, in at most {{characters}} characters.
+{NOTICE}"""
+
+
+def model_of_the_settings() -> ChatModel:
+    """The model that the table `[model]` names. Raises ConfigError where it names none."""
+    known = settings().model
+    if known is None:
+        raise ConfigError(
+            "no model is named",
+            hint='Under [model] in the settings file: provider = "openai", "google" or "ollama", and model.',
+        )
+    return open_chat_model(msgspec.structs.asdict(known))
+
+
+class ModelSummariser:
+    """A summariser that asks a model: the one of the settings, opened for each summary, unless one is given, which stays open."""
+
+    def __init__(self, model: ChatModel | None = None) -> None:
+        """Raises ConfigError where the settings name none."""
+        self._given = model
+        self.name = (model_of_the_settings() if model is None else model).name
+
+    def __call__(self, messages: Sequence[Message], characters: int) -> str:
+        """A summary in at most so many characters; also called while an event loop runs in this thread, which waits.
+
+        Raises ConfigError, ProviderError; ProviderRefused for an empty answer.
+        """
+        return run_to_end(self._asked(messages, characters))
+
+    async def _asked(self, messages: Sequence[Message], characters: int) -> str:
+        model = model_of_the_settings() if self._given is None else self._given
+        try:
+            summary = ""
+            for piece in _pieces(messages):
+                reply = await model.reply(_prompt(piece, summary, characters), ())
+                summary = clean_text(reply.text).strip()[:characters]
+                if not summary:
+                    raise ProviderRefused(f"the model {model.name} gave no summary")
+            return summary
+        finally:
+            if self._given is None:
+                await model.close()
+
+
+def _prompt(piece: str, summary: str, characters: int) -> list[dict[str, Any]]:
+    before = tagged("summary-so-far", {}, summary) if summary else ""
+    return [
+        {"role": "system", "content": _INSTRUCTIONS.format(characters=characters)},
+        {
+            "role": "user",
+            "content": f"{before}{tagged('conversation', {}, piece)}Write the summary of all of it.",
+        },
+    ]
+
+
+def _pieces(messages: Sequence[Message]) -> Iterator[str]:
+    """What was said, in pieces; tools only by name."""
+    lines = []
+    room = MOST
+    for one in reversed(messages):
+        said = one.text if len(one.text) <= MESSAGE else f"{one.text[:MESSAGE]} (cut here)"
+        line = f"{one.role}: {said}" + (f" (calls {', '.join(one.tools)})" if one.tools else "")
+        room -= len(line)
+        if room < 0:
+            break
+        lines.append(line)
+    piece: list[str] = []
+    size = 0
+    for line in reversed(lines):
+        if piece and size + len(line) > PIECE:
+            yield "\n".join(piece)
+            piece, size = [], 0
+        piece.append(line)
+        size += len(line)
+    if piece:
+        yield "\n".join(piece)
