@@ -6,6 +6,7 @@ when it is asked for. Coroutines are the only ones that touch a provider, and `l
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import functools
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from ipfsmem.sync.background import OnAttempt
     from ipfsmem.sync.progress import Progress
     from ipfsmem.sync.report import SyncReport
+    from ipfsmem.vault.check import Finding
     from ipfsmem.vault.owner import DevicePassphrase, OwnerKey
 
 #: Types of arguments that few calls give.
@@ -267,6 +269,12 @@ class Memory:
         from ipfsmem.parts.status import MemoryStatus
 
         return MemoryStatus(self._open, self._syncing, self.scopes, self.members, self.folders).status()
+
+    @_handed_on
+    def check(self) -> builtins.list[Finding]:
+        """Look at everything on this device: parts and hashes, signatures, members, the index of recall beside the texts, the clock. What
+        is wrong and what to do."""
+        return self.maintenance.check()
 
     # -- everyday: texts, events, syncs ----------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ from ipfsmem.sync.removals import Removal
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.sync.retention import Verdict
 from ipfsmem.sync.salvage import Salvageable, Salvaged
-from ipfsmem.vault.doctor import Finding
+from ipfsmem.vault.check import Finding
 from ipfsmem.vault.recovery import NewWords, Words
 from ipfsmem.wallet.root_keys import RootKeys
 from ipfsmem.wording import count

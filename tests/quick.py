@@ -62,7 +62,7 @@ PATHS: Final = (
     "unit/providers/test_ucan.py",
     "cli/test_cli_app.py",
     "cli/test_cli_conflicts.py",
-    "cli/test_cli_doctor.py",
+    "cli/test_cli_check.py",
     "cli/test_cli_keys.py",
     "cli/test_cli_list.py",
     "cli/test_cli_read.py",

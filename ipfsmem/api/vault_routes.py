@@ -96,7 +96,7 @@ def _status(call: Call) -> Status:
 
 
 def _check(call: Call) -> Examined:
-    findings = call.whole.maintenance.doctor()
+    findings = call.whole.maintenance.check()
     return Examined(
         findings=findings,
         errors=sum(one.level == "error" for one in findings),

@@ -81,7 +81,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "keys": "Members: list, unlock, revoke, label, passphrase and more.",
         "providers": "Where it is published: list, add, test, check, move and more.",
         "serve": "Be a provider for your other devices.",
-        "doctor": "Check this memory and say what to do.",
+        "check": "Check this memory and say what to do.",
         "salvage": "Bring back what can be read of what is damaged.",
         "gc": "Let go of old versions, with a reason for each.",
         "index": "What recall keeps, so that its answers come at once: status.",

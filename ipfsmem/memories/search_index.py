@@ -494,6 +494,23 @@ def kept_index(parts: Sequence[Memories]) -> SearchIndex | None:
     return found if found.open(parts) else None
 
 
+def unlike_the_texts(parts: Sequence[Memories]) -> list[str] | None:
+    """The keys of which the kept index of a stack of scopes says something else than the texts, what changed since taken in (inside
+    `reading`); None where none is kept."""
+    kept, fresh = kept_index(parts), SearchIndex()
+    if kept is None:
+        return None
+    words = []
+    for one in (kept, fresh):
+        one.refresh(parts)
+        words.append(one.index(parts, _ALL).signatures())
+    return sorted(
+        key
+        for key in kept.held.keys() | fresh.held.keys()
+        if kept.held.get(key) != fresh.held.get(key) or words[0].get(key) != words[1].get(key)
+    )
+
+
 def made_anew(parts: Sequence[Memories]) -> SearchIndex:
     """The index of a stack of scopes made of the texts (inside `reading`); nothing that was kept stays."""
     replica, indexes = parts[0].replica, parts[0].indexes

@@ -23,7 +23,7 @@ from ipfsmem.sync.engine import collect, salvage
 from ipfsmem.sync.lost_objects import miss
 from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
-from ipfsmem.vault.doctor import STATE_DAMAGED, Finding, examine
+from ipfsmem.vault.check import STATE_DAMAGED, Finding, examine
 from ipfsmem.vault.owner import check_protection
 from ipfsmem.vault.unlocking import lock_device
 
@@ -100,7 +100,7 @@ class MemoryMaintenance(MemoryPart):
         """Let superseded roots go once a day, with a sync, and keep what `keep` says; None: only `gc` lets go."""
         self._replica.save_config(msgspec.structs.replace(self._replica.config, collect=keep))
 
-    def doctor(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         """Look at everything on this device and say what is wrong and what to do."""
         found = examine(self._replica, self._memories, passphrase_protected(self._replica.folder))
         codes = {finding.code for finding in found}

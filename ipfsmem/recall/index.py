@@ -154,6 +154,20 @@ class Index:
             header_lengths,
         )
 
+    def signatures(self) -> dict[str, int]:
+        """A number for each entry that follows from its terms and how often it has each: within a process the same for the same."""
+        state = self._state()
+        signs = [0] * len(state.ids)
+        for header, flat in enumerate((state.words, state.headers)):
+            for place, term in enumerate(flat.terms):
+                for at in range(flat.starts[place], flat.starts[place + 1]):
+                    signs[flat.numbers[at]] ^= hash((header, term, flat.counts[at]))
+        return {
+            id: hash((sign, state.lengths[n]))
+            for n, (id, sign) in enumerate(zip(state.ids, signs, strict=True))
+            if id
+        }
+
     def _take_state(self, state: State) -> None:
         words, headers = Postings(state.words, state.lengths), Postings(state.headers, state.header_lengths)
         self._take(state.ids, state.group_names, state.columns, words, headers)

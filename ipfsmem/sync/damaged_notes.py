@@ -88,6 +88,6 @@ def _forget_values(replica: Replica, notices: Notices) -> None:
 
 
 def _say(replica: Replica, notices: Notices, kind: str, text: str) -> None:
-    """Say it in this sync's report, and keep it for `doctor`: what is forgotten is forgotten also when this sync fails."""
+    """Say it in this sync's report, and keep it for `check`: what is forgotten is forgotten also when this sync fails."""
     notices.say(kind, text)
     reports.add(replica.db.connection, ReportRow(replica.world.now(), kind, text))

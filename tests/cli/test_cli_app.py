@@ -195,7 +195,7 @@ def test_colours_only_on_a_terminal_and_not_when_unwanted(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "x")
     assert "\x1b[" not in cli.ok("list").out + cli.ok("status").out
     assert "\x1b[" in on_a_terminal(["list", "--home", str(cli.home)])
-    for command in ("list", "status", "doctor"):
+    for command in ("list", "status", "check"):
         assert "\x1b[" not in on_a_terminal([command, "--home", str(cli.home)], NO_COLOR="1")
 
 

@@ -116,7 +116,7 @@ def test_a_notice_is_about_the_memory_that_was_named(away: tuple[Cli, list[str]]
 def test_what_another_device_is_to_do_and_what_names_its_memory_itself_stay_as_they_are() -> None:
     for text in (
         "A device that has what is missing brings it with: ipfsmem sync",
-        "If this machine's clock is right, on that device: ipfsmem doctor.",
+        "If this machine's clock is right, on that device: ipfsmem check.",
         "On another device of this memory: ipfsmem keys revoke ID --wallet FILE (in Python: unlock(), then members.revoke()).",
         "Its CID: ipfsmem cid PATH. A file in it: inspect that.",
         "Install ipfsmem again.",

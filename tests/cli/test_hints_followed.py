@@ -458,7 +458,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Nothing here was changed by it. A device that has everything sends what is missing with: ipfsmem sync. What can be read can be brought back: ipfsmem salvage.", "recover --home BASE/new --unprotected-keys KEY", (other_syncs,), "sync --home BASE/new", "sealed", prepare=damaged_head),
     Hint("Give one at the prompt, in IPFSMEM_PASSPHRASE or with --passphrase-fd; or say --unprotected-keys and trust the disk (in Python: passphrase=, or passphrase=False).", "init KEY", (), "init --passphrase-fd NEWFD KEY", "none"),
     Hint("Check the path and its permissions.", "init --unprotected-keys --wallet BASE/none --wallet-passphrase-fd NEWFD", (), "init --unprotected-keys KEY", "none"),
-    Hint("If the clock is behind, set it.", "doctor --clock-is-right", (), "doctor"),
+    Hint("If the clock is behind, set it.", "check --clock-is-right", (), "check"),
     Hint("Say where it is kept: --provider FOLDER (or pinata, kubo, ...), or set IPFSMEM_PROVIDER (in Python: provider=).", "init --unprotected-keys KEY", (), "init --unprotected-keys --provider STICK KEY", "none", prepare=lambda p: p.patch.delenv("IPFSMEM_PROVIDER")),
     Hint("Say where, for instance --provider gateway:https://trustless-gateway.link (in Python: provider=), or a folder that has it.", "open ROOT", (), "open --provider STICK ROOT", "ipfs", PUBLIC, lambda p: p.patch.delenv("IPFSMEM_PROVIDER")),
     Hint("Try another provider: --provider gateway:https://... (in Python: provider=), or the folder that has it.", "open --provider USB ROOT", (), "open --provider STICK ROOT", "ipfs", PUBLIC),

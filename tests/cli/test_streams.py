@@ -40,7 +40,7 @@ def test_a_closed_stream_is_nobody_who_listens(cli: Cli) -> None:
 #: Commands that are there for what they print, and what they are given.
 SHOW = [
     "read tone", "list", "history tone", "timeline", "export", "export --out -", "export --zip /dev/stdout", "status", "log",
-    "conflicts", "doctor", "folders list", "scope list", "providers list", "cid notes.txt", "cid notes.txt --car -", "inspect notes.txt",
+    "conflicts", "check", "folders list", "scope list", "providers list", "cid notes.txt", "cid notes.txt --car -", "inspect notes.txt",
     "open notes.txt", "keys derive", "--version", "--help", "list --help",
 ]  # fmt: skip
 

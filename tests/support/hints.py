@@ -129,7 +129,7 @@ def followed() -> dict[str, str]:
 
 @functools.cache
 def hints() -> list[Hint]:
-    """Every text that is given to an error (or a finding of `doctor`) as its hint, each text once.
+    """Every text that is given to an error (or a finding of `check`) as its hint, each text once.
 
     Found are `hint=` in calls, the attribute `hint`, what is assigned to `error.hint`, the fourth field of a `Finding`,
     what is said where a setting of a provider is `needed`, and module constants whose name says HINT or that any of these names.

@@ -42,7 +42,7 @@ def lab(tmp_path: Path) -> Iterator[Clocks]:
 
 
 def findings(memory: Memory, code: str) -> list[str]:
-    return [f"{found.text} {found.hint}" for found in memory.maintenance.doctor() if found.code == code]
+    return [f"{found.text} {found.hint}" for found in memory.maintenance.check() if found.code == code]
 
 
 def once_in_2036(lab: Clocks) -> tuple[Memory, Memory, Memory]:
@@ -55,7 +55,7 @@ def once_in_2036(lab: Clocks) -> tuple[Memory, Memory, Memory]:
 
 
 def test_l16_each_side_is_told_what_is_so(lab: Clocks) -> None:
-    """Finding L16: `doctor` said on the device that was wrong that its clock is behind, and nothing on the others."""
+    """Finding L16: `check` said on the device that was wrong that its clock is behind, and nothing on the others."""
     a, b, c = once_in_2036(lab)
     b.write("y", "now")
     lab.settle(a, b, c)
@@ -66,7 +66,7 @@ def test_l16_each_side_is_told_what_is_so(lab: Clocks) -> None:
         assert not findings(other, "clock")
         (said,) = findings(other, "clock-of")
         assert (
-            said.startswith(f"what a ({a.device}) wrote is dated up to 2035-12") and "ipfsmem doctor" in said
+            said.startswith(f"what a ({a.device}) wrote is dated up to 2035-12") and "ipfsmem check" in said
         )
     assert not findings(a, "clock-of")
 

@@ -51,7 +51,7 @@ def test_s15_a_forgotten_text_leaves_nothing_on_the_disk_in_mode_local(
     lab.look()
     assert holding(lab) == []
     assert len(lab.memory.list()) == count
-    assert [finding for finding in lab.memory.maintenance.doctor() if finding.level == "error"] == []
+    assert [finding for finding in lab.memory.maintenance.check() if finding.level == "error"] == []
     lab.memory.close()
 
 

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from ipfsmem.device import recall_image
 from ipfsmem.memories import search_index
 from ipfsmem.memory import Memory
+from ipfsmem.recall.ranking import Document, Index
 from tests.support.device_lab import Lab
 from tests.support.effort import cases
+from tests.support.hints import hinted
 
 SCOPES = ("", "work", "home")
 STACKS: tuple[tuple[str, ...], ...] = ((), ("work",), ("home", "work"))
@@ -322,3 +324,31 @@ def test_an_index_of_words_that_does_not_open_is_written_anew(
     with Memory.load("alex", "local", home=tmp_path) as memory:
         anew = recall_image.load_image(memory.replica)
         assert anew is not None and anew.index == kept.index
+
+
+def test_a_kept_index_that_says_something_else_than_the_texts_is_found_and_made_anew(tmp_path: Path) -> None:
+    with Memory.create("m", "local", home=tmp_path) as memory:
+        for number, word in enumerate(WORDS):
+            memory.write(f"k{number}", f"{word} and {word}", tags=["x"])
+        memory.recall("tea")
+    with Memory.load("m", home=tmp_path) as memory:
+        memory.write("k1", "milk, written since")
+        memory.write("k9", "new")
+        assert [(one.level, one.code) for one in memory.check() if one.code == "index"] == [("ok", "index")]
+        image = recall_image.load_image(memory.replica)
+        assert image is not None
+        index = Index.from_image(image.index)
+        index.remove("k0")
+        index.add(Document("k0", "coffee and coffee", ""))
+        recall_image.save_image(
+            memory.replica, recall_image.RecallImage(image.state, image.rest, index.image())
+        )
+        memory.replica.db.check_order()
+        memory._open.memories.indexes.clear()
+        assert memory.recall("coffee").hits, "the wrong index was not used, so nothing is shown here"
+        (finding,) = [one for one in memory.check() if one.code == "index"]
+        assert finding.level == "error" and finding.text.endswith("1 text: k0"), finding
+        hinted("Make it anew: ipfsmem reindex", finding.hint)
+        memory.maintenance.reindex()
+        assert [one.level for one in memory.check() if one.code == "index"] == ["ok"]
+        assert not memory.recall("coffee").hits

@@ -85,7 +85,7 @@ def test_two_memories_with_the_same_bytes_have_a_line_each(memory: Memory) -> No
 
 
 def test_what_is_said_of_the_whole_memory_counts_all_scopes(memory: Memory) -> None:
-    """Status, the doctor and a diff speak of every scope; a forgotten one is not counted."""
+    """Status, the check and a diff speak of every scope; a forgotten one is not counted."""
     for scope in ("", "work", "gone"):
         scoped(memory, scope).write("tone", b"one\n")
         Timeline(memory.replica, scope).note("said")
@@ -95,5 +95,5 @@ def test_what_is_said_of_the_whole_memory_counts_all_scopes(memory: Memory) -> N
     status = memory.status()
     assert (status.memories, status.conflicts) == (2, 1)
     assert status.events == 3  # one in each scope that is left, and the forget
-    (finding,) = [found for found in memory.maintenance.doctor() if found.code == "conflicts"]
+    (finding,) = [found for found in memory.maintenance.check() if found.code == "conflicts"]
     assert "work/tone" in finding.text

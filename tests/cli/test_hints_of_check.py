@@ -1,4 +1,4 @@
-"""What `doctor` tells to do is carried out, and then it finds nothing of that any more. Finding U12."""
+"""What `check` tells to do is carried out, and then it finds nothing of that any more. Finding U12."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ NOT_HERE = "Run: ipfsmem sync."
 
 
 def found(device: Cli, code: str) -> str:
-    """What `doctor` says of one thing, with its hint; empty when it is in order."""
-    findings = device("doctor", "--json").json["findings"]
+    """What `check` says of one thing, with its hint; empty when it is in order."""
+    findings = device("check", "--json").json["findings"]
     return " ".join(f"{one['text']}\n{one['hint']}" for one in findings if one["code"] == code)
 
 
@@ -64,7 +64,7 @@ def test_keys_without_a_passphrase(sealed: Cli) -> None:
     hinted("Put them under one: ipfsmem keys passphrase", told)
     sealed.ok("keys", "passphrase", "--new-passphrase-fd", str(pipe("four plain words here")))
     assert (
-        sealed.ok("doctor", "--json", "--passphrase-fd", str(pipe("four plain words here"))).json["errors"]
+        sealed.ok("check", "--json", "--passphrase-fd", str(pipe("four plain words here"))).json["errors"]
         == 0
     )
 
@@ -79,7 +79,7 @@ def test_a_folder_that_was_copied(sealed: Cli, tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_text_that_the_disk_lost_in_mode_local(cli: Cli) -> None:
-    """`doctor`, `read` and `write` told to sync a memory that cannot be synced, and an import of the plain file did nothing."""
+    """`check`, `read` and `write` told to sync a memory that cannot be synced, and an import of the plain file did nothing."""
     cli.ok("write", "tone", "--body", "direct")
     spoil(cli)
     file = cli.home / "default" / "memory"
@@ -87,7 +87,7 @@ def test_a_text_that_the_disk_lost_in_mode_local(cli: Cli) -> None:
         hinted("Its plain file may still be there: ipfsmem import {folder}", told)
         assert f"import {file}" in told and "sync" not in told
     cli.ok("import", str(file))
-    assert cli.ok("doctor", "--json").json["errors"] == 0 and found(cli, "not-fetched") == ""
+    assert cli.ok("check", "--json").json["errors"] == 0 and found(cli, "not-fetched") == ""
     assert cli.ok("read", "tone", "--body").out == "direct\n"
 
 
@@ -115,14 +115,14 @@ def test_a_text_that_the_disk_changed(sealed: Cli, second: Cli) -> None:
         memory.replica.db.connection.execute(
             "UPDATE blocks SET data = zeroblob(length(data)) WHERE digest=?", (bytes.fromhex(value.loc.sha),)
         )
-    hinted("Run: ipfsmem sync, then doctor again.", found(sealed, "blocks"))
+    hinted("Run: ipfsmem sync, then check again.", found(sealed, "blocks"))
     sealed.ok("sync")
     assert "as they were written" in found(sealed, "blocks")
     assert sealed.ok("read", "tone", "--body").out == "direct\n"
 
 
 def test_a_device_without_the_key_that_seals(sealed: Cli, second: Cli) -> None:
-    """Somebody with the wallet made a new one and did not know of this device. `doctor` and `sync` tell how it gets it."""
+    """Somebody with the wallet made a new one and did not know of this device. `check` and `sync` tell how it gets it."""
     second.ok("write", "tone", "--body", "direct")
     with Memory.load("default", home=sealed.home) as memory:
         before = memory.replica.ring
@@ -172,8 +172,8 @@ def later(monkeypatch: pytest.MonkeyPatch, by: int) -> None:
 def test_a_clock_that_was_far_ahead(cli: Cli) -> None:
     dated(cli, 2 * FAR_AHEAD_MS)
     told = found(cli, "clock")
-    hinted("When this machine's clock is right now: ipfsmem doctor --clock-is-right. Else set it.", told)
-    cli.ok("doctor", "--clock-is-right")
+    hinted("When this machine's clock is right now: ipfsmem check --clock-is-right. Else set it.", told)
+    cli.ok("check", "--clock-is-right")
     assert found(cli, "clock") == ""
 
 
@@ -182,9 +182,9 @@ def test_whose_clock_is_wrong(sealed: Cli, second: Cli, monkeypatch: pytest.Monk
     dated(second, 2 * FAR_AHEAD_MS)
     second.ok("sync")
     sealed.ok("sync")
-    hinted("If this machine's clock is right, on that device: ipfsmem doctor.", found(sealed, "clock-of"))
+    hinted("If this machine's clock is right, on that device: ipfsmem check.", found(sealed, "clock-of"))
     assert "--clock-is-right" in found(second, "clock")
-    second.ok("doctor", "--clock-is-right")
+    second.ok("check", "--clock-is-right")
     assert found(second, "clock") == ""
     # Had it been right, everybody's is behind but that of `second`.
     dated(sealed, 2 * FAR_AHEAD_MS)

@@ -1,4 +1,4 @@
-"""`doctor`: everything on this device looked at, each finding with what it means and what to do.
+"""`check`: everything on this device looked at, each finding with what it means and what to do.
 
 Reads only. A finding has a code that programs can rely on; `error` means that something is lost or cannot be used,
 `warn` that something should be done.
@@ -26,6 +26,7 @@ from ipfsmem.errors import IpfsmemError, StorageError
 from ipfsmem.memories.memories import Memories, from_plain_files
 from ipfsmem.sync.report import MOST_NAMED, UNLOCK
 from ipfsmem.sync.revoke_notices import way_back
+from ipfsmem.wording import count
 
 #: The code of a finding after which the next sync looks for parts of the state.
 STATE_DAMAGED = "state-damaged"
@@ -56,6 +57,7 @@ def examine(replica: Replica, memories: Memories, protected: bool) -> list[Findi
             _clock(replica, clocks),
             _ring(replica),
             _conflicts(memories),
+            _index(memories),
             _reports(replica),
         ):
             try:
@@ -130,7 +132,7 @@ def _clock(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
                 "warn",
                 "clock",
                 f"{here}{why}: where two texts stand against each other, those of this device go before those of others",
-                "When this machine's clock is right now: ipfsmem doctor --clock-is-right. Else set it.",
+                "When this machine's clock is right now: ipfsmem check --clock-is-right. Else set it.",
             )
         return
     for device, ms in sorted(ahead.items()):
@@ -141,7 +143,7 @@ def _clock(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
             "clock-of",
             f"what {name} wrote is dated up to {_day(ms)}, and this machine's clock says {_day(now)}: its clock was wrong, or "
             "this one is. Where such a text stands against another it goes before it, until somebody writes over it",
-            "If this machine's clock is right, on that device: ipfsmem doctor.",
+            "If this machine's clock is right, on that device: ipfsmem check.",
         )
 
 
@@ -178,7 +180,7 @@ def _blocks(replica: Replica) -> Iterator[Finding]:
             "error",
             "blocks",
             f"{bad} of {count} parts are damaged",
-            from_plain_files(replica) or "Run: ipfsmem sync, then doctor again.",
+            from_plain_files(replica) or "Run: ipfsmem sync, then check again.",
         )
     else:
         yield Finding("ok", "blocks", f"{count} parts are as they were written")
@@ -263,6 +265,23 @@ def _conflicts(memories: Memories) -> Iterator[Finding]:
             f"{len(conflicts)} {'memory has' if len(conflicts) == 1 else 'memories have'} conflicts: {keys}",
             "See: ipfsmem conflicts.",
         )
+
+
+def _index(memories: Memories) -> Iterator[Finding]:
+    """The kept index of recall beside the texts that it was made of."""
+    from ipfsmem.memories.search_index import unlike_the_texts
+
+    unlike = unlike_the_texts((memories,))
+    if unlike:
+        yield Finding(
+            "error",
+            "index",
+            f"recall answers wrongly: its index says something else than {count(len(unlike), 'text', 'texts')}: "
+            + ", ".join(unlike[:MOST_NAMED]),
+            "Make it anew: ipfsmem reindex",
+        )
+    elif unlike is not None:
+        yield Finding("ok", "index", "the index of recall says what the texts say")
 
 
 def _reports(replica: Replica) -> Iterator[Finding]:

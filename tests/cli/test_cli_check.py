@@ -1,4 +1,4 @@
-"""`ipfsmem doctor`."""
+"""`ipfsmem check`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.support.device_lab import Lab
 
 def test_a_sound_memory(sealed: Cli) -> None:
     sealed.ok("write", "tone", "--body", "x")
-    said = sealed.ok("doctor", "--json").json
+    said = sealed.ok("check", "--json").json
     assert said["errors"] == 0 and {"database", "blocks"} <= {f["code"] for f in said["findings"]}
-    assert "✓" in sealed.ok("doctor").out
+    assert "✓" in sealed.ok("check").out
 
 
 def lose_texts(sealed: Cli) -> None:
@@ -31,12 +31,12 @@ def test_a_text_whose_bytes_the_disk_changed_comes_back_with_the_next_sync(seale
     """What says "try again after a sync" is true in a process of its own, whichever command met the damage."""
     sealed.ok("write", "tone", "--body", "x")
     sealed.ok("sync")
-    for meet in (["read", "tone"], ["doctor"]):
+    for meet in (["read", "tone"], ["check"]):
         lose_texts(sealed)
         assert sealed(*meet).code != 0
         sealed.ok("sync")
         assert sealed.ok("read", "tone", "--body").out == "x\n"
-        assert sealed.ok("doctor", "--json").json["errors"] == 0
+        assert sealed.ok("check", "--json").json["errors"] == 0
 
 
 def lose_state(cli: Cli, prefix: str = "", what: str = "data") -> None:
@@ -52,19 +52,19 @@ def lose_state(cli: Cli, prefix: str = "", what: str = "data") -> None:
 
 @pytest.mark.parametrize("what", ["data", "file", "hash"])
 def test_a_damaged_part_of_the_state_is_said_to_be_one_and_comes_back(sealed: Cli, what: str) -> None:
-    """It was told as a full disk ("free space"), `doctor` stopped there, and nothing brought it back."""
+    """It was told as a full disk ("free space"), `check` stopped there, and nothing brought it back."""
     sealed.ok("write", "tone", "--body", "x")
     sealed.ok("sync")
     lose_state(sealed, what=what)
     read = sealed.fails(30, "read", "tone")
     assert "damaged" in read.err and "ipfsmem sync" in read.err and "space" not in read.err
-    said = sealed("doctor", "--json")
+    said = sealed("check", "--json")
     assert said.code == 1
     codes = [finding["code"] for finding in said.json["findings"]]
     assert {"files", "state-damaged", "members"} <= set(codes), "it goes on behind what is damaged"
     sealed.ok("sync")
     assert sealed.ok("read", "tone", "--body").out == "x\n"
-    assert sealed.ok("doctor", "--json").json["errors"] == 0
+    assert sealed.ok("check", "--json").json["errors"] == 0
     sealed.ok("write", "role", "--body", "y")
     sealed.ok("sync")
 
@@ -81,12 +81,12 @@ def test_parts_below_parts_come_back_whoever_made_them(lab: Lab) -> None:
     run.execute("UPDATE blocks SET data=x'00' WHERE digest IN (SELECT file FROM nodes)")
     b.replica.store.mark_outdated()
     b = lab.open("b")
-    found = b.maintenance.doctor()
+    found = b.maintenance.check()
     assert any(finding.code == "state-damaged" for finding in found)
     with pytest.raises(StorageError, match="damaged"):
         b.files()
     lab.sync(b)
-    assert len(b.files()) == 200 and not [f for f in b.maintenance.doctor() if f.level == "error"]
+    assert len(b.files()) == 200 and not [f for f in b.maintenance.check() if f.level == "error"]
     b.write("more", "written afterwards")
     lab.sync(b)
     lab.sync(a)
@@ -105,25 +105,25 @@ def test_what_is_nowhere_else_stays_damaged_and_is_said(lab: Lab) -> None:
     for _ in range(2):
         with pytest.raises(StorageError, match="damaged"):
             lab.sync(a)
-        assert [f.code for f in a.maintenance.doctor() if f.level == "error"].count("state-damaged") == 1
+        assert [f.code for f in a.maintenance.check() if f.level == "error"].count("state-damaged") == 1
 
 
 def test_damage_is_an_exit_code(sealed: Cli) -> None:
     sealed.ok("write", "tone", "--body", "x")
     sealed.ok("sync")
-    assert sealed.ok("doctor", "--json").json["errors"] == 0
+    assert sealed.ok("check", "--json").json["errors"] == 0
     lose_texts(sealed)
-    result = sealed("doctor", "--json")
+    result = sealed("check", "--json")
     assert result.code == 1 and result.json["errors"] >= 1
     sealed.ok("sync")
     lose_texts(sealed)
-    assert "✗" in sealed("doctor").out
+    assert "✗" in sealed("check").out
 
 
 def test_restore_files(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "x")
     (cli.home / "default" / "memory" / "tone.md").unlink()
-    assert cli.ok("doctor", "--restore-files", "--json").json["restored_files"] >= 1
+    assert cli.ok("check", "--restore-files", "--json").json["restored_files"] >= 1
     assert (cli.home / "default" / "memory" / "tone.md").exists()
 
 
@@ -133,11 +133,11 @@ def test_l16_a_clock_far_ahead_is_put_right(cli: Cli) -> None:
     from ipfsmem.device.state import Frame
     from ipfsmem.memory import Memory
 
-    cli.fails(2, "doctor", "--clock-is-right")
+    cli.fails(2, "check", "--clock-is-right")
     with Memory.load("default", home=cli.home) as memory, memory.replica.transaction():
         frame = memory.replica.store.frame
         memory.replica.store.apply({}, Frame(frame.ctx, frame.seen, hlc(2**42)))
     cli.ok("write", "tone", "--body", "x")
-    assert "2109-05-15" in cli.ok("doctor").out and "--clock-is-right" in cli.ok("doctor").out
-    assert "minutes back" in cli.ok("doctor", "--clock-is-right").out
-    assert "clock-is-right" not in cli.ok("doctor").out
+    assert "2109-05-15" in cli.ok("check").out and "--clock-is-right" in cli.ok("check").out
+    assert "minutes back" in cli.ok("check", "--clock-is-right").out
+    assert "clock-is-right" not in cli.ok("check").out

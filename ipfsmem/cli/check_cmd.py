@@ -1,4 +1,4 @@
-"""`ipfsmem doctor`: everything on this device looked at."""
+"""`ipfsmem check`: everything on this device looked at."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ipfsmem.wording import count
 _MARK = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "error": ("✗", "red")}
 
 
-@cli_command("doctor")
+@cli_command("check")
 @click.option("--restore-files", is_flag=True, help="Write missing plain files again.")
 @click.option(
     "--clock-is-right",
@@ -27,7 +27,7 @@ def command(context: CommandContext, restore_files: bool, clock_is_right: bool) 
     with context.memory() as memory:
         back = memory.maintenance.trust_clock() if clock_is_right else 0
         restored = memory.folders.restore_files() if restore_files else 0
-        findings = memory.maintenance.doctor()
+        findings = memory.maintenance.check()
     errors = sum(finding.level == "error" for finding in findings)
     if context.json:
         from ipfsmem.results import Examined
