@@ -6,7 +6,7 @@ Without Node, Chromium or the package playwright its tests are skipped, and fail
 from __future__ import annotations
 
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +60,15 @@ Look = Callable[[Shown], Awaitable[None]]
 
 
 def looked_at(
-    home: Path, look: Look, *, open_memory: Callable[[], Memory] | None = None, **shape: Any
+    home: Path,
+    look: Look,
+    *,
+    open_memory: Callable[[], Memory] | None = None,
+    arguments: Sequence[str] = (),
+    **shape: Any,
 ) -> None:
-    """Open the page over the local memory of `home` and `look` at it. Nothing may be loaded from elsewhere, and nothing may throw."""
+    """Open the page over the local memory of `home` and `look` at it. Nothing may be loaded from elsewhere, and nothing may throw. `arguments`: of Chromium; `shape`: of
+    its context, as Playwright calls it."""
     api = need_extra("counterparts", "playwright.async_api")
     chromium = shutil.which("chromium") or missing("chromium is not installed")
     files = Files.built(built_page())
@@ -71,8 +77,10 @@ def looked_at(
 
     async def ask(client: Client) -> None:
         async with api.async_playwright() as driver:
-            browser = await driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            shown = Shown(lab, await browser.new_page(**shape), str(client._base_url))
+            browser = await driver.chromium.launch(
+                executable_path=chromium, args=["--no-sandbox", *arguments]
+            )
+            shown = Shown(lab, await (await browser.new_context(**shape)).new_page(), str(client._base_url))
             await shown.page.goto(shown.entered)
             await shown.page.wait_for_selector("main#content, main.shut h1")
             await look(shown)

@@ -19,12 +19,27 @@ DOMPurify.addHook('afterSanitizeAttributes', node => {
   }
 })
 
+/** What nobody writes and what only costs: quotes in quotes in quotes. */
+const DEEP = /^[ \t]*(?:>[ \t]*){50}/m
+
+/** A text rendered; one that cannot be is shown as it stands. */
 export function rendered(text: string): DocumentFragment {
-  const html = marked.parse(text.length > MOST ? `${text.slice(0, MOST)}\n\n…` : text, { async: false, gfm: true })
+  const some = text.length > MOST ? `${text.slice(0, MOST)}\n\n…` : text
+  try {
+    if (!DEEP.test(some)) return harmless(marked.parse(some, { async: false, gfm: true }))
+  } catch {
+    // Too deep for the parser: it is text all the same.
+  }
+  const plain = document.createDocumentFragment()
+  plain.append(Object.assign(document.createElement('pre'), { textContent: some }))
+  return plain
+}
+
+function harmless(html: string): DocumentFragment {
   return DOMPurify.sanitize(html, {
     RETURN_DOM_FRAGMENT: true,
     USE_PROFILES: { html: true },
-    FORBID_TAGS: ['style', 'form', 'input', 'button', 'textarea', 'select', 'video', 'audio', 'source', 'iframe', 'dialog'],
+    FORBID_TAGS: ['style', 'form', 'input', 'button', 'textarea', 'select', 'video', 'audio', 'source', 'iframe', 'dialog', 'template'],
     FORBID_ATTR: ['style', 'id', 'class', 'name', 'srcset', 'background', 'popover']
   })
 }

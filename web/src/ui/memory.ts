@@ -4,7 +4,7 @@ import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import { type Draft, Refusal, type Shown, type Version } from './client.ts'
 import type { Kept } from './drafts.ts'
 import { marked, others } from './differing.ts'
-import { rendered } from './markdown.ts'
+import './prose.ts'
 import { moment, View } from './view.ts'
 
 export const TYPES = ['user', 'feedback', 'project', 'reference', 'procedure', 'episode']
@@ -218,7 +218,7 @@ export class MemoryDetail extends View {
         ${Object.entries(others).map(([field, value]) => html`<div><dt dir="auto">${field}</dt><dd dir="auto">${value}</dd></div>`)}
         ${shown.merged ? html`<div><dt>Merged</dt><dd>of what several devices wrote at once</dd></div>` : nothing}
       </dl>
-      <div class="prose" dir="auto">${shown.body.trim() ? rendered(shown.body) : html`<p class="faint">No text.</p>`}</div>`
+      ${shown.body.trim() ? html`<prose-text class="prose" dir="auto" .text=${shown.body}></prose-text>` : html`<p class="prose faint">No text.</p>`}`
   }
 
   #editor(): TemplateResult {
@@ -238,7 +238,7 @@ export class MemoryDetail extends View {
       </div>
       <div class="beside">
         <label class="source"><span>Text (Markdown)</span><textarea .value=${draft.body} @input=${(event: Event) => this.#change({ body: valueOf(event) })} dir="auto" spellcheck="true"></textarea></label>
-        <div class="preview"><span class="label">Preview</span><div class="prose" dir="auto" aria-live="off">${draft.body.trim() ? rendered(draft.body) : html`<p class="faint">What you write appears here.</p>`}</div></div>
+        <div class="preview"><span class="label">Preview</span>${draft.body.trim() ? html`<prose-text class="prose" dir="auto" aria-live="off" .text=${draft.body}></prose-text>` : html`<p class="faint">What you write appears here.</p>`}</div>
       </div>
       <div class="actions end"><button type="button" class=${this.sure ? 'danger' : 'quiet'} @click=${this.#cancel} @blur=${() => (this.sure = false)}>${this.sure ? 'Throw away what I wrote' : 'Cancel'}</button>
         <button class="main" title="Ctrl+Enter" aria-keyshortcuts="Control+Enter" ?disabled=${this.busy || this.stale}>Save</button></div>
