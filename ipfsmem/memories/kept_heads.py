@@ -17,9 +17,8 @@ from ipfsmem.device.recall_image import RecallImage, load_image, save_image
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import StorageError
 
-#: What its file says of itself, and what stands before the scope in its name; no stack of scopes begins so.
+#: What its file says of itself.
 _VERSION: Final = b"heads 1"
-_HEADS: Final = "\n*heads\n"
 #: It is written anew when so many headers are not in it.
 NEW: Final = 200
 
@@ -28,7 +27,7 @@ _decode = msgspec.msgpack.Decoder(dict[str, dict[str, str]]).decode
 
 def load_heads(replica: Replica, scope: str) -> dict[str, MemoryFile]:
     """The headers that were kept last, by the SHA-256 of their texts; empty where there are none, or they do not fit."""
-    image = load_image(replica, _HEADS + scope)
+    image = load_image(replica, scope, heads=True)
     if image is None or image.state != _VERSION:
         return {}
     try:
@@ -42,4 +41,4 @@ def save_heads(replica: Replica, scope: str, heads: Mapping[str, MemoryFile]) ->
     """Keep these in the place of those before, where there is a place for them; a list is right without."""
     rest = msgspec.msgpack.encode({sha: file.fields for sha, file in heads.items()})
     with contextlib.suppress(StorageError):
-        save_image(replica, RecallImage(_VERSION, rest, b""), _HEADS + scope)
+        save_image(replica, RecallImage(_VERSION, rest, b""), scope, heads=True)

@@ -10,7 +10,7 @@ import pytest
 
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.device.state import Store
-from ipfsmem.memories import kept_heads
+from ipfsmem.memories import kept_heads, search_index
 from ipfsmem.memory import Memory
 from tests.support.device_lab import Lab
 
@@ -107,6 +107,29 @@ def test_what_was_forgotten_is_in_none(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "alex" / "memory")
     with Memory.load("alex", "local", home=tmp_path) as memory:
         assert "Zebra" not in {file.name for file in kept_heads.load_heads(memory.replica, "").values()}
+
+
+def test_who_lists_many_scopes_has_no_index_of_recall_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_index, "_FEW", 0)
+    monkeypatch.setattr(search_index, "_STALE", 1)
+    scopes = ("", "one", "two")
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        for scope in scopes:
+            (memory.scope(scope) if scope else memory).write("k", "tea")
+    for _ in range(2):
+        for scope in scopes:
+            with Memory.load("alex", "local", home=tmp_path) as memory:
+                stack = memory.stack(scope) if scope else memory.stack()
+                assert len(stack.recall("tea").hits) == 1 == len(stack.list())
+        found = sorted(tmp_path.rglob("recall*.image"))
+        assert len(found) == 6
+        written = [path.stat().st_mtime_ns for path in found]
+    for scope in scopes:
+        with Memory.load("alex", "local", home=tmp_path) as memory:
+            (memory.stack(scope) if scope else memory.stack()).list()
+    assert [path.stat().st_mtime_ns for path in found] == written
 
 
 def test_a_small_list_keeps_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
