@@ -14,6 +14,7 @@ import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from hashlib import sha256
 from math import log2
@@ -23,7 +24,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from bench.report import machine
-from bench.retrieval_peer import PeerError, initrunner
+from bench.retrieval_peer import PeerError, basic_memory, initrunner
 from bench.retrieval_set import Collection, Question, synthetic
 from bench.retrieval_sets import SetError, read
 from ipfsmem.errors import ConfigError
@@ -279,12 +280,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="ask InitRunner's store too, under a Python that has initrunner==1.0.0",
     )
     parser.add_argument(
+        "--basic-memory",
+        type=Path,
+        metavar="PYTHON",
+        help="ask basic-memory's search too, under a Python that has it",
+    )
+    parser.add_argument(
         "--write", type=Path, metavar="FILE", help="also write it here, such as bench/RESULTS_RETRIEVAL.md"
     )
     given = parser.parse_args(arguments)
     try:
         sets = [(path.name, *read(path)) for path in given.path]
-        report = _report(sets, given.initrunner)
+        report = _report(sets, given.initrunner, given.basic_memory)
     except (SetError, PeerError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -303,12 +310,13 @@ a warm process. The set made from a seed is written for this project (`bench/ret
 same sentences, and both were seen when the weight `file` was chosen, so it says what a change does, not how systems compare on
 the talk of people.
 InitRunner's store finds by vectors only and brings none that work offline: it was given words hashed to 384 numbers, so its time is
-its own (with a pipe to its process), and what it finds is worth what such vectors are worth. MiniLM is the model of the extra
+its own (with a pipe to its process), and what it finds is worth what such vectors are worth. basic-memory 0.24.1 is asked by its MCP tool
+`search_notes` for words, as its search by vectors loads a model from the network. MiniLM is the model of the extra
 `semantic`, and its times are with embedding the question; 0.2, the cosine below which it counts nothing, is about that of the nine of
 ten of this set's questions about something else, and the least length of a word that is spelled anew was chosen on the half to tune on."""
 
 
-def _report(sets: list[tuple[str, list[Collection], str]], peer: Path | None) -> str:
+def _report(sets: list[tuple[str, list[Collection], str]], store: Path | None, search: Path | None) -> str:
     """All tables; without a set those of the one made from a seed."""
     if not sets:
         made = synthetic()
@@ -323,11 +331,13 @@ def _report(sets: list[tuple[str, list[Collection], str]], peer: Path | None) ->
             f"{len(collections)} collections, {entries:,} entries, {questions:,} questions; SHA-256 {hashed}.",
             "",
         ]
-        if peer:
-            with initrunner(peer) as theirs:
-                lines += table(collections, {**asked, "InitRunner 1.0.0's store, hashed words": theirs})
-        else:
-            lines += table(collections, asked)
+        with ExitStack() as peers:
+            theirs = dict(asked)
+            if store:
+                theirs["InitRunner 1.0.0's store, hashed words"] = peers.enter_context(initrunner(store))
+            if search:
+                theirs["basic-memory, by words"] = peers.enter_context(basic_memory(search))
+            lines += table(collections, theirs)
         lines.append("")
     return "\n".join(lines)
 

@@ -1,11 +1,14 @@
-"""InitRunner 1.0.0's store, asked beside our ranking: this file runs under a Python that has it, and answers line by line.
+"""InitRunner 1.0.0's store and basic-memory's search, asked beside our ranking: this file runs under a Python that has the one or the
+other, and answers line by line.
 
-That store finds by vectors only, and the program gets these over a network. Here they are words hashed to 384 numbers, which
-needs no model: what it finds is then worth what such vectors are worth, and how long it takes is its own.
+InitRunner's store finds by vectors only, and the program gets these over a network. Here they are words hashed to 384 numbers, which
+needs no model: what it finds is then worth what such vectors are worth, and how long it takes is its own. basic-memory is asked as an
+agent asks it, by its MCP tool `search_notes`, for words: its search by vectors loads a model from the network.
 """
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
 import math
@@ -18,7 +21,7 @@ import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,10 +50,44 @@ def vector(text: str) -> list[float]:
 @contextmanager
 def initrunner(python: Path) -> Iterator[Callable[[Collection], Callable[[Question], list[str]]]]:
     """Its store as a pipeline, in a process of its own under that Python, until the block ends."""
+    with _spoken_to(python, "initrunner", "the store: pip install initrunner==1.0.0") as say:
+        say({"documents": []})
+        yield lambda collection: _asked(say, collection)
+
+
+@contextmanager
+def basic_memory(python: Path) -> Iterator[Callable[[Collection], Callable[[Question], list[str]]]]:
+    """Its search as a pipeline, until the block ends: a process for each collection, as it has one set of notes at a time."""
+    with ExitStack() as process:
+
+        def make(collection: Collection) -> Callable[[Question], list[str]]:
+            process.close()
+            say = process.enter_context(
+                _spoken_to(python, "basic-memory", "the search: pip install basic-memory")
+            )
+            return _asked(say, collection)
+
+        yield make
+
+
+def _asked(say: Callable[[dict[str, Any]], Any], collection: Collection) -> Callable[[Question], list[str]]:
+    ids = [document.id for document in collection.documents]
+    say({"documents": [document.words for document in collection.documents]})
+    return lambda question: [ids[number] for number in say({"question": question.text})]
+
+
+@contextmanager
+def _spoken_to(python: Path, name: str, needs: str) -> Iterator[Callable[[dict[str, Any]], Any]]:
+    """This file as a process under that Python, which answers one line of JSON with another."""
     # From its own folder: the other Python need not have this package.
-    command = [python.absolute(), Path(__file__).resolve()]
-    with tempfile.TemporaryDirectory(prefix="ipfsmem-bench-") as work:
+    command: list[str | Path] = [python.absolute(), Path(__file__).resolve(), name]
+    with tempfile.TemporaryDirectory(prefix="ipfsmem-bench-", ignore_cleanup_errors=True) as work:
         env = {**os.environ, "DO_NOT_TRACK": "1", "HOME": work, "INITRUNNER_HOME": work}
+        env |= {
+            "BASIC_MEMORY_HOME": f"{work}/notes",
+            "BASIC_MEMORY_CONFIG_DIR": f"{work}/kept",
+            "BASIC_MEMORY_SEMANTIC_SEARCH_ENABLED": "false",
+        }
         try:
             process = subprocess.Popen(
                 command,
@@ -75,17 +112,11 @@ def initrunner(python: Path) -> Iterator[Callable[[Collection], Callable[[Questi
             else:
                 answer = given.readline()
             if not answer:
-                raise PeerError(f"{python} does not run the store: pip install initrunner==1.0.0 there.")
+                raise PeerError(f"{python} does not run {needs} there.")
             return json.loads(answer)
 
-        def make(collection: Collection) -> Callable[[Question], list[str]]:
-            ids = [document.id for document in collection.documents]
-            say({"documents": [document.words for document in collection.documents]})
-            return lambda question: [ids[number] for number in say({"question": question.text})]
-
         try:
-            say({"documents": []})
-            yield make
+            yield say
         finally:
             with suppress(OSError):
                 wanted.close()
@@ -93,7 +124,7 @@ def initrunner(python: Path) -> Iterator[Callable[[Collection], Callable[[Questi
             given.close()
 
 
-def serve() -> None:
+def serve_initrunner() -> None:
     """Keeps what it is given and answers questions, until its input ends."""
     with suppress(ImportError):  # a Python whose own sqlite3 loads no extensions
         sys.modules["sqlite3"] = importlib.import_module("pysqlite3")
@@ -114,5 +145,36 @@ def serve() -> None:
             print(json.dumps(answer), flush=True)
 
 
+async def serve_basic_memory() -> None:
+    """Each text a note, taken in as the program takes in a folder of notes; then the questions, until the input ends."""
+    notes = Path(os.environ["BASIC_MEMORY_HOME"])
+    notes.mkdir()
+    for at, text in enumerate(json.loads(await asyncio.to_thread(sys.stdin.readline))["documents"]):
+        (notes / f"note{at}.md").write_text(text + "\n", encoding="utf-8")
+    program = Path(sys.executable).parent / "basic-memory"
+    said = subprocess.DEVNULL
+    subprocess.run([program, "reindex", "--full", "--search"], check=True, stdout=said, stderr=said)
+    server = importlib.import_module("basic_memory.mcp.server").mcp
+    importlib.import_module("basic_memory.mcp.tools")
+    async with importlib.import_module("fastmcp").Client(server) as client:
+        print("[]", flush=True)
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            asked = {
+                "query": json.loads(line)["question"],
+                "search_type": "text",
+                "page_size": _DEPTH,
+                "output_format": "json",
+            }
+            found = (await client.call_tool("search_notes", asked)).structured_content
+            rows = found.get("result", found)["results"]
+            print(
+                json.dumps([int(row["file_path"].removeprefix("note").removesuffix(".md")) for row in rows]),
+                flush=True,
+            )
+
+
 if __name__ == "__main__":
-    serve()
+    if sys.argv[1] == "initrunner":
+        serve_initrunner()
+    else:
+        asyncio.run(serve_basic_memory())

@@ -213,18 +213,19 @@ def test_the_report_is_written_where_it_is_asked_for(
     assert text.startswith("# How well ipfsmem finds") and capsys.readouterr().out.strip() in text
 
 
-def test_a_python_without_initrunner_is_said_plainly(
+def test_a_python_without_the_other_program_is_said_plainly(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = str(_beir(tmp_path / "sci"))
     without = tmp_path / "python"
     without.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n', "utf-8")
     without.chmod(0o755)
-    for python, said in (
-        (without, "pip install initrunner==1.0.0"),
-        (tmp_path / "none", "cannot be started"),
+    for option, python, said in (
+        ("--initrunner", without, "pip install initrunner==1.0.0"),
+        ("--basic-memory", without, "pip install basic-memory"),
+        ("--basic-memory", tmp_path / "none", "cannot be started"),
     ):
-        assert retrieval.main([folder, "--initrunner", str(python)]) == 1
+        assert retrieval.main([folder, option, str(python)]) == 1
         error = capsys.readouterr().err
         assert said in error and str(python) in error and "Traceback" not in error
 
