@@ -404,6 +404,10 @@ def checked(said: str, category: str, *, closed: bool) -> tuple[str, str]:
     """A text and a category in their one form. Raises UsageError for a text that is too long, and for a category that is none of the
     closed list where only these are taken."""
     text, known = sanitised(said), category_of(category)
+    try:
+        f"{text}{known}".encode()
+    except UnicodeEncodeError:
+        raise UsageError("a fact is Unicode text, and this has half of a character in it") from None
     if len(text) > MAX_FACT:
         raise UsageError(
             f"a fact has at most {MAX_FACT:,} characters, and this has {len(text):,}",

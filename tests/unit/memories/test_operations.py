@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.device.replica import World
-from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.errors import KeyNameError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.parts import part
 from ipfsmem.parts.noting import NOTED, acting_as
@@ -61,6 +61,20 @@ def test_what_is_done_is_noted_once_with_its_face_and_looking_is_not(memory: Mem
         "fact delete": 1,
         "dream": 1,
     }
+
+
+def test_a_name_that_is_no_text_is_refused_as_ever(memory: Memory) -> None:
+    with pytest.raises(KeyNameError):
+        memory.write("k\ud800", "x")
+    with pytest.raises(UsageError, match="a session is called by"):
+        memory.sessions.add("k\ud800", [{"role": "user"}])
+    with pytest.raises(UsageError, match="half of a character"):
+        memory.facts.add("tea \ud800")
+    assert told(memory) == [
+        "python write /k? KeyNameError",
+        "python session add /k? UsageError",
+        "python fact add / UsageError",
+    ]
 
 
 def test_every_name_of_the_list_is_a_public_method(memory: Memory) -> None:
