@@ -38,7 +38,7 @@ from ipfsmem.published.history import LogEntry
 from ipfsmem.published.versions import History, HistoryEntry
 from ipfsmem.ring.authority import RingMember
 from ipfsmem.ring.keyring import Ring
-from ipfsmem.sessions.compaction import Told
+from ipfsmem.sessions.compaction import Entry, Told
 from ipfsmem.sessions.messages import read_message
 from ipfsmem.sessions.transcript import preview_of, title_of
 from ipfsmem.sync.collection import Collection
@@ -1445,6 +1445,22 @@ class SessionInfo(Answer, frozen=True, kw_only=True):
             summary=found.summary.text if found.summary is not None else "",
             summary_by=found.summary.by if found.summary is not None else "",
         )
+
+
+class SessionMessage(Answer, frozen=True, kw_only=True):
+    """One message of a session as people read it, whatever program wrote it. `role`: `user`, `assistant`, `system`, `tool`, "" where
+    its shape is not known. `at`: milliseconds since 1970 UTC, by the clock of whose device added it. `tools`: those that it calls."""
+
+    role: str
+    at: int
+    text: str
+    tools: tuple[str, ...]
+
+    @classmethod
+    def of(cls, entry: Entry) -> SessionMessage:
+        """An entry of `memory.sessions.told`."""
+        message = read_message(entry.item)
+        return cls(role=message.role, at=entry.place[0], text=message.text, tools=message.tools)
 
 
 class SessionBegun(Answer, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ from ipfsmem.results import (
     ProviderInfo,
     ScopeLine,
     SessionLine,
+    SessionMessage,
 )
 from ipfsmem.sync.report import SyncReport
 
@@ -210,6 +211,14 @@ class Messages(msgspec.Struct, frozen=True, kw_only=True):
 
     session: str
     items: list[dict[str, Any]]
+
+
+class ShownMessages(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages of a session as people read them; `before` of it are older than these."""
+
+    session: str
+    before: int
+    messages: list[SessionMessage]
 
 
 class SessionHits(msgspec.Struct, frozen=True, kw_only=True):

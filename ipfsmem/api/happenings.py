@@ -19,6 +19,7 @@ from ipfsmem.api.bodies import (
     SessionBody,
     SessionHits,
     Sessions,
+    ShownMessages,
 )
 from ipfsmem.api.calls import Call, Download, Reply
 from ipfsmem.api.routes import Route
@@ -31,6 +32,7 @@ from ipfsmem.results import (
     SessionDeleted,
     SessionInfo,
     SessionLine,
+    SessionMessage,
 )
 from ipfsmem.sessions.compaction import Told
 from ipfsmem.sessions.transcript import as_markdown
@@ -110,6 +112,14 @@ def _items(call: Call) -> Reply:
     last = call.query.get("last")
     shown = found if last is None else found[-last:]
     return Reply(Messages(session=call.query["session"], items=shown), seen=seen)
+
+
+def _messages(call: Call) -> Reply:
+    seen = call.memory.sessions.seen(call.query["session"])
+    found, last = _told(call).messages, call.query.get("last") or PAGE
+    shown = [SessionMessage.of(entry) for entry in found[-last:]]
+    before = len(found) - len(shown)
+    return Reply(ShownMessages(session=call.query["session"], before=before, messages=shown), seen=seen)
 
 
 def _resume(call: Call) -> Messages:
@@ -253,6 +263,17 @@ ROUTES: Final = (
         writes=True,
         body=MessagesBody,
         statuses=("201",),
+    ),
+    Route(
+        "get",
+        _ONE + "/messages",
+        "session_messages",
+        "The last messages of a session as people read them",
+        _messages,
+        ShownMessages,
+        query=("last",),
+        led=True,
+        tagged=True,
     ),
     Route(
         "get",

@@ -174,7 +174,7 @@ def _list_sessions(desk: Desk, given: JSON) -> ToolResult:
 
 
 def _read_session(desk: Desk, given: JSON) -> ToolResult:
-    from ipfsmem.sessions.messages import read_message
+    from ipfsmem.results import SessionMessage
 
     session = given["session"]
     sessions = desk.there(given).sessions
@@ -185,11 +185,11 @@ def _read_session(desk: Desk, given: JSON) -> ToolResult:
         )
     values, fenced = [], []
     for entry in found.messages[-given.get("last", 20) :]:
-        message = read_message(entry.item)
+        message = SessionMessage.of(entry)
         said = clean_text(message.text)
         if len(said) > _MESSAGE:
             said = f"{said[:_MESSAGE]}\n(cut here: {len(said):,} characters in all)"
-        at = moment(entry.place[0])
+        at = moment(message.at)
         values.append(
             {"role": message.role, "at": at, "text": said, "tools": list(map(one_line, message.tools))}
         )

@@ -216,6 +216,7 @@ def test_a_scope_that_another_turned_out_to_be_is_touched_by_both(tmp_path: Path
             "/v1/sessions",
             "/v1/sessions/talk",
             "/v1/sessions/talk/items",
+            "/v1/sessions/talk/messages",
             "/v1/sessions/talk/resume",
             "/v1/sessions/talk/export",
             "/v1/facts",

@@ -222,6 +222,8 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
         path = "/v1/sessions/a%2Fb"
         await do("post", path + "/items", session + "/items", 201, json={"items": items})
         assert len((await do("get", path + "/items?last=2", session + "/items"))["items"]) == 2
+        shown = await do("get", path + "/messages?last=3", session + "/messages")
+        assert shown["before"] == 27 and [one["text"] for one in shown["messages"]][2] == "boat 29"
         assert (await do("post", path + "/compact?all=true", session + "/compact"))["covered"] == 10
         await do("get", path + "/resume", session + "/resume")
         assert (await do("get", path, session))["covered"] == 10

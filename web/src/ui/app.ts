@@ -13,8 +13,15 @@ import './timeline.ts'
 import './conflicts.ts'
 import './context.ts'
 import './vault.ts'
+import './sessions.ts'
+import './graph.ts'
+import './dreams.ts'
+import './usage.ts'
 
-const VIEWS = [['memories', 'Memories'], ['timeline', 'Timeline'], ['conflicts', 'Conflicts'], ['context', 'Agent’s view'], ['vault', 'This memory']] as const
+const VIEWS = [['memories', 'Memories'], ['timeline', 'Timeline'], ['sessions', 'Sessions'], ['graph', 'Graph'], ['conflicts', 'Conflicts'], ['context', 'Agent’s view'], ['dreams', 'Tidy up'], ['usage', 'Usage'], ['vault', 'This memory']] as const
+/** Views of what a client may lack, and views in which one thing is chosen by the address. */
+const OF_LIFE: readonly string[] = ['sessions', 'graph', 'dreams', 'usage']
+const CHOOSING: readonly string[] = ['memories', 'sessions', 'graph']
 /** A view that a page adds to those of every page. */
 export type Extra = { readonly name: string; readonly words: string; readonly show: (place: Place) => TemplateResult }
 /** Milliseconds in which changes are gathered before the views look again. */
@@ -128,7 +135,7 @@ export class MemoryApp extends LitElement {
   #read(): void {
     const [view, key = ''] = location.hash.slice(2).split('/')
     this.view = [...VIEWS.map(([name]) => name as string), ...this.extras.map(one => one.name)].includes(view!) ? view! : 'memories'
-    this.chosen = this.view === 'memories' ? decodeURIComponent(key) : ''
+    this.chosen = CHOOSING.includes(this.view) ? decodeURIComponent(key) : ''
   }
 
   #go(view: string, key = ''): void {
@@ -173,9 +180,9 @@ export class MemoryApp extends LitElement {
     return html`${this.shut === null ? nothing : this.#shut(this.shut)}<div class="open" ?hidden=${shut} ?inert=${shut}><a class="skip" href="#content" @click=${(event: Event) => { event.preventDefault(); this.querySelector<HTMLElement>('#content')?.focus() }}>To the content</a>
       <header class="top"><strong class="brand">ipfsmem</strong>
         ${known.namespaces.length > 1 ? html`<select aria-label="Memory" @change=${(event: Event) => { this.client!.choose((event.target as HTMLSelectElement).value); this.scope = ''; this.revision++; this.#go('memories'); void this.#open() }}>${known.namespaces.map(one => html`<option ?selected=${one === known.namespace}>${one}</option>`)}</select>` : html`<span class="faint">${known.namespace}</span>`}
-        <nav aria-label="Views">${VIEWS.map(([name, words]) => (name === 'vault' || name === 'conflicts') && !known.whole ? nothing : html`<a href="#/${name}" aria-current=${this.view === name ? 'page' : nothing}>${words}${name === 'conflicts' && this.clashes ? html`<span class="badge" aria-label="${this.clashes} open">${this.clashes}</span>` : nothing}</a>`)}
+        <nav aria-label="Views">${VIEWS.map(([name, words]) => ((name === 'vault' || name === 'conflicts') && !known.whole) || (OF_LIFE.includes(name) && this.client?.life === undefined) ? nothing : html`<a href="#/${name}" aria-current=${this.view === name ? 'page' : nothing}>${words}${name === 'conflicts' && this.clashes ? html`<span class="badge" aria-label="${this.clashes} open">${this.clashes}</span>` : nothing}</a>`)}
           ${this.extras.map(({ name, words }) => html`<a href="#/${name}" aria-current=${this.view === name ? 'page' : nothing}>${words}</a>`)}</nav>
-        ${this.scopes.length ? html`<select class="scope" aria-label="Scope" @change=${(event: Event) => { this.scope = (event.target as HTMLSelectElement).value; if (this.chosen) this.#go('memories') }}>
+        ${this.scopes.length ? html`<select class="scope" aria-label="Scope" @change=${(event: Event) => { this.scope = (event.target as HTMLSelectElement).value; if (this.chosen) this.#go(this.view) }}>
           <option value="">Everybody’s</option>${this.scopes.map(one => html`<option value=${one.name} ?selected=${one.name === this.scope}>${one.title} (${one.memories})</option>`)}</select>` : nothing}
       </header>
       ${this.online ? nothing : html`<div class="offline" role="status">ipfsmem does not answer. What you see may be old; this page tries again by itself.</div>`}
@@ -191,6 +198,10 @@ export class MemoryApp extends LitElement {
       case 'timeline': return html`<timeline-view .place=${place}></timeline-view>`
       case 'conflicts': return html`<conflicts-view .place=${place}></conflicts-view>`
       case 'context': return html`<context-view .place=${place}></context-view>`
+      case 'sessions': return html`<sessions-view .place=${place} .chosen=${this.chosen}></sessions-view>`
+      case 'graph': return html`<graph-view .place=${place} .chosen=${this.chosen}></graph-view>`
+      case 'dreams': return html`<dreams-view .place=${place}></dreams-view>`
+      case 'usage': return html`<usage-view .place=${place}></usage-view>`
       case 'vault': return html`<vault-view .place=${place} .step=${this.step}></vault-view>`
       default: return this.extras.find(one => one.name === this.view)?.show(place) ?? html`<memories-view .place=${place} .chosen=${this.chosen}></memories-view>`
     }

@@ -4,6 +4,8 @@
  * A view knows this and nothing of HTTP, keys or storage. Moments are milliseconds since 1970 UTC.
  */
 
+import type { LifeClient } from './life.ts'
+
 export type Right = 'read' | 'write' | 'admin'
 
 /** A memory in a list. */
@@ -98,6 +100,8 @@ export class Refusal extends Error {
 }
 
 export interface MemoryClient {
+  /** Sessions, the graph, dreams and usage, where this client has them. */
+  readonly life?: LifeClient
   /** Whether the memory is in this browser itself, and no ipfsmem on this machine behind it. */
   readonly alone: boolean
   open(): Promise<Opened>

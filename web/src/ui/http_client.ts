@@ -5,6 +5,7 @@ import {
   type Opened, type Place, Refusal, type Right, type Scope, type Shown, type State, type Version, type Written
 } from './client.ts'
 import { happeningOf } from './happening.ts'
+import { HttpLife } from './http_life.ts'
 
 type Json = { [name: string]: any }
 
@@ -14,6 +15,7 @@ const AGAIN = 1000
 
 export class HttpClient implements MemoryClient {
   readonly alone = false
+  readonly life = new HttpLife((...given) => this.#ask(...given))
   readonly #token: string
   #namespace = ''
 

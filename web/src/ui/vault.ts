@@ -2,7 +2,7 @@
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import type { Change, Finding, Member, Place as Provider, State } from './client.ts'
-import { many, moment, sentence, View } from './view.ts'
+import { many, moment, saved, sentence, View } from './view.ts'
 
 export class VaultView extends View {
   static override properties = { ...View.properties, state: { state: true }, members: { state: true }, providers: { state: true }, findings: { state: true }, step: { attribute: false }, said: { state: true }, syncing: { state: true } }
@@ -50,11 +50,7 @@ export class VaultView extends View {
   async #export(format: 'zip' | 'car' | 'blob'): Promise<void> {
     const blob = await this.attempt(() => this.place.client.export(format, ''))
     if (blob === undefined) return
-    const link = document.createElement('a')
-    link.href = URL.createObjectURL(blob)
-    link.download = `${this.state?.namespace ?? 'memory'}.${format === 'blob' ? 'json' : format}`
-    link.click()
-    setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
+    saved(blob, `${this.state?.namespace ?? 'memory'}.${format === 'blob' ? 'json' : format}`)
   }
 
   #findings(all: readonly Finding[]): TemplateResult {

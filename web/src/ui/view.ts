@@ -68,6 +68,15 @@ export function many(number: number, one: string, more = `${one}s`): string {
   return `${number.toLocaleString()} ${number === 1 ? one : more}`
 }
 
+/** Give somebody a file to keep. */
+export function saved(blob: Blob, name: string): void {
+  const link = document.createElement('a')
+  link.href = URL.createObjectURL(blob)
+  link.download = name
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
+}
+
 export function empty(title: string, words: string): TemplateResult {
   return html`<div class="empty"><h3>${title}</h3><p>${words}</p></div>`
 }

@@ -1,0 +1,185 @@
+"""The views of the life of a memory in a real browser: sessions, the graph walked by keyboard, a dream looked at, done and taken back, usage.
+
+Needs Node, Chromium and the package playwright; without one of them it is skipped, and fails where counterparts are required.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.api_lab import opener
+from tests.support.page_lab import SOON, Shown, looked_at
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+FERRY = "The ferry to the island leaves at nine from the old harbour, on Sundays at ten."
+
+
+def lived(home: Path) -> None:
+    """A memory with sessions, entities, texts that say the same twice, and uses of models."""
+    with opener(home)() as memory:
+        memory.sessions.create("harbour", "How to get to the island")
+        said = [{"role": "user", "content": f"Question {n} <b>bold</b>?"} for n in range(120)]
+        memory.sessions.add("harbour", [*said, {"role": "assistant", "content": "By the ferry at nine."}])
+        memory.sessions.add("tides", [{"role": "user", "content": "When is high tide?"}])
+        for name, kind in (("Ada", "person"), ("Acme", "company"), ("Oslo", "city"), ("<i>Bo</i>", "person")):
+            memory.graph.add(name, kind, [f"{name} is a {kind}"])
+        for begin, type, end in (
+            ("Ada", "works_at", "Acme"),
+            ("Acme", "is_in", "Oslo"),
+            ("<i>Bo</i>", "knows", "Ada"),
+        ):
+            memory.graph.relate(begin, type, end)
+        for key in ("ferry_one", "ferry_two"):
+            memory.write(key, FERRY)
+        memory.write("trip", "See [[ferry_one]] and [[ferry_two]], and [[nowhere]].")
+        for model, agent, cost in (
+            ("large", "coder", 1.5),
+            ("small", "reader", 0.25),
+            ("small", "coder", 0.25),
+        ):
+            memory.usage.add(model=model, agent=agent, input_tokens=1_200, output_tokens=300, cost_usd=cost)
+
+
+def test_sessions_are_read_searched_saved_and_forgotten_as_they_were_shown(tmp_path: Path) -> None:
+    lived(tmp_path)
+
+    async def look(shown: Shown) -> None:
+        page = shown.page
+        await page.click("nav a:has-text('Sessions')")
+        await page.click(".item:has-text('How to get')")
+        await page.wait_for_selector(".messages li:has-text('By the ferry')")
+        assert (
+            await page.locator(".messages li").count() == 100
+            and await page.locator(".messages b").count() == 0
+        )
+        assert await shown.faults() == []
+        await page.click("button:has-text('Show earlier ones')")
+        await page.wait_for_selector(".messages li:has-text('Question 0 ')")
+        async with page.expect_download() as saving:
+            await page.click("button:has-text('Save as Markdown')")
+        path = await (await saving.value).path()
+        assert path.read_text("utf-8").startswith("# How to get to the island")
+        await page.fill("input[type=search]", "tide")
+        await page.wait_for_selector(".count:has-text('1 message')")
+        await page.click(".item:has-text('high tide')")
+        await page.wait_for_selector(".detail h2:has-text('high tide')")
+        await page.fill("input[type=search]", "")
+
+        # What somebody adds appears, and whoever was about to forget the session is asked again.
+        await page.click("button:has-text('Forget')")
+        with opener(tmp_path)() as other:
+            other.sessions.add("tides", [{"role": "assistant", "content": "At noon."}])
+        await page.wait_for_selector(".messages li:has-text('At noon.')", timeout=SOON)
+        await page.wait_for_selector("button:has-text('Forget it on every device')", state="detached")
+        await page.click("button:has-text('Forget')")
+        await page.click("button:has-text('Forget it on every device')")
+        await page.wait_for_selector(".item:has-text('high tide')", state="detached")
+        with opener(tmp_path)() as other:
+            assert [one.session for one in other.sessions.list()] == ["harbour"]
+
+    looked_at(tmp_path, look)
+
+
+def test_the_graph_is_a_list_and_a_picture_that_is_walked_by_keyboard(tmp_path: Path) -> None:
+    lived(tmp_path)
+
+    async def look(shown: Shown) -> None:
+        page = shown.page
+        await shown.go("graph", ".picture a")
+        assert await page.locator(".picture a").count() == await page.locator(".items .item").count()
+        assert await page.locator(".items i, .picture i").count() == 0
+        await page.click(".item:has-text('Ada')")
+        await page.wait_for_selector(".detail h2:has-text('Ada')")
+        await page.wait_for_selector(".relations li:has-text('works_at') a:has-text('Acme')")
+        assert await page.is_visible(".relations li:has-text('knows') a:has-text('<i>Bo</i>')")
+        assert await page.locator(".picture a").count() == 3
+        await page.select_option("select[aria-label='Relations away']", "2")
+        await page.wait_for_selector(".picture a[aria-label='Oslo, city']")
+        assert await shown.faults() == []
+        await page.focus(".picture a[aria-label='Oslo, city']")
+        await page.keyboard.press("Enter")
+        await page.wait_for_selector(".detail h2:has-text('Oslo')")
+        assert page.url.endswith("#/graph/oslo")
+        await page.fill("input[type=search]", "company")
+        await page.wait_for_selector(".count:has-text('1 entity')")
+        with opener(tmp_path)() as other:
+            other.graph.add("Fjord", "water", ["near the company"])
+            other.graph.relate("Fjord", "is_at", "Oslo")
+        await page.wait_for_selector(".item:has-text('Fjord')", timeout=SOON)
+        await page.wait_for_selector(".relations a:has-text('Fjord')", timeout=SOON)
+
+    looked_at(tmp_path, look)
+
+
+def test_a_dream_is_looked_at_done_and_taken_back(tmp_path: Path) -> None:
+    lived(tmp_path)
+
+    async def look(shown: Shown) -> None:
+        page = shown.page
+        await shown.go("dreams", ".empty:has-text('Nothing is proposed')")
+        await page.click("button:has-text('Look through')")
+        await page.wait_for_selector(".clash:has-text('says stands in')")
+        assert await page.is_visible(".clash .kind:has-text('is taken away')")
+        assert await shown.faults() == []
+        assert await page.is_visible(".things li:has-text('links to nothing'):has-text('nowhere')")
+        assert "ferry" in await page.inner_text(".side:has-text('Now') pre mark >> nth=0")
+        with opener(tmp_path)() as other:
+            assert other.read("ferry_one") is not None is not other.read("ferry_two")
+        await page.click("button:has-text('Do all of it')")
+        await page.wait_for_selector(".outcome:has-text('1 memory changed, 1 taken away')")
+        with opener(tmp_path)() as other:
+            assert [key for key in ("ferry_one", "ferry_two") if other.read(key) is None] != []
+            other.write("trip", "We go by foot.")
+        await page.click("button:has-text('Take it back')")
+        await page.wait_for_selector(
+            ".outcome:has-text('1 memory as before'):has-text('Left as it is'):has-text('trip')"
+        )
+        with opener(tmp_path)() as other:
+            trip = other.read("trip")
+            assert trip is not None and trip.file.body.strip() == "We go by foot."
+            assert other.read("ferry_one") is not None is not other.read("ferry_two")
+
+    looked_at(tmp_path, look)
+
+
+def test_what_somebody_wrote_after_it_was_proposed_is_left_and_said(tmp_path: Path) -> None:
+    lived(tmp_path)
+
+    async def look(shown: Shown) -> None:
+        page = shown.page
+        await shown.go("dreams", "button:has-text('Look through')")
+        await page.click("button:has-text('Look through')")
+        await page.wait_for_selector(".clash")
+        with opener(tmp_path)() as other:
+            other.write("ferry_one", "There is no ferry any more.")
+        await page.wait_for_selector(".side pre:has-text('no ferry any more')", timeout=SOON)
+        await page.click("button:has-text('Do all of it')")
+        await page.wait_for_selector(".outcome:has-text('Left as it is')")
+        with opener(tmp_path)() as other:
+            assert other.read("ferry_one") is not None is not other.read("ferry_two")
+
+    looked_at(tmp_path, look)
+
+
+def test_usage_is_added_up_and_saved(tmp_path: Path) -> None:
+    lived(tmp_path)
+
+    async def look(shown: Shown) -> None:
+        page = shown.page
+        await shown.go("usage", "tbody tr")
+        assert await page.inner_text("tbody tr:has-text('large')") == "large\t1\t1,200\t300\t$1.50\t"
+        assert "$2.00" in await page.inner_text("tfoot") and "$2.00" in await page.inner_text(".cards")
+        assert await shown.faults() == []
+        await page.select_option("select[aria-label='Add up by']", "agent")
+        await page.wait_for_selector("tbody tr:has-text('coder'):has-text('$1.75')")
+        async with page.expect_download() as saving:
+            await page.click("button:has-text('Save as CSV')")
+        assert (await (await saving.value).path()).read_text().count("\n") == 4
+        with opener(tmp_path)() as other:
+            other.usage.add(model="new", agent="other", cost_usd=3)
+        await page.wait_for_selector("tbody tr:has-text('other')", timeout=SOON)
+
+    looked_at(tmp_path, look)

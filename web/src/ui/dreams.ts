@@ -1,0 +1,131 @@
+/** Tidying up: what a dream proposes, each change beside what stands there now, done by a person's word, and taken back. */
+
+import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
+import { marked, others } from './differing.ts'
+import type { Dreamt, DreamFound, DreamState, DreamStep, Done, Proposal } from './life.ts'
+import { LifeView } from './life_view.ts'
+import { Refusal } from './client.ts'
+import { empty, many, moment, sentence } from './view.ts'
+
+const KINDS: Readonly<Record<string, string>> = { 'broken-link': 'links to nothing', 'stale-line': 'has a line in its index that leads nowhere', alike: 'says nearly the same as', contradiction: 'may contradict', faded: 'has faded' }
+
+export class DreamsView extends LifeView {
+  static override properties = { ...LifeView.properties, state: { state: true }, proposal: { state: true }, now: { state: true }, past: { state: true }, said: { state: true }, looking: { state: true }, ready: { state: true } }
+  /** Null where the token is not for the whole memory, of which only that is known. */
+  declare state: DreamState | null
+  declare proposal: Proposal | null
+  /** What each memory that would be changed says now; null where it says nothing. */
+  declare now: ReadonlyMap<string, string | null>
+  declare past: readonly Dreamt[]
+  declare said: string
+  declare looking: boolean
+  declare ready: boolean
+
+  constructor() {
+    super()
+    Object.assign(this, { state: null, proposal: null, now: new Map(), past: [], said: '', looking: false, ready: false })
+  }
+
+  protected override willUpdate(changed: PropertyValues<this>): void {
+    if (this.lacking || !changed.has('place')) return
+    const before = changed.get('place')
+    if (before?.scope !== this.place.scope || before?.namespace !== this.place.namespace) Object.assign(this, { said: '', proposal: null, ready: false })
+    if (before?.scope !== this.place.scope || before?.revision !== this.place.revision || before?.client !== this.place.client) void this.#load()
+  }
+
+  async #load(): Promise<void> {
+    const { scope, whole } = this.place
+    await this.attempt(async () => {
+      const [state, proposal, past] = await Promise.all([whole ? this.life.dreamState(scope) : null, this.life.proposal(scope), this.life.dreams(scope)])
+      const now = await this.#texts(proposal)
+      if (scope === this.place.scope) Object.assign(this, { state, proposal, past, now, ready: true })
+    })
+  }
+
+  async #texts(proposal: Proposal | null): Promise<Map<string, string | null>> {
+    const keys = new Set(proposal?.steps.flatMap(step => step.changes.map(one => one.key)))
+    const found = new Map<string, string | null>()
+    for (const key of keys) {
+      try {
+        found.set(key, (await this.place.client.read(key, this.place.scope)).text)
+      } catch (error) {
+        if (!(error instanceof Refusal) || error.status !== 404) throw error
+        found.set(key, null)
+      }
+    }
+    return found
+  }
+
+  async #dream(): Promise<void> {
+    this.looking = true
+    this.said = ''
+    const found = await this.attempt(() => this.life.dream(this.place.scope))
+    this.looking = false
+    if (found !== undefined) {
+      if (!found.steps.length) this.said = `Looked at ${many(found.lookedAt, 'memory', 'memories')}. There is nothing to tidy up.`
+      await this.#load()
+    }
+  }
+
+  async #do(work: () => Promise<Done>, words: (done: Done) => string): Promise<void> {
+    const done = await this.attempt(work)
+    const failed = this.failed
+    if (done !== undefined) this.said = `${words(done)}${done.left.length ? ` Left as it is, since somebody wrote meanwhile: ${done.left.join('; ')}.` : ''}`
+    await this.#load()
+    this.failed ??= failed
+  }
+
+  #step(step: DreamStep): TemplateResult {
+    return html`<article class="clash"><h3 dir="auto">${sentence(step.why)}</h3>${step.changes.map(one => {
+      const now = this.now.get(one.key) ?? null
+      return html`<h4 dir="auto"><a href=${`#/memories/${encodeURIComponent(one.key)}`}>${one.key}</a> ${one.text === null ? html`<span class="kind warns">is taken away</span>` : nothing}</h4>
+        <div class="sides">${now === null ? nothing : html`<section class="side"><header><strong>Now</strong></header><pre dir="auto" tabindex="0" aria-label=${`Now, ${one.key}`}>${one.text === null ? now : marked(now, others([one.text]))}</pre></section>`}
+        ${one.text === null ? nothing : html`<section class="side"><header><strong>Then</strong></header><pre dir="auto" tabindex="0" aria-label=${`Then, ${one.key}`}>${marked(one.text, others([now]))}</pre></section>`}</div>`
+    })}</article>`
+  }
+
+  #judged(found: readonly DreamFound[]): TemplateResult | typeof nothing {
+    if (!found.length) return nothing
+    return html`<h3>For you to look at</h3><ul class="things">${found.map(one => html`<li><a href=${`#/memories/${encodeURIComponent(one.key)}`} dir="auto">${one.key}</a> ${KINDS[one.kind] ?? one.kind}
+      ${one.kind === 'alike' || one.kind === 'contradiction' ? html`<a href=${`#/memories/${encodeURIComponent(one.other)}`} dir="auto">${one.other}</a>` : html`<span dir="auto">${one.other}</span>`}${one.detail ? html`<div class="faint" dir="auto">${one.detail}</div>` : nothing}</li>`)}</ul>`
+  }
+
+  #proposed(): TemplateResult {
+    const one = this.proposal
+    if (one === null || (!one.steps.length && !one.found.length)) return empty('Nothing is proposed', 'A look through all memories finds what is said twice, what has had its time, and links that lead nowhere. It changes nothing before you say so.')
+    const scope = this.place.scope
+    const changes = one.steps.reduce((sum, step) => sum + step.changes.length, 0)
+    const more = one.left ? `, ${one.left.toLocaleString()} more are left for the next` : ''
+    return html`<div class="line"><p class="count" role="status">Looked at ${many(one.lookedAt, 'memory', 'memories')} ${moment(one.at)}. ${changes ? html`<strong>${many(changes, 'change')} proposed</strong>${more}.` : 'There is nothing to tidy up.'}</p>
+      ${changes && this.mayWrite ? html`<button class="main" ?disabled=${this.busy} @click=${() => void this.#do(() => this.life.applyDream(scope, one.id), done => `Done: ${many(done.changed, 'memory', 'memories')} changed, ${done.removed.toLocaleString()} taken away.`)}>Do all of it</button>` : nothing}</div>
+      ${one.steps.map(step => this.#step(step))}${this.#judged(one.found)}`
+  }
+
+  #past(): TemplateResult | typeof nothing {
+    if (!this.past.length) return nothing
+    const scope = this.place.scope
+    return html`<h3>What was done on this device</h3><ul class="versions">${this.past.map(one => html`<li><div>${moment(one.at)} <span class="faint">${many(one.written, 'memory', 'memories')} changed, ${one.removed.toLocaleString()} taken away, by ${one.by}</span></div>
+      ${this.mayWrite ? html`<button ?disabled=${this.busy} @click=${() => void this.#do(() => this.life.undoDream(scope, one.id), done => `Taken back: ${many(done.changed, 'memory', 'memories')} as before.`)}>Take it back</button>` : nothing}</li>`)}</ul>`
+  }
+
+  #state(): string {
+    const state = this.state
+    if (state === null) return ''
+    const last = state.worked ? `Last done ${moment(state.worked)}.` : ''
+    const failed = state.failed ? `The last one failed ${moment(state.failed)} (${state.failure}).` : ''
+    const itself = state.enabled && state.chosen ? `It begins by itself${state.waitsFor ? `, but not yet: ${state.waitsFor}` : ' when it is time'}.` : ''
+    return [last, failed, itself].filter(Boolean).join(' ')
+  }
+
+  protected override render(): TemplateResult {
+    if (this.lacking) return this.absent('Tidy up')
+    const under = this.looking || this.state?.underWay
+    return html`<section class="page wide" aria-busy=${this.busy}><div class="line"><h2>Tidy up</h2><div class="actions">
+        ${under && this.place.whole ? html`<button class="quiet" @click=${() => void this.attempt(() => this.life.abortDream())}>Stop</button>` : nothing}
+        ${this.mayWrite ? html`<button @click=${() => void this.#dream()} ?disabled=${under}>${under ? 'Looking…' : 'Look through the memories'}</button>` : nothing}</div></div>
+      ${this.problem()}${this.#state() ? html`<p class="faint">${this.#state()}</p>` : nothing}
+      ${this.said ? html`<p role="status" class="outcome">${this.said}</p>` : nothing}
+      ${this.ready ? html`${this.#proposed()}${this.#past()}` : nothing}</section>`
+  }
+}
+customElements.define('dreams-view', DreamsView)

@@ -1,0 +1,56 @@
+/**
+ * What the page asks about the life of a memory: sessions, the graph, dreams, usage. A client may lack it; the views say so then.
+ *
+ * The words are those of every other face. Moments are milliseconds since 1970 UTC, costs are millionths of a US dollar.
+ */
+
+export type Session = { readonly session: string; readonly title: string; readonly preview: string; readonly messages: number; readonly changed: number }
+/** `covered` of its messages stand in the summary. */
+export type SessionFacts = { readonly session: string; readonly title: string; readonly messages: number; readonly tokens: number; readonly devices: number; readonly began: number | null; readonly changed: number | null; readonly covered: number; readonly summary: string; readonly summaryBy: string; readonly seen: string }
+export type Message = { readonly role: string; readonly at: number; readonly text: string; readonly tools: readonly string[] }
+export type SessionHit = { readonly session: string; readonly at: number; readonly role: string; readonly text: string }
+
+export type Entity = { readonly key: string; readonly name: string; readonly kind: string; readonly observations: readonly string[] }
+export type Relation = { readonly begin: string; readonly type: string; readonly end: string }
+/** `more`: there is more than this. */
+export type Graph = { readonly nodes: readonly Entity[]; readonly edges: readonly Relation[]; readonly more: boolean }
+
+export type DreamState = { readonly waitsFor: string; readonly underWay: boolean; readonly phase: string; readonly worked: number; readonly failed: number; readonly failure: string; readonly chosen: boolean; readonly enabled: boolean }
+/** `text` null: the memory is to be taken away. */
+export type DreamChange = { readonly key: string; readonly text: string | null }
+export type DreamStep = { readonly why: string; readonly changes: readonly DreamChange[] }
+export type DreamFound = { readonly kind: string; readonly key: string; readonly other: string; readonly detail: string }
+export type Proposal = { readonly id: string; readonly at: number; readonly by: string; readonly steps: readonly DreamStep[]; readonly found: readonly DreamFound[]; readonly lookedAt: number; readonly left: number }
+export type Dreamt = { readonly id: string; readonly at: number; readonly by: string; readonly written: number; readonly removed: number }
+/** What was done, and what was left as somebody wrote meanwhile. */
+export type Done = { readonly changed: number; readonly removed: number; readonly left: readonly string[] }
+
+export type By = 'agent' | 'provider' | 'model' | 'day'
+export type Total = { readonly name: string; readonly uses: number; readonly input: number; readonly output: number; readonly cost: number }
+/** `limit` 0: there is none. */
+export type Budget = { readonly period: string; readonly spent: number; readonly limit: number }
+
+export interface LifeClient {
+  sessions(scope: string): Promise<readonly Session[]>
+  session(scope: string, name: string): Promise<SessionFacts>
+  /** The last messages, and how many stand before them. */
+  messages(scope: string, name: string, last: number): Promise<{ before: number; messages: readonly Message[] }>
+  searchSessions(scope: string, query: string): Promise<readonly SessionHit[]>
+  exportSession(scope: string, name: string, format: 'markdown' | 'json'): Promise<Blob>
+  deleteSession(scope: string, name: string, seen: string): Promise<void>
+  entities(scope: string, words: string): Promise<readonly Entity[]>
+  /** All of it, or what is at most so many relations away from an entity. */
+  graph(scope: string, how: { entity?: string; depth?: number; limit?: number }): Promise<Graph>
+  dreamState(scope: string): Promise<DreamState>
+  /** Look through the memories; changes none. */
+  dream(scope: string): Promise<Proposal>
+  /** What was proposed and not done yet; null when there is nothing. */
+  proposal(scope: string): Promise<Proposal | null>
+  applyDream(scope: string, id: string): Promise<Done>
+  abortDream(): Promise<void>
+  dreams(scope: string): Promise<readonly Dreamt[]>
+  undoDream(scope: string, id: string): Promise<Done>
+  usage(scope: string, by: By, since: string): Promise<readonly Total[]>
+  budgets(scope: string): Promise<readonly Budget[]>
+  usageCsv(scope: string, since: string): Promise<Blob>
+}

@@ -1,0 +1,126 @@
+/** Kept conversations: which there are, what was said in one, found again, saved as a file, forgotten. */
+
+import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
+import type { Message, Session, SessionFacts, SessionHit } from './life.ts'
+import { LifeView } from './life_view.ts'
+import { empty, many, moment, saved } from './view.ts'
+
+/** Messages that are shown, and how many more at a time; milliseconds of rest before what was typed is looked for. */
+const STEP = 100
+const MOST = 1000
+const REST = 160
+const WHO: Readonly<Record<string, string>> = { user: 'User', assistant: 'Assistant', system: 'System', tool: 'Tool' }
+
+export class SessionsView extends LifeView {
+  static override properties = { ...LifeView.properties, chosen: { attribute: false }, all: { state: true }, facts: { state: true }, messages: { state: true }, older: { state: true }, last: { state: true }, query: { state: true }, hits: { state: true }, sure: { state: true } }
+  declare chosen: string
+  declare all: readonly Session[] | null
+  declare facts: SessionFacts | null
+  declare messages: readonly Message[]
+  declare older: number
+  declare last: number
+  declare query: string
+  /** What the question found; null without one. */
+  declare hits: readonly SessionHit[] | null
+  declare sure: boolean
+  #waiting = 0
+  #asked = 0
+
+  constructor() {
+    super()
+    Object.assign(this, { chosen: '', all: null, facts: null, messages: [], older: 0, last: STEP, query: '', hits: null, sure: false })
+  }
+
+  protected override willUpdate(changed: PropertyValues<this>): void {
+    if (this.lacking) return
+    const before = changed.get('place')
+    const moved = changed.has('place') && (before?.scope !== this.place.scope || before?.revision !== this.place.revision || before?.client !== this.place.client)
+    if (moved) void this.#load()
+    if (changed.has('chosen')) Object.assign(this, { facts: null, messages: [], older: 0, last: STEP, sure: false })
+    if (this.chosen && (moved || changed.has('chosen'))) void this.#show()
+  }
+
+  async #load(): Promise<void> {
+    const { scope } = this.place
+    const query = this.query.trim()
+    const number = ++this.#asked
+    const found = await this.attempt(async () => [await this.life.sessions(scope), query ? await this.life.searchSessions(scope, query) : null] as const)
+    if (found !== undefined && number === this.#asked) Object.assign(this, { all: found[0], hits: found[1] })
+  }
+
+  async #show(): Promise<void> {
+    const { scope } = this.place
+    const name = this.chosen
+    await this.attempt(async () => {
+      const [facts, read] = await Promise.all([this.life.session(scope, name), this.life.messages(scope, name, this.last)])
+      if (name !== this.chosen) return
+      // Whoever wanted to forget it has not seen what came meanwhile, and is asked again.
+      if (facts.seen !== this.facts?.seen) this.sure = false
+      Object.assign(this, { facts, messages: read.messages, older: read.before })
+    })
+  }
+
+  #typed(event: Event): void {
+    this.query = (event.target as HTMLInputElement).value
+    clearTimeout(this.#waiting)
+    this.#waiting = window.setTimeout(() => void this.#load(), REST)
+  }
+
+  async #save(format: 'markdown' | 'json'): Promise<void> {
+    const blob = await this.attempt(() => this.life.exportSession(this.place.scope, this.chosen, format))
+    if (blob !== undefined) saved(blob, `session.${format === 'markdown' ? 'md' : 'json'}`)
+  }
+
+  async #forget(): Promise<void> {
+    const facts = this.facts!
+    const done = await this.attempt(async () => { await this.life.deleteSession(this.place.scope, facts.session, facts.seen); return true })
+    this.sure = false
+    if (done) location.hash = '#/sessions'
+    else void this.#show()
+  }
+
+  #line(session: string, title: string, about: string, when: number): TemplateResult {
+    return html`<li><a class=${session === this.chosen ? 'item chosen' : 'item'} href=${`#/sessions/${encodeURIComponent(session)}`} aria-current=${session === this.chosen ? 'true' : nothing}>
+      <span class="title" dir="auto">${title}</span><span class="when">${moment(when)}</span><span class="about" dir="auto">${about}</span></a></li>`
+  }
+
+  #list(): TemplateResult | typeof nothing {
+    if (this.all === null) return nothing
+    if (this.hits !== null) {
+      return this.hits.length ? html`<ul class="items">${this.hits.map(one => this.#line(one.session, one.text, `${WHO[one.role] ?? 'Other'} in ${this.#titled(one.session)}`, one.at))}</ul>` : empty('Nothing fits', 'Try other words, or another scope.')
+    }
+    return this.all.length ? html`<ul class="items">${this.all.map(one => this.#line(one.session, one.title, `${many(one.messages, 'message')}${one.preview ? ` · ${one.preview}` : ''}`, one.changed))}</ul>`
+    : empty('No sessions yet', 'Conversations that your agents keep appear here.')
+  }
+
+  #titled(session: string): string {
+    return this.all?.find(one => one.session === session)?.title ?? session
+  }
+
+  #detail(): TemplateResult {
+    const facts = this.facts
+    const back = html`<a class="back button" href="#/sessions">‹ All sessions</a>`
+    if (facts === null) return html`<div class="memory" aria-busy=${this.busy}>${back}${this.problem()}</div>`
+    return html`<article class="memory" aria-busy=${this.busy}>${back}<div class="bar"><h2 dir="auto">${facts.title}</h2><div class="actions">
+        <button @click=${() => void this.#save('markdown')}>Save as Markdown</button><button @click=${() => void this.#save('json')}>As JSON</button>
+        ${!this.mayWrite ? nothing : this.sure ? html`<button class="danger" @click=${() => void this.#forget()} ?disabled=${this.busy}>Forget it on every device</button><button @click=${() => (this.sure = false)}>Keep it</button>`
+        : html`<button @click=${() => (this.sure = true)}>Forget</button>`}</div></div>
+      ${this.problem()}
+      <dl class="facts"><div><dt>Session</dt><dd>${facts.session}</dd></div><div><dt>Holds</dt><dd>${many(facts.messages, 'message')}, about ${many(facts.tokens, 'token')}</dd></div>
+        <div><dt>Began</dt><dd>${moment(facts.began)}</dd></div><div><dt>Last written</dt><dd>${moment(facts.changed)}</dd></div><div><dt>On</dt><dd>${many(facts.devices, 'device')}</dd></div></dl>
+      ${facts.summary ? html`<details class="summary"><summary>Summary of ${many(facts.covered, 'message')}, by ${facts.summaryBy}</summary><p class="said" dir="auto">${facts.summary}</p></details>` : nothing}
+      ${this.older ? html`<p class="faint">${many(this.older, 'message')} before these. ${this.last < MOST ? html`<button @click=${() => { this.last = Math.min(MOST, this.last + STEP); void this.#show() }} ?disabled=${this.busy}>Show earlier ones</button>` : 'Save it to read them.'}</p>` : nothing}
+      <ol class="messages">${this.messages.map(one => html`<li class=${WHO[one.role] === undefined ? '' : one.role}><header><strong>${WHO[one.role] ?? 'Other'}</strong><time class="when">${moment(one.at)}</time>${one.tools.length ? html`<span class="kind" dir="auto">calls ${one.tools.join(', ')}</span>` : nothing}</header>
+        ${one.text ? html`<p class="said" dir="auto">${one.text}</p>` : nothing}</li>`)}</ol></article>`
+  }
+
+  protected override render(): TemplateResult {
+    if (this.lacking) return this.absent('Sessions')
+    return html`<div class=${this.chosen ? 'split open' : 'split'}>
+      <section class="list" aria-label="Sessions" aria-busy=${this.busy}><div class="tools"><input type="search" placeholder="Search what was said" aria-label="Search sessions" .value=${this.query} @input=${this.#typed} autocomplete="off" spellcheck="false"></div>
+        <div class="tools under"><p class="count" role="status">${this.all === null ? 'Loading…' : this.hits === null ? many(this.all.length, 'session') : many(this.hits.length, 'message')}</p></div>
+        ${this.chosen ? nothing : this.problem()}${this.#list()}</section>
+      <section class="detail" aria-label="Session">${this.chosen ? this.#detail() : empty('Choose a session', 'What was said in it appears here.')}</section></div>`
+  }
+}
+customElements.define('sessions-view', SessionsView)
