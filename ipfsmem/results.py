@@ -1104,6 +1104,26 @@ class SettingsFile(Answer, frozen=True, kw_only=True):
     counts: bool
 
 
+class Vacuumed(Answer, frozen=True, kw_only=True):
+    """What compacting freed: the bytes of each file before and after, and of all together."""
+
+    before: dict[str, int]
+    after: dict[str, int]
+    freed: int
+
+
+class Cleaned(Answer, frozen=True, kw_only=True):
+    """What went because it was older than `older_than` seconds, or with `dry_run` would: files with their bytes, operations of the list,
+    and notices of earlier syncs."""
+
+    dry_run: bool
+    older_than: float
+    files: dict[str, int]
+    bytes: int
+    operations: int
+    notices: int
+
+
 class OperationLine(Answer, frozen=True, kw_only=True):
     """Something that was done with a memory on this device: what, by the word of the command line; the scope and the key or name that it
     was about; by which `face` (`python`, `cli`, `http`, `mcp`, `hook`) and for whom (a client's name, the id of a token); `outcome` is ""

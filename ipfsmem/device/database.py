@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
@@ -18,7 +19,7 @@ from ipfsmem.device.atomic_files import open_regular, storage_errors
 from ipfsmem.device.connection import Connection, explained, not_found_again, unusable, verdict
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.tables import blocks, meta, schema
-from ipfsmem.errors import ConfigError, IpfsmemError
+from ipfsmem.errors import ConfigError, IpfsmemError, StorageError
 
 #: Blocks that are written in one statement, and their bytes.
 _TOGETHER = 250
@@ -149,6 +150,31 @@ class Database:
             if after >= before:  # the file was made without auto_vacuum
                 return
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def compact(self) -> None:
+        """Write the file anew without the room that changes left in it, while nobody else writes. Needs twice as much room on the disk
+        for as long as it takes. Raises StorageError, before anything is written, for a file that is damaged or a disk without that room;
+        LockedError."""
+        with self.alone:
+            found = self.verdict()
+            if found != "ok":
+                raise unusable(f"{self.path} is damaged, and was left as it is: {found}")
+            if self._lock_path is None:
+                self.connection.execute("VACUUM")
+                return
+            with storage_errors(self.path, "read"):
+                needed = 2 * self.path.stat().st_size
+                free = shutil.disk_usage(self.path.parent).free
+            if free < needed:
+                raise StorageError(
+                    f"compacting {self.path} takes {needed:,} bytes of room, and {free:,} are free"
+                )
+            with file_lock(self._lock_path, wait=self._wait):
+                self._check_tables()
+                # What is sorted on the way stays in memory, and no text of a plain memory in the system's folder for such files.
+                self.connection.execute("PRAGMA temp_store=MEMORY")
+                self.connection.execute("VACUUM")
+                self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _roll_back(self) -> None:
         # SQLite has rolled back by itself when the disk is full or broken. The first error is the one to report.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from typing import Literal
 
@@ -17,7 +18,7 @@ from ipfsmem.mode import Mode
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.syncing import Syncing
-from ipfsmem.results import Collecting, Salvage, SearchIndexStatus
+from ipfsmem.results import Cleaned, Collecting, Salvage, SearchIndexStatus, Vacuumed
 from ipfsmem.sync.collection import Rules
 from ipfsmem.sync.engine import collect, salvage
 from ipfsmem.sync.lost_objects import miss
@@ -146,6 +147,47 @@ class MemoryMaintenance(MemoryPart):
                 vectors=meaning.vectors,
                 without_vector=meaning.missing,
             )
+
+    def vacuum(self) -> Vacuumed:
+        """Compact what this memory takes on this disk: the database, written anew without the room that changes left in it, and the kept
+        vectors, without those of what is gone. Nothing of the memory changes. Raises StorageError, LockedError."""
+        from ipfsmem.memories.kept_vectors import erase_forgotten
+
+        before = self._sizes()
+        erase_forgotten(self._memories)
+        self._replica.db.compact()
+        after = self._sizes()
+        return Vacuumed(before=before, after=after, freed=sum(before.values()) - sum(after.values()))
+
+    def _sizes(self) -> dict[str, int]:
+        """The bytes of the files that are compacted."""
+        found: dict[str, int] = {}
+        if (folder := self._replica.folder) is not None:
+            for name in ("state.db", "state.db-wal", "recall.vectors"):
+                with contextlib.suppress(OSError):
+                    found[name] = (folder / name).stat().st_size
+        return found
+
+    def cleanup(self, older_than: float, *, dry_run: bool = False) -> Cleaned:
+        """Take away what is older than so many seconds, and is made anew when it is needed or only tells of the past: kept indexes, what
+        killed processes left, operations of the list, notices of earlier syncs. No text, no version, nothing that can still be undone.
+        `dry_run` only says what would go. Raises UsageError for less than an hour, StorageError."""
+        from ipfsmem.device.cleaning import YOUNGEST, remove_old
+
+        if not older_than * 1000 >= YOUNGEST:
+            raise UsageError(
+                "what is younger than an hour is left alone, as a process may be writing it: say 1h or more"
+            )
+        before = self._replica.world.now() - int(older_than * 1000)
+        found = remove_old(self._replica, before, self._open.operations_kept, dry_run=dry_run)
+        return Cleaned(
+            dry_run=dry_run,
+            older_than=older_than,
+            files=found.files,
+            bytes=sum(found.files.values()),
+            operations=found.operations,
+            notices=found.reports,
+        )
 
     def trust_clock(self) -> int:
         """Date new writes by this machine's clock again, though this device once wrote far in its future; by how many

@@ -109,6 +109,8 @@ NOTED: Final[Mapping[str, Mapping[str, str]]] = {
         "salvage": "salvage",
         "gc": "gc",
         "reindex": "reindex",
+        "vacuum": "vacuum",
+        "cleanup": "cleanup",
         "trust_clock": "check",
         "change_passphrase": "keys passphrase",
     },

@@ -25,6 +25,7 @@ SEALED = (
     "dream tone", "dream --dry-run --if-due", "dream --model --if-due", "dream --scope none", "dream --dry-run extra", "dream show extra", "dream apply nothing", "dream undo nothing", "dream undo ''", f"dream undo {LONG}", "dream abort", "dream no", "dream on extra",
     "usage add", "usage add --model m --cost -1", "usage add --model m --cost nan", "usage add --model m --cost x", "usage add --model m --input -1", f"usage add --model {LONG}", "usage add --model 'a\nb'",
     "log --operation write", "log --scope work", "log --operations --since soon", "log --operations --operation ''", "log --operations --limit 0", f"log --operations --since {LONG}", "log --operations extra",
+    "vacuum extra", "cleanup", "cleanup --older-than soon", "cleanup --older-than 59m", "cleanup --older-than 0", "cleanup --older-than 30d extra",
     "config show no.such", f"config show {LONG}", "config set", "config set sessions.resume", "config set sessions.resume 1 --default", "config set sessions.resume x", f"config set {LONG} 1", f"config set label {LONG}",
     "config set '' x", "config set sessions.resume 9 9", "config path extra", "config lsit",
     "usage show --by week", "usage show --from x", "usage show --from 2026-05-01 --to 2026-04-01", "usage export --to ''", "usage export --scope none", "usage budget --scope none", "usage lsit",

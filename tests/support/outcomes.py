@@ -417,6 +417,13 @@ def written_meanwhile(place: Place) -> None:
     place.patch.setattr(Dreams, "keep", keep_then_write)
 
 
+def full_disk(place: Place) -> None:
+    """A disk without room."""
+    import shutil
+
+    place.patch.setattr("shutil.disk_usage", lambda path: shutil._ntuple_diskusage(100, 100, 0))
+
+
 def own_settings(place: Place) -> None:
     """A settings file of this user, without a setting."""
     file = place.base / "settings.toml"
@@ -880,6 +887,10 @@ ROWS: tuple[Row, ...] = (
     Row("salvage", "the provider cannot be reached", 41, "salvage", "sealed", prepare=unplug),
     Row("gc", "what is superseded went, or nothing was", 0, "gc", "sealed", SAID),
     Row("gc", "a provider did not do its part", 7, "gc", "sealed", SAID, no_collecting),
+    Row("vacuum", "compacted, also when nothing was freed", 0, "vacuum"),
+    Row("vacuum", "the database is damaged, or the disk has not the room for it", 30, "vacuum", prepare=full_disk),
+    Row("cleanup", "what was so old went, or nothing was", 0, "cleanup --older-than 1h"),
+    Row("cleanup", "the time is less than an hour, or not said", 2, "cleanup --older-than 5m"),
     Row("index status", "said", 0, "index status"),
     Row("reindex", "made anew, where the memory is large enough", 0, "reindex"),
     Row("reindex", "the index could not be written", 30, "reindex", prepare=folder_in_place_of_the_index),

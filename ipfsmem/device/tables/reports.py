@@ -28,3 +28,13 @@ def newest(db: Connection, most: int) -> list[ReportRow]:
     """The `most` newest rows, newest first."""
     rows = db.execute("SELECT at, kind, text FROM reports ORDER BY id DESC LIMIT ?", (most,)).fetchall()
     return [ReportRow(*row) for row in rows]
+
+
+def count_before(db: Connection, moment: int) -> int:
+    """How many rows are older than a moment."""
+    return int(db.execute("SELECT count(*) FROM reports WHERE at < ?", (moment,)).fetchone()[0])
+
+
+def delete_before(db: Connection, moment: int) -> None:
+    """Delete the rows that are older than a moment (inside a transaction)."""
+    db.execute("DELETE FROM reports WHERE at < ?", (moment,))
