@@ -25,7 +25,8 @@ def command(
 ) -> None:
     """Forget all memories and sessions of one scope, on every device: the nameless one, unless --scope says which.
 
-    What somebody writes while you are asked stays, and so do texts of others, the timeline and other scopes. `ipfsmem export` before
+    Also what is hidden here, and what was deleted and could come back. What somebody writes while you are asked stays, and so do texts
+    of others, the timeline and other scopes. `ipfsmem export` before
     makes a copy.
     """
     from ipfsmem.cli import secret_input
@@ -33,7 +34,7 @@ def command(
     if memories_only and sessions_only:
         raise UsageError("--memories-only and --sessions-only leave nothing to clear: give one of both")
     with context.memory() as memory:
-        texts = {} if sessions_only else {one.key: one.sha256 for one in memory.list() if one.own}
+        texts = {} if sessions_only else _texts(memory)
         named = [] if memories_only else [one.session for one in memory.sessions.list()]
         sessions = {name: memory.sessions.seen(name) for name in named}
         what = f"{count(len(texts), 'memory', 'memories')} and {count(len(sessions), 'session')}"
@@ -57,6 +58,15 @@ def command(
             f"somebody wrote meanwhile, so these stay: {', '.join(left[:5])}",
             hint="Look at them, then once more: ipfsmem clear",
         )
+
+
+def _texts(memory: Memory) -> dict[str, str | None]:
+    """The own memories by key, with the hash of what is shown: also those that are hidden on this device, and, with None, those that
+    were deleted and could come back."""
+    found: dict[str, str | None] = {one.key: one.sha256 for one in memory.list() if one.own}
+    hidden = (memory.read(one.key) for one in memory.hidden.list())
+    found |= {one.key: one.sha256 for one in hidden if one is not None and one.own}
+    return found | {one.key: None for one in memory.facts.deleted() if one.key not in found}
 
 
 def _forget(memory: Memory, texts: dict[str, str | None], sessions: dict[str, str], reason: str) -> list[str]:

@@ -345,7 +345,7 @@ class MemoryTexts(MemoryPart):
         """Forget a memory on every device, concurrent edits included, and note it. False when there is none.
 
         With `seen` only what the caller was shown goes; other texts stay behind the forget, under conflicts. The earlier texts of a
-        fact go too, unless `keep_earlier`.
+        fact go too, unless `keep_earlier`, also those of one that was deleted before.
         """
         self._open.take(key, self.scope)
         below = self._below()
@@ -353,7 +353,8 @@ class MemoryTexts(MemoryPart):
             return self.in_scope(seen.scope).forget(key, reason=reason, seen=seen, if_match=if_match)
         lower = [self.in_scope(part.scope) for part in below] if seen is None and if_match is None else []
         if not self.memories.forget(key, seen=seen, if_match=if_match):
-            return sum(part.forget(key, reason=reason) for part in lower) > 0
+            earlier = not keep_earlier and seen is None and if_match is None and self._forget_earlier(key)
+            return sum(part.forget(key, reason=reason) for part in lower) > 0 or earlier
         for part in lower:
             part.forget(key, reason=reason)
         if not keep_earlier:
@@ -377,8 +378,8 @@ class MemoryTexts(MemoryPart):
             erase_forgotten(self.memories)
         return True
 
-    def _forget_earlier(self, key: str) -> None:
-        """Forget the earlier texts of a fact, and that it was hidden."""
+    def _forget_earlier(self, key: str) -> bool:
+        """Forget the earlier texts of a fact, and that it was hidden; whether there were some."""
         from ipfsmem.device.hidden import hidden_texts, show
 
         with self._replica.reading():
@@ -388,10 +389,11 @@ class MemoryTexts(MemoryPart):
                 show(self._replica, [(self.scope, key)])
         from ipfsmem.memories.fact_history import has_history, session_of
 
-        if has_history(self.memories, [key]):
-            from ipfsmem.parts.sessions import MemorySessions
+        if not has_history(self.memories, [key]):
+            return False
+        from ipfsmem.parts.sessions import MemorySessions
 
-            MemorySessions(self._open, self.scope).forget(session_of(key), reason=f"{key} was forgotten")
+        return MemorySessions(self._open, self.scope).forget(session_of(key), reason=f"{key} was forgotten")
 
     def conflicts(self, *, everywhere: bool = False) -> list_[Unsettled]:
         """Memories with texts that are not shown, by key: what is shown, the copies, and the token for `resolve`.

@@ -149,3 +149,25 @@ def test_clearing_asks_and_leaves_what_it_is_told_to_leave(cli: Cli, monkeypatch
     done = cli.ok("clear", "--scope", "work", "--yes", "--json").json
     assert (done["memories"], done["sessions"], done["left"]) == (2, 1, [])
     assert cli.ok("session", "list", "--scope", "work").out == ""
+
+
+def test_clearing_takes_what_is_hidden_and_what_could_come_back(cli: Cli) -> None:
+    for key in ("tone", "shy"):
+        cli.ok("write", key, "--body", f"The {key} of it.")
+    cli.ok("hide", "shy")
+    key = cli.ok("fact", "add", "User likes zebras", "--json").json["fact"]["key"]
+    cli.ok("fact", "delete", key)
+    assert cli.ok("clear", "--yes").out.startswith("Forgotten here: 3 memories and 0 sessions")
+    assert cli.ok("list", "--hidden").out == "" == cli.ok("fact", "list", "--deleted").out
+    for gone in ("tone", "shy"):
+        cli.fails(4, "read", gone)
+    assert cli.ok("clear", "--yes").out == "There is nothing to forget.\n"
+
+
+def test_who_deleted_a_fact_can_forget_it_too(cli: Cli) -> None:
+    key = cli.ok("fact", "add", "User likes zebras", "--json").json["fact"]["key"]
+    cli.ok("fact", "delete", key)
+    assert "zebras" in cli.ok("fact", "list", "--deleted").out
+    cli.ok("forget", key)
+    assert cli.ok("fact", "list", "--deleted").out == "" == cli.ok("fact", "history", key).out
+    cli.fails(4, "forget", key)
