@@ -27,7 +27,7 @@ Play = tuple[str, dict[str, str | int]]
 
 def played(name: str, plays: Sequence[Play]) -> list[Any]:
     """What comes out of plays, one after another in one browser. AssertionError with the error of a page."""
-    with _served() as (url, said):
+    with served() as (url, said):
         return asyncio.run(_played(name, url, said, plays))
 
 
@@ -43,7 +43,7 @@ async def _played(name: str, url: str, said: Queue[Any], plays: Sequence[Play]) 
 
 
 @contextlib.contextmanager
-def _served() -> Iterator[tuple[str, Queue[Any]]]:
+def served() -> Iterator[tuple[str, Queue[Any]]]:
     """The client's page at an address of this machine, and what it says."""
     built = built_web()
     said: Queue[Any] = Queue()

@@ -90,6 +90,22 @@ const plays = {
     parent.postMessage('done', '*')
     return null
   },
+  /** Write for as long as this tab lives, and say how many writes are done. */
+  async forever({ at, token, words }: Asked): Promise<unknown> {
+    const memory = await ipfsmem.openMemory({ name: 'crash', at: [{ at, token }], root: ipfsmem.keysOfWords(words), stay: true })
+    for (let i = 0; ; i++) {
+      await memory.write(`one_${i}`, `Text ${i}`)
+      Object.assign(globalThis, { done: i + 1 })
+    }
+  },
+  /** Writes of a tab by its own name into what another tab keeps; the memory stays open as `memory`. */
+  async writes({ at, token, words, n, key }: Asked): Promise<unknown> {
+    const root = words ? { root: ipfsmem.keysOfWords(words), stay: true } : {}
+    const memory = await ipfsmem.openMemory({ name: 'crash', at: [{ at, token }], ...root })
+    for (let i = 0; i < n; i++) await memory.write(`${key}_${i}`, `Text ${i}`)
+    Object.assign(globalThis, { memory, message, done: n })
+    return null
+  },
   /** The memory in a worker, asked by the page. */
   async worker({ at, token, words }: Asked): Promise<unknown> {
     const worker = new Worker(new URL('./page_worker.js', location.href), { type: 'module' })

@@ -1,6 +1,6 @@
 /** Errors for people and programs: what happened, to what, and what to do next. */
 
-export type ErrorKind = 'usage' | 'not found' | 'changed' | 'limit' | 'member' | 'none' | 'locked' | 'provider' | 'copied'
+export type ErrorKind = 'usage' | 'not found' | 'changed' | 'limit' | 'member' | 'none' | 'locked' | 'provider' | 'copied' | 'storage'
 
 export class MemoryError extends Error {
   constructor(

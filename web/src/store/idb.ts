@@ -2,6 +2,7 @@
 
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb'
 import type { Bytes } from '../core/bytes.ts'
+import { MemoryError } from '../device/errors.ts'
 import type { Block } from '../sync/provider.ts'
 import type { Exclusive, Keeping, Loaded } from './keeping.ts'
 
@@ -36,6 +37,22 @@ export const isKept = async (db: Database): Promise<boolean> => (((await db.get(
 /** What is handed over as a part of a larger buffer would keep all of that. */
 const own = (data: Bytes): Bytes => (data.byteLength === data.buffer.byteLength ? data : data.slice())
 
+/** What a browser did to the storage, for people; any other error as it is. */
+function said(error: unknown): unknown {
+  const name = error instanceof DOMException ? error.name : ''
+  if (name === 'QuotaExceededError') return new MemoryError('storage', 'this browser has no room left for it, so nothing was written', 'Make room on this disk, or sync and clear what other pages keep.')
+  if (name === 'InvalidStateError' || name === 'NotFoundError') return new MemoryError('storage', 'this browser threw away what it kept of this memory, so nothing was written', 'Load the page again: what was synced comes back with your wallet or words.')
+  return error
+}
+
+async function kept<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw said(error)
+  }
+}
+
 export class BrowserKeeping implements Keeping {
   readonly #bell: BroadcastChannel
   readonly #listeners = new Set<() => void>()
@@ -54,7 +71,11 @@ export class BrowserKeeping implements Keeping {
     return navigator.locks.request(`ipfsmem/${this.name}/${name}`, work) as Promise<T>
   }
 
-  async load(since: number): Promise<Loaded> {
+  load(since: number): Promise<Loaded> {
+    return kept(() => this.#load(since))
+  }
+
+  async #load(since: number): Promise<Loaded> {
     const tx = this.db.transaction(['heads', 'changes'])
     const { revision, snapshotAt } = ((await tx.objectStore('heads').get('counters')) as Counters | undefined) ?? NONE
     const isBehind = since < snapshotAt
@@ -65,7 +86,11 @@ export class BrowserKeeping implements Keeping {
     return { revision, snapshot, changes }
   }
 
-  async append(change: Bytes, blocks: readonly Block[]): Promise<number> {
+  append(change: Bytes, blocks: readonly Block[]): Promise<number> {
+    return kept(() => this.#append(change, blocks))
+  }
+
+  async #append(change: Bytes, blocks: readonly Block[]): Promise<number> {
     const tx = this.db.transaction(['heads', 'changes', 'blocks'], 'readwrite', { durability: 'strict' })
     const { revision, snapshotAt } = ((await tx.objectStore('heads').get('counters')) as Counters | undefined) ?? NONE
     const next = revision + 1
@@ -77,7 +102,11 @@ export class BrowserKeeping implements Keeping {
     return next
   }
 
-  async replace(snapshot: Bytes, blocks: readonly Block[], gone: readonly string[]): Promise<number> {
+  replace(snapshot: Bytes, blocks: readonly Block[], gone: readonly string[]): Promise<number> {
+    return kept(() => this.#replace(snapshot, blocks, gone))
+  }
+
+  async #replace(snapshot: Bytes, blocks: readonly Block[], gone: readonly string[]): Promise<number> {
     const tx = this.db.transaction(['heads', 'changes', 'blocks'], 'readwrite', { durability: 'strict' })
     const { revision } = ((await tx.objectStore('heads').get('counters')) as Counters | undefined) ?? NONE
     const next = revision + 1
@@ -92,10 +121,14 @@ export class BrowserKeeping implements Keeping {
   }
 
   cids(): Promise<readonly string[]> {
-    return this.db.getAllKeys('blocks')
+    return kept(() => this.db.getAllKeys('blocks'))
   }
 
-  async blocks(cids: readonly string[]): Promise<readonly Block[]> {
+  blocks(cids: readonly string[]): Promise<readonly Block[]> {
+    return kept(() => this.#blocks(cids))
+  }
+
+  async #blocks(cids: readonly string[]): Promise<readonly Block[]> {
     const tx = this.db.transaction('blocks')
     const found = await Promise.all(cids.map(cid => tx.store.get(cid)))
     await tx.done

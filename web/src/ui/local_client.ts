@@ -34,7 +34,7 @@ export type LocalHow = {
 /** Events of one page. */
 const PAGE = 200
 const HITS = 50
-const STATUS: Readonly<Record<string, number>> = { usage: 400, 'not found': 404, none: 404, changed: 412, limit: 413, member: 403, locked: 423, copied: 409, provider: 502 }
+const STATUS: Readonly<Record<string, number>> = { usage: 400, 'not found': 404, none: 404, changed: 412, limit: 413, member: 403, locked: 423, copied: 409, provider: 502, storage: 507 }
 
 /** What is asked of the memory, with its errors as the views know them. */
 export async function asked<T>(work: () => T | Promise<T>): Promise<T> {
