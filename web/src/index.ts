@@ -1,6 +1,6 @@
 /** The client as a library: an ES module for pages and apps. */
 
-export { keysOfSecret, keysOfWords, type RootKeys, wordsOfSecret } from './core/wallet.ts'
+export { keysOfSecret, keysOfWords, newRecoveryWords, type RecoveryWords, type RootKeys, wordsOfSecret } from './core/wallet.ts'
 export { type Device, theWorld, volatileDevice, type World } from './device/device.ts'
 export { type ErrorKind, MemoryError } from './device/errors.ts'
 export * from './memory.ts'
@@ -10,7 +10,7 @@ export { BrowserKeeping, openDatabase } from './store/idb.ts'
 export { type Keeping, VolatileKeeping } from './store/keeping.ts'
 export { gateway, router } from './sync/gateways.ts'
 export { peer } from './sync/peer.ts'
-export { type BeginHow, newRecoveryWords, type RecoveryWords } from './sync/beginning.ts'
+export type { BeginHow } from './sync/beginning.ts'
 export type { Provider } from './sync/provider.ts'
 export type { Notice, Pointer, SyncHow, SyncReport } from './sync/syncing.ts'
 export { accountOf, type EthereumProvider, findWallets, type FoundWallet, keysOfWallet } from './wallet/ethereum.ts'

@@ -10,7 +10,6 @@ import { BLOB_VERSION, readBlob, type Text, writeBlob } from './core/blob.ts'
 import { base64url, type Bytes, fromBase64url, fromHex, hex, need, sha256, utf8 } from './core/bytes.ts'
 import { writeCar } from './core/car.ts'
 import { ipnsName } from './core/cid.ts'
-import { enrolleeOf, enrolmentRequest, fingerprint } from './core/enrolling.ts'
 import { renderIndex } from './core/index.ts'
 import { readRecord, targetOf } from './core/ipns.ts'
 import { MOST_FILE } from './core/limits.ts'
@@ -31,7 +30,7 @@ import { writing, type Writing } from './device/writing.ts'
 import type { Block as ContextBlock, BlockHow } from './recall/context.ts'
 import type { Change, History, Imported, Listed, Member, Past, Reading, Recall, Scope, Scopes, Seen, Status, Token, Unsettled, WriteHow } from './results.ts'
 import type { Keeping } from './store/keeping.ts'
-import { begin, type BeginHow } from './sync/beginning.ts'
+import type { BeginHow } from './sync/beginning.ts'
 import type { Block, Provider } from './sync/provider.ts'
 import { treeOf } from './sync/fetching.ts'
 import { type Pointer, sync, type SyncHow, type SyncReport } from './sync/syncing.ts'
@@ -81,6 +80,8 @@ export class Memory {
   /** Make a new memory, of which this device is the first: of a wallet that signed twice, of recovery words, or of both. It is published where there are providers. */
   static async create({ device, keeping, providers = [], world = theWorld, root, recovery }: Founding): Promise<Memory> {
     const memory = new Memory(new Replica(device, keeping, world), providers)
+    // Loaded where a memory is made, and by nobody else.
+    const { begin } = await import('./sync/beginning.ts')
     const first = await begin(memory.#replica, providers, { root, recovery })
     await memory.sync({ root: first })
     return memory
@@ -383,6 +384,7 @@ export class Memory {
 
   /** What this device shows to be let in (a QR code, or text to copy), with six words to compare; no secret is in it. */
   static async request(device: Device, pointer: Pointer): Promise<{ text: string; words: string[] }> {
+    const { enrolleeOf, enrolmentRequest, fingerprint } = await import('./core/enrolling.ts')
     const tag = fromHex(pointer.vault, 16)
     const one = await enrolleeOf(device.signer, device.box.public, device.label, tag)
     return { text: `${REQUEST}${base64url(enrolmentRequest(tag, one))}`, words: fingerprint(tag, one.sign, one.box, wordlist) }
@@ -399,6 +401,7 @@ export class Memory {
   async asked(text: string): Promise<{ label: string; words: string[] }> {
     const { ring } = this.#replica
     need(ring !== null, 'none', 'this device has not read its memory yet')
+    const { fingerprint } = await import('./core/enrolling.ts')
     const one = await readRequest(requestBytes(text), ring.tag)
     return { label: one.label, words: fingerprint(ring.tag, one.sign, one.box, wordlist) }
   }

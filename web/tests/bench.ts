@@ -6,13 +6,12 @@
  */
 
 import type { Bytes } from '../src/core/bytes.ts'
-import { keysOfSecret, NO_ADDRESS } from '../src/core/wallet.ts'
+import { keysOfSecret, newRecoveryWords, NO_ADDRESS } from '../src/core/wallet.ts'
 import { theWorld, volatileDevice } from '../src/device/device.ts'
 import { Memory } from '../src/memory.ts'
 import { VolatileKeeping } from '../src/store/keeping.ts'
-import { newRecoveryWords } from '../src/sync/beginning.ts'
 import type { Block, Provider } from '../src/sync/provider.ts'
-import { linksOf } from '../src/sync/fetching.ts'
+import { linksOf } from '../src/core/blocks.ts'
 
 function table(): Provider {
   const kept = new Map<string, Bytes>()
@@ -28,7 +27,7 @@ function table(): Provider {
         const data = kept.get(cid)
         if (data === undefined || out.has(cid)) continue
         out.set(cid, data)
-        left.push(...linksOf(cid, data).reverse())
+        left.push(...[...linksOf(cid, data)].reverse())
       }
       return [...out]
     }

@@ -5,13 +5,12 @@
  */
 
 import { createInterface } from 'node:readline'
-import { keyRequest, keysOfSecret, keysOfWords, type RootKeys, signatureBytes, signedTwice } from '../src/core/wallet.ts'
+import { keyRequest, keysOfSecret, keysOfWords, newRecoveryWords, type RootKeys, signatureBytes, signedTwice } from '../src/core/wallet.ts'
 import { theWorld, volatileDevice } from '../src/device/device.ts'
 import { MemoryError } from '../src/device/errors.ts'
 import { Memory } from '../src/memory.ts'
 import { providerOf } from '../src/open.ts'
 import { VolatileKeeping } from '../src/store/keeping.ts'
-import { newRecoveryWords } from '../src/sync/beginning.ts'
 import type { Pointer } from '../src/sync/syncing.ts'
 
 type Command = { readonly do: string; readonly [name: string]: unknown }

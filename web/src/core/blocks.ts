@@ -1,7 +1,7 @@
 /** Blocks at hand, each checked against its CID, and the folders and files that they make (FORMAT.md 6): UnixFS over dag-pb, read only. */
 
-import { type Bytes, fromHex, join, need } from './bytes.ts'
-import { asVersion1, cidOfHash, DAG_PB, isBlockOf, parseCid, RAW } from './cid.ts'
+import { type Bytes, join, need, unlessRefused } from './bytes.ts'
+import { asVersion1, type Cid, DAG_PB, isBlockOf, parseCid, RAW, rawCid } from './cid.ts'
 import { type PbLink, readNode, readUnixFS, type UnixFS, UnixFSType } from './dagpb.ts'
 
 const MOST_BLOCK = 2 << 20
@@ -18,8 +18,15 @@ function unixfs(block: Bytes): Node {
   return { ...it, links }
 }
 
+/** What is known of a block: looked at once, as its bytes do not change. */
+type Held = { readonly data: Bytes; cid: Cid | null; isSound: boolean | null; links: readonly string[] | null; folder: ReadonlyMap<string, string> | null | undefined }
+
+/** How the CIDs of nearly all blocks are written; such a text is the only one for its CID. */
+const USUAL = /^baf(?:ybei|krei)[a-z2-7]{52}$/
+const USUAL_RAW = 'bafkrei'
+
 export class Blocks {
-  readonly #held = new Map<string, Bytes>()
+  readonly #held = new Map<string, Held>()
 
   /** CIDs of what is here, as version 1. */
   cids(): IterableIterator<string> {
@@ -31,43 +38,64 @@ export class Blocks {
   }
 
   add(cid: string, data: Bytes): void {
-    this.#held.set(asVersion1(parseCid(cid)).text, data)
+    const name = textOf(cid)
+    if (this.#held.get(name)?.data !== data) this.#held.set(name, { data, cid: null, isSound: null, links: null, folder: undefined })
   }
 
   remove(cid: string): void {
-    this.#held.delete(asVersion1(parseCid(cid)).text)
+    this.#held.delete(textOf(cid))
   }
 
   /** The bytes behind a CID of version 1 as they were added, unchecked; null when they are not here. */
   peek(cid: string): Bytes | null {
-    return this.#held.get(cid) ?? null
+    return this.#held.get(cid)?.data ?? null
+  }
+
+  /** CIDs below a block, as version 1: its links, where it is a node of dag-pb and here. */
+  links(cid: string): readonly string[] {
+    if (cid.startsWith(USUAL_RAW)) return []
+    const held = this.#held.get(cid)
+    if (held === undefined) return []
+    held.links ??= linksOf(cid, held.data)
+    return held.links
   }
 
   /** The bytes behind a CID; refused as `missing` when they are not here or are others. */
   get(cidText: string): { codec: number; data: Bytes } {
-    const cid = asVersion1(parseCid(cidText))
-    const data = this.#held.get(cid.text)
-    need(data !== undefined, 'missing', `${cidText} is nowhere`)
-    need(data.length <= MOST_BLOCK && isBlockOf(cid, data), 'missing', `${cidText} is damaged`)
-    return { codec: cid.codec, data }
+    const held = this.#held.get(textOf(cidText))
+    need(held !== undefined, 'missing', `${cidText} is nowhere`)
+    held.cid ??= asVersion1(parseCid(cidText))
+    held.isSound ??= held.data.length <= MOST_BLOCK && isBlockOf(held.cid, held.data)
+    need(held.isSound, 'missing', `${cidText} is damaged`)
+    return { codec: held.cid.codec, data: held.data }
   }
 
   /** An object by the hash of its bytes alone. */
   object(hash: string): Bytes {
-    return this.get(cidOfHash(RAW, fromHex(hash, 32)).text).data
+    return this.get(rawCid(hash).text).data
   }
 
-  /** The names of a folder with their CIDs, or null when the CID is no folder. */
-  folder(cidText: string): Map<string, string> | null {
+  /** The same unchecked, for what is sealed and so proves itself when it opens; refused as `missing`. */
+  sealedObject(hash: string): Bytes {
+    const data = this.peek(rawCid(hash).text)
+    need(data !== null, 'missing', `the object ${hash} is nowhere`)
+    return data
+  }
+
+  /** The names of a folder with their CIDs, or null when the CID is no folder. A folder of shards is put together anew, as its parts may be others by then. */
+  folder(cidText: string): ReadonlyMap<string, string> | null {
     const { codec, data } = this.get(cidText)
     if (codec !== DAG_PB) return null
+    const held = this.#held.get(textOf(cidText)) as Held
+    if (held.folder !== undefined) return held.folder
     const node = unixfs(data)
     const found: [string, string][] = []
     if (node.type === UnixFSType.folder) found.push(...node.links.map((link): [string, string] => [link.name, asVersion1(link.cid).text]))
     else if (node.type === UnixFSType.shard) this.#shard(node, found, 0)
-    else return null
+    else return (held.folder = null)
     const out = new Map(found)
     need(out.size === found.length, 'format', 'a name twice in a folder')
+    if (node.type === UnixFSType.folder) held.folder = out
     return out
   }
 
@@ -108,4 +136,12 @@ export class Blocks {
     need(cid !== null, 'missing', `no ${path} under ${root}`)
     return this.file(cid)
   }
+}
+
+const textOf = (cid: string): string => (USUAL.test(cid) ? cid : asVersion1(parseCid(cid)).text)
+
+/** CIDs below a block: its links, where it is a node of dag-pb. */
+export function linksOf(cid: string, data: Bytes): readonly string[] {
+  if (parseCid(cid).codec !== DAG_PB) return []
+  return unlessRefused(() => readNode(data).links.map(link => asVersion1(link.cid).text)) ?? []
 }

@@ -82,6 +82,19 @@ function fromNumber(text: string, alphabet: string): Bytes {
 
 export const base32 = (data: Bytes): string => toBits(data, [BASE32, 5])
 
+/** CIDs by their bytes in hex: a memory names the same ones again and again. */
+const known = new Map<string, Cid>()
+const MOST_KNOWN = 100_000
+
+function remembered(key: string, make: () => Cid): Cid {
+  let cid = known.get(key)
+  if (cid === undefined) {
+    if (known.size >= MOST_KNOWN) known.clear()
+    known.set(key, (cid = make()))
+  }
+  return cid
+}
+
 /** A number of protobuf and multiformats at `at`, in its shortest form and of at most 63 bits, and where it ends. */
 export function varint(data: Bytes, at: number): [value: bigint, end: number] {
   let value = 0n
@@ -120,6 +133,12 @@ export function readCid(data: Bytes, at = 0): [cid: Cid, end: number] {
     const multihash = data.slice(at, at + 34)
     return [{ version: 0, codec: DAG_PB, multihash, text: toNumber(multihash, BASE58) }, at + 34]
   }
+  // The usual form: version 1, one byte of codec, sha2-256.
+  if (data[at] === 1 && (data[at + 1] === RAW || data[at + 1] === DAG_PB) && data[at + 2] === 0x12 && data[at + 3] === 0x20 && data.length >= at + 36) {
+    const codec = data[at + 1] as number
+    const multihash = data.slice(at + 2, at + 36)
+    return [remembered(hex(data.subarray(at + 1, at + 36)), () => cidOfMultihash(codec, multihash)), at + 36]
+  }
   const [version, afterVersion] = varint(data, at)
   need(version === 1n, 'format', 'not a CID')
   const [codec, start] = varint(data, afterVersion)
@@ -135,6 +154,9 @@ const cidOfMultihash = (codec: number, multihash: Bytes): Cid => ({
   multihash,
   text: `b${base32(join([1], toVarint(codec), multihash))}`
 })
+
+/** The CID of a raw block by the hex of its SHA-256. */
+export const rawCid = (hash: string): Cid => remembered(`551220${hash}`, () => cidOfMultihash(RAW, join(SHA256, fromHex(hash, 32))))
 
 /** The CID of bytes with this SHA-256. */
 export const cidOfHash = (codec: number, hash: Bytes): Cid => cidOfMultihash(codec, join(SHA256, hash))

@@ -128,7 +128,10 @@ export async function checkedState(entries: ReadonlyMap<string, unknown>, commit
   const out = new Map<string, Entry>()
   const signed: { keys: readonly string[]; message: Bytes; signature: string; dot: string }[] = []
   for (const [name, raw] of entries) {
-    const entry = checkEntry(name, raw)
+    // What is held already was checked when it came; where it is the very same entry, nothing of it is looked at again.
+    const mine = held?.entries.get(name)
+    const isHeld = mine !== undefined && mine === raw
+    const entry = isHeld ? mine : checkEntry(name, raw)
     const kept: Record<string, Entry[string]> = {}
     for (const [text, value] of Object.entries(entry)) {
       const dot = readDot(text)
@@ -138,12 +141,12 @@ export async function checkedState(entries: ReadonlyMap<string, unknown>, commit
       const keys = ring.said.keysOf.get(dot.dev)
       if (keys === undefined) continue
       kept[text] = value
-      // What is held already was checked when it came.
-      const known = held?.entries.get(name)?.[text]
-      if (known !== undefined && canonical(known) === canonical(value)) continue
+      const known = mine?.[text]
+      if (known !== undefined && (known === value || canonical(known) === canonical(value))) continue
       signed.push({ keys, message: valueMessage(name, text, value, ring.tag), signature: value.s as string, dot: text })
     }
-    if (Object.keys(kept).length > 0) out.set(name, kept)
+    const count = Object.keys(kept).length
+    if (count > 0) out.set(name, count === Object.keys(entry).length ? entry : kept)
   }
   await Promise.all(
     signed.map(async one => need(await signedBy(one.keys, one.message, one.signature), 'signature', `${one.dot} was not signed by its device`))

@@ -67,13 +67,17 @@ export function fitting(entry: Entry, letIn: (dev: string) => LetIn, most = MOST
 
 /** That no dot and no pair says two things; refused as `held`. */
 function checkAgreement(a: State, b: State): void {
-  const places = new Map<string, string>()
+  // Of each alone it was seen to when it came.
+  if (a.entries.size === 0 || b.entries.size === 0) return
+  const places = new Map<string, readonly [name: string, value: Value]>()
   for (const state of [a, b]) {
     for (const [name, entry] of state.entries) {
-      for (const [dot, value] of Object.entries(entry)) {
-        const said = `${name} ${identity(value)}`
-        need((places.get(dot) ?? said) === said, 'held', `${dot} says two things`)
-        places.set(dot, said)
+      if (state === b && a.entries.get(name) === entry) continue
+      for (const dot of Object.keys(entry)) {
+        const value = entry[dot] as Value
+        const held = places.get(dot)
+        if (held === undefined) places.set(dot, [name, value])
+        else need(held[0] === name && (held[1] === value || identity(held[1]) === identity(value)), 'held', `${dot} says two things`)
       }
     }
   }
@@ -92,17 +96,26 @@ function joinSeen(a: ReadonlyMap<string, Seen>, b: ReadonlyMap<string, Seen>): M
   return out
 }
 
+const isSame = (a: Entry, b: Entry): boolean => {
+  const dots = Object.keys(a)
+  return dots.length === Object.keys(b).length && dots.every(dot => a[dot] === b[dot])
+}
+
 /** Both joined; refused as `held` when one dot or one pair says two things. */
 export function joinStates(a: State, b: State, judge: Judgement): State {
   checkAgreement(a, b)
   const seen = joinSeen(a.seen, b.seen)
   const covers = (state: State, dotText: string): boolean => {
-    const dot = readDot(dotText)
-    return (state.seen.get(dot.dev)?.n ?? 0) >= dot.n
+    const [dev, n] = dotText.split('-')
+    return (state.seen.get(dev as string)?.n ?? 0) >= Number(n)
   }
   const entries = new Map<string, Entry>()
   for (const name of new Set([...a.entries.keys(), ...b.entries.keys()])) {
     const [mine, theirs] = [a.entries.get(name) ?? {}, b.entries.get(name) ?? {}]
+    if (mine === theirs) {
+      entries.set(name, mine)
+      continue
+    }
     const kept: Record<string, Value> = {}
     for (const dot of new Set([...Object.keys(mine), ...Object.keys(theirs)])) {
       const [own, other] = [mine[dot], theirs[dot]]
@@ -111,7 +124,9 @@ export function joinStates(a: State, b: State, judge: Judgement): State {
       else if (other !== undefined && !covers(a, dot)) kept[dot] = other
     }
     const stays = fitting(kept, judge.letIn)
-    if (Object.keys(stays).length > 0) entries.set(name, stays)
+    // Where nothing changed it is the same object, so that nobody looks at it again.
+    const same = [mine, theirs].find(one => isSame(one, stays))
+    if (Object.keys(stays).length > 0) entries.set(name, same ?? stays)
   }
   return { entries, seen }
 }

@@ -1,16 +1,16 @@
 /** What a device publishes: its signed counter, its commit, and the tree of a root (FORMAT.md 6 and 7). Sealed vaults only. */
 
 import type { Blocks } from './blocks.ts'
-import { base64url, byCodePoints, type Bytes, canonical, fromHex, hex, join, need, sha256, utf8 } from './bytes.ts'
-import { cidOfHash, RAW } from './cid.ts'
+import { base64url, byCodePoints, type Bytes, canonical, hex, join, need, sha256, utf8 } from './bytes.ts'
+import { rawCid } from './cid.ts'
 import type { Signer } from './curves.ts'
 import type { Put, Target } from './dagpb.ts'
 import { objectPaths } from './layout.ts'
 import type { Ring } from './ring.ts'
 import { type EpochKey, ObjectType } from './sealed.ts'
 import { type Seen, seenMessage, type State } from './state.ts'
-import { buildTree, nodePath } from './tree.ts'
-import { putFile, putTree, rawTarget } from './unixfs.ts'
+import { buildTree, nodePath, sealedAs, StateCache } from './tree.ts'
+import { putFile, putTree } from './unixfs.ts'
 
 const NAME_DIGITS = 40
 
@@ -68,23 +68,32 @@ export function objectsOf(state: State): Map<string, number> {
 }
 
 /** The root for a commit and the ring beside it; of objects it names those that are here. -> its CID; its blocks go to `put`. */
-export function buildRoot(ring: Ring, keyring: Bytes, commit: MadeCommit, state: State, blocks: Blocks, put: Put): string {
+export function buildRoot(ring: Ring, keyring: Bytes, commit: MadeCommit, state: State, blocks: Blocks, put: Put, known: StateCache = new StateCache()): string {
   const key = needSealing(ring)
   const files = new Map<string, Target>()
   files.set('keyring.json', putFile(keyring, put))
   files.set('head.ipm', putFile(key.seal(ObjectType.commit, '', join(commit.signature, commit.json)), put))
-  for (const [prefix, node] of buildTree(state.entries).nodes) {
-    files.set(`${nodePath(prefix)}.ipm`, putFile(key.seal(ObjectType.node, prefix, node), put))
+  const { nodes, hashes } = buildTree(state.entries, known)
+  /** What was made before and is here is not made again: equal nodes are sealed to equal bytes. */
+  const again = (path: string, what: string, make: () => Target): Target => {
+    const before = known.made(path, what)
+    const to = before !== null && blocks.peek(before.cid.text) !== null ? before : make()
+    known.noteMade(path, what, to)
+    return to
+  }
+  for (const [prefix, node] of nodes) {
+    const path = `${nodePath(prefix)}.ipm`
+    files.set(path, again(path, sealedAs(key, hashes.get(prefix) as string), () => putFile(key.seal(ObjectType.node, prefix, node), put)))
   }
   // Of two that share a name it is that of the lesser hash.
   const held = new Map<string, { hash: string; size: number }>()
   for (const [hash, size] of [...objectsOf(state)].sort(([a], [b]) => byCodePoints(b, a))) {
-    const data = blocks.peek(cidOfHash(RAW, fromHex(hash)).text)
+    const data = blocks.peek(rawCid(hash).text)
     if (data !== null && data.length === size) held.set(hash.slice(0, NAME_DIGITS), { hash, size })
   }
   for (const path of objectPaths([...held.values()].map(one => one.hash))) {
     const { hash, size } = held.get(path.slice(-NAME_DIGITS)) as { hash: string; size: number }
-    files.set(path, rawTarget(fromHex(hash), size))
+    files.set(path, { cid: rawCid(hash), size: BigInt(size) })
   }
-  return putTree(files, put).cid.text
+  return putTree(files, put, [], { folder: again }).cid.text
 }

@@ -57,7 +57,20 @@ function isDay(text: string): boolean {
 
 const isCount = (text: string): boolean => /^(0|[1-9][0-9]{0,15})$(?![^])/.test(text) && Number.isSafeInteger(Number(text))
 
+const MOST_READ = 100_000
+const namesRead = new Map<string, EntryName>()
+
 export function readName(name: string): EntryName {
+  let found = namesRead.get(name)
+  if (found === undefined) {
+    found = nameIn(name)
+    if (namesRead.size >= MOST_READ) namesRead.clear()
+    namesRead.set(name, found)
+  }
+  return found
+}
+
+function nameIn(name: string): EntryName {
   const [kind = '', ...parts] = name.split('/')
   const ctx = parts.join('/')
   const scopeOf = (size: number): string => {

@@ -1,6 +1,8 @@
 /** The prefix tree that a state is published as (FORMAT.md 6.1): made, and read whole. */
 
 import { anyFields, type Bytes, byteLength, canonical, fields, hex, isHex, isObject, need, parseCanonical, sha256 } from './bytes.ts'
+import type { Target } from './dagpb.ts'
+import type { EpochKey } from './sealed.ts'
 import type { Entry } from './state.ts'
 
 const MOST_LEAF_BYTES = 48 << 10
@@ -8,25 +10,115 @@ const MOST_LEAF_ENTRIES = 64
 const MOST_PREFIX = 16
 
 const labelOf = (name: string): string => hex(sha256(name))
-const sizeOf = (name: string, entry: unknown): number => byteLength(`${JSON.stringify(name)}:${canonical(entry)}`)
 const isLeaf = (count: number, bytes: number, depth: number): boolean =>
   count <= 1 || (count <= MOST_LEAF_ENTRIES && bytes <= MOST_LEAF_BYTES) || depth === MOST_PREFIX
 
 /** The path of a node, without the end that says how it is stored. */
 export const nodePath = (prefix: string): string => (prefix === '' ? 's/top' : `s/${[...prefix].join('/')}`)
 
-/** All nodes of a state as JSON by prefix, and its digest. */
-export function buildTree(entries: Iterable<readonly [name: string, entry: Entry]>): { digest: string; nodes: Map<string, string> } {
-  type Item = { readonly name: string; readonly entry: Entry; readonly label: string; readonly size: number }
+type Item = { readonly name: string; readonly entry: Entry; readonly label: string; readonly size: number }
+type Leaf = { readonly items: readonly Item[]; readonly text: string; readonly hash: string }
+
+/**
+ * What was worked out of states before, so that one that differs in an entry costs what differs. It only remembers: with an empty
+ * one the answers are the same. Entries are known by identity, and never changed.
+ */
+export class StateCache {
+  readonly #labels = new Map<string, string>()
+  readonly #json = new WeakMap<Entry, string>()
+  readonly #leaves = new Map<string, Leaf>()
+  readonly #read = new Map<string, ReadonlyMap<string, unknown>>()
+  readonly #made = new Map<string, { readonly what: string; readonly to: Target }>()
+
+  label(name: string): string {
+    return kept(this.#labels, name, () => labelOf(name), MOST_NAMES)
+  }
+
+  /** The canonical JSON of an entry. */
+  json(entry: Entry): string {
+    let text = this.#json.get(entry)
+    if (text === undefined) this.#json.set(entry, (text = canonical(entry)))
+    return text
+  }
+
+  size(name: string, entry: Entry): number {
+    return byteLength(`${JSON.stringify(name)}:`) + byteLength(this.json(entry))
+  }
+
+  /** The leaf of a prefix: the last one, where it has just these entries. */
+  leaf(prefix: string, items: readonly Item[]): Leaf {
+    const held = this.#leaves.get(prefix)
+    if (held !== undefined && held.items.length === items.length && held.items.every((one, at) => one.name === items[at]?.name && one.entry === items[at]?.entry)) return held
+    const text = `{"e":{${[...items]
+      .sort((a, b) => (a.name < b.name ? -1 : 1))
+      .map(one => `${JSON.stringify(one.name)}:${this.json(one.entry)}`)
+      .join(',')}}}`
+    const made = { items, text, hash: hex(sha256(text)) }
+    this.#leaves.set(prefix, made)
+    this.noteLeaf(made.hash, new Map(items.map(one => [one.name, one.entry])))
+    return made
+  }
+
+  /** The entries of a leaf with this hash, as they were read or made before. */
+  entriesOf(hash: string): ReadonlyMap<string, unknown> | undefined {
+    return this.#read.get(hash)
+  }
+
+  /** Note what stands in a leaf that was made, or read and found to be one. */
+  noteLeaf(hash: string, entries: ReadonlyMap<string, unknown>): void {
+    kept(this.#read, hash, () => entries, MOST_LEAVES)
+  }
+
+  /** What leads to what was made last at a path of a root; null where that was another thing. */
+  made(path: string, what: string): Target | null {
+    const held = this.#made.get(path)
+    return held?.what === what ? held.to : null
+  }
+
+  noteMade(path: string, what: string, to: Target): void {
+    this.#made.set(path, { what, to })
+  }
+}
+
+const MOST_NAMES = 100_000
+const MOST_LEAVES = 4000
+
+/** What stands under a name, or what is made then; the oldest go where there are too many. */
+function kept<T>(held: Map<string, T>, name: string, make: () => T, most: number): T {
+  let one = held.get(name)
+  if (one === undefined) {
+    one = make()
+    held.set(name, one)
+    if (held.size > most) held.delete(held.keys().next().value as string)
+  }
+  return one
+}
+
+/** What a sealed node is, for `StateCache.made`. */
+export const sealedAs = (key: EpochKey, hash: string): string => `${key.id} ${hash}`
+
+/** All nodes of a state as JSON by prefix, their hashes, and its digest. */
+export function buildTree(
+  entries: Iterable<readonly [name: string, entry: Entry]>,
+  known = new StateCache()
+): { digest: string; nodes: Map<string, string>; hashes: Map<string, string> } {
   const nodes = new Map<string, string>()
+  const hashes = new Map<string, string>()
   const put = (prefix: string, node: unknown): string => {
     const text = canonical(node)
     nodes.set(prefix, text)
-    return hex(sha256(text))
+    const hash = hex(sha256(text))
+    hashes.set(prefix, hash)
+    return hash
   }
   const build = (all: readonly Item[], prefix: string): string => {
     const bytes = all.reduce((sum, one) => sum + one.size, 0)
-    if (isLeaf(all.length, bytes, prefix.length)) return put(prefix, { e: Object.fromEntries(all.map(one => [one.name, one.entry])) })
+    if (isLeaf(all.length, bytes, prefix.length)) {
+      const { text, hash } = known.leaf(prefix, all)
+      nodes.set(prefix, text)
+      hashes.set(prefix, hash)
+      return hash
+    }
     const below = new Map<string, Item[]>()
     for (const one of all) {
       const digit = one.label[prefix.length] as string
@@ -36,39 +128,45 @@ export function buildTree(entries: Iterable<readonly [name: string, entry: Entry
     }
     return put(prefix, { n: Object.fromEntries([...below].map(([digit, some]) => [digit, build(some, prefix + digit)])) })
   }
-  const all = [...entries].map(([name, entry]) => ({ name, entry, label: labelOf(name), size: sizeOf(name, entry) }))
-  return { digest: build(all, ''), nodes }
+  const all = [...entries].map(([name, entry]) => ({ name, entry, label: known.label(name), size: known.size(name, entry) }))
+  return { digest: build(all, ''), nodes, hashes }
 }
 
 /**
  * All entries below a digest. `read` gives the JSON of a node, or null where nothing with this hash is to be had: then all else is
  * checked, and it is refused as `damaged`.
  */
-export function readTree(digest: string, read: (prefix: string, hash: string) => Bytes | null): Map<string, unknown> {
+export function readTree(digest: string, read: (prefix: string, hash: string) => Bytes | null, known = new StateCache()): Map<string, unknown> {
   const entries = new Map<string, unknown>()
   let isDamaged = false
   type Sum = { readonly count: number; readonly size: number }
-  const leaf = (value: unknown, prefix: string): Sum => {
-    const inside = anyFields(value)
-    const names = Object.keys(inside)
+  const leaf = (inside: ReadonlyMap<string, unknown>, prefix: string): Sum => {
+    const names = [...inside.keys()]
     let size = 0
-    for (const name of names) {
-      need(labelOf(name).startsWith(prefix), 'format', 'an entry outside its prefix')
-      size += sizeOf(name, inside[name])
-      entries.set(name, inside[name])
+    for (const [name, entry] of inside) {
+      need(known.label(name).startsWith(prefix), 'format', 'an entry outside its prefix')
+      size += isObject(entry) ? known.size(name, entry as Entry) : byteLength(`${JSON.stringify(name)}:${canonical(entry)}`)
+      entries.set(name, entry)
     }
     need(isLeaf(names.length, size, prefix.length), 'format', 'a leaf that the rule does not make')
     need(names.length > 0 || prefix === '', 'format', 'an empty leaf below the top')
     return { count: names.length, size }
   }
   const walk = (prefix: string, hash: string): Sum | null => {
+    const held = known.entriesOf(hash)
+    if (held !== undefined) return leaf(held, prefix)
     const text = read(prefix, hash)
     if (text === null || hex(sha256(text)) !== hash) {
       isDamaged = true
       return null
     }
     const node = parseCanonical(text)
-    if (isObject(node) && Object.hasOwn(node, 'e')) return leaf(fields(node, ['e']).e, prefix)
+    if (isObject(node) && Object.hasOwn(node, 'e')) {
+      const inside = new Map<string, unknown>(Object.entries(anyFields(fields(node, ['e']).e)))
+      const sum = leaf(inside, prefix)
+      known.noteLeaf(hash, inside)
+      return sum
+    }
     const children = anyFields(fields(node, ['n']).n)
     const digits = Object.keys(children)
     need(digits.length > 0 && prefix.length < MOST_PREFIX, 'format', 'an inner node that the rule does not make')

@@ -44,8 +44,12 @@ export function putFolder(names: ReadonlyMap<string, Target>, put: Put): Target 
 /** What a name leads to whose block is known by its hash: one raw block. */
 export const rawTarget = (hash: Bytes, size: number): Target => ({ cid: cidOfHash(RAW, hash), size: BigInt(size) })
 
+/** Remembers what led to a folder that was made before, by its path and by what is in it. */
+export type KnownFolders = { folder(path: string, what: string, make: () => Target): Target }
+const NONE_KNOWN: KnownFolders = { folder: (_path, _what, make) => make() }
+
 /** A tree of files by path. */
-export function putTree(files: ReadonlyMap<string, Target>, put: Put, folders: readonly string[] = []): Target {
+export function putTree(files: ReadonlyMap<string, Target>, put: Put, folders: readonly string[] = [], known = NONE_KNOWN): Target {
   type Folder = Map<string, Folder | Target>
   const top: Folder = new Map()
   const folderAt = (parts: readonly string[]): Folder =>
@@ -59,9 +63,12 @@ export function putTree(files: ReadonlyMap<string, Target>, put: Put, folders: r
     const parts = path.split('/')
     folderAt(parts.slice(0, -1)).set(parts.at(-1) as string, to)
   }
-  const make = (folder: Folder): Target =>
-    putFolder(new Map([...folder].map(([name, inner]): [string, Target] => [name, inner instanceof Map ? make(inner) : inner])), put)
-  return make(top)
+  const make = (folder: Folder, path: string): Target => {
+    const names = new Map([...folder].map(([name, inner]): [string, Target] => [name, inner instanceof Map ? make(inner, `${path}/${name}`) : inner]))
+    const what = [...names].map(([name, to]) => `${name} ${to.cid.text} ${to.size}`).join()
+    return known.folder(path, what, () => putFolder(names, put))
+  }
+  return make(top, '')
 }
 
 /** The block of a folder that holds nothing but `keyring.json`: what the value of an anchor names. */

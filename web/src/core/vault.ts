@@ -10,8 +10,8 @@ import { joinStates, type Judgement } from './join.ts'
 import { type KeyringFile, openKeyring, parseKeyring, type Ring } from './ring.ts'
 import { type EpochKey, ObjectType } from './sealed.ts'
 import { type Entry, type Location, readName, type State } from './state.ts'
-import { buildTree, entryBelow, nodePath, readTree } from './tree.ts'
-import { keyringFolder } from './unixfs.ts'
+import { buildTree, entryBelow, nodePath, readTree, sealedAs, StateCache } from './tree.ts'
+import { keyringFolder, putFile } from './unixfs.ts'
 
 const MOST_RECORDS = 8
 
@@ -62,6 +62,8 @@ export type Shelf = {
   readonly names: ReadonlyMap<string, Bytes>
   /** Roots by pin name, newest first. */
   readonly pins: Readonly<Record<string, readonly string[]>>
+  /** What was worked out of states before. */
+  readonly known?: StateCache
   /** A root that a person named to begin with: its ring counts for every owner of the vault, not for the first alone. */
   readonly begin?: string | null
 }
@@ -72,9 +74,11 @@ export type Seeker = { readonly admin: Bytes; readonly head: Bytes }
 export class VaultReader {
   readonly #records = new Map<string, IpnsRecord>()
   readonly #inside: string
+  readonly #known: StateCache
 
   constructor(readonly shelf: Shelf) {
     this.#inside = shelf.plain ? 'memory/.ipfsmem/' : ''
+    this.#known = shelf.known ?? new StateCache()
   }
 
   /** All of it, as a new device sees it. */
@@ -130,7 +134,7 @@ export class VaultReader {
       }
     }
     need(heads.length > 0 || past !== NO_PAST, 'damaged', 'no head can be read whole')
-    const { digest } = buildTree(state.entries)
+    const { digest } = buildTree(state.entries, this.#known)
     return { ring, state, digest, verdicts, heads, root: rootOf(heads, digest, state) }
   }
 
@@ -282,12 +286,18 @@ export class VaultReader {
   #state(head: Head, ring: Ring, held: State): Promise<State> {
     const { plain, blocks } = this.shelf
     const key = head.ring.readable.find(one => one.id === head.ek)
-    const entries = readTree(head.state, prefix => {
-      const path = `${this.#inside}${nodePath(prefix)}.${plain ? 'json' : 'ipm'}`
-      const stored = unlessRefused(() => blocks.read(head.root, path))
+    const read = (prefix: string, hash: string): Bytes | null => {
+      const path = `${nodePath(prefix)}.${plain ? 'json' : 'ipm'}`
+      const stored = unlessRefused(() => blocks.file(blocks.at(head.root, `${this.#inside}${path}`) ?? refuse('missing')))
       if (stored === null || plain) return stored
-      return key === undefined ? null : unlessRefused(() => key.open(ObjectType.node, prefix, stored))
-    })
+      const text = key === undefined ? null : unlessRefused(() => key.open(ObjectType.node, prefix, stored))
+      if (key !== undefined) opened.push(() => this.#known.noteMade(path, sealedAs(key, hash), putFile(stored, () => undefined)))
+      return text
+    }
+    const opened: (() => void)[] = []
+    const entries = readTree(head.state, read, this.#known)
+    // Each of them is what its hash says, or this was not reached.
+    for (const note of opened) note()
     return checkedState(entries, head, ring, held)
   }
 
@@ -324,7 +334,7 @@ export function entryIn(blocks: Blocks, root: string, digest: string, key: Epoch
 /** The plain bytes at a location of an entry, or null: not here, of another size, or they do not open. */
 export function openedObject(blocks: Blocks, ring: Ring, name: string, loc: Location): Bytes | null {
   return unlessRefused(() => {
-    const stored = blocks.object(loc[1])
+    const stored = ring.plain ? blocks.object(loc[1]) : blocks.sealedObject(loc[1])
     need(stored.length === loc[2], 'open')
     if (ring.plain) return stored
     const { type, ctx } = readName(name)

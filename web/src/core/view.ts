@@ -74,6 +74,13 @@ const EMPTY: View = { shown: null, merged: false, forgotten: false, dots: [], co
 
 /** The view of one key, whoever reads. */
 export function viewOf(key: string, entry: Entry, fetch: Fetch, fetchBase: FetchBase = () => null): View {
+  const [dot, ...more] = Object.keys(entry)
+  const body = more.length > 0 || dot === undefined ? null : (entry[dot]?.body ?? null)
+  if (dot !== undefined && body !== null) {
+    // The usual case: one text.
+    const shown = fetch(body)
+    return { ...EMPTY, shown, dots: shown === null ? [] : [dot], notFetched: shown === null ? [dot] : [] }
+  }
   const all = siblings(entry)
   const [first] = all
   if (first === undefined) return EMPTY

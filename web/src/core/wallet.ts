@@ -164,6 +164,14 @@ export function keysOfWords(words: string): RootKeys {
   return rootKeys(label => expand(prk, join('ipfsmem/v1/', label), 32), false)
 }
 
+/** Recovery words for a memory that is to be made, and their keys. Whoever makes it has them written down first: they are kept nowhere. */
+export type RecoveryWords = { readonly words: string; readonly keys: RootKeys }
+
+export function newRecoveryWords(chance: (size: number) => Bytes): RecoveryWords {
+  const words = wordsOfSecret(chance(32))
+  return { words, keys: keysOfWords(words) }
+}
+
 /** What names the vault that has this first root, sealed or plain. */
 export const vaultTag = (admin: Bytes, plain: boolean): Bytes =>
   sha256(join(plain ? 'ipfsmem/v1/plain-vault' : 'ipfsmem/v1/vault', [0], admin)).subarray(0, 16)

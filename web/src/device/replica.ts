@@ -5,6 +5,7 @@ import { base64url, type Bytes, fromBase64url, fromUtf8, utf8 } from '../core/by
 import { CLOCK_ZERO } from '../core/clock.ts'
 import { Ring } from '../core/ring.ts'
 import { type Entry, type Location, readName, type Seen, type State } from '../core/state.ts'
+import { StateCache } from '../core/tree.ts'
 import { openedObject } from '../core/vault.ts'
 import { fetcherOf, type IsMine, type ShownView, shownView } from '../core/views.ts'
 import type { Keeping } from '../store/keeping.ts'
@@ -75,6 +76,8 @@ const DAY_MS = 86_400_000
 
 export class Replica {
   readonly blocks = new Blocks()
+  /** What was worked out of states before. */
+  readonly states = new StateCache()
   /** CIDs of roots below which nothing is missing here. */
   readonly whole = new Set<string>()
   #kept: Kept = NOTHING
@@ -84,6 +87,11 @@ export class Replica {
   #changes = 0
   #views = new Map<string, { entry: Entry; view: ShownView }>()
   readonly #used = new Map<string, Use>()
+  /** CIDs of blocks that are kept where this device keeps its memory. */
+  readonly #durable = new Set<string>()
+  /** Names of entries whose view may be another one when blocks come, and places of which nothing opened. */
+  readonly #unsure = new Set<string>()
+  readonly #shut = new Set<string>()
   #opened = new Map<string, Bytes | null>()
 
   constructor(
@@ -132,6 +140,7 @@ export class Replica {
   #person: string | undefined
 
   setPerson(person: string | undefined): void {
+    if (this.#person !== person) this.#views = new Map()
     this.#person = person
   }
 
@@ -143,6 +152,7 @@ export class Replica {
     if (data === undefined) {
       data = openedObject(this.blocks, this.#ring, name, loc)
       this.#opened.set(place, data)
+      if (data === null) this.#shut.add(place)
     }
     return data
   }
@@ -154,6 +164,7 @@ export class Replica {
     if (held !== undefined && held.entry === entry) return held.view
     const view = this.viewOfSome(name, entry)
     this.#views.set(name, { entry, view })
+    if (view.notFetched.length > 0 || Object.keys(entry).length > 1) this.#unsure.add(name)
     return view
   }
 
@@ -197,8 +208,11 @@ export class Replica {
     for (const row of changes) this.#take(JSON.parse(fromUtf8(await this.device.rows.open(row))) as Partial<Kept>, false)
     this.#changes += changes.length
     this.#revision = revision
-    const lacking = (await this.keeping.cids()).filter(cid => this.blocks.peek(cid) === null)
+    const cids = await this.keeping.cids()
+    for (const cid of cids) this.#durable.add(cid)
+    const lacking = cids.filter(cid => this.blocks.peek(cid) === null)
     for (const [cid, data] of await this.keeping.blocks(lacking)) this.blocks.add(cid, data)
+    if (lacking.length > 0) this.#lookAgain()
     return true
   }
 
@@ -208,7 +222,7 @@ export class Replica {
     this.#used.clear()
     const row = await this.device.rows.seal(utf8(JSON.stringify(change)))
     this.#revision = await this.keeping.append(row, blocks)
-    for (const [cid, data] of blocks) this.blocks.add(cid, data)
+    this.#hold(blocks)
     this.#take(change, false)
     this.#changes++
     if (this.#changes > MOST_CHANGES) await this.settle()
@@ -219,12 +233,39 @@ export class Replica {
     const all: Kept = { ...this.#kept, entries: Object.fromEntries(this.#entries) }
     const row = await this.device.rows.seal(utf8(JSON.stringify(all)))
     this.#revision = await this.keeping.replace(row, blocks, gone)
-    for (const [cid, data] of blocks) this.blocks.add(cid, data)
+    this.#hold(blocks)
     for (const cid of gone) {
       this.blocks.remove(cid)
+      this.#durable.delete(cid)
       this.whole.delete(cid)
     }
     this.#changes = 0
+  }
+
+  /** Blocks that are here and not kept yet, as those that a sync brought which then failed. */
+  unkept(): Block[] {
+    return [...this.blocks.cids()].filter(cid => !this.#durable.has(cid)).map((cid): Block => [cid, this.blocks.peek(cid) as Bytes])
+  }
+
+  /** Whether so many changes were made since the last snapshot that the next opening would take long. */
+  get isLong(): boolean {
+    return this.#changes > MOST_CHANGES / 4
+  }
+
+  #hold(blocks: readonly Block[]): void {
+    for (const [cid, data] of blocks) {
+      this.blocks.add(cid, data)
+      this.#durable.add(cid)
+    }
+    if (blocks.length > 0) this.#lookAgain()
+  }
+
+  /** Blocks came: what lacked one is looked at again. A memory of one text that is here stays as it is. */
+  #lookAgain(): void {
+    for (const name of this.#unsure) this.#views.delete(name)
+    for (const place of this.#shut) this.#opened.delete(place)
+    this.#unsure.clear()
+    this.#shut.clear()
   }
 
   #take(change: Partial<Kept>, isAll: boolean): void {
@@ -246,15 +287,11 @@ export class Replica {
       uses: { ...before.uses, ...uses }
     }
     if (ring !== undefined) {
+      // Whose words count, and what opens, may be another thing now.
       this.#ring = ring === null ? null : Ring.ofKept(ring)
-      this.forgetViews()
+      this.#views = new Map()
+      this.#opened = new Map()
     }
-  }
-
-  /** What was shown may be another thing now: keys or blocks came. */
-  forgetViews(): void {
-    this.#views = new Map()
-    this.#opened = new Map()
   }
 
   record(name: string): Bytes | null {

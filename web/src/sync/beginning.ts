@@ -11,22 +11,13 @@ import { nextClock } from '../core/clock.ts'
 import { signerOf } from '../core/curves.ts'
 import { enrolleeOf, type Founder, newRing } from '../core/enrolling.ts'
 import { keyringFolder } from '../core/unixfs.ts'
-import { keysOfSecret, keysOfWords, NO_ADDRESS, type RootKeys, vaultTag, wordsOfSecret } from '../core/wallet.ts'
-import type { World } from '../device/device.ts'
+import { keysOfSecret, NO_ADDRESS, type RootKeys, vaultTag } from '../core/wallet.ts'
 import { MemoryError } from '../device/errors.ts'
 import { recordsText, type Replica } from '../device/replica.ts'
 import { find } from './find.ts'
 import { ANCHOR_DAYS, point } from './keep.ts'
 import type { Block, Provider } from './provider.ts'
 import { Run } from './run.ts'
-
-/** Recovery words for a memory that is to be made, and their keys. Whoever makes it writes the words down first: they are kept nowhere. */
-export type RecoveryWords = { readonly words: string; readonly keys: RootKeys }
-
-export function newRecoveryWords(chance: World['chance']): RecoveryWords {
-  const words = wordsOfSecret(chance(32))
-  return { words, keys: keysOfWords(words) }
-}
 
 export type BeginHow = {
   /** The wallet's keys, signed for twice; null for a memory without a wallet, which only the words open on a further device. */

@@ -1,20 +1,13 @@
 /** Trees brought here block by block, each checked; from whichever reader gives them. */
 
 import type { Blocks } from '../core/blocks.ts'
-import { type Bytes, need, unlessRefused } from '../core/bytes.ts'
+import { type Bytes, need } from '../core/bytes.ts'
 import { asVersion1, DAG_PB, isBlockOf, parseCid } from '../core/cid.ts'
-import { readNode } from '../core/dagpb.ts'
 import { ProviderError, type Reader } from './provider.ts'
 
 const MOST_BLOCK = 2 << 20
 const AT_ONCE = 500
 const MOST_BLOCKS = 1_000_000
-
-/** CIDs below a block: its links, where it is a node of dag-pb. */
-export function linksOf(cid: string, data: Bytes): string[] {
-  if (parseCid(cid).codec !== DAG_PB) return []
-  return unlessRefused(() => readNode(data).links.map(link => asVersion1(link.cid).text)) ?? []
-}
 
 /** What became of an attempt to bring trees here. */
 export type Fetched = {
@@ -43,9 +36,8 @@ export async function fetchTrees(roots: readonly string[], blocks: Blocks, reade
       if (seen.has(cid)) continue
       seen.add(cid)
       need(seen.size <= MOST_BLOCKS, 'limit', 'a tree of more than a million blocks')
-      const data = blocks.peek(cid)
-      if (data === null) wanted.push(cid)
-      else below.push(...linksOf(cid, data))
+      if (blocks.peek(cid) === null) wanted.push(cid)
+      else below.push(...blocks.links(cid))
     }
     const found = await fetchBlocks(wanted, readers, silent)
     for (const cid of wanted) {
@@ -57,7 +49,7 @@ export async function fetchTrees(roots: readonly string[], blocks: Blocks, reade
       }
       blocks.add(cid, data)
       brought.push(cid)
-      below.push(...linksOf(cid, data))
+      below.push(...blocks.links(cid))
     }
     next = below.filter(cid => !seen.has(cid) && !whole.has(cid))
   }
@@ -77,7 +69,7 @@ async function wholeTree(root: string, blocks: Blocks, readers: readonly Reader[
         if (!wanted.has(one)) continue
         blocks.add(one, data)
         taken.push(one)
-        for (const link of linksOf(one, data)) wanted.add(link)
+        for (const link of blocks.links(one)) wanted.add(link)
       }
       if (taken.length > 0) return taken
     } catch (error) {
@@ -116,13 +108,12 @@ export function treeOf(root: string, blocks: Blocks, without: ReadonlySet<string
   const left = [root]
   for (let cid = left.pop(); cid !== undefined; cid = left.pop()) {
     if (out.has(cid) || without.has(cid)) continue
-    const data = blocks.peek(cid)
-    if (data === null) {
+    if (blocks.peek(cid) === null) {
       holes.add(cid)
       continue
     }
     out.add(cid)
-    left.push(...linksOf(cid, data))
+    left.push(...blocks.links(cid))
   }
   return out
 }

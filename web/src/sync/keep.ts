@@ -17,7 +17,6 @@ import { type Kept, type KnownRoot, recordsText, type Replica } from '../device/
 import { authorOf } from '../device/writing.ts'
 import { treeOf } from './fetching.ts'
 import type { Found } from './find.ts'
-import type { Block } from './provider.ts'
 import { objectCid, type Run } from './run.ts'
 
 export const ANCHOR_DAYS = 10 * 365
@@ -29,34 +28,36 @@ const MOST_PREV = 256
 /** Versions that are known, and those of them whose blocks stay here: the newest. */
 const MOST_LOG = 256
 const KEPT_ROOTS = 30
+/** Blocks that nothing needs any more and that may lie here all the same. */
+const MOST_GONE = 256
 
 export type Announcing = NonNullable<Kept['announcing']>
 /** What is to be published. `moved`: names that lead to it. */
 export type Made = { readonly root: string; readonly isNew: boolean; readonly announcing: Announcing | null; readonly moved: readonly string[] }
 
-/** The joined state and what is to be published, made durable before anything leaves. Null where this device may not publish. */
-export async function keep(run: Run, found: Found, reading: VaultReading, ring: Ring): Promise<Made | null> {
+/** The joined state and what is to be published, made durable before anything leaves. `revision`: of what was joined with. Null where this device may not publish. */
+export async function keep(run: Run, found: Found, reading: VaultReading, ring: Ring, revision: number): Promise<Made | null> {
   const { replica } = run
   await replica.refresh()
   const { device, world, kept } = replica
   // What was written here while others' texts were read is in one of both, and what it replaced goes.
-  const joined = joinStates(replica.state, reading.state, found.reader.judgement(ring))
+  const joined = replica.revision === revision ? reading.state : joinStates(replica.state, reading.state, found.reader.judgement(ring))
   const latest = [...joined.entries.values()].flatMap(entry => Object.values(entry).map(value => value.h)).reduce((a, b) => (a > b ? a : b), kept.clock)
   const clock = clockAfterSeeing(kept.clock, latest, world.now())
   const known = [...new Set([...kept.joined, ...reading.heads.filter(one => one.lacking.length === 0).map(one => one.hash)])]
   const first = [...ring.said.members.values()].find(one => one.sign === ring.said.first)
+  const entries = differences(replica, joined)
   const change: Mutable = {
-    ring: ring.kept(),
-    entries: differences(replica, joined),
+    ...(ring.mark === replica.ring?.mark && ring.shut === replica.ring.shut ? {} : { ring: ring.kept() }),
+    entries,
     seen: Object.fromEntries([...joined.seen].filter(([, pair]) => pair.r !== '')),
     clock,
     joined: known.slice(-MOST_JOINED),
     anchor: first?.anchor ?? kept.anchor,
-    others: othersIn(replica, joined)
+    others: othersIn(replica, entries)
   }
-  const blocks: Block[] = [...run.brought].map((cid): Block => [cid, replica.blocks.peek(cid) as Bytes])
   const moved: string[] = []
-  const made = await makeVersion(run, reading, ring, joined, change, blocks)
+  const made = await makeVersion(run, reading, ring, joined, change)
   change.log = logWith(kept.log, reading, made, device.id, world.now())
   let announcing: Announcing | null = null
   const { root } = run.how
@@ -64,12 +65,8 @@ export async function keep(run: Run, found: Found, reading: VaultReading, ring: 
     await point(run, device.signer, `/ipfs/${made.root}`, DEVICE_DAYS)
     moved.push(ipnsName(device.signer.public))
     if (root) {
-      const put = (cid: string, data: Bytes): void => {
-        replica.blocks.add(cid, data)
-        blocks.push([cid, data])
-      }
       // Names of a new memory that nobody took yet stay among those to be told.
-      announcing = { root: keyringFolder(ring.file(), put).cid, head: hex(root.head), also: kept.announcing?.also ?? [] }
+      announcing = { root: keyringFolder(ring.file(), (cid, data) => replica.blocks.add(cid, data)).cid, head: hex(root.head), also: kept.announcing?.also ?? [] }
       replica.whole.add(announcing.root)
       await point(run, signerOf(root.headSeed), `/ipfs/${announcing.root}`, ANCHOR_DAYS)
       change.announcing = announcing
@@ -82,10 +79,11 @@ export async function keep(run: Run, found: Found, reading: VaultReading, ring: 
     }
     if (announcing !== null) moved.push(ipnsName(fromHex(announcing.head)), ...(announcing.also ?? []))
   }
-  await replica.change({ ...change, records: recordsText(run.names) }, blocks)
-  replica.forgetViews()
+  await replica.change({ ...change, records: recordsText(run.names) }, replica.unkept())
   const live = liveBlocks(run, joined, made?.root ?? null, announcing?.root ?? null, found)
-  await replica.settle([], live === null ? [] : [...replica.blocks.cids()].filter(cid => !live.has(cid)))
+  const gone = live === null ? [] : [...replica.blocks.cids()].filter(cid => !live.has(cid))
+  // A snapshot costs as much as there is, so it waits until it is worth it.
+  if (gone.length > MOST_GONE || replica.isLong) await replica.settle([], gone)
   return made === null ? null : { ...made, announcing, moved }
 }
 
@@ -116,6 +114,7 @@ function differences(replica: Replica, state: State): Kept['entries'] {
   const out: Record<string, Kept['entries'][string]> = {}
   for (const [name, entry] of state.entries) {
     const held = replica.entries.get(name)
+    if (held === entry) continue
     if (held === undefined || JSON.stringify(sortedEntry(held)) !== JSON.stringify(sortedEntry(entry))) out[name] = entry
   }
   for (const name of replica.entries.keys()) if (!state.entries.has(name)) out[name] = {}
@@ -127,11 +126,11 @@ const sortedEntry = (entry: Kept['entries'][string]): unknown =>
     .sort(([a], [b]) => byCodePoints(a, b))
     .map(([dot, value]) => [dot, value.body, value.h, value.kind, value.loc ?? null, value.base ?? null, value.of ?? null, value.s ?? null, value.b])
 
-/** Bodies of others' texts in a state: one of them that is written again here stays theirs. */
-function othersIn(replica: Replica, state: State): Record<string, string> {
+/** Bodies of others' texts among what changed: one of them that is written again here stays theirs. */
+function othersIn(replica: Replica, entries: Kept['entries']): Record<string, string> {
   const isOwn = isOwnWord(replica.isMine)
   const out: Record<string, string> = {}
-  for (const [name, entry] of state.entries) {
+  for (const [name, entry] of Object.entries(entries)) {
     if (readName(name).kind !== 'm') continue
     for (const [dot, value] of Object.entries(entry)) if (value.body !== null && !isOwn(dot, value)) out[value.body] = authorOf(dot, value, replica.isMine)
   }
@@ -154,7 +153,7 @@ function liveBlocks(run: Run, state: State, root: string | null, anchorRoot: str
 type Version = { readonly root: string; readonly isNew: boolean; readonly c: number; readonly state: string; readonly ek: string }
 
 /** The commit and the root to publish: that of a head which says the same, or one of our own. */
-async function makeVersion(run: Run, reading: VaultReading, ring: Ring, joined: State, change: Mutable, blocks: Block[]): Promise<Version | null> {
+async function makeVersion(run: Run, reading: VaultReading, ring: Ring, joined: State, change: Mutable): Promise<Version | null> {
   const { replica } = run
   const { device, world, kept } = replica
   const member = ring.said.members.get(device.id)
@@ -167,10 +166,6 @@ async function makeVersion(run: Run, reading: VaultReading, ring: Ring, joined: 
     run.say('cannot-publish', 'nothing was published: no key may seal now, a device with the wallet must sync once')
     return null
   }
-  const put = (cid: string, data: Bytes): void => {
-    replica.blocks.add(cid, data)
-    blocks.push([cid, data])
-  }
   const state = { entries: joined.entries, seen: new Map(joined.seen) }
   const { n } = kept
   if (n > 0 && state.seen.get(device.id)?.r === '') {
@@ -180,7 +175,7 @@ async function makeVersion(run: Run, reading: VaultReading, ring: Ring, joined: 
     change.seen = Object.fromEntries(state.seen)
   }
   const keyring = ring.file()
-  const { digest } = buildTree(state.entries)
+  const { digest } = buildTree(state.entries, replica.states)
   const ringHash = hex(sha256(keyring))
   const saysTheSame = (one: Head): boolean => one.state === digest && one.ek === key.id && one.ringHash === ringHash && sameSeen(one, state.seen)
   const equal = reading.heads.filter(saysTheSame).sort((a, b) => -compare([a.hash, a.root], [b.hash, b.root]))
@@ -205,7 +200,7 @@ async function makeVersion(run: Run, reading: VaultReading, ring: Ring, joined: 
           state,
           digest
         })
-  const root = buildRoot(ring, keyring, commit, state, replica.blocks, put)
+  const root = buildRoot(ring, keyring, commit, state, replica.blocks, (cid, data) => replica.blocks.add(cid, data), replica.states)
   replica.whole.add(root)
   if (equal[0] !== undefined) return { ...what, root, isNew: false, c: equal[0].c }
   const c = nextNumber(replica, reading)

@@ -1,7 +1,7 @@
 /** What one sync knows on its way: its notices, the names that it has heard of, and who did not answer. */
 
-import { fromBase64url, type Bytes, fromHex, Refused } from '../core/bytes.ts'
-import { cidOfHash, RAW } from '../core/cid.ts'
+import { fromBase64url, type Bytes, Refused } from '../core/bytes.ts'
+import { rawCid } from '../core/cid.ts'
 import type { Enrollee } from '../core/enrolling.ts'
 import { newestRecord, readRecord } from '../core/ipns.ts'
 import { objectsOf } from '../core/publishing.ts'
@@ -146,4 +146,4 @@ export class Run {
   }
 }
 
-export const objectCid = (hash: string): string => cidOfHash(RAW, fromHex(hash)).text
+export const objectCid = (hash: string): string => rawCid(hash).text

@@ -5,10 +5,6 @@
  * text.
  */
 
-import { nextClock } from '../core/clock.ts'
-import { signerOf } from '../core/curves.ts'
-import { enrol, enrolleeOf, giveKey } from '../core/enrolling.ts'
-import type { Ring } from '../core/ring.ts'
 import type { VaultReading } from '../core/vault.ts'
 import { MemoryError } from '../device/errors.ts'
 import type { Replica } from '../device/replica.ts'
@@ -29,13 +25,15 @@ export function sync(replica: Replica, providers: readonly Provider[], how: Sync
     const found = await find(run)
     how.progress?.('reading')
     const past = { state: replica.state, joined: new Set(replica.kept.joined) }
+    const { revision } = replica
     const reading = await found.reader.joinAll(found.ring, past)
     const news = reading.heads.filter(one => !past.joined.has(one.hash))
     checkStillMe(run, found, reading)
     tell(run, reading)
     await run.askForMissing(reading.state)
-    const ring = await administer(run, reading.ring)
-    const made = await replica.keeping.exclusively('write', () => keep(run, found, reading, ring))
+    // Who only reads and writes never says anything in a ring, so that is loaded with an unlocked root.
+    const ring = how.root ? await (await import('./administer.ts')).administer(run, reading.ring, how.root) : reading.ring
+    const made = await replica.keeping.exclusively('write', () => keep(run, found, reading, ring, revision))
     how.progress?.('publishing')
     const { sent, taken } = made === null ? { sent: 0, taken: false } : await publish(run, made, ring)
     return {
@@ -71,27 +69,6 @@ function checkStillMe(run: Run, found: Found, reading: VaultReading): void {
   if (asked.has(found.ring.said.families.get(device.id) ?? device.id)) {
     throw new MemoryError('member', 'this device was removed from the memory', 'Open the memory anew with the wallet or the recovery words.')
   }
-}
-
-/** The ring with what an unlocked root says: this device in it, and keys for all who lack them. */
-async function administer(run: Run, ring: Ring): Promise<Ring> {
-  const { replica, how } = run
-  const { root } = how
-  if (!root) return ring
-  const { device, world, kept } = replica
-  const signer = signerOf(root.adminSeed)
-  let grown = await giveKey(ring, signer, world.chance)
-  if (!grown.said.members.has(device.id)) {
-    const itself = await enrolleeOf(device.signer, device.box.public, device.label, ring.tag)
-    const since = nextClock(kept.clock, world.now())
-    grown = await enrol(grown, signer, itself, { role: 'writer', since, chance: world.chance })
-    run.say('enrolled', `this device belongs to the memory now, as ${device.label}`)
-  }
-  if (how.enrollee !== undefined) {
-    grown = await enrol(grown, signer, how.enrollee, { role: 'writer', since: nextClock(kept.clock, world.now()), chance: world.chance })
-    run.say('let-in', `${how.enrollee.label} belongs to the memory now`)
-  }
-  return grown
 }
 
 function tell(run: Run, reading: VaultReading): void {

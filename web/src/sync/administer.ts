@@ -1,0 +1,27 @@
+/** What an unlocked root says in the ring at a sync: this device in it, another that is let in, and keys for all who lack them. */
+
+import { nextClock } from '../core/clock.ts'
+import { signerOf } from '../core/curves.ts'
+import { enrol, enrolleeOf, giveKey } from '../core/enrolling.ts'
+import type { Ring } from '../core/ring.ts'
+import type { RootKeys } from '../core/wallet.ts'
+import type { Run } from './run.ts'
+
+/** The ring with what an unlocked root says: this device in it, and keys for all who lack them. */
+export async function administer(run: Run, ring: Ring, root: RootKeys): Promise<Ring> {
+  const { replica, how } = run
+  const { device, world, kept } = replica
+  const signer = signerOf(root.adminSeed)
+  let grown = await giveKey(ring, signer, world.chance)
+  if (!grown.said.members.has(device.id)) {
+    const itself = await enrolleeOf(device.signer, device.box.public, device.label, ring.tag)
+    const since = nextClock(kept.clock, world.now())
+    grown = await enrol(grown, signer, itself, { role: 'writer', since, chance: world.chance })
+    run.say('enrolled', `this device belongs to the memory now, as ${device.label}`)
+  }
+  if (how.enrollee !== undefined) {
+    grown = await enrol(grown, signer, how.enrollee, { role: 'writer', since: nextClock(kept.clock, world.now()), chance: world.chance })
+    run.say('let-in', `${how.enrollee.label} belongs to the memory now`)
+  }
+  return grown
+}
