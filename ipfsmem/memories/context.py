@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ipfsmem.bundle.fence import NOTICE, QUOTE, fence_memory, tagged
-from ipfsmem.bundle.index import MAX_BYTES, MAX_LINES, SECTIONS, index_line, item_of
+from ipfsmem.bundle.index import MAX_BYTES, MAX_LINES, SECTIONS
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.bundle.program_events import is_use
 from ipfsmem.bundle.timeline import event_line, split_own_id, union_of_scopes
@@ -35,13 +35,14 @@ from ipfsmem.memories.layouts import (
     usual_tokens,
 )
 from ipfsmem.memories.memories import Memories
-from ipfsmem.memories.overview import head_of
+from ipfsmem.memories.overview import Line, head_of, line_of
 from ipfsmem.memories.writers import Writers
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.memories.recall import Hit
     from ipfsmem.memories.search_index import Held
+    from ipfsmem.recall.worth import Merits
 
 #: Matches that are looked at, and bytes of one that are shown.
 _HITS = 20
@@ -54,6 +55,10 @@ _SHORTEST = 1_200
 _TURN_HITS = 3
 #: Events that stand in a block, and bytes of one.
 _EVENTS, _EVENT_BYTES = 20, 600
+#: Memories whose heads are read to see what is worth most, where no index of recall is at hand.
+_HEADS = 1_000
+#: Memories without room in an index after which nobody looks for a shorter one, and bytes that the shortest line has.
+_PASSED, _LEAST_LINE = 200, 16
 #: Keys that are named of the matches that had no room.
 _NAMED = 10
 
@@ -301,14 +306,15 @@ def _fenced(hit: Hit, writers: Writers, room: int) -> str | None:
 def _index(parts: Sequence[Memories], room: int) -> tuple[str, int, int]:
     """The index of some scopes in at most `room` bytes, how many memories it names, and how many it leaves out.
 
-    At most 200 lines and 25 KB. The texts that were written last come first, so that no more of them is opened than there is
-    room for. Parts of sessions, which stand in no index, are among those left out as long as nobody opened them.
+    At most 200 lines and 25 KB. Those that are worth least are left out first, also by how long ago they were changed or used; one
+    that does not fit gives way to the next. Parts of sessions, which stand in no index, are among those left out as long as
+    nobody opened them.
     """
-    room, rows = min(room, MAX_BYTES) - len(_left_out(10**9).encode()), MAX_LINES
+    room, rows, passed = min(room, MAX_BYTES) - len(_left_out(10**9).encode()), MAX_LINES, 0
     chosen: dict[str, list[tuple[str, str, str]]] = {}
     listed = total = 0
     with parts[0].replica.reading():
-        found = _by_time(parts)
+        found = _by_worth(parts)
         total = len(found)
         for key, part, line_of in found:
             section, line = line_of()
@@ -324,7 +330,10 @@ def _index(parts: Sequence[Memories], room: int) -> tuple[str, int, int]:
                 added += 1
                 cost += len(f"{QUOTE}## {section}\n")
             if cost > room or added >= rows:
-                break
+                passed += 1
+                if passed >= _PASSED or room < _LEAST_LINE or rows < 2:
+                    break
+                continue
             room, rows = room - cost, rows - added
             listed += 1
             chosen.setdefault(part.scope, []).append((section, key, line))
@@ -346,27 +355,38 @@ def _index(parts: Sequence[Memories], room: int) -> tuple[str, int, int]:
 _Listed = tuple[str, "Memories", Callable[[], tuple[str, str]]]
 
 
-def _by_time(parts: Sequence[Memories]) -> list[_Listed]:
-    """The own memories of some scopes, the first before the next, those written last first, each with what gives its section and
-    line. No text is opened for it, except where there are several; where an index of recall is at hand no entry either, and parts
-    of sessions are left out."""
+def _by_worth(parts: Sequence[Memories]) -> list[_Listed]:
+    """The own memories of some scopes, the first before the next, those worth most first, of equal ones those written last, each
+    with what gives its section and line.
+
+    Where an index of recall is at hand no text is opened for it, and parts of sessions are left out. Otherwise the heads of those
+    written last are read, which have the others behind them.
+    """
     from ipfsmem.memories.search_index import index_at_hand  # only where something is shown
 
     replica = parts[0].replica
     hidden = hidden_texts(replica)
+    today = replica.world.today()
+    uses = None if parts[0].uses is None else parts[0].uses()
+
+    def place(merits: Merits, scope: str, key: str) -> float:
+        use = None if uses is None else uses.of((scope, key))
+        return merits.place(today) if use is None else merits.place(today, used=use.day, uses=use.times)
+
     index = index_at_hand(parts)
     if index is not None:
         by_scope = {part.scope: part for part in parts}
         own = [
-            (key, one)
+            (-place(one.merits, one.scope, key), one.hlc, key, one)
             for key, one in index.held.items()
             if one.own and one.section and not is_hidden(hidden, one.scope, key, one.hlc)
         ]
+        own.sort(key=itemgetter(2))
+        own.sort(key=itemgetter(1), reverse=True)  # all clocks have one length
         own.sort(key=itemgetter(0))
-        own.sort(key=_written, reverse=True)  # those of one moment stay in the order of their keys
-        return [(key, by_scope[one.scope], partial(_kept_line, one)) for key, one in own]
+        return [(key, by_scope[one.scope], partial(_kept_line, one)) for _, _, key, one in own]
     met: set[str] = set()
-    found: list[tuple[int, str, Memories, Callable[[], tuple[str, str]]]] = []
+    found: list[tuple[int, str, Memories, Entry]] = []
     held = replica.store.memories_of([part.scope for part in parts])
     for part in parts:
         shown: set[str] = set()
@@ -374,17 +394,27 @@ def _by_time(parts: Sequence[Memories]) -> list[_Listed]:
             written = _own_since(part, key, entry)
             if written and key not in met and not is_hidden(hidden, part.scope, key, written):
                 shown.add(key)
-                found.append((-int(written, 16), key, part, partial(_line, part, key, entry)))
+                found.append((-int(written, 16), key, part, entry))
         met |= shown
-    return [(key, part, line_of) for _, key, part, line_of in sorted(found, key=itemgetter(0, 1))]
-
-
-def _written(item: tuple[str, Held]) -> str:
-    return item[1].hlc  # all of one length, so their order as texts is that of the clock
+    found.sort(key=itemgetter(0, 1))
+    lines = [(key, part, _line(part, key, entry)) for _, key, part, entry in found[:_HEADS]]
+    lines.sort(key=lambda one: -place(one[2].merits, one[1].scope, one[0]) if one[2] else 0.0)
+    return [
+        *((key, part, partial(_section_and_text, line)) for key, part, line in lines),
+        *((key, part, partial(_read_line, part, key, entry)) for _, key, part, entry in found[_HEADS:]),
+    ]
 
 
 def _kept_line(one: Held) -> tuple[str, str]:
     return one.section, one.line
+
+
+def _section_and_text(line: Line | None) -> tuple[str, str]:
+    return ("", "") if line is None else (line.section, line.text)
+
+
+def _read_line(part: Memories, key: str, entry: Entry) -> tuple[str, str]:
+    return _section_and_text(_line(part, key, entry))
 
 
 def _own_since(part: Memories, key: str, entry: Entry) -> str:
@@ -396,16 +426,16 @@ def _own_since(part: Memories, key: str, entry: Entry) -> str:
     return part.entry(key, entry)[view.dot].h if view.own and view.dot is not None else ""
 
 
-def _line(part: Memories, key: str, entry: Entry) -> tuple[str, str]:
-    """Section and line of a memory in the index; both empty where it has none, being part of a session or not on this device."""
+def _line(part: Memories, key: str, entry: Entry) -> Line | None:
+    """The line of a memory in the index; None where it has none, being not on this device."""
     if len(entry) == 1:
         (value,) = entry.values()
-        return part.overview.line(part.name(key), value) or ("", "")
-    data = part.view(key, part.entry(key, entry)).data
-    if data is None:
-        return "", ""
-    file = head_of(data)
-    return index_line(item_of(key, file))
+        return part.overview.line(part.name(key), value)
+    entry = part.entry(key, entry)
+    view = part.view(key, entry)
+    if view.data is None or view.dot is None:
+        return None
+    return line_of(key, head_of(view.data), entry[view.dot])
 
 
 def _left_out(number: int) -> str:

@@ -20,6 +20,7 @@ from ipfsmem.bundle.index_block import INDEX_KEY
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.causal.authorship import of_when_copied
+from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import LIVE
 from ipfsmem.causal.view import KeyView
@@ -41,7 +42,7 @@ from ipfsmem.dream.proposal import Note, Proposal, Step
 from ipfsmem.dream.tidying import Progress, tidy
 from ipfsmem.errors import FormatError, NotFoundError
 from ipfsmem.memories.memories import Memories, check_body
-from ipfsmem.memories.search_index import worth_of
+from ipfsmem.recall.worth import merits_of
 from ipfsmem.wording import count
 
 #: What makes a proposal when no model does.
@@ -159,7 +160,8 @@ class Dreams:
                     file = parse_memory(view.data)
                     if is_part(view.key, file):
                         continue
-                    value, expired = worth_of(file, entry[view.dot].h, today)
+                    merits = merits_of(file, hlc_ms(entry[view.dot].h))
+                    value, expired = merits.worth(today), merits.expired(today)
                     notes.append(Note(key=view.key, file=file, worth=value, expired=expired))
                     seen[view.key] = view.dots
             return Gathered(notes, seen, elsewhere - seen.keys() | self._unread(seen))

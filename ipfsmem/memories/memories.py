@@ -510,7 +510,8 @@ class Memories:
             if len(entry) == 1 and (value.body is None or wanted(dot, value.of)):
                 if value.body is None:
                     continue
-                line = self.overview.line(name, value)
+                known = self.overview.line(name, value)
+                line = None if known is None else known[:2]
             else:
                 view = view_of(parsed.key, entry)
                 for copy in view.conflicts:

@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from ipfsmem.bundle.memory_file import MemoryFile, parse_fields
+from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import MemoryName, memory_entry, parse_entry
 from ipfsmem.causal.tree import Node, StateTree
 from ipfsmem.causal.value import Entry, Value, decode_entry
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import FormatError, IpfsmemError
+
+if TYPE_CHECKING:
+    from ipfsmem.recall.worth import Merits
 
 
 class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -37,6 +42,15 @@ class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
     slot: bytes
     section: str
     line: str
+
+
+class Line(NamedTuple):
+    """What MEMORY.md says of a memory; the section is empty for what stands in no index."""
+
+    section: str
+    text: str
+    #: What says whether it stands where there is no room for all.
+    merits: Merits
 
 
 #: One scope: its memories with one text that is on this device, and its other entries by name.
@@ -67,8 +81,8 @@ class Overview:
         self._replica = replica
         #: The cached leaves by their prefix in the tree, each with its hash.
         self._leaves: dict[str, tuple[bytes, _Leaf]] = {}
-        #: Section and line by (entry name, hash of the text): texts that were read and whose leaf is not cached yet.
-        self._lines: dict[tuple[str, str], tuple[str, str]] = {}
+        #: By (entry name, hash of the text): texts that were read and whose leaf is not cached yet.
+        self._lines: dict[tuple[str, str], Line] = {}
         #: Prefixes of cached leaves whose row is not written yet.
         self._unwritten: set[str] = set()
         #: Prefixes that had a row when rows were last written.
@@ -138,8 +152,8 @@ class Overview:
         if keep:
             self._write_rows()
 
-    def line(self, name: str, value: Value) -> tuple[str, str] | None:
-        """Section and line in MEMORY.md of an entry with this one text; None when the text is not on this device."""
+    def line(self, name: str, value: Value) -> Line | None:
+        """The line in MEMORY.md of an entry with this one text; None when the text is not on this device."""
         if value.body is None:
             return None
         known = self._lines.get((name, value.body))
@@ -147,10 +161,7 @@ class Overview:
             data = self._replica.store.body(name, value)
             if data is None:
                 return None
-            from ipfsmem.bundle.index import index_line, item_of
-
-            file = head_of(data)
-            known = index_line(item_of(_key(name), file))
+            known = line_of(_key(name), head_of(data), value)
             self._lines[name, value.body] = known
         return known
 
@@ -180,7 +191,7 @@ class Overview:
             slot = name_hash(file_name(parsed.key))
             sha = bytes.fromhex(loc.sha)
             shown = leaf.shown.setdefault(parsed.scope, [])
-            shown.append(Shown(parsed.key, dot, value.of, sha, loc.size, slot, *line))
+            shown.append(Shown(parsed.key, dot, value.of, sha, loc.size, slot, line.section, line.text))
         return leaf, complete
 
     def _cached_leaf(self, prefix: str, digest: bytes) -> _Leaf | None:
@@ -205,6 +216,14 @@ class Overview:
             self._stored = set(self._leaves)
             rows = meta.names(db.connection, meta.SHOWN)
             meta.forget(db.connection, [row for row in rows if row[len(meta.SHOWN) :] not in self._leaves])
+
+
+def line_of(key: str, file: MemoryFile, value: Value) -> Line:
+    """The line of a memory with this header, as it was written."""
+    from ipfsmem.bundle.index import index_line, item_of
+    from ipfsmem.recall.worth import merits_of
+
+    return Line(*index_line(item_of(key, file)), merits_of(file, hlc_ms(value.h)))
 
 
 def _key(name: str) -> str:

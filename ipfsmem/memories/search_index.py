@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,6 +29,7 @@ from ipfsmem.device.state import StateMark
 from ipfsmem.errors import FormatError, IpfsmemError
 from ipfsmem.memories.moment_kinds import Group, Kind, Moment
 from ipfsmem.memories.readings import readable_file
+from ipfsmem.recall.worth import Merits, merits_of
 
 if TYPE_CHECKING:  # who only lists what is there loads no ranking
     from ipfsmem.device.uses import Use
@@ -41,7 +42,7 @@ _STACKS, _FILTERS = 6, 4
 #: Stands between the scopes of an index and its kind.
 _OF_KIND = "\n*"
 #: What an image is made of may change with the program; then this does.
-_VERSION = 4
+_VERSION = 5
 #: An image is written anew when so many memories were taken in or out since, and of fewer memories than these none is.
 _STALE, _FEW = 200, 100
 
@@ -100,6 +101,7 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
     line: str
     #: What its vector is kept by.
     vector: bytes
+    merits: Merits
 
     @property
     def written(self) -> int:
@@ -569,6 +571,7 @@ def _held(
         hides,
         *index_line(item_of(key, file)),
         vector,
+        merits_of(file, hlc_ms(found.hlc) if found.hlc else 0),
     )
 
 
@@ -580,45 +583,11 @@ def searched_header(key: str, file: MemoryFile) -> str:
 def _document(key: str, one: Held, file: MemoryFile, today: date, use: Use | None) -> Document:
     from ipfsmem.recall.ranking import Document
 
-    value, _ = worth_of(file, one.hlc, today, use)
-    at = _last_change(file, one.written)
+    value = worth_on(one.merits, today, use)
+    at = date.fromordinal(one.merits.changed) if one.merits.changed else None
     return Document(key, file.body, searched_header(key, file), at=at, memory=True, salience=value)
 
 
-def worth_of(file: MemoryFile, hlc: str, today: date, use: Use | None = None) -> tuple[float, bool]:
-    """What a memory that was written at this clock is worth beside any question, 0 to 1, and whether it has expired. `use`: how
-    often and on which day last this device used it."""
-    from ipfsmem.recall.worth import worth
-
-    at, until = _last_change(file, hlc_ms(hlc) if hlc else 0), _day(file.expires)
-    expired = until is not None and until < today
-    last = max(at.toordinal() if at else 0, use.day if use is not None else 0)
-    value = worth(
-        file.type,
-        len(file.tags),
-        important=file.important,
-        confidence=file.confidence,
-        decay=file.fields.get("decay", ""),
-        idle_days=today.toordinal() - last if last else 0,
-        uses=use.times if use is not None else 0,
-        expired=expired,
-    )
-    return value, expired
-
-
-def _last_change(file: MemoryFile, written: int) -> date | None:
-    """The day of the last change: as the header says, unless that lies behind the day on which it was written down here."""
-    try:
-        there = datetime.fromtimestamp(written / 1000, UTC).date() if written else None
-    except (OverflowError, ValueError, OSError):
-        there = None
-    said = _day(file.updated) or _day(file.created)
-    return min(said, there) if said and there else said or there
-
-
-def _day(text: str) -> date | None:
-    """The day that an ISO 8601 date or instant begins with."""
-    try:
-        return date.fromisoformat(text[:10]) if text else None
-    except ValueError:
-        return None
+def worth_on(merits: Merits, today: date, use: Use | None = None) -> float:
+    """What a memory is worth on a day beside any question, 0 to 1. `use`: how often and on which day last this device used it."""
+    return merits.worth(today, used=use.day, uses=use.times) if use is not None else merits.worth(today)

@@ -20,7 +20,6 @@ from ipfsmem.recall.dates import days_named
 from ipfsmem.recall.index import MEMORY, NUMBER, QUESTION, SIZE, TIME, Document, Index
 from ipfsmem.recall.postings import Row, bm25, lowered
 from ipfsmem.recall.recipe import (
-    HALF_LIFE_DAYS,
     USUAL,
     WEIGHTS,
     Asked,
@@ -29,12 +28,11 @@ from ipfsmem.recall.recipe import (
     Limits,
     Weighed,
     hit_of,
-    recency,
-    salience,
     weigh,
 )
 from ipfsmem.recall.spelling import spelled
 from ipfsmem.recall.terms import terms
+from ipfsmem.recall.worth import HALF_LIFE_DAYS, recency, salience
 
 __all__ = [
     "HALF_LIFE_DAYS",

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from ipfsmem.errors import ConfigError
 from ipfsmem.recall.index import GROUPED, MEMORY, NUMBER, QUESTION, TIME, Index
+from ipfsmem.recall.worth import HALF_LIFE_DAYS, recency
 
 #: Each part and its weight. Those of entries of a group were fitted on conversations, `file` on the set of
 #: `bench/retrieval_set.py`; the last three are chosen, not fitted.
@@ -30,7 +31,6 @@ WEIGHTS = {
     "salience": 0.5,  # of a memory file: what it is worth beside any question
     "recency": 0.5,  # of a memory file: halved each 7 days since its last update or use
 }
-HALF_LIFE_DAYS = 7
 
 
 class Hit(NamedTuple):
@@ -39,19 +39,6 @@ class Hit(NamedTuple):
     id: str
     score: float
     parts: dict[str, float]
-
-
-def salience(type: str, tags: int, *, important: bool = False) -> float:
-    """What a memory file of this type and with so many tags is worth beside any question, 0 to 1."""
-    if important:
-        return 1.0
-    bonus = {"feedback": 0.3, "user": 0.2, "project": 0.1}.get(type, 0.0)
-    return min(1.0, 0.5 + bonus + min(0.05 * tags, 0.2))
-
-
-def recency(days: float, half_life: float = HALF_LIFE_DAYS) -> float:
-    """1 for what was changed or used now, a half after so many days; what lies ahead is now."""
-    return float(0.5 ** (max(0.0, days) / half_life))
 
 
 class Weighed(NamedTuple):

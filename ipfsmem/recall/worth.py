@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
 from math import exp, log2
 
-from ipfsmem.recall.ranking import salience
+import msgspec
 
+from ipfsmem.bundle.memory_file import MemoryFile
+
+HALF_LIFE_DAYS = 7
 #: Share that fades with each day, by what the header's `decay` says: after so many days a third is left.
 DECAY_RATES = {"30d": 1 / 30, "90d": 1 / 90}
+
+
+def salience(type: str, tags: int, *, important: bool = False) -> float:
+    """What a memory file of this type and with so many tags is worth beside any question, 0 to 1."""
+    if important:
+        return 1.0
+    bonus = {"feedback": 0.3, "user": 0.2, "project": 0.1}.get(type, 0.0)
+    return min(1.0, 0.5 + bonus + min(0.05 * tags, 0.2))
+
+
+def recency(days: float, half_life: float = HALF_LIFE_DAYS) -> float:
+    """1 for what was changed or used now, a half after so many days; what lies ahead is now."""
+    return float(0.5 ** (max(0.0, days) / half_life))
 
 
 def faded(confidence: float, rate: float, idle_days: float, *, uses: int = 0) -> float:
@@ -38,3 +55,73 @@ def worth(
     return salience(type, tags, important=important) * faded(
         1.0 if confidence is None else confidence, rate, idle_days, uses=uses
     )
+
+
+class Merits(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a memory is worth on any day is worked out of this, so that its text need not be read again."""
+
+    type: str
+    tags: int
+    important: bool
+    confidence: float | None
+    decay: str
+    #: The day of the last change, and the last on which it holds, as `date.toordinal`; 0 for none.
+    changed: int
+    until: int
+
+    def expired(self, today: date) -> bool:
+        """Whether it held until an earlier day."""
+        return 0 < self.until < today.toordinal()
+
+    def worth(self, today: date, *, used: int = 0, uses: int = 0) -> float:
+        """What it is worth beside any question, 0 to 1. `used`: the day on which it was used last, 0 for none, and how often it was."""
+        last = max(self.changed, used)
+        return worth(
+            self.type,
+            self.tags,
+            important=self.important,
+            confidence=self.confidence,
+            decay=self.decay,
+            idle_days=today.toordinal() - last if last else 0,
+            uses=uses,
+            expired=self.expired(today),
+        )
+
+    def place(self, today: date, *, used: int = 0, uses: int = 0) -> float:
+        """What says which memories stand in a list that has no room for all: worth and recency, which count as much in the ranking of
+        a question as each other."""
+        last = max(self.changed, used)
+        fresh = recency(today.toordinal() - last) if last else 0.0
+        return self.worth(today, used=used, uses=uses) + (0.0 if self.expired(today) else fresh)
+
+
+def merits_of(file: MemoryFile, written: int) -> Merits:
+    """What the header of a memory says that was written down here at this moment, in ms since 1970 UTC; 0 when that is not known."""
+    at, until = last_change(file, written), _day(file.expires)
+    return Merits(
+        file.type,
+        len(file.tags),
+        file.important,
+        file.confidence,
+        file.fields.get("decay", ""),
+        at.toordinal() if at else 0,
+        until.toordinal() if until else 0,
+    )
+
+
+def last_change(file: MemoryFile, written: int) -> date | None:
+    """The day of the last change: as the header says, unless that lies behind the day on which it was written down here."""
+    try:
+        there = datetime.fromtimestamp(written / 1000, UTC).date() if written else None
+    except (OverflowError, ValueError, OSError):
+        there = None
+    said = _day(file.updated) or _day(file.created)
+    return min(said, there) if said and there else said or there
+
+
+def _day(text: str) -> date | None:
+    """The day that an ISO 8601 date or instant begins with."""
+    try:
+        return date.fromisoformat(text[:10]) if text else None
+    except ValueError:
+        return None

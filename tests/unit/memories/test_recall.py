@@ -450,11 +450,41 @@ def test_the_index_of_a_context_has_200_lines_and_25_kb_at_most(memory: Memory) 
     block = memory.context(max_tokens=100_000)
     lines = unquote(block.text).split("\n")
     assert 190 <= len(lines) <= 200 and block.listed + block.left_out == 260
-    assert "k259.md" in block.text and "k0.md" not in block.text  # those written last are of most use
+    assert (
+        "k259.md" in block.text and "k0.md" not in block.text
+    )  # of those worth the same the ones written last
     for n in range(260):
         memory.write(f"k{n}", "x", name="n" * 200, description="d" * 200)
     block = memory.context(max_tokens=100_000)
     assert 20 * 1024 < len(block.text.encode()) <= 25 * 1024 + 300 and block.left_out > 100
+
+
+@pytest.mark.parametrize("searched", [False, True], ids=["from the texts", "from the index of recall"])
+def test_an_index_that_is_cut_leaves_out_what_is_worth_least(tmp_path: Path, searched: bool) -> None:
+    lab = Lab(tmp_path)
+    memory = lab.create("a")
+    memory.write("rule", "first of all", type="reference", fields={"important": "true"})
+    memory.write("told", "the user said so", type="feedback")
+    memory.write("used", "x", type="reference")
+    memory.write("over", "was so once", type="feedback", fields={"expires": "2020-01-01"})
+    for n in range(250):
+        memory.write(f"k{n:03}", "x", type="reference")
+    lab.clock.advance(60 * 86_400)
+    if searched:
+        memory.recall("nothing has this")
+    assert [hit.reading.key for hit in memory.recall("used").hits] == ["used"]
+    if not searched:
+        memory._open.memories.indexes.clear()
+    block = memory.context(max_tokens=100_000)
+    assert block.left_out > 40
+    for key in ("rule", "told", "used", "k249"):
+        assert f"({key}.md)" in block.text, key
+    for key in ("k000", "over"):
+        assert f"({key}.md)" not in block.text, key
+    small = memory.context(max_tokens=200)
+    assert "(rule.md)" in small.text and "(k220.md)" not in small.text
+    memory.write("wide", "x", description="word " * 100, type="user")
+    assert "(rule.md)" in (again := memory.context(max_tokens=200)).text and "(wide.md)" not in again.text
 
 
 def test_the_full_layout_has_what_was_noted_last(memory: Memory) -> None:
