@@ -58,7 +58,7 @@ def normal_ts(ts: str) -> str:
         raise FormatError(f"not an ISO 8601 instant: {ts[:40]!a}")
     date, hour, minute, second, fraction, sign, off_hour, off_minute = match.groups()
     try:
-        moment = datetime.strptime(date, "%Y-%m-%d").replace(
+        moment = datetime.fromisoformat(date).replace(
             hour=int(hour or 0),
             minute=int(minute or 0),
             second=int(second or 0),

@@ -5,7 +5,7 @@ Format section 1.4. Only the last segment of a day grows; a new one starts when 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,8 +15,10 @@ from ipfsmem.bundle.timeline import (
     foreign_id,
     lines_of,
     own_id,
+    parse_line,
     parse_lines,
     segment_events,
+    segment_lines,
     split_own_id,
     union,
 )
@@ -220,6 +222,19 @@ def events_of(store: Store, segments: Iterable[tuple[SegmentName, Entry]]) -> li
             if text is not None:
                 found.append(_owned(segment.dev, segment_events(text)))
     return union(*found)
+
+
+def lines_with(
+    store: Store, segment: SegmentName, entry: Entry, hashes: Container[str], hash_of: Callable[[bytes], str]
+) -> Iterator[bytes]:
+    """The lines of a segment that have one of these hashes, and are the event of its device that stands there, in its one form
+    (inside `reading`)."""
+    for value in entry.values():
+        for line in segment_lines(store.body(segment.entry, value) or b""):
+            if hash_of(line) in hashes:
+                (event,) = _owned(segment.dev, [parse_line(line)])
+                if event_line(event) == line:
+                    yield line
 
 
 def missing_of(store: Store, segments: Iterable[tuple[SegmentName, Entry]]) -> int:

@@ -42,7 +42,7 @@ from ipfsmem.dream.proposal import Note, Proposal, Step
 from ipfsmem.dream.tidying import Progress, tidy
 from ipfsmem.errors import FormatError, NotFoundError
 from ipfsmem.memories.memories import Memories, check_body
-from ipfsmem.recall.worth import merits_of
+from ipfsmem.memories.merits import merits_of
 from ipfsmem.wording import count
 
 #: What makes a proposal when no model does.

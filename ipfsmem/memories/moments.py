@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ipfsmem.bundle.program_events import is_use
 from ipfsmem.bundle.session_parts import HISTORY, NUMBERED
-from ipfsmem.bundle.timeline import event_line, normal_ts, split_own_id, union_of_scopes
+from ipfsmem.bundle.timeline import event_line, normal_ts, parse_line, split_own_id, union_of_scopes
 from ipfsmem.causal.entries import SegmentName, memory_name
 from ipfsmem.causal.value import Entry
-from ipfsmem.device.events import events_of, missing_of
+from ipfsmem.device.events import events_of, lines_with, missing_of
 from ipfsmem.errors import FormatError
 from ipfsmem.memories.memories import NotHereError
 from ipfsmem.memories.moment_kinds import Group, Moment
@@ -96,13 +96,52 @@ def _days(parts: Sequence[Memories], days: set[str]) -> Iterator[tuple[Group, li
         yield Group("event", "", day), told_, missing
 
 
+def read_again(parts: Sequence[Memories], moments: Mapping[str, Moment]) -> dict[str, Told]:
+    """The words of these moments, by id; those that are not on this device any more are left out (inside `reading`).
+
+    An event is looked for by the hash of its line, so that of a day with thousands only those that are wanted are parsed. Read whole
+    are sessions, and the days of events whose line does not stand there as it was.
+    """
+    found = _lines_of({id: one for id, one in moments.items() if one.kind == "event"}, parts)
+    groups = sorted({one.group for id, one in moments.items() if id not in found})
+    for _, there, _ in read_groups(parts, groups):
+        found.update((one.id, one) for one in there if one.id in moments)
+    return found
+
+
+def _lines_of(moments: Mapping[str, Moment], parts: Sequence[Memories]) -> dict[str, Told]:
+    replica, found = parts[0].replica, dict[str, Told]()
+    if not moments:
+        return found
+    days = {one.group.name for one in moments.values()}
+    hashes = {_hash_in(id) for id in moments}
+    held = replica.store.segments_of([part.scope for part in parts if not part.forgotten()])
+    for scope, segments in held.items():
+        for segment, entry in segments:
+            if segment.day not in days:
+                continue
+            for line in lines_with(replica.store, segment, entry, hashes, _hash_of):
+                one = _event(replica.is_mine, segment.day, scope, parse_line(line), line)
+                if one.id in moments:
+                    found[one.id] = one
+    return found
+
+
+def _hash_of(line: bytes) -> str:
+    return blake2b(line, digest_size=8).hexdigest()
+
+
+def _hash_in(id: str) -> str:
+    return id.rpartition(" ")[2]
+
+
 def _event(is_mine: Any, day: str, scope: str, event: Mapping[str, Any], line: bytes) -> Told:
     writer = split_own_id(event["id"])
     own = writer is not None and is_mine(writer[0])
     device, at = writer[0] if writer is not None else "", ms_of(event["ts"], day)
     moment = Moment("event", scope, own, device, at, event["type"], day)
     words = [event["type"], *_texts({k: v for k, v in event.items() if k not in ("ts", "type", "id")})]
-    id = f"event {day} {at:015} {scope} {blake2b(line, digest_size=8).hexdigest()}"
+    id = f"event {day} {at:015} {scope} {_hash_of(line)}"
     return Told(id, moment, " ".join(words)[:_LONGEST], event)
 
 

@@ -221,7 +221,7 @@ class Overview:
 def line_of(key: str, file: MemoryFile, value: Value) -> Line:
     """The line of a memory with this header, as it was written."""
     from ipfsmem.bundle.index import index_line, item_of
-    from ipfsmem.recall.worth import merits_of
+    from ipfsmem.memories.merits import merits_of
 
     return Line(*index_line(item_of(key, file)), merits_of(file, hlc_ms(value.h)))
 

@@ -186,14 +186,9 @@ def _moments(
     of = {hit.id: hit for hit in ranked if hit.id in found.moments}
     if not of:
         return ()
-    from ipfsmem.memories.moments import read_groups
+    from ipfsmem.memories.moments import read_again
 
-    texts = {
-        one.id: one
-        for _, told, _ in read_groups(parts, sorted({found.moments[id].group for id in of}))
-        for one in told
-        if one.id in of
-    }
+    texts = read_again(parts, {id: found.moments[id] for id in of})
     hits = []
     for id, hit in of.items():
         one = texts.get(id)

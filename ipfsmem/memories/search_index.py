@@ -27,9 +27,10 @@ from ipfsmem.device.recall_image import RecallImage, load_image, remove_images, 
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateMark
 from ipfsmem.errors import FormatError, IpfsmemError
+from ipfsmem.memories.merits import merits_of
 from ipfsmem.memories.moment_kinds import Group, Kind, Moment
 from ipfsmem.memories.readings import readable_file
-from ipfsmem.recall.worth import Merits, merits_of
+from ipfsmem.recall.worth import Merits
 
 if TYPE_CHECKING:  # who only lists what is there loads no ranking
     from ipfsmem.device.uses import Use

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import date
 from math import exp, log2
 
 import msgspec
-
-from ipfsmem.bundle.memory_file import MemoryFile
 
 HALF_LIFE_DAYS = 7
 #: Share that fades with each day, by what the header's `decay` says: after so many days a third is left.
@@ -93,35 +91,3 @@ class Merits(msgspec.Struct, frozen=True, array_like=True, gc=False):
         last = max(self.changed, used)
         fresh = recency(today.toordinal() - last) if last else 0.0
         return self.worth(today, used=used, uses=uses) + (0.0 if self.expired(today) else fresh)
-
-
-def merits_of(file: MemoryFile, written: int) -> Merits:
-    """What the header of a memory says that was written down here at this moment, in ms since 1970 UTC; 0 when that is not known."""
-    at, until = last_change(file, written), _day(file.expires)
-    return Merits(
-        file.type,
-        len(file.tags),
-        file.important,
-        file.confidence,
-        file.fields.get("decay", ""),
-        at.toordinal() if at else 0,
-        until.toordinal() if until else 0,
-    )
-
-
-def last_change(file: MemoryFile, written: int) -> date | None:
-    """The day of the last change: as the header says, unless that lies behind the day on which it was written down here."""
-    try:
-        there = datetime.fromtimestamp(written / 1000, UTC).date() if written else None
-    except (OverflowError, ValueError, OSError):
-        there = None
-    said = _day(file.updated) or _day(file.created)
-    return min(said, there) if said and there else said or there
-
-
-def _day(text: str) -> date | None:
-    """The day that an ISO 8601 date or instant begins with."""
-    try:
-        return date.fromisoformat(text[:10]) if text else None
-    except ValueError:
-        return None

@@ -65,7 +65,7 @@ OF_OTHERS = {"ipfsmem.bundle.timeline", "ipfsmem.memories.scopes", "rfc8785"}
         (("write", "tone", "--body", "short"), 104),
         (("note", "said"), 101),
         (("list",), 98),  # with the headers that an earlier list kept
-        (("context",), 115),
+        (("context",), 118),
         (("hook", "session-start", "--program", "claude-code"), 140),
         (("hook", "stop", "--program", "claude-code"), 24),
     ],
