@@ -47,7 +47,7 @@ async def hosted(folder: Path) -> AsyncIterator[str]:
         yield url.replace("127.0.0.1", "localhost")  # passkeys have no name in numbers
 
 
-def played(play: Callable[[Page], Awaitable[None]]) -> list[str]:
+def played(play: Callable[[Page], Awaitable[None]], *arguments: str) -> list[str]:
     """Play in a new profile of Chromium; what its pages asked for. AssertionError also when their policy stopped something."""
     api = need_extra("counterparts", "playwright.async_api")
     chromium = need_program("chromium")
@@ -56,7 +56,9 @@ def played(play: Callable[[Page], Awaitable[None]]) -> list[str]:
 
     async def run() -> None:
         async with api.async_playwright() as driver:
-            browser = await driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            browser = await driver.chromium.launch(
+                executable_path=chromium, args=["--no-sandbox", *arguments]
+            )
             context = await browser.new_context()
             context.set_default_timeout(10_000)
             context.on("request", lambda request: asked.append(request.url))
@@ -65,7 +67,8 @@ def played(play: Callable[[Page], Awaitable[None]]) -> list[str]:
             try:
                 await play(page)
             except Exception as error:
-                shown = await page.evaluate("document.body.innerText")
+                pages = [one for each in browser.contexts for one in each.pages]
+                shown = "\n---\n".join([await one.evaluate("document.body.innerText") for one in pages])
                 raise AssertionError(f"{error}\nThe page shows: {shown}\nIt said: {said}") from error
             await browser.close()
 
@@ -88,6 +91,27 @@ async def give_wallet(page: Page, key: str) -> list[str]:
     await page.context.expose_function("testAccount", lambda: Account.from_key(key).address)
     await page.context.add_init_script(_WALLET)
     return signed
+
+
+async def give_authenticator(page: Page) -> None:
+    """A passkey authenticator that gives secrets (PRF) and asks nobody."""
+    wire = await page.context.new_cdp_session(page)
+    await wire.send("WebAuthn.enable")
+    kind = {"protocol": "ctap2", "ctap2Version": "ctap2_1", "transport": "internal"}
+    can = dict.fromkeys(("hasResidentKey", "hasUserVerification", "isUserVerified", "hasPrf"), True)
+    await wire.send(
+        "WebAuthn.addVirtualAuthenticator", {"options": {**kind, **can, "automaticPresenceSimulation": True}}
+    )
+
+
+async def picture(page: Page, what: str) -> bytes:
+    """A JPEG of something square on the page, as the camera that Chromium has for tests takes it: an even number of lines and columns."""
+    found = page.locator(what)
+    await found.scroll_into_view_if_needed()
+    box = await found.bounding_box()
+    side = 2 * int(box["width"] / 2)
+    clip = {"x": int(box["x"]), "y": int(box["y"]), "width": side, "height": side}
+    return bytes(await page.screenshot(type="jpeg", quality=100, clip=clip))
 
 
 async def download(page: Page, button: str) -> bytes:

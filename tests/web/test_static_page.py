@@ -15,7 +15,7 @@ from ipfsmem.content.car import read_car
 from ipfsmem.files.static_page import write_static_page
 from ipfsmem.memory import Memory
 from tests.interop.counterparts import built_page
-from tests.support.alone_lab import Page, download, files_of, give_wallet, hosted
+from tests.support.alone_lab import Page, download, files_of, give_authenticator, give_wallet, hosted, picture
 from tests.support.alone_lab import played as played_alone
 from tests.support.web_lab import PEER_TOKEN, WALLET_KEY, root_of, words_of
 
@@ -25,14 +25,14 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 OTHER_WORDS = " ".join(["abandon"] * 23 + ["art"])
 
 
-def played(play: Callable[[Page, str], Awaitable[None]], folder: Path) -> list[str]:
+def played(play: Callable[[Page, str], Awaitable[None]], folder: Path, *arguments: str) -> list[str]:
     """Play with the folder hosted; what the pages asked for."""
 
     async def run(page: Page) -> None:
         async with hosted(folder) as address:
             await play(page, address)
 
-    return played_alone(run)
+    return played_alone(run, *arguments)
 
 
 @pytest.fixture
@@ -200,3 +200,110 @@ def test_it_is_an_app_that_opens_and_is_read_without_a_network_and_locks_in_ever
     root_of(memory)
     tone = memory.read("tone")
     assert tone is not None and tone.file.body.strip() == "Written offline."
+
+
+def test_a_passkey_opens_what_a_browser_keeps_and_nothing_else_does(
+    folder: Path, url: str, memory: Memory
+) -> None:
+    async def play(page: Page, address: str) -> None:
+        await give_authenticator(page)
+        await page.goto(address)
+        await typed(page, words_of(memory), f"peer:{url}")
+        await page.wait_for_selector(".row:has-text('Tone')")
+        await page.evaluate("location.hash = '#/browser'")
+        await page.click("button:has-text('Add a passkey')")
+        await page.fill("unlock-form [name=words]", OTHER_WORDS)
+        await page.click("button:has-text('Open with the words')")
+        await page.wait_for_selector(".problem:has-text('do not open what is kept in this browser')")
+        await page.fill("unlock-form [name=words]", words_of(memory))
+        await page.click("button:has-text('Open with the words')")
+        await page.click("button:has-text('Make the passkey now')")
+        await page.wait_for_selector(".things code")
+
+        await page.goto(address)  # it was not to stay open
+        await page.wait_for_selector("h1:has-text('Open your memory')")
+        assert await page.locator(".place").count() == 0  # where it is, this browser keeps
+        await page.fill("[name=words]", OTHER_WORDS)
+        await page.click("button:has-text('Open with the words')")
+        await page.wait_for_selector(".problem:has-text('keeps a memory that these keys do not open')")
+        await page.click("button:has-text('Open with the passkey')")
+        await page.click(".row:has-text('Tone')")
+        await page.click("button:has-text('Edit')")
+        await page.fill("textarea", "By passkey.")
+        await saved(page)
+        await page.evaluate("location.hash = '#/vault'")
+        await page.wait_for_selector("text=Everything here is published.")
+
+        await page.evaluate("location.hash = '#/browser'")
+        await page.click("button:has-text('Take it away')")
+        await page.wait_for_selector(".things code", state="detached")
+        await page.click("button:has-text('Lock now')")
+        await page.wait_for_selector("h1:has-text('Open your memory')")
+        assert await page.locator("button:has-text('passkey')").count() == 0
+        await page.click("summary:has-text('Nothing opens it')")
+        await page.click("button:has-text('Delete it in this browser')")
+        await page.click("button:has-text('Yes, delete it here')")
+        await page.wait_for_selector(".place")
+
+    played(play, folder)
+    root_of(memory)
+    tone = memory.read("tone")
+    assert tone is not None and tone.file.body.strip() == "By passkey."
+
+
+def test_a_browser_without_the_wallet_is_let_in_by_its_public_keys_and_six_words(
+    tmp_path: Path, folder: Path, url: str, memory: Memory
+) -> None:
+    seen = tmp_path / "seen.mjpeg"
+
+    async def play(page: Page, address: str) -> None:
+        await page.goto(address)
+        await typed(page, words_of(memory), f"peer:{url}")
+        await page.wait_for_selector(".row:has-text('Tone')")
+        await page.evaluate("location.hash = '#/browser'")
+        await page.click("button:has-text('Show where this memory is')")
+        link = await page.input_value("textarea.link")
+
+        assert page.context.browser is not None
+        phone = await (await page.context.browser.new_context(device_scale_factor=3)).new_page()
+        phone.set_default_timeout(10_000)
+        await phone.goto(link)
+        await phone.wait_for_selector("joining-form [name=pointer]")
+        assert "join" not in phone.url
+        await phone.fill("[name=label]", "phone")
+        await phone.click("button:has-text('Ask to be let in')")
+        request = await phone.input_value("textarea.request")
+        words = await phone.inner_text(".six")
+        await phone.click("button:has-text('It let me in: open')")
+        await phone.wait_for_selector(".problem:has-text('was not let in yet')")
+
+        seen.write_bytes(await picture(phone, "svg.qr"))
+        await page.bring_to_front()
+        await page.click("button:has-text('with the camera')")
+        await page.wait_for_selector(".clash h3:has-text('phone')")
+        assert await page.input_value("[name=request]") == request
+        assert await page.inner_text(".clash .six") == words and len(words.split()) == 6
+        await page.fill(".clash [name=words]", words_of(memory))
+        await page.click(".clash button:has-text('Open with the words')")
+        await page.wait_for_selector("[role=status]:has-text('phone belongs to the memory now')")
+
+        await phone.click("button:has-text('It let me in: open')")
+        await phone.click(".row:has-text('Tone')")
+        await phone.click("button:has-text('Edit')")
+        await phone.fill("textarea", "From a phone.")
+        await saved(phone)
+        await phone.evaluate("location.hash = '#/browser'")
+        await phone.fill(".place input >> nth=1", PEER_TOKEN)
+        await phone.click("button:has-text('Use these')")
+        await phone.wait_for_selector("[role=status]:has-text('published')")
+
+    camera = (
+        "--use-fake-device-for-media-stream",
+        "--use-fake-ui-for-media-stream",
+        f"--use-file-for-fake-video-capture={seen}",
+    )
+    played(play, folder, *camera)
+    root_of(memory)
+    tone = memory.read("tone")
+    assert tone is not None and tone.file.body.strip() == "From a phone."
+    assert "phone" in {one.label for one in memory.members.list()}

@@ -20,9 +20,13 @@ export function providerOf(spec: Spec, fetch: Fetch): Provider {
   const { at, token = null } = typeof spec === 'string' ? { at: spec } : spec
   const [, kind, url] = /^(peer|gateway|routing):(https?:\/\/.+)$/.exec(at) ?? []
   if (url === undefined) throw new MemoryError('usage', `${at} is no provider that this program knows`, 'For instance peer:https://example.org, gateway:https://..., routing:https://...')
-  if (kind === 'peer') return peer(url, token, fetch)
+  if (kind === 'peer' && token !== null) return peer(url, token, fetch)
+  // Without a token a peer lets pages of other origins read as they read a gateway and a router.
+  if (kind === 'peer') return readOnly(at, gateway(url, fetch), router(url, fetch))
   return kind === 'gateway' ? gateway(url, fetch) : router(url, fetch)
 }
+
+const readOnly = (name: string, { reader }: Provider, { names }: Provider): Provider => ({ name, ...(reader ? { reader: { ...reader, name } } : {}), ...(names ? { names: { ...names, name } } : {}) })
 
 export type OpenHow = {
   /** Which memory of this origin; its own database. */
@@ -52,6 +56,20 @@ const asProviders = (places: readonly Spec[]): Provider[] => places.map(one => p
 
 /** Open the memory in this browser. `MemoryError` of kind `locked` where a wallet, words or a passkey is needed. */
 export const openMemory = async (how: OpenHow): Promise<Memory> => (await openWithPlaces(how)).memory
+
+/**
+ * What this browser shows a device that has the wallet, to be let in; no secret is in it. Its keys are made for that, and stay usable here,
+ * as nothing else would open them. `pointer`: of the memory.
+ */
+export async function requestEntry({ name = 'default', label = 'browser', pointer, world = theWorld }: { name?: string; label?: string; pointer: Pointer; world?: World }): Promise<{ text: string; words: string[] }> {
+  const db = await openDatabase(name)
+  try {
+    const device = (await unlockedDevice(db, world)) ?? (await openDevice(db, { name: 'nobody', secret: world.chance(32) }, { label, stay: true, world })).device
+    return await Memory.request(device, pointer)
+  } finally {
+    db.close()
+  }
+}
 
 /** The same, with a way to its places. */
 export async function openWithPlaces(how: OpenHow): Promise<Opened> {

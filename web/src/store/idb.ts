@@ -1,6 +1,6 @@
 /** A memory kept in IndexedDB: Web Locks for one at a time in all tabs and workers, a BroadcastChannel as a bell and nothing more. */
 
-import { type DBSchema, type IDBPDatabase, openDB } from 'idb'
+import { type DBSchema, deleteDB, type IDBPDatabase, openDB } from 'idb'
 import type { Bytes } from '../core/bytes.ts'
 import { MemoryError } from '../device/errors.ts'
 import type { Block } from '../sync/provider.ts'
@@ -29,6 +29,9 @@ export const openDatabase = (name: string): Promise<Database> =>
     // Another tab has a newer program: it must not wait for this one.
     blocking: (_, __, event) => (event.target as IDBDatabase).close()
   })
+
+/** Delete a memory of this origin with its keys; other tabs let go of it. */
+export const deleteKept = (name: string): Promise<void> => deleteDB(`ipfsmem/${name}`)
 
 const NONE: Counters = { revision: 0, snapshotAt: 0 }
 

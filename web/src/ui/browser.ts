@@ -1,27 +1,44 @@
-/** What is only in this browser: the places that it asks, with what lets it write there, its lock, and what waits to be published. */
+/** What is only in this browser: the places that it asks, with what lets it write there, its passkeys, other devices that it lets in, its lock. */
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
+import type { RootKeys } from '../core/wallet.ts'
 import type { Spec } from '../open.ts'
-import type { Typed } from './door.ts'
 import { asked } from './local_client.ts'
+import { placeRows, placesOf, type Typed, typedOf } from './places_form.ts'
+import { qrCode } from './qr.ts'
 import { View } from './view.ts'
+import './unlock.ts'
 
 /** What this browser can do for its memory. */
 export type Own = {
   readonly places: () => Promise<readonly Spec[]>
   readonly setPlaces: (places: readonly Spec[]) => Promise<void>
   readonly lock: () => Promise<void>
+  /** A link by which another browser finds this memory, and asks to be let in. */
+  readonly link: () => Promise<string>
+  readonly asked: (request: string) => Promise<{ readonly label: string; readonly words: readonly string[] }>
+  readonly letIn: (request: string, root: RootKeys) => Promise<string>
+  /** Proves that these keys open this browser's own; -> makes a passkey that does, and has to follow a click. Null: there are no passkeys here. */
+  readonly passkey: ((root: RootKeys) => Promise<() => Promise<void>>) | null
+  readonly passkeys: () => Promise<readonly string[]>
+  readonly dropPasskey: (id: string) => Promise<void>
 }
 
 export class BrowserView extends View {
-  static override properties = { ...View.properties, own: { attribute: false }, typed: { state: true }, said: { state: true } }
+  static override properties = { ...View.properties, own: { attribute: false }, typed: { state: true }, said: { state: true }, link: { state: true }, request: { state: true }, guest: { state: true }, passkeys: { state: true }, proving: { state: true }, make: { state: true } }
   declare own: Own
   declare typed: readonly Typed[] | null
   declare said: string
+  declare link: string
+  declare request: string
+  declare guest: { readonly label: string; readonly words: readonly string[] } | null
+  declare passkeys: readonly string[]
+  declare proving: boolean
+  declare make: (() => Promise<void>) | null
 
   constructor() {
     super()
-    Object.assign(this, { typed: null, said: '' })
+    Object.assign(this, { typed: null, said: '', link: '', request: '', guest: null, passkeys: [], proving: false, make: null })
   }
 
   protected override willUpdate(changed: PropertyValues<this>): void {
@@ -29,31 +46,66 @@ export class BrowserView extends View {
   }
 
   async #load(): Promise<void> {
-    const places = await this.attempt(() => asked(() => this.own.places()))
-    if (places !== undefined) this.typed = places.map(one => (typeof one === 'string' ? { at: one, token: '' } : { at: one.at, token: one.token ?? '' }))
+    const found = await this.attempt(() => asked(async () => ({ typed: typedOf(await this.own.places()), passkeys: await this.own.passkeys() })))
+    if (found !== undefined) Object.assign(this, found)
   }
 
   async #save(event: Event): Promise<void> {
     event.preventDefault()
     this.said = ''
-    const places = (this.typed ?? []).filter(one => one.at.trim() !== '').map(({ at, token }) => ({ at: at.trim(), token: token.trim() || null }))
-    const done = await this.attempt(async () => { await asked(() => this.own.setPlaces(places)); return true })
+    const done = await this.attempt(async () => { await asked(() => this.own.setPlaces(placesOf(this.typed ?? []))); return true })
     if (!done) return
     this.said = (await this.attempt(() => this.place.client.sync())) ?? ''
+    this.link = ''
   }
 
-  #type(at: number, part: Partial<Typed>): void {
-    this.typed = (this.typed ?? []).map((one, i) => (i === at ? { ...one, ...part } : one))
+  async #read(text: string): Promise<void> {
+    this.request = text.trim()
+    this.guest = this.request === '' ? null : ((await this.attempt(() => asked(() => this.own.asked(this.request)))) ?? null)
+  }
+
+  async #letIn(root: RootKeys): Promise<void> {
+    this.said = await this.own.letIn(this.request, root)
+    Object.assign(this, { request: '', guest: null })
+  }
+
+  async #makePasskey(): Promise<void> {
+    const { make } = this
+    const done = await this.attempt(async () => { await asked(() => make!()); return true })
+    if (!done) return
+    Object.assign(this, { make: null, proving: false })
+    await this.#load()
+  }
+
+  async #drop(id: string): Promise<void> {
+    await this.attempt(() => this.own.dropPasskey(id))
+    await this.#load()
+  }
+
+  #passkey(): TemplateResult | typeof nothing {
+    if (this.own.passkey === null) return nothing
+    return html`<h3>Passkeys</h3><p class="faint">A passkey opens the memory in this browser in the place of the wallet or the words. No other device knows of it.</p>
+      <ul class="things">${this.passkeys.map(id => html`<li class="line"><code>${id.slice(0, 12)}…</code><button class="quiet" @click=${() => void this.#drop(id)}>Take it away</button></li>`)}</ul>
+      ${this.make !== null ? html`<button class="main" @click=${() => void this.#makePasskey()} ?disabled=${this.busy}>Make the passkey now</button>`
+      : this.proving ? html`<p>First show that this memory is yours.</p><unlock-form .take=${async (root: RootKeys) => { this.make = await this.own.passkey!(root) }}></unlock-form>`
+      : html`<button @click=${() => (this.proving = true)}>Add a passkey</button>`}`
+  }
+
+  #another(): TemplateResult {
+    return html`<h3>Another device</h3>
+      ${this.link === '' ? html`<div class="line"><span class="faint">A phone or another browser, with the wallet or without.</span><button @click=${async () => { this.link = (await this.attempt(() => asked(() => this.own.link()))) ?? '' }}>Show where this memory is</button></div>`
+      : html`<p class="faint">Open this there. It holds public keys and places, and no secret.</p>${qrCode(this.link, 'A link to where this memory is')}<label class="way">As text<textarea class="link" readonly rows="3" .value=${this.link}></textarea></label>`}
+      <label class="way">What it shows, to be let in without the wallet<textarea name="request" rows="3" .value=${this.request} placeholder="ipfsmem:request:…" @input=${(event: Event) => void this.#read((event.target as HTMLTextAreaElement).value)} autocomplete="off" spellcheck="false"></textarea></label>
+      <qr-scanner .read=${(text: string) => void this.#read(text)}></qr-scanner>
+      ${this.guest === null ? nothing : html`<div class="clash"><h3 dir="auto">${this.guest.label}</h3><p>Let it in only if it shows these six words too:</p><p class="six">${this.guest.words.join(' ')}</p>
+        <unlock-form .take=${(root: RootKeys) => this.#letIn(root)}></unlock-form></div>`}`
   }
 
   protected override render(): TemplateResult {
-    return html`<section class="page" aria-busy=${this.busy}><h2>This browser</h2>${this.problem()}
-      <h3>Places</h3><p class="faint">Where your memory is looked for and kept. A token is in this browser alone, sealed under a key that no script reads; it is never a part of the memory.</p>
-      ${this.typed === null ? nothing : html`<form @submit=${this.#save}>${this.typed.map((one, i) => html`<div class="place">
-          <input aria-label="Place ${i + 1}" .value=${one.at} @input=${(event: Event) => this.#type(i, { at: (event.target as HTMLInputElement).value })} placeholder="peer:https://…" autocomplete="off" spellcheck="false">
-          <input type="password" aria-label="What lets this browser write there" .value=${one.token} @input=${(event: Event) => this.#type(i, { token: (event.target as HTMLInputElement).value })} placeholder="token, to write there" autocomplete="off"></div>`)}
-        <div class="actions"><button type="button" class="quiet" @click=${() => (this.typed = [...this.typed!, { at: '', token: '' }])}>Add a place</button><button class="main" ?disabled=${this.busy}>Use these</button></div></form>`}
-      <p class="faint" role="status">${this.said}</p>
+    return html`<section class="page" aria-busy=${this.busy}><h2>This browser</h2>${this.problem()}<p class="faint" role="status">${this.said}</p>
+      <h3>Places</h3><p class="faint">Where your memory is looked for and kept.</p>
+      ${this.typed === null ? nothing : html`<form @submit=${this.#save}>${placeRows(this.typed, typed => (this.typed = typed))}<div class="actions end"><button class="main" ?disabled=${this.busy}>Use these</button></div></form>`}
+      ${this.#passkey()}${this.#another()}
       <h3>Lock</h3><div class="line"><span class="faint">What is shown goes, and the wallet, the words or a passkey open it again.</span><button @click=${() => void this.own.lock()}>Lock now</button></div>
     </section>`
   }

@@ -2,42 +2,47 @@
 
 import { html, LitElement, nothing, type TemplateResult } from 'lit'
 import type { RootKeys } from '../core/wallet.ts'
-import type { OpenHow, Spec } from '../open.ts'
+import type { OpenHow } from '../open.ts'
+import type { Whereabouts } from '../pointer.ts'
+import { usePasskey } from '../wallet/passkey.ts'
 import { Refusal } from './client.ts'
+import type { Request } from './joining.ts'
 import { asked } from './local_client.ts'
+import { placeRows, placesOf, type Typed } from './places_form.ts'
 import { sentence } from './view.ts'
+import './joining.ts'
 import './unlock.ts'
 
-/** A place as it is typed. */
-export type Typed = { readonly at: string; readonly token: string }
-
 export class MemoryDoor extends LitElement {
-  static override properties = { enter: { attribute: false }, isNew: { attribute: false }, passkeys: { attribute: false }, typed: { state: true }, stay: { state: true }, failed: { state: true } }
+  static override properties = { enter: { attribute: false }, ask: { attribute: false }, forget: { attribute: false }, sure: { state: true }, pointer: { attribute: false }, isNew: { attribute: false }, passkeys: { attribute: false }, typed: { state: true }, stay: { state: true }, failed: { state: true } }
   /** Opens the memory. Raises what a person is to be told. */
   declare enter: (how: OpenHow) => Promise<void>
+  /** Makes the keys of this browser, for a device that lets it in. */
+  declare ask: (where: Whereabouts, label: string) => Promise<Request>
+  /** What another device said of where the memory is; '' where nothing came along. */
+  declare pointer: string
+  /** Deletes what this browser keeps. */
+  declare forget: () => Promise<void>
   /** Whether this browser keeps no memory yet, so that it has to be told where. */
   declare isNew: boolean
   /** Passkeys that open what is kept here. */
   declare passkeys: readonly string[]
   declare typed: readonly Typed[]
   declare stay: boolean
+  declare sure: boolean
   declare failed: Refusal | null
 
   constructor() {
     super()
-    Object.assign(this, { isNew: true, passkeys: [], typed: [], stay: false, failed: null })
+    Object.assign(this, { pointer: '', sure: false, isNew: true, passkeys: [], typed: [], stay: false, failed: null })
   }
 
   protected override createRenderRoot(): HTMLElement {
     return this
   }
 
-  get #places(): readonly Spec[] | null {
-    return this.isNew ? this.typed.filter(one => one.at.trim() !== '').map(({ at, token }) => ({ at: at.trim(), token: token.trim() || null })) : null
-  }
-
   async #take(root: RootKeys): Promise<void> {
-    const at = this.#places
+    const at = this.isNew ? placesOf(this.typed) : null
     if (at !== null && at.length === 0) throw new Refusal('usage', 'no place is named where this memory is found', 'For instance routing:https://… with gateway:https://…, or peer:https://…', 400)
     await this.enter({ at, keepAt: true, root, stay: this.stay, label: label() })
   }
@@ -45,16 +50,11 @@ export class MemoryDoor extends LitElement {
   async #passkey(): Promise<void> {
     try {
       await asked(async () => {
-        const { usePasskey } = await import('../wallet/passkey.ts')
         await this.enter({ at: null, passkey: await usePasskey(this.passkeys, size => crypto.getRandomValues(new Uint8Array(size))), stay: this.stay })
       })
     } catch (error) {
       this.failed = error as Refusal
     }
-  }
-
-  #type(at: number, part: Partial<Typed>): void {
-    this.typed = this.typed.map((one, i) => (i === at ? { ...one, ...part } : one))
   }
 
   protected override render(): TemplateResult {
@@ -64,12 +64,13 @@ export class MemoryDoor extends LitElement {
       ${this.passkeys.length ? html`<button class="main way" @click=${this.#passkey}>Open with the passkey</button>` : nothing}
       <unlock-form .take=${(root: RootKeys) => this.#take(root)} .twice=${this.isNew}></unlock-form>
       ${this.isNew ? html`<fieldset class="way"><legend>Where it is</legend>
-        ${this.typed.map((one, i) => html`<div class="place"><input aria-label="Place ${i + 1}" placeholder="peer:https://…" .value=${one.at} @input=${(event: Event) => this.#type(i, { at: (event.target as HTMLInputElement).value })} autocomplete="off" spellcheck="false">
-          <input type="password" aria-label="What lets this browser write there" placeholder="token, to write there" .value=${one.token} @input=${(event: Event) => this.#type(i, { token: (event.target as HTMLInputElement).value })} autocomplete="off"></div>`)}
-        <button type="button" class="quiet" @click=${() => (this.typed = [...this.typed, { at: '', token: '' }])}>Add a place</button>
-        <p class="faint">A token is kept in this browser alone, sealed under a key that no script reads, and never in the memory.</p></fieldset>` : nothing}
+        ${placeRows(this.typed, typed => (this.typed = typed))}</fieldset>` : nothing}
       <label class="way check"><input type="checkbox" .checked=${this.stay} @change=${(event: Event) => (this.stay = (event.target as HTMLInputElement).checked)}>
-        <span>Stay open in this browser. <span class="faint">Whoever copies its profile from this disk can read the memory then.</span></span></label></main>`
+        <span>Stay open in this browser. <span class="faint">Whoever copies its profile from this disk can read the memory then.</span></span></label>
+      ${this.isNew ? html`<details class="way" ?open=${this.pointer !== ''}><summary>Without the wallet: be let in by a device that has it</summary>
+        <joining-form .pointer=${this.pointer} .label=${label()} .ask=${this.ask} .enter=${this.enter}></joining-form></details>`
+      : html`<details class="way"><summary>Nothing opens it any more</summary><p class="faint">What is kept in this browser is deleted: what it has not published yet is lost. The memory itself stays where it is, and opens here anew.</p>
+        <button class=${this.sure ? 'danger' : ''} @click=${() => (this.sure ? void this.forget() : (this.sure = true))}>${this.sure ? 'Yes, delete it here' : 'Delete it in this browser'}</button></details>`}</main>`
   }
 }
 customElements.define('memory-door', MemoryDoor)

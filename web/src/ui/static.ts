@@ -2,24 +2,32 @@
 
 import { html } from 'lit'
 import type { OpenHow } from '../open.ts'
-import { hasDevice, lock, openersOf } from '../store/browser_keys.ts'
-import { isKept, openDatabase } from '../store/idb.ts'
-import { passkeyIds } from '../wallet/passkey.ts'
-import { openRemote, type RemoteMemory } from '../worker/remote.ts'
+import { textOfPointer, type Whereabouts } from '../pointer.ts'
+import type { RootKeys } from '../core/wallet.ts'
+import { theWorld } from '../device/device.ts'
+import { addOpener, hasDevice, lock, openerOfRoot, openersOf } from '../store/browser_keys.ts'
+import { deleteKept, isKept, openDatabase } from '../store/idb.ts'
+import { makePasskey, passkeyIds } from '../wallet/passkey.ts'
+import { openRemote, type RemoteMemory, requestRemote } from '../worker/remote.ts'
 import workerUrl from '../worker/worker.ts?worker&url'
 import { MemoryApp } from './app.ts'
 import './browser.ts'
-import { MemoryDoor, type Typed } from './door.ts'
+import type { Own } from './browser.ts'
+import { Refusal } from './client.ts'
+import { MemoryDoor } from './door.ts'
 import { LocalClient } from './local_client.ts'
 import { ownScript } from './own_scripts.ts'
+import type { Typed } from './places_form.ts'
 
 const NAME = 'default'
 /** Milliseconds between two looks at what others wrote, and from a write to its publishing. */
 const LOOK = 60_000
 const REST = 1500
 
+const newWorker = (): Worker => new Worker(ownScript(workerUrl) as unknown as URL, { type: 'module' })
+
 async function remote(how: OpenHow): Promise<RemoteMemory> {
-  const worker = new Worker(ownScript(workerUrl) as unknown as URL, { type: 'module' })
+  const worker = newWorker()
   try {
     return await openRemote(worker, { name: NAME, ...how })
   } catch (error) {
@@ -50,9 +58,14 @@ function syncing(client: LocalClient, memory: RemoteMemory): void {
 
 /** Nothing of it stays usable here, in no tab. */
 async function locked(): Promise<void> {
-  const db = await openDatabase(NAME)
-  await lock(db)
-  db.close()
+  await withKeys(lock)
+  bell.postMessage('locked')
+  location.reload()
+}
+
+/** Nothing of it is left in this browser. */
+async function forgotten(): Promise<void> {
+  await deleteKept(NAME)
   bell.postMessage('locked')
   location.reload()
 }
@@ -61,11 +74,56 @@ async function locked(): Promise<void> {
 const bell = new BroadcastChannel('ipfsmem/page')
 bell.onmessage = () => location.reload()
 
+/** Something done with what this browser keeps. */
+async function withKeys<T>(work: (db: Awaited<ReturnType<typeof openDatabase>>) => Promise<T>): Promise<T> {
+  const db = await openDatabase(NAME)
+  try {
+    return await work(db)
+  } finally {
+    db.close()
+  }
+}
+
+async function newPasskey(root: RootKeys): Promise<() => Promise<void>> {
+  const by = openerOfRoot(root)
+  if (!(await withKeys(openersOf)).includes(by.name)) throw new Refusal('usage', 'these keys do not open what is kept in this browser', 'Use the wallet or the words that opened it here before.', 400)
+  return async () => {
+    const added = await makePasskey(theWorld.chance, 'ipfsmem')
+    await withKeys(db => addOpener(db, by, added, theWorld))
+  }
+}
+
+function ownOf(memory: RemoteMemory): Own {
+  return {
+    places: () => memory.keptPlaces(),
+    setPlaces: places => memory.setPlaces(places),
+    lock: locked,
+    link: async () => {
+      const at = (await memory.keptPlaces()).map(one => (typeof one === 'string' ? one : one.at))
+      return `${location.origin}${location.pathname}#join=${textOfPointer({ ...(await memory.pointer()), at })}`
+    },
+    asked: request => memory.asked(request),
+    letIn: async (request, root) => (await memory.letIn(request, root)).notices.map(one => one.text).join('. '),
+    passkey: 'PublicKeyCredential' in window ? newPasskey : null,
+    passkeys: async () => passkeyIds(await withKeys(openersOf)),
+    dropPasskey: id => withKeys(db => db.delete('keys', `passkey ${id}`))
+  }
+}
+
+async function ask({ vault, anchor }: Whereabouts, label: string): ReturnType<typeof requestRemote> {
+  const worker = newWorker()
+  try {
+    return await requestRemote(worker, { name: NAME, label, pointer: { vault, anchor } })
+  } finally {
+    worker.terminate()
+  }
+}
+
 function show(memory: RemoteMemory): void {
   const client = new LocalClient(memory, { name: memory.device.label, right: 'write', now: () => Date.now(), persisted: () => navigator.storage.persisted() })
   const app = new MemoryApp()
   app.client = client
-  const own = { places: () => memory.keptPlaces(), setPlaces: (places: Parameters<RemoteMemory['setPlaces']>[0]) => memory.setPlaces(places), lock: locked }
+  const own = ownOf(memory)
   app.extras = [{ name: 'browser', words: 'This browser', show: place => html`<browser-view .place=${place} .own=${own}></browser-view>` }]
   document.querySelector('memory-door')?.remove()
   document.body.prepend(app)
@@ -85,7 +143,9 @@ async function begin(): Promise<void> {
     }
   }
   const door = new MemoryDoor()
-  Object.assign(door, { isNew: !kept, passkeys: passkeyIds(openers), typed: named(), enter: async (how: OpenHow) => show(await remote(how)) })
+  const pointer = new URLSearchParams(location.hash.slice(1)).get('join') ?? ''
+  if (pointer !== '') history.replaceState(null, '', location.pathname)
+  Object.assign(door, { ask, pointer, forget: forgotten, isNew: !kept, passkeys: passkeyIds(openers), typed: named(), enter: async (how: OpenHow) => show(await remote(how)) })
   document.body.prepend(door)
 }
 

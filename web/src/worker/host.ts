@@ -1,7 +1,7 @@
 /** The memory in a worker: sealing, hashing and joining happen here, so that typing on the page never waits for them. */
 
 import type { Memory } from '../memory.ts'
-import { type Opened, type OpenHow, openWithPlaces, type Spec } from '../open.ts'
+import { type Opened, type OpenHow, openWithPlaces, requestEntry, type Spec } from '../open.ts'
 
 /** What a page sends, and what comes back. */
 export type Call = { readonly id: number; readonly do: string; readonly with: readonly unknown[] }
@@ -21,6 +21,7 @@ export function serve(scope: Scope): void {
       memory.subscribe(({ revision }) => scope.postMessage({ changed: revision }))
       return memory.device
     }
+    if (call.do === 'request') return requestEntry(call.with[0] as Parameters<typeof requestEntry>[0])
     if (opened === null) throw Object.assign(new Error('the memory is not open'), { kind: 'locked', hint: 'Open it first.' })
     const { memory } = opened
     if (call.do === 'keptPlaces') return opened.places()

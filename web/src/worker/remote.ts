@@ -2,7 +2,7 @@
 
 import { MemoryError, type ErrorKind } from '../device/errors.ts'
 import type { Change, Memory } from '../memory.ts'
-import type { OpenHow, Spec } from '../open.ts'
+import type { OpenHow, requestEntry, Spec } from '../open.ts'
 import type { Answer, Call, Told } from './host.ts'
 
 type Methods = 'read' | 'list' | 'recall' | 'context' | 'history' | 'past' | 'restore' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'places' | 'status' | 'index' | 'write' | 'writeText' | 'forget' | 'resolve' | 'promote' | 'note' | 'export' | 'import' | 'outbox' | 'pointer' | 'asked' | 'letIn' | 'close'
@@ -23,8 +23,9 @@ export type RemoteMemory = {
 
 type Port = Pick<Worker, 'postMessage' | 'terminate'> & { onmessage: ((event: MessageEvent<Answer | Told>) => void) | null }
 
-/** Open a memory in a worker. */
-export async function openRemote(worker: Port, how: OpenHow): Promise<RemoteMemory> {
+type Wire = { readonly ask: (method: string, given: readonly unknown[]) => Promise<unknown>; readonly heard: Set<(change: Change) => void>; readonly steps: Set<(step: string) => void> }
+
+function wired(worker: Port): Wire {
   const waiting = new Map<number, { done: (answer: unknown) => void; failed: (error: Error) => void }>()
   const heard = new Set<(change: Change) => void>()
   const steps = new Set<(step: string) => void>()
@@ -45,6 +46,16 @@ export async function openRemote(worker: Port, how: OpenHow): Promise<RemoteMemo
       waiting.set(id, { done, failed })
       worker.postMessage({ id, do: method, with: given } satisfies Call)
     })
+  return { ask, heard, steps }
+}
+
+/** What this browser shows to be let in by a device that has the wallet; its keys are made in a worker. */
+export const requestRemote = (worker: Port, how: Parameters<typeof requestEntry>[0]): ReturnType<typeof requestEntry> =>
+  wired(worker).ask('request', [how]) as ReturnType<typeof requestEntry>
+
+/** Open a memory in a worker. */
+export async function openRemote(worker: Port, how: OpenHow): Promise<RemoteMemory> {
+  const { ask, heard, steps } = wired(worker)
   const device = (await ask('open', [how])) as RemoteMemory['device']
   const listen = <T>(all: Set<T>, one: T): (() => void) => {
     all.add(one)

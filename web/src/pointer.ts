@@ -1,0 +1,29 @@
+/** Where a memory is found, as one text that another device reads: public keys and addresses, and no secret. */
+
+import { base64url, fields, fromBase64url, fromUtf8, isHex, need, parseCanonical, unlessRefused, utf8, canonical } from './core/bytes.ts'
+import { MemoryError } from './device/errors.ts'
+import type { Pointer } from './sync/syncing.ts'
+
+const START = 'ipfsmem:memory:'
+const MOST = 4096
+const MOST_PLACES = 16
+
+/** A memory, and places where it may be found, without tokens. */
+export type Whereabouts = Pointer & { readonly at: readonly string[] }
+
+export const textOfPointer = ({ vault, anchor, at }: Whereabouts): string => START + base64url(utf8(canonical({ anchor, at, v: 1, vault })))
+
+/** `MemoryError` where it is none. */
+export function pointerOf(text: string): Whereabouts {
+  const given = text.trim()
+  const found = unlessRefused(() => {
+    need(given.startsWith(START) && given.length <= MOST, 'format')
+    const said = fields(parseCanonical(fromUtf8(fromBase64url(given.slice(START.length)))), ['anchor', 'at', 'v', 'vault'])
+    const { at } = said
+    need(said.v === 1 && isHex(said.vault, 16) && isHex(said.anchor, 32), 'format')
+    need(Array.isArray(at) && at.length <= MOST_PLACES && at.every(one => typeof one === 'string' && one.length <= 512), 'format')
+    return { vault: said.vault, anchor: said.anchor, at: at as string[] }
+  })
+  if (found === null) throw new MemoryError('usage', 'this is no text that says where a memory is', `It begins with ${START}, and stands on a device that has the memory, under This browser.`)
+  return found
+}

@@ -1,0 +1,22 @@
+/** Places as they are typed: where a memory is found, and what lets this browser write there. */
+
+import { html, type TemplateResult } from 'lit'
+import type { Spec } from '../open.ts'
+
+export type Typed = { readonly at: string; readonly token: string }
+
+export const typedOf = (places: readonly Spec[]): Typed[] => places.map(one => (typeof one === 'string' ? { at: one, token: '' } : { at: one.at, token: one.token ?? '' }))
+
+export const placesOf = (typed: readonly Typed[]): Spec[] =>
+  typed.filter(one => one.at.trim() !== '').map(({ at, token }) => ({ at: at.trim(), token: token.trim() || null }))
+
+/** One line a place, and a way to a further one. */
+export function placeRows(typed: readonly Typed[], change: (typed: readonly Typed[]) => void): TemplateResult {
+  const put = (at: number, part: Partial<Typed>): void => change(typed.map((one, i) => (i === at ? { ...one, ...part } : one)))
+  const value = (event: Event): string => (event.target as HTMLInputElement).value
+  return html`${typed.map((one, i) => html`<div class="place">
+      <input aria-label="Place ${i + 1}" placeholder="peer:https://…" .value=${one.at} @input=${(event: Event) => put(i, { at: value(event) })} autocomplete="off" spellcheck="false">
+      <input type="password" aria-label="What lets this browser write there" placeholder="token, to write there" .value=${one.token} @input=${(event: Event) => put(i, { token: value(event) })} autocomplete="off"></div>`)}
+    <button type="button" class="quiet" @click=${() => change([...typed, { at: '', token: '' }])}>Add a place</button>
+    <p class="faint">A token is kept in this browser alone, sealed under a key that no script reads, and is never a part of the memory.</p>`
+}
