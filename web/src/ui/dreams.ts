@@ -59,7 +59,7 @@ export class DreamsView extends LifeView {
   async #dream(): Promise<void> {
     this.looking = true
     this.said = ''
-    const found = await this.attempt(() => this.life.dream(this.place.scope))
+    const found = await this.act(() => this.life.dream(this.place.scope))
     this.looking = false
     if (found !== undefined) {
       if (!found.steps.length) this.said = `Looked at ${many(found.lookedAt, 'memory', 'memories')}. There is nothing to tidy up.`
@@ -68,7 +68,7 @@ export class DreamsView extends LifeView {
   }
 
   async #do(work: () => Promise<Done>, words: (done: Done) => string): Promise<void> {
-    const done = await this.attempt(work)
+    const done = await this.act(work)
     const failed = this.failed
     if (done !== undefined) this.said = `${words(done)}${done.left.length ? ` Left as it is, since somebody wrote meanwhile: ${done.left.join('; ')}.` : ''}`
     await this.#load()
@@ -97,7 +97,7 @@ export class DreamsView extends LifeView {
     const changes = one.steps.reduce((sum, step) => sum + step.changes.length, 0)
     const more = one.left ? `, ${one.left.toLocaleString()} more are left for the next` : ''
     return html`<div class="line"><p class="count" role="status">Looked at ${many(one.lookedAt, 'memory', 'memories')} ${moment(one.at)}. ${changes ? html`<strong>${many(changes, 'change')} proposed</strong>${more}.` : 'There is nothing to tidy up.'}</p>
-      ${changes && this.mayWrite ? html`<button class="main" ?disabled=${this.busy} @click=${() => void this.#do(() => this.life.applyDream(scope, one.id), done => `Done: ${many(done.changed, 'memory', 'memories')} changed, ${done.removed.toLocaleString()} taken away.`)}>Do all of it</button>` : nothing}</div>
+      ${changes && this.mayWrite ? html`<button class="main" ?disabled=${this.acting} @click=${() => void this.#do(() => this.life.applyDream(scope, one.id), done => `Done: ${many(done.changed, 'memory', 'memories')} changed, ${done.removed.toLocaleString()} taken away.`)}>Do all of it</button>` : nothing}</div>
       ${one.steps.map(step => this.#step(step))}${this.#judged(one.found)}`
   }
 
@@ -105,7 +105,7 @@ export class DreamsView extends LifeView {
     if (!this.past.length) return nothing
     const scope = this.place.scope
     return html`<h3>What was done on this device</h3><ul class="versions">${this.past.map(one => html`<li><div>${moment(one.at)} <span class="faint">${many(one.written, 'memory', 'memories')} changed, ${one.removed.toLocaleString()} taken away, by ${one.by}</span></div>
-      ${this.mayWrite ? html`<button ?disabled=${this.busy} @click=${() => void this.#do(() => this.life.undoDream(scope, one.id), done => `Taken back: ${many(done.changed, 'memory', 'memories')} as before.`)}>Take it back</button>` : nothing}</li>`)}</ul>`
+      ${this.mayWrite ? html`<button ?disabled=${this.acting} @click=${() => void this.#do(() => this.life.undoDream(scope, one.id), done => `Taken back: ${many(done.changed, 'memory', 'memories')} as before.`)}>Take it back</button>` : nothing}</li>`)}</ul>`
   }
 
   #state(): string {

@@ -67,13 +67,13 @@ export class SessionsView extends LifeView {
   }
 
   async #save(format: 'markdown' | 'json'): Promise<void> {
-    const blob = await this.attempt(() => this.life.exportSession(this.place.scope, this.chosen, format))
+    const blob = await this.act(() => this.life.exportSession(this.place.scope, this.chosen, format))
     if (blob !== undefined) saved(blob, `session.${format === 'markdown' ? 'md' : 'json'}`)
   }
 
   async #forget(): Promise<void> {
     const facts = this.facts!
-    const done = await this.attempt(async () => { await this.life.deleteSession(this.place.scope, facts.session, facts.seen); return true })
+    const done = await this.act(async () => { await this.life.deleteSession(this.place.scope, facts.session, facts.seen); return true })
     this.sure = false
     if (done) location.hash = '#/sessions'
     else void this.#show()
@@ -103,13 +103,13 @@ export class SessionsView extends LifeView {
     if (facts === null) return html`<div class="memory" aria-busy=${this.busy}>${back}${this.problem()}</div>`
     return html`<article class="memory" aria-busy=${this.busy}>${back}<div class="bar"><h2 dir="auto">${facts.title}</h2><div class="actions">
         <button @click=${() => void this.#save('markdown')}>Save as Markdown</button><button @click=${() => void this.#save('json')}>As JSON</button>
-        ${!this.mayWrite ? nothing : this.sure ? html`<button class="danger" @click=${() => void this.#forget()} ?disabled=${this.busy}>Forget it on every device</button><button @click=${() => (this.sure = false)}>Keep it</button>`
+        ${!this.mayWrite ? nothing : this.sure ? html`<button class="danger" @click=${() => void this.#forget()} ?disabled=${this.acting}>Forget it on every device</button><button @click=${() => (this.sure = false)}>Keep it</button>`
         : html`<button @click=${() => (this.sure = true)}>Forget</button>`}</div></div>
       ${this.problem()}
       <dl class="facts"><div><dt>Session</dt><dd>${facts.session}</dd></div><div><dt>Holds</dt><dd>${many(facts.messages, 'message')}, about ${many(facts.tokens, 'token')}</dd></div>
         <div><dt>Began</dt><dd>${moment(facts.began)}</dd></div><div><dt>Last written</dt><dd>${moment(facts.changed)}</dd></div><div><dt>On</dt><dd>${many(facts.devices, 'device')}</dd></div></dl>
       ${facts.summary ? html`<details class="summary"><summary>Summary of ${many(facts.covered, 'message')}, by ${facts.summaryBy}</summary><p class="said" dir="auto">${facts.summary}</p></details>` : nothing}
-      ${this.older ? html`<p class="faint">${many(this.older, 'message')} before these. ${this.last < MOST ? html`<button @click=${() => { this.last = Math.min(MOST, this.last + STEP); void this.#show() }} ?disabled=${this.busy}>Show earlier ones</button>` : 'Save it to read them.'}</p>` : nothing}
+      ${this.older ? html`<p class="faint">${many(this.older, 'message')} before these. ${this.last < MOST ? html`<button @click=${() => { this.last = Math.min(MOST, this.last + STEP); void this.#show() }}>Show earlier ones</button>` : 'Save it to read them.'}</p>` : nothing}
       <ol class="messages">${this.messages.map(one => html`<li class=${WHO[one.role] === undefined ? '' : one.role}><header><strong>${WHO[one.role] ?? 'Other'}</strong><time class="when">${moment(one.at)}</time>${one.tools.length ? html`<span class="kind" dir="auto">calls ${one.tools.join(', ')}</span>` : nothing}</header>
         ${one.text ? html`<p class="said" dir="auto">${one.text}</p>` : nothing}</li>`)}</ol></article>`
   }

@@ -41,7 +41,7 @@ export class UsageView extends LifeView {
   }
 
   async #save(): Promise<void> {
-    const blob = await this.attempt(() => this.life.usageCsv(this.place.scope, this.#since))
+    const blob = await this.act(() => this.life.usageCsv(this.place.scope, this.#since))
     if (blob !== undefined) saved(blob, 'usage.csv')
   }
 
