@@ -232,6 +232,8 @@ QUERY: Final[dict[str, Parameter]] = {
     ),
     "foreign": Parameter(_YES, _yes, "The texts are others' word."),
     "same": Parameter(_YES, _yes, "It is a backup of this memory."),
+    "whole": Parameter(_YES, _yes, "All of it, or nothing where something of it cannot be taken in."),
+    "dry_run": Parameter(_YES, _yes, "Write nothing; the answer says what would be done."),
     "all": Parameter(_YES, _yes, "All but the last messages, however long the session is."),
     "kind": _text("Only those of this kind."),
     "category": _text("Only those of this category."),

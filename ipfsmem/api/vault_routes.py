@@ -150,6 +150,8 @@ def _import(call: Call) -> TakenIn:
         strategy=call.query.get("strategy", "merge"),
         foreign=call.query.get("foreign", False),
         same=call.query.get("same", False),
+        whole=call.query.get("whole", False),
+        dry_run=call.query.get("dry_run", False),
     )
     exit_code = 0
     try:
@@ -260,7 +262,7 @@ ROUTES: Final = (
         right="admin",
         writes=True,
         body=bytes,
-        query=("strategy", "foreign", "same"),
+        query=("strategy", "foreign", "same", "whole", "dry_run"),
         most=64 * 1024 * 1024,
     ),
 )

@@ -18,7 +18,7 @@ from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.exchange.importing import Taken
-    from ipfsmem.memories.importing import Imported
+    from ipfsmem.memories.importing import Found, Imported
 
 
 @cli_command("import", scoped=True)
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     callback=not_empty,
     help="It is another program's memory, in that program's form. A name that is none is answered with all of them.",
 )
-@click.option("--dry-run", is_flag=True, help="With --from: say what would be taken in, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Say what would be taken in, and write nothing.")
 @click.option(
     "--strategy",
     type=click.Choice(["merge", "replace"]),
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     "--from-backup",
     "same",
     is_flag=True,
-    help="It is a backup of this memory: scopes of one name are one scope.",
+    help="It is a backup of this memory: scopes of one name are one scope, and it comes in whole or not at all.",
 )
 def command(
     context: CommandContext,
@@ -76,7 +76,8 @@ def command(
     be taken in is named, and the exit code is 7 unless --partial is given.
 
     Each scope of it comes into a new one of its name. When there is one of that name here you say what it is: --map, or
-    --from-backup. With --scope what has no scopes of its own comes into that one.
+    --from-backup: then all of it is read and checked first, it is said what it has, and it comes in whole or, without --partial, not at
+    all. --dry-run only says what would come in. With --scope what has no scopes of its own comes into that one.
 
     With --from NAME it is what another program keeps or exports: claude-code, chatgpt, mem0, okf and others. What was taken
     in once is not taken in again, also when it was edited or forgotten here since, unless --strategy replace is given. What
@@ -85,8 +86,6 @@ def command(
     from ipfsmem.errors import LimitError
     from ipfsmem.memories.importing import MAX_BLOB
 
-    if dry_run and program is None:
-        raise UsageError("--dry-run goes with --from")
     if program is not None and (prune or same):
         raise UsageError("--prune and --from-backup are for exports of ipfsmem, and do not go with --from")
     source: bytes | Path = expanded(path)
@@ -103,14 +102,21 @@ def command(
             )
         else:
             done = memory.bundles.import_(
-                source, strategy=meant, prune=prune, foreign=foreign, maps=_mapped(maps), same=same
+                source,
+                strategy=meant,
+                prune=prune,
+                foreign=foreign,
+                maps=_mapped(maps),
+                same=same,
+                whole=same and not partial,
+                dry_run=dry_run,
             )
     if context.json:
         context.emit(done)
     elif program is not None:
         _say_taken(cast("Taken", done), foreign)
     else:
-        _say(cast("Imported", done))
+        _say(cast("Imported", done), told=same or dry_run)
     if not partial:
         done.raise_if_incomplete()
 
@@ -134,7 +140,21 @@ _STILL_OTHERS: Final = "here already as others' word, until you promote them (ip
 _NO_CHANGE: Final = ("unchanged", "still_others", "events")
 
 
-def _say(done: Imported) -> None:
+def _say_found(found: Found) -> None:
+    """What the backup is, before what becomes of it."""
+    parts = [
+        f"{count(found.memories, 'memory', 'memories')} in {count(found.scopes, 'scope')}",
+        count(found.further, "further text") if found.further else "",
+        f"{found.forgotten:,} forgotten" if found.forgotten else "",
+        count(found.events, "event"),
+    ]
+    newest = f"; the newest is of {found.newest}" if found.newest else ""
+    click.echo(f"It has {', '.join(filter(None, parts))}{newest}.")
+
+
+def _say(done: Imported, *, told: bool) -> None:
+    if told:
+        _say_found(done.found)
     said = [
         f"{done.added:,} new",
         f"{done.replaced:,} replaced" if done.replaced else "",
@@ -148,7 +168,7 @@ def _say(done: Imported) -> None:
     ]
     key = f" ({done.key})" if done.key else ""
     click.echo(
-        f"Memories: {', '.join(filter(None, said))}{key}. Timeline: {count(done.events, 'new event')}."
+        f"{'Nothing was written. These would come in' if done.dry_run else 'Memories'}: {', '.join(filter(None, said))}{key}. Timeline: {count(done.events, 'new event')}."
     )
     if done.scopes:
         said = [

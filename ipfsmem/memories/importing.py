@@ -7,6 +7,8 @@ Format sections 1.5 and 1.6. With `merge` a text that is neither shown nor a liv
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -30,6 +32,7 @@ from ipfsmem.errors import FormatError, IncompleteError, IpfsmemError, LimitErro
 from ipfsmem.memories.bundle_tree import MAX_BYTES, Part, collect_files
 from ipfsmem.memories.containers import is_car, is_zip, opened, read_folder, read_plain_car, read_zip
 from ipfsmem.memories.memories import Memories, check_body
+from ipfsmem.memories.readings import readable_file
 from ipfsmem.wording import count
 
 Strategy = Literal["merge", "replace"]
@@ -37,11 +40,24 @@ MAX_BLOB = MAX_BYTES
 
 #: Texts that are sealed together before they are taken in, of which their places are known.
 _AHEAD: Final = 1_000
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _NO_PRUNING: Final = "Put it right, or import without pruning."
 
 
+class Found(msgspec.Struct, frozen=True):
+    """What there is to be taken in, all of it read: memories, further texts of these (conflict copies, texts behind a forget, others'
+    word), wishes to forget, events, in how many scopes, and the day of the newest of all as it says of itself ("" where nothing does)."""
+
+    scopes: int = 0
+    memories: int = 0
+    further: int = 0
+    forgotten: int = 0
+    events: int = 0
+    newest: str = ""
+
+
 class Imported(msgspec.Struct, frozen=True):
-    """What an import did. `problems` name what was left out and why.
+    """What an import did, or with `dry_run` would do, and what was `found`. `problems` name what was left out and why.
 
     `still_others`: texts that were here already as others' word, which no import makes one's own. `still_forgotten`: texts of memories that were forgotten here, which a merge leaves so. `scopes`: of these the counts, where
     several scopes came in, by the token here ("" is the nameless one). `key`: under which key the text is known, where one
@@ -59,10 +75,12 @@ class Imported(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
     scopes: dict[str, dict[str, int]] = {}
     key: str = ""
+    dry_run: bool = False
+    found: Found = Found()
 
     def raise_if_incomplete(self) -> None:
-        """Raises IncompleteError when something was left out."""
-        refuse_left_out(self.problems)
+        """Raises IncompleteError when something was left out, or would be."""
+        refuse_left_out(self.problems, dry_run=self.dry_run)
 
 
 def refuse_left_out(problems: Sequence[str], *, dry_run: bool = False) -> None:
@@ -87,8 +105,11 @@ def import_files(
     strategy: Strategy = "merge",
     prune: bool = False,
     foreign: bool = False,
+    whole: bool = False,
+    dry_run: bool = False,
 ) -> Imported:
-    """Import scopes in one transaction: all of it is there afterwards, or nothing.
+    """Import scopes in one transaction: all of it is there afterwards, or nothing. With `whole` nothing, and IncompleteError, when something
+    of it would be left out; with `dry_run` nothing in any case, and what it would have done is told.
 
     `into`: the scope here of each (None: the one of its name), as `import_map.assign` answers it. `foreign`: the texts are
     others' word, of another vault or a chat export (format section 5.2); those that are others' in the bundle are so in any
@@ -114,7 +135,7 @@ def import_files(
         )
     into = {scope: scope for scope in parts} if into is None else into
     done: dict[str, Counter[str]] = {}
-    with writing(memories.replica) as change, no_collection():
+    with contextlib.suppress(_TakenBackError), writing(memories.replica) as change, no_collection():
         for scope, part in parts.items():
             there = memories.in_scope(into[scope])
             fresh = there.scope not in change.live_scopes if there.scope else False
@@ -125,13 +146,46 @@ def import_files(
             taking = _Taking(there, change, strategy, foreign)
             done[there.scope] = taking.take(part.blob, problems, prune=prune, fresh=fresh)
         total = sum(done.values(), Counter[str]())
+        if whole and problems and not dry_run:
+            raise IncompleteError(
+                f"nothing was written: {count(len(problems), 'record')} of it cannot be taken in: {problems[0]}",
+                hint="Name another backup. Or take in the rest with --partial (in Python: whole=False).",
+            )
+        if dry_run:
+            raise _TakenBackError
         if any(total[what] for what in ("added", "replaced", "kept_beside", "forgotten")):
             note_irrevocable(memories.replica, "an import")
     scopes = {scope: dict(counts) for scope, counts in done.items()} if len(parts) > 1 else {}
     taken = sum(total.values()) - total["events"] - total["forgotten"]
     keys = {key for part in parts.values() for key in part.blob.files} if taken == 1 else set()
     return Imported(
-        **total, problems=tuple(problems), scopes=scopes, key=keys.pop() if len(keys) == 1 else ""
+        **total,
+        problems=tuple(problems),
+        scopes=scopes,
+        key=keys.pop() if len(keys) == 1 else "",
+        dry_run=dry_run,
+        found=_found(parts),
+    )
+
+
+class _TakenBackError(Exception):
+    """What was tried is to be as if it had not been."""
+
+
+def _found(parts: Mapping[str, Part]) -> Found:
+    blobs = [part.blob for part in parts.values()]
+    days = [str(event.get("ts", ""))[:10] for blob in blobs for event in blob.events]
+    for blob in blobs:
+        for data in blob.files.values():
+            fields = readable_file(data).fields
+            days += [fields.get(name, "")[:10] for name in ("updated", "created")]
+    return Found(
+        scopes=len(blobs),
+        memories=sum(len(blob.files) for blob in blobs),
+        further=sum(len(blob.more) + len(blob.others) for blob in blobs),
+        forgotten=sum(len(blob.forgotten) for blob in blobs),
+        events=sum(len(blob.events) for blob in blobs),
+        newest=max(filter(_DAY.fullmatch, days), default=""),
     )
 
 

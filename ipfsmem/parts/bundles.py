@@ -193,6 +193,8 @@ class MemoryBundles(MemoryPart):
         foreign: bool = False,
         maps: Mapping[str, str] | None = None,
         same: bool = False,
+        whole: bool = False,
+        dry_run: bool = False,
     ) -> Imported:
         """Import a `memory/0.1` blob (bytes or JSON text), or a folder, zip, CAR or file (Path). Twice is as good as once.
 
@@ -204,6 +206,9 @@ class MemoryBundles(MemoryPart):
         ({"theirs": "ours"}, "" the nameless one). `same`: it is a backup of this memory, so equal names mean one scope.
         Into a chosen scope only what has no other scopes comes. Raises UsageError for a map that cannot be, before
         anything is written.
+
+        All of it is read and checked before anything is written. `whole`: when something of it cannot be taken in nothing is, and
+        IncompleteError is raised. `dry_run`: nothing is written, and the answer says what would come in.
         """
         if isinstance(source, Path):
             self._refuse_home(source)
@@ -215,10 +220,18 @@ class MemoryBundles(MemoryPart):
         into = self._assigned(parts, maps or {}, same)
         self._open.scan()
         result = import_files(
-            self._memories, parts, into=into, strategy=strategy, prune=prune, foreign=foreign
+            self._memories,
+            parts,
+            into=into,
+            strategy=strategy,
+            prune=prune,
+            foreign=foreign,
+            whole=whole,
+            dry_run=dry_run,
         )
-        self._open.render()
-        self._open.changed()
+        if not dry_run:
+            self._open.render()
+            self._open.changed()
         return result
 
     def _refuse_home(self, path: Path) -> None:

@@ -327,6 +327,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Split it into two memories.", "write tone --file BASE/long.md", (shorter,), prepare=long_text),
     Hint("Put them right and import again: what is there already stays. Or agree with --partial (in Python: see problems).", "import PLAIN", (mended,), prepare=spoilt),
     Hint("Put them right and import again: what is there already stays. Or agree with --partial (in Python: see problems).", "import PLAIN", (), "import PLAIN --partial", prepare=spoilt),
+    Hint("Name another backup. Or take in the rest with --partial (in Python: whole=False).", "import PLAIN --from-backup", (), "import PLAIN --from-backup --partial", prepare=spoilt),
     Hint("Put them right, or import without --dry-run: the rest is taken in. Or agree with --partial (in Python: see problems).", "import PLAIN --from claude-code --dry-run", (mended,), prepare=spoilt),
     Hint("Put them right, or import without --dry-run: the rest is taken in. Or agree with --partial (in Python: see problems).", "import PLAIN --from claude-code --dry-run", (), "import PLAIN --from claude-code --dry-run --partial", prepare=spoilt),
     Hint("--new-wallet (recommended), --wallet FILE, --mnemonic, or --no-wallet (in Python: owners=).", "init --unprotected-keys", (), "init --unprotected-keys --no-wallet", "none"),

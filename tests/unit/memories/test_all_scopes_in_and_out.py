@@ -441,3 +441,63 @@ def test_bounds_of_a_tree(
     with pytest.raises(LimitError, match="files in it"):
         memory.bundles.import_(place)
     assert memory.files() == {}
+
+
+@pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
+def test_a_trial_says_what_a_backup_has_and_would_change_and_changes_nothing(
+    tmp_path: Path, mode: str
+) -> None:
+    more = {} if mode == "local" else {"passphrase": False, "provider": str(tmp_path)}
+    with Memory.create("m", mode, home=tmp_path / "home", **more) as memory:  # type: ignore[arg-type]
+        memory.write("tone", "direct")
+        memory.scope("work").write("plan", "soon")
+        memory.note("met", whom="Ada")
+        memory.bundles.export_folder(tmp_path / "out")
+        memory.scope("work").forget("plan")
+        memory.write("tone", "softer")
+        before = (memory.index(), memory.timeline.read(), memory.scope("work").index(), memory.conflicts())
+        said = memory.bundles.import_(tmp_path / "out", same=True, strategy="replace", dry_run=True)
+        assert said.dry_run and (said.replaced, said.added, said.events) == (2, 0, 0)
+        assert (said.found.scopes, said.found.memories, said.found.events) == (2, 2, 1)
+        assert said.found.newest == memory.replica.world.today().isoformat()
+        after = (memory.index(), memory.timeline.read(), memory.scope("work").index(), memory.conflicts())
+        assert after == before and memory.undo().key == "tone"
+        memory.write("tone", "softer")
+        memory.write("later", "it goes on")
+    with Memory.load("m", home=tmp_path / "home", passphrase=False) as memory:
+        assert {one.key for one in memory.list()} == {"tone", "later"}
+        assert memory.read("tone").text.endswith("softer\n")  # type: ignore[union-attr]
+        done = memory.bundles.import_(tmp_path / "out", same=True, strategy="replace")
+        assert not done.dry_run and done.replaced == said.replaced
+
+
+def test_a_backup_that_is_damaged_comes_in_whole_or_not_at_all(tmp_path: Path) -> None:
+    with Memory.create("m", "local", home=tmp_path / "home") as memory:
+        memory.write("tone", "direct")
+        memory.write("plan", "soon")
+        memory.bundles.export_folder(tmp_path / "out")
+        memory.forget("tone")
+        memory.forget("plan")
+        (tmp_path / "out" / "memory" / "plan.md").write_bytes(b"\xff\xfe no text")
+        with pytest.raises(IncompleteError, match=r"nothing was written: 1 record of it .*plan"):
+            memory.bundles.import_(tmp_path / "out", same=True, strategy="replace", whole=True)
+        assert memory.list() == []
+        trial = memory.bundles.import_(tmp_path / "out", same=True, whole=True, dry_run=True)
+        with pytest.raises(IncompleteError, match="would be left out"):
+            trial.raise_if_incomplete()
+        assert memory.list() == []
+        done = memory.bundles.import_(tmp_path / "out", same=True, strategy="replace")
+        assert [one.key for one in memory.list()] == ["tone"] and len(done.problems) == 1
+    with Memory.create("n", "local", home=tmp_path / "home") as other:
+        other.write("tone", "direct")
+        with (tmp_path / "all.zip").open("wb") as out:
+            other.bundles.export_zip(out)
+        with zipfile.ZipFile(tmp_path / "all.zip") as archive:
+            found = archive.getinfo("memory/tone.md")
+        data = bytearray((tmp_path / "all.zip").read_bytes())
+        data[found.header_offset + 30 + len(found.filename) + found.compress_size // 2] ^= 1
+        (tmp_path / "all.zip").write_bytes(data)
+        other.write("tone", "softer")
+        with pytest.raises((FormatError, IncompleteError)):
+            other.bundles.import_(tmp_path / "all.zip", same=True, strategy="replace", whole=True)
+        assert other.read("tone").text.endswith("softer\n")  # type: ignore[union-attr]
