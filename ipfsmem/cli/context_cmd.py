@@ -73,8 +73,14 @@ def command(
             max_tokens=max_tokens,
             layout=layout,
             session="" if anew and preview else session,
-            preview=preview,
+            preview=True,
         )
+        _print(context, block, preview)
+        if not preview:  # what could not be printed is given again
+            memory.given(block, session)
+
+
+def _print(context: CommandContext, block: ContextBlock, preview: bool) -> None:
     secrets: tuple[SecretFinding, ...] | None = None
     if preview:
         from ipfsmem.bundle.secrets import find_secrets

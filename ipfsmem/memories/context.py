@@ -130,9 +130,15 @@ def context(
         room = min(room * 9 // 10, room * max_tokens // counted)
         made = made_in(room)
         counted = counted_tokens(count, made.text)
-    if counts and made.shown and parts[0].uses is not None:
-        parts[0].uses().count((scope, key) for scope, _, key in (one.rpartition("/") for one in made.shown))
+    if counts:
+        count_shown(parts[0], made)
     return msgspec.structs.replace(made, tokens=counted, repeated=made.repeated + repeated)
+
+
+def count_shown(part: Memories, block: ContextBlock) -> None:
+    """The memories that stand in a block with their texts were used."""
+    if block.shown and part.uses is not None:
+        part.uses().count((scope, key) for scope, _, key in (one.rpartition("/") for one in block.shown))
 
 
 def counted_tokens(count: Callable[[str], int], text: str) -> int:

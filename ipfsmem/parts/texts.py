@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ipfsmem.memories.recall import Recall, Why
     from ipfsmem.memories.undo import Undone
 
+#: Types that a method takes, by where they are: imported when something is no such type.
+IMPORTED_LATE = {"ContextBlock": "ipfsmem.memories.context"}
+
 list_ = list  # `MemoryTexts.list` hides the builtin inside the class
 
 
@@ -292,7 +295,7 @@ class MemoryTexts(MemoryPart):
 
         `session`, any name: what it was given in this way, by whatever process of this device, is not given again, until
         `begin_anew` says that it has that before it no more. `without`: the same for who keeps the `marks` of blocks. `preview`:
-        a person only looks at what it would be given. `by_meaning`: False for who cannot wait for a model. `plugins`: False for who
+        a person only looks at what it would be given, or `given` says later that it was. `by_meaning`: False for who cannot wait for a model. `plugins`: False for who
         cannot wait for the plugins that the settings switch on; what they add takes a quarter of the tokens at most.
         """
         running = self._open.plugins() if plugins else None
@@ -323,6 +326,14 @@ class MemoryTexts(MemoryPart):
             if session and not preview:
                 self._open.shown.note(session, block.marks)
             return block
+
+    def given(self, block: ContextBlock, session: str = "") -> None:
+        """Say that a block that was made as a `preview` reached the model: it is not given to that session again, and counts as use."""
+        from ipfsmem.memories.context import count_shown
+
+        count_shown(self.memories, block)
+        if session:
+            self._open.shown.note(session, block.marks)
 
     def begin_anew(self, session: str) -> None:
         """Say that a session has nothing before it any more of what `context` gave it: it was compacted, or cleared."""

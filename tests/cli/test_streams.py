@@ -116,6 +116,15 @@ def test_a_version_that_could_not_be_printed(cli: Cli) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_what_a_session_could_not_be_given_it_is_given_again(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "Direct answers.")
+    asked = ("context", "--query", "direct answers", "--session", "standup")
+    done = shell(cli, f"ipfsmem {' '.join(asked).replace('direct answers', 'direct')} > /dev/full; echo $?")
+    assert done.stdout.split() == [b"30"]
+    assert "Direct answers." in cli.ok(*asked).out and cli.ok(*asked).out == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_full_place_for_output_ends_with_its_own_code(cli: Cli) -> None:
     """Python complained once more at its end, and ended with 120, which is in no table."""
     cli.ok("write", "tone", "--body", "x")

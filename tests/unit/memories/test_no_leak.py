@@ -140,7 +140,7 @@ WRITING: dict[type, set[str]] = {
     MemoryFacts: {"add", "edit", "delete", "restore", "keep_limits"},
     MemoryHidden: {"add", "bring_back"},
     MemoryGraph: {"add", "observe", "unobserve", "relate", "unrelate", "delete"},
-    MemorySessions: {"create", "conversation", "add", "pop", "compact", "forget"},
+    MemorySessions: {"create", "conversation", "add", "pop", "compact", "forget", "model_summariser"},
     MemoryUsage: {"add"},
     MemoryDreams: {"ask", "apply", "run", "run_due", "undo", "switch", "abort"},
 }
@@ -166,6 +166,7 @@ NOT_READING = {
     "promote_all",
     "undo",
     "begin_anew",
+    "given",
 }
 #: These ask for a copy or an older text that these memories do not have.
 NEEDS_A_COPY = {"read_conflict"}
