@@ -30,6 +30,7 @@ from ipfsmem.facts.categories import (
 from ipfsmem.facts.decision import Action, By, Candidate, Decision, decide
 from ipfsmem.facts.limits import Ranked, beyond
 from ipfsmem.graph.entity import TAG as ENTITY
+from ipfsmem.memories.asked import Asked
 from ipfsmem.memories.fact_history import earlier, keep_in
 from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.overview import head_of
@@ -130,21 +131,20 @@ class Facts:
 
     def _candidates(self, text: str) -> list[Candidate]:
         """The own entries that are nearest to a text, by words and, where a model is named, by meaning."""
+        query = text[:MAX_QUERY]
+        asked = None if self._memories.meaning is None else self._memories.meaning().ask(query)
         try:
-            hits = recall((self._memories,), text[:MAX_QUERY], limit=_HITS, counts=False).hits
+            hits = recall((self._memories,), query, limit=_HITS, counts=False, said=asked).hits
         except UsageError:
             return []  # there is no word in it
         found = [fact for hit in hits if hit.reading.own and (fact := fact_of(hit.reading)) is not None]
         nearest = found[:_NEAREST]
-        similar = self._meanings(text, [one.key for one in nearest])
+        similar = {} if asked is None else self._meanings(asked, [one.key for one in nearest])
         return [Candidate(one.key, one.text, one.category, similar.get(one.key)) for one in nearest]
 
-    def _meanings(self, text: str, keys: list[str]) -> dict[str, float]:
-        """How similar entries are to a text by the model that the user named, as far as it knows the words, by key."""
-        if not keys or self._memories.meaning is None:
-            return {}
-        asked = self._memories.meaning().ask(text[:MAX_QUERY])
-        if asked.vectors is None or asked.share < _KNOWN:
+    def _meanings(self, asked: Asked, keys: list[str]) -> dict[str, float]:
+        """How similar entries are to what the model was asked, as far as it knows the words, by key."""
+        if not keys or asked.vectors is None or asked.share < _KNOWN:
             return {}
         with self._replica.reading():
             held = index_of((self._memories,)).held

@@ -107,13 +107,15 @@ def recall(
     why: bool = False,
     by_meaning: bool = True,
     counts: bool = True,
+    said: Asked | None = None,
 ) -> Recall:
     """The memories of some scopes, the first before the next, that fit a query; or their events, messages, or all (`kind`).
 
     `type` (of an event its type, of a message who says it), `tag`, `category`, `since` (when it was written), `by` (who wrote it: what a device or its member is called, or its id)
     leave out the others; parts of sessions are found only with type `session`. `threshold`, -1 to 1, leaves out what is less
     similar to the query by the model that the user named. `why`: each hit says what its score is the sum
-    of and which words it has. `by_meaning`: False asks no model. `counts`: what is found is used. Raises UsageError, also for a threshold without a model, and with a threshold what came of asking it.
+    of and which words it has. `by_meaning`: False asks no model. `counts`: what is found is used. `said`: what the
+    model said of this query, where the caller asked it. Raises UsageError, also for a threshold without a model, and with a threshold what came of asking it.
     """
     if kind not in KINDS:
         raise UsageError(f"{kind!r} is no kind", hint=f"It is one of {', '.join(KINDS)}.")
@@ -123,7 +125,7 @@ def recall(
         raise UsageError(f"threshold is -1 to 1, not {threshold}")
     words = query_words(query)
     replica = parts[0].replica
-    asked = _asked(parts[0], query, threshold) if by_meaning else _NOT_ASKED
+    asked = said or (_asked(parts[0], query, threshold) if by_meaning else _NOT_ASKED)
     weighed = _weighed(parts[0], asked)
     least = since_ms(since) if since is not None else 0
     today = replica.world.today()

@@ -84,6 +84,16 @@ def test_a_paraphrase_is_found_that_shares_no_word(memory: Memory, name: Name, u
     assert keys(memory.recall("kitchen", threshold=1.0)) == []
 
 
+def test_a_fact_is_asked_about_once(memory: Memory, name: Name, url: str, server: EmbeddingsServer) -> None:
+    name(model="hashed-words", base_url=url)
+    memory.facts.add("The user likes espresso from the machine")
+    made_all(memory, 3)
+    server.texts.clear()
+    added = memory.facts.add("The user really likes espresso from that machine")
+    assert added is not None and added.by == "meaning"
+    assert server.texts.count("The user really likes espresso from that machine") == 1
+
+
 def test_only_what_is_new_or_changed_is_sent_and_what_is_forgotten_is_erased(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
