@@ -11,7 +11,20 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from bench import agents, api, backup, dreams, latency, local, network, recall, sessions, shares, syncing
+from bench import (
+    agents,
+    api,
+    backup,
+    dreams,
+    latency,
+    life,
+    local,
+    network,
+    recall,
+    sessions,
+    shares,
+    syncing,
+)
 from bench.context import Context
 from bench.measure import Row, process
 from bench.report import markdown, tables
@@ -30,6 +43,9 @@ CASES = {
     "recall": recall.recall,
     "sessions": sessions.sessions,
     "dreams": dreams.dreams,
+    "graph": life.graph,
+    "facts": life.facts,
+    "usage": life.usage,
     "api": api.api,
     "agents": agents.agents,
     "latency": latency.latency,

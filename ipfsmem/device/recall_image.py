@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import os
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -19,12 +19,16 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.errors import FormatError, StorageError
 
 IMAGE_FILE: Final = "recall.image"
-#: Those of other stacks than the nameless scope alone; those of headers, which lie beside them; and how many there are at most of
-#: each: else who lists some scopes would have the indexes of others made anew.
-_OTHERS: Final = "recall-*.image"
-_HEADS: Final = "recall-heads-*.image"
-_MOST_FILES: Final = 4
-_MOST_HEADS: Final = 12
+#: What is kept: the words of a stack of scopes, the headers of a scope, or its graph.
+Kind = Literal["words", "heads", "graph"]
+#: The files of each kind (of words those of other stacks than the nameless scope alone), and how many there are at most of each:
+#: else who lists some scopes would have the indexes of others made anew.
+_FILES_OF: Final[dict[Kind, str]] = {
+    "words": "recall-*.image",
+    "heads": "recall-heads-*.image",
+    "graph": "recall-graph-*.image",
+}
+_MOST: Final[dict[Kind, int]] = {"words": 4, "heads": 12, "graph": 12}
 _FILES: Final = DerivedFiles(b"ipfsmem recall image 1", b"ipfsmem/recall")
 
 
@@ -40,24 +44,24 @@ class RecallImage(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_f
 _decode = msgspec.msgpack.Decoder(RecallImage).decode
 
 
-def save_image(replica: Replica, image: RecallImage, stack: str = "", *, heads: bool = False) -> bool:
-    """Put the index of a stack of scopes (`heads`: the headers of a scope) in the place of the one before. Gives whether there is a place for one: not in mode
+def save_image(replica: Replica, image: RecallImage, stack: str = "", *, kind: Kind = "words") -> bool:
+    """Put what is kept of a kind for a stack of scopes in the place of the one before. Gives whether there is a place for one: not in mode
     `none`, in a memory that was opened to be read only, or without keys. Raises StorageError."""
-    path = _path(replica, stack, heads)
+    path = _path(replica, stack, kind)
     if path is None or not _FILES.save(replica, path, msgspec.msgpack.encode(image)):
         return False
     others = sorted(
-        ((stat.st_mtime, one) for one, stat in images(replica) if one != path and one.match(_HEADS) == heads),
+        ((stat.st_mtime, one) for one, stat in images(replica) if one != path and _kind_of(one) == kind),
         key=lambda one: one[0],
     )
-    for _, old in others[: max(0, len(others) + 1 - (_MOST_HEADS if heads else _MOST_FILES))]:
+    for _, old in others[: max(0, len(others) + 1 - _MOST[kind])]:
         _remove(old)
     return True
 
 
-def load_image(replica: Replica, stack: str = "", *, heads: bool = False) -> RecallImage | None:
-    """The index of a stack of scopes, or the headers of a scope, that was kept last; None where there is none, or it does not open: then it is removed."""
-    path = _path(replica, stack, heads)
+def load_image(replica: Replica, stack: str = "", *, kind: Kind = "words") -> RecallImage | None:
+    """What was kept last of a kind for a stack of scopes; None where there is none, or it does not open: then it is removed."""
+    path = _path(replica, stack, kind)
     try:
         return None if path is None else _open(replica, path)
     except (FormatError, StorageError):
@@ -87,7 +91,7 @@ def images(replica: Replica) -> list[tuple[Path, os.stat_result]]:
     """The files of kept indexes, without such as another process removes just now."""
     found = []
     folder = replica.folder
-    for path in () if folder is None else (*folder.glob(IMAGE_FILE), *folder.glob(_OTHERS)):
+    for path in () if folder is None else (*folder.glob(IMAGE_FILE), *folder.glob(_FILES_OF["words"])):
         with contextlib.suppress(OSError):
             found.append((path, path.stat()))
     return found
@@ -98,13 +102,17 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def _path(replica: Replica, stack: str, heads: bool) -> Path | None:
+def _kind_of(path: Path) -> Kind:
+    return next((kind for kind in ("heads", "graph") if path.match(_FILES_OF[kind])), "words")
+
+
+def _path(replica: Replica, stack: str, kind: Kind) -> Path | None:
     """Of a stack of scopes. Its name says nothing of theirs to who has no key."""
-    if replica.folder is None or not (stack or heads):
+    if replica.folder is None or (not stack and kind == "words"):
         return None if replica.folder is None else replica.folder / IMAGE_FILE
     key = replica.device.row_key if replica.config.mode.sealed else b""
     name = hashlib.blake2b(stack.encode(), digest_size=8, key=key, person=b"ipfsmem/stack").hexdigest()
-    return replica.folder / (_HEADS if heads else _OTHERS).replace("*", name)
+    return replica.folder / _FILES_OF[kind].replace("*", name)
 
 
 def _open(replica: Replica, path: Path) -> RecallImage | None:

@@ -6,8 +6,10 @@ A circle ends every walk that comes to it again, and no walk goes through more e
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Final, NamedTuple
+
+import msgspec
 
 from ipfsmem.graph.entity import Entity, Out
 from ipfsmem.recall.terms import split
@@ -25,17 +27,85 @@ class Relation(NamedTuple):
     end: str
 
 
+class GraphImage(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A graph as values that can be written down; `Graph.of_image` has it again."""
+
+    named: dict[str, list[str]]
+    said: dict[str, set[str]]
+    entities: dict[str, msgspec.Raw]
+
+
+_pack = msgspec.msgpack.Encoder().encode
+_entity = msgspec.msgpack.Decoder(Entity).decode
+
+
+class _Unread(MutableMapping[str, Entity]):
+    """Entities by key, each read when it is asked for: a walk comes to few of ten thousand."""
+
+    def __init__(self, packed: Mapping[str, msgspec.Raw]) -> None:
+        self._packed = dict[str, msgspec.Raw | None](packed)
+        self._read: dict[str, Entity] = {}
+
+    def packed(self, key: str) -> msgspec.Raw | None:
+        """An entity as it was written down; None for one that was put since."""
+        return self._packed[key]
+
+    def __getitem__(self, key: str) -> Entity:
+        found = self._read.get(key)
+        if found is None:
+            packed = self._packed[key]
+            assert packed is not None
+            found = self._read[key] = _entity(packed)
+        return found
+
+    def __setitem__(self, key: str, one: Entity) -> None:
+        self._packed[key] = None
+        self._read[key] = one
+
+    def __delitem__(self, key: str) -> None:
+        del self._packed[key]
+        self._read.pop(key, None)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._packed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._packed)
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+
 class Graph:
     """Entities by key, with their relations in both directions. It is changed one entity at a time."""
 
     def __init__(self, entities: Iterable[Entity] = ()) -> None:
-        self.entities: dict[str, Entity] = {}
+        self.entities: MutableMapping[str, Entity] = {}
         #: Keys by what an entity is called, in order: of several the first is meant.
         self._named: dict[str, list[str]] = {}
         #: Who says a name or a key as the end of a relation.
         self._said: dict[str, set[str]] = {}
         for one in entities:
             self.put(one)
+
+    @classmethod
+    def of_image(cls, image: GraphImage) -> Graph:
+        """The graph that an image was made of. Its entities are read as somebody asks for them."""
+        made = cls()
+        made.entities = _Unread(image.entities)
+        made._named, made._said = image.named, image.said
+        return made
+
+    def image(self) -> GraphImage:
+        """What it takes to have it again."""
+        unread = self.entities if isinstance(self.entities, _Unread) else None
+        packed = {
+            key: (unread.packed(key) if unread is not None else None)
+            or msgspec.Raw(_pack(self.entities[key]))
+            for key in self.entities
+        }
+        said = {name: who for name, who in self._said.items() if who}
+        return GraphImage({name: keys for name, keys in self._named.items() if keys}, said, packed)
 
     def put(self, one: Entity) -> None:
         """Add an entity, in the place of the one with its key."""

@@ -1,4 +1,5 @@
-"""The graph of the memories of one scope: derived from their texts, held while the memory is open and brought up to date by what changed.
+"""The graph of the memories of one scope: derived from their texts, held while the memory is open, kept beside the index
+of recall for the next process, and brought up to date by what changed.
 
 What is added and taken away here is written into memory files, whose earlier texts go into their history (`fact_history`), so each
 step can be taken back. Nothing of others is in it before a person promoted it, and nothing that is hidden here.
@@ -6,25 +7,64 @@ step can be taken back. Nothing of others is in it before a person promoted it, 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
+
+import msgspec
 
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import decode_entry
+from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.hidden import hidden_texts, is_hidden
+from ipfsmem.device.recall_image import RecallImage, load_image, save_image
 from ipfsmem.device.state import StateMark
-from ipfsmem.errors import FormatError, NotFoundError, UsageError
+from ipfsmem.errors import FormatError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.facts.categories import category_of
 from ipfsmem.graph.entity import Entity, Out, entity_file, entity_key, entity_of, observation, relation_type
-from ipfsmem.graph.graph import Graph, Relation
+from ipfsmem.graph.graph import Graph, GraphImage, Relation
 from ipfsmem.memories.fact_history import keep_in
 from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.readings import readable_file
+from ipfsmem.memories.search_index import index_kind
 
 #: From what an entity is, None for a new one: its name, its kind, its observations, its relations.
 _Make = Callable[[Entity | None], tuple[str, str, list[str], list[Out]]]
+
+
+#: From so many entities on a graph is kept for the next process, and written anew when so many changed, or one went.
+FEW, STALE = 200, 100
+#: What its file says of itself.
+_VERSION = b"graph 1"
+
+
+class _Kept(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A graph with what it was made of."""
+
+    mark: StateMark
+    #: The entries that it was made of, and the hash of each as it stood in the state; read when something changed.
+    known: msgspec.Raw
+    not_here: set[str]
+    graph: GraphImage
+
+
+_kept = msgspec.msgpack.Decoder(_Kept).decode
+_known = msgspec.msgpack.Decoder(dict[str, bytes]).decode
+_pack = msgspec.msgpack.Encoder().encode
+
+
+def graph_of(memories: Memories) -> GraphIndex:
+    """The graph of a scope; all who ask one open memory share it."""
+    return memories.graphs.setdefault(memories.scope, GraphIndex(memories))
+
+
+def keep_graphs(memories: Memories) -> None:
+    """Write down for the next process what this one holds, as things are now. What cannot be written is made anew there."""
+    for graph in memories.graphs.values():
+        with contextlib.suppress(IpfsmemError):
+            graph.keep()
 
 
 class GraphIndex:
@@ -33,37 +73,91 @@ class GraphIndex:
     def __init__(self, memories: Memories) -> None:
         self._memories = memories
         self._replica = memories.replica
+        self._clear(b"")
+
+    def _clear(self, kind: bytes) -> None:
+        self._kind = kind
         self._mark = StateMark()
         self._known: dict[str, bytes] = {}
+        self._unread: msgspec.Raw | None = None
+        #: The entries whose texts were not on this device: they are looked for again.
+        self._not_here = set[str]()
         self._graph = Graph()
+        #: How many entities changed since it was written down.
+        self._stale = STALE
 
     def graph(self) -> Graph:
         """The graph as things are, without what is hidden here."""
-        memories, store = self._memories, self._replica.store
+        memories = self._memories
         with self._replica.reading():
             if memories.forgotten():
                 return Graph()
-            since, changed = store.changes_since(self._mark), set[str]()
-            for name, text in since.texts.items():
-                place = memory_name(name)
-                if place is None or place.scope != memories.scope:
-                    continue
-                hash = blake2b(text, digest_size=8).digest()
-                if self._known.get(name) != hash:
-                    self._known[name] = hash
-                    changed.add(name)
-            for name in since.may_be_gone(self._known):
-                del self._known[name]
-                changed.add(name)
-            for name in changed:
-                self._look(name)
-            self._mark = store.mark()
+            kind = _VERSION + index_kind([memories])
+            if self._kind != kind and not self._open(kind):
+                self._clear(kind)
+            self._refresh()
             hidden = [
                 one.key
                 for one in hidden_texts(self._replica).values()
                 if one.scope == memories.scope and one.key in self._graph.entities
             ]
             return self._without(hidden)
+
+    def _refresh(self) -> None:
+        """Take in what changed."""
+        store, changed = self._replica.store, set[str]()
+        mark = store.mark()
+        if mark == self._mark and not self._not_here:
+            return
+        if self._unread is not None:
+            self._known, self._unread = _known(self._unread), None
+        since = store.changes_since(self._mark)
+        for name, text in since.texts.items():
+            place = memory_name(name)
+            if place is None or place.scope != self._memories.scope:
+                continue
+            hash = blake2b(text, digest_size=8).digest()
+            if self._known.get(name) != hash:
+                self._known[name] = hash
+                changed.add(name)
+        for name in since.may_be_gone(self._known):
+            del self._known[name]
+            changed.add(name)
+            self._stale = STALE  # what went is not left on the disk until enough else is new
+        again, self._not_here = self._not_here, set()
+        with no_collection():
+            for name in changed | again:
+                self._look(name)
+        self._stale += len(changed)
+        self._mark = mark
+
+    # -- for the next process --------------------------------------------------------------------------------
+
+    def _open(self, kind: bytes) -> bool:
+        """Take what an earlier process kept. False where there is nothing, or it was made of something else."""
+        image = load_image(self._replica, self._memories.scope, kind="graph")
+        if image is None or image.state != kind:
+            return False
+        try:
+            with no_collection():
+                kept = _kept(image.rest)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return False
+        self._clear(kind)
+        self._mark, self._unread, self._graph = kept.mark, kept.known, Graph.of_image(kept.graph)
+        self._not_here = kept.not_here
+        self._stale = 0
+        return True
+
+    def keep(self) -> None:
+        """Write it down, where enough is new. Raises StorageError."""
+        self.graph()
+        if self._stale < STALE or len(self._graph.entities) < FEW:
+            return
+        known = msgspec.Raw(_pack(self._known))
+        rest = _pack(_Kept(self._mark, known, self._not_here, self._graph.image()))
+        if save_image(self._replica, RecallImage(self._kind, rest, b""), self._memories.scope, kind="graph"):
+            self._stale = 0
 
     def _look(self, name: str) -> None:
         place, text = memory_name(name), self._replica.store.raw(name)
@@ -74,7 +168,7 @@ class GraphIndex:
         try:
             reading = self._memories.reading_of(place.key, decode_entry(name, text))
         except NotHereError:
-            self._known.pop(name, None)  # it is looked for again
+            self._not_here.add(name)
             return
         if reading is not None and reading.own:
             file = readable_file(reading.data)

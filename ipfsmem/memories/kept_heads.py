@@ -27,7 +27,7 @@ _decode = msgspec.msgpack.Decoder(dict[str, dict[str, str]]).decode
 
 def load_heads(replica: Replica, scope: str) -> dict[str, MemoryFile]:
     """The headers that were kept last, by the SHA-256 of their texts; empty where there are none, or they do not fit."""
-    image = load_image(replica, scope, heads=True)
+    image = load_image(replica, scope, kind="heads")
     if image is None or image.state != _VERSION:
         return {}
     try:
@@ -41,4 +41,4 @@ def save_heads(replica: Replica, scope: str, heads: Mapping[str, MemoryFile]) ->
     """Keep these in the place of those before, where there is a place for them; a list is right without."""
     rest = msgspec.msgpack.encode({sha: file.fields for sha, file in heads.items()})
     with contextlib.suppress(StorageError):
-        save_image(replica, RecallImage(_VERSION, rest, b""), scope, heads=True)
+        save_image(replica, RecallImage(_VERSION, rest, b""), scope, kind="heads")

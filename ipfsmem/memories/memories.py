@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ipfsmem.bundle.index import IndexItem
     from ipfsmem.device.uses import Uses
     from ipfsmem.device.writing import Writing
+    from ipfsmem.memories.graph import GraphIndex
     from ipfsmem.memories.meaning import Meaning
     from ipfsmem.memories.search_index import SearchIndex
     from ipfsmem.recall.ranking import Weighed
@@ -91,6 +92,8 @@ class Memories:
         self.overview: Overview = sibling.overview if sibling is not None else Overview(replica)
         #: What recall looks through, by the scopes that are read; see `search_index`.
         self.indexes: dict[str, SearchIndex] = sibling.indexes if sibling is not None else {}
+        #: The graphs of scopes that somebody asked, by scope.
+        self.graphs: dict[str, GraphIndex] = sibling.graphs if sibling is not None else {}
         #: Opens recall by meaning, when somebody asks; None where nobody can.
         self.meaning: Callable[[], Meaning] | None = sibling.meaning if sibling is not None else None
         #: What counts how much in recall, asked for at each; None: as usual.

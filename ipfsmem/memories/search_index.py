@@ -177,7 +177,7 @@ class SearchIndex:
 
     def open(self, parts: Sequence[Memories]) -> bool:
         """Take what an earlier process kept for these scopes. False where there is nothing, or it was made of something else."""
-        kind = _kind(parts)
+        kind = index_kind(parts)
         image = load_image(parts[0].replica, _stack(parts, self.kind))
         if image is None or image.state != kind:
             return False
@@ -215,7 +215,7 @@ class SearchIndex:
         """Take in what changed (inside `reading`)."""
         store, today = parts[0].replica.store, parts[0].replica.world.today()
         made, before = _Made(store.mark(), today), self._made
-        kind = _kind(parts)
+        kind = index_kind(parts)
         if kind != self._kind:
             self._clear(kind)
             before = None
@@ -445,7 +445,7 @@ class SearchIndex:
 _ALL = Filter()
 
 
-def _kind(parts: Sequence[Memories]) -> bytes:
+def index_kind(parts: Sequence[Memories]) -> bytes:
     """What an index is of, beside the state: other scopes, another reader, or an earlier program make another one."""
     replica = parts[0].replica
     strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))

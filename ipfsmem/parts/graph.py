@@ -13,7 +13,7 @@ from ipfsmem.graph.entity import Entity, relation_type
 from ipfsmem.graph.graph import MAX_DEPTH, MOST, Graph
 from ipfsmem.graph.graph import Relation as Joined
 from ipfsmem.memories.facts import keep_shown
-from ipfsmem.memories.graph import GraphIndex
+from ipfsmem.memories.graph import graph_of
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.texts import MemoryTexts
@@ -50,7 +50,7 @@ class MemoryGraph(MemoryPart):
     def __init__(self, opened: OpenMemory, scope: str) -> None:
         super().__init__(opened)
         self._scope = scope
-        self._index = GraphIndex(opened.memories.in_scope(self._target()))
+        self._index = graph_of(opened.memories.in_scope(self._target()))
 
     # -- reading -------------------------------------------------------------------------------------------------
 

@@ -249,6 +249,7 @@ class OpenMemory:
             finally:
                 self.replica.forget_keys()
                 self.memories.indexes.clear()
+                self.memories.graphs.clear()
                 if self._meaning is not None:
                     self._meaning.drop()
                 if self._plugins is not None:
@@ -335,8 +336,13 @@ class OpenMemory:
                 from ipfsmem.memories.search_index import keep_indexes  # only a recall loads it
 
                 keep_indexes(self.memories)
+            if self.memories.graphs:
+                from ipfsmem.memories.graph import keep_graphs  # only who asked the graph loads it
+
+                keep_graphs(self.memories)
             if self._uses is not None:
                 self._uses.write()
         finally:
             self.memories.indexes.clear()
+            self.memories.graphs.clear()
             self.replica.close()

@@ -1,0 +1,120 @@
+"""Facts, the graph and usage: what an agent waits for when it remembers a sentence, asks how things are related, and what was spent."""
+
+from __future__ import annotations
+
+import random
+import time
+from statistics import median as middle
+
+from bench.context import Context
+from bench.measure import fsync_once, median
+from bench.process import NAMESPACE, unlock
+
+#: Path, and what lies around an entity to depth 3, at 10,000 entities (issue 14).
+GRAPH_BUDGET = 0.02
+#: More entities or uses than these take minutes to make.
+_MOST = 10_000
+_FACTS = 1_000
+_TREES = 8
+
+
+def graph(ctx: Context) -> None:
+    """As many entities as the size says, each related to four others, in an encrypted memory."""
+    from ipfsmem.memory import Memory
+
+    if ctx.size > _MOST:
+        return
+    home, chance = ctx.fresh("graph"), random.Random(ctx.size)
+    folder = ctx.fresh("graph-files") / "memory"
+    folder.mkdir()
+    for number in range(ctx.size):
+        others = (chance.randrange(ctx.size) for _ in range(4))
+        relations = "".join(f"- knows: [[e{other:05}]]\n" for other in others)
+        text = f"---\nname: Entity {number}\ntype: reference\ntags: [entity]\ncategory: person\n---\n\n- is number {number}\n\nRelations:\n\n{relations}"
+        (folder / f"e{number:05}.md").write_text(text)
+    last = f"e{ctx.size - 1:05}"
+    with Memory.create(NAMESPACE, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home) as memory:
+        memory.bundles.import_(folder.parent)
+    for name, note in (("first", "nothing is kept yet"), ("later", "what the process before kept")):
+        with Memory.load(NAMESPACE, unlock=unlock(), passphrase=False, home=home) as memory:
+            memory.list()  # the memory is open; what follows is the graph
+            started = time.perf_counter()
+            memory.graph.path("e00000", last)
+            took = time.perf_counter() - started
+            ctx.add(f"graph: {name} path of a process", took, note=note)
+    with Memory.load(NAMESPACE, unlock=unlock(), passphrase=False, home=home) as memory:
+        ways = [f"e{chance.randrange(ctx.size):05}" for _ in range(50)]
+        memory.graph.path("e00000", last)
+        each = iter(ways * 10)
+        runs = ctx.runs(50)
+        ctx.add(
+            "graph: path",
+            median(lambda: memory.graph.path("e00000", next(each)), runs),
+            runs=runs,
+            budget_seconds=GRAPH_BUDGET,
+        )
+        ctx.add(
+            "graph: around, depth 3",
+            median(lambda: memory.graph.around(next(each), 3), runs),
+            runs=runs,
+            budget_seconds=GRAPH_BUDGET,
+        )
+        started = time.perf_counter()
+        memory.graph.relate("e00000", "likes", "e00002")
+        ctx.add("graph: relate two", time.perf_counter() - started)
+        ctx.add(
+            "graph: path after a change", median(lambda: memory.graph.path("e00000", last), 1, warm=False)
+        )
+
+
+def facts(ctx: Context) -> None:
+    """A fact remembered beside as many as the size says, up to a thousand; without a model of embeddings."""
+    from ipfsmem.memory import Memory
+
+    if ctx.size > _FACTS:
+        return
+    home, chance = ctx.fresh("facts"), random.Random(ctx.size)
+    words = sorted({word for text in list(ctx.files.values())[:50] for word in text.decode().split()})
+
+    def sentence() -> str:
+        return "The user said " + " ".join(chance.choices(words, k=8))
+
+    with Memory.create(NAMESPACE, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home) as memory:
+        for _ in range(ctx.size):
+            memory.facts.add(sentence())
+        disk, own = [], []
+        for _ in range(30):
+            started = time.perf_counter()
+            fsync_once(home, b"x" * 400)
+            disk.append(time.perf_counter() - started)
+            said = sentence()
+            started = time.perf_counter()
+            memory.facts.add(said)
+            own.append(time.perf_counter() - started)
+        by = "a model" if memory.status().notices else "words"
+        ctx.add(
+            "fact: remember",
+            middle(own),
+            runs=30,
+            note=f"decided by {by}; one fsync took {middle(disk) * 1000:.2f} ms",
+        )
+        ctx.add("fact: list", median(memory.facts.list, ctx.runs(9)), runs=ctx.runs(9))
+
+
+def usage(ctx: Context) -> None:
+    """As many uses as the size says, added up."""
+    from ipfsmem.memory import Memory
+
+    if ctx.size > _MOST:
+        return
+    home = ctx.fresh("usage")
+    with Memory.create(NAMESPACE, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home) as memory:
+        own = []
+        for number in range(ctx.size):
+            started = time.perf_counter()
+            memory.usage.add(
+                provider="p", model=f"m{number % 5}", input_tokens=100, output_tokens=9, cost_usd=0.001
+            )
+            own.append(time.perf_counter() - started)
+        ctx.add("usage: note one", middle(own[-50:]), runs=50)
+        ctx.add("usage: sums by model", median(lambda: memory.usage.totals("model"), 3), runs=3)
