@@ -16,6 +16,9 @@ import msgspec
 
 from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.causal.entries import card_name, memory_name, segment_name
+from ipfsmem.device.dreams import dreams, kept_proposal
+from ipfsmem.device.hidden import hidden_texts
+from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateMark
 from ipfsmem.memories.readings import readable_file
 from ipfsmem.memory import Memory
@@ -26,10 +29,11 @@ KEPT: Final = 2_000
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something that changed. `memory`: a text under a key, `gone` where none is shown any more; `timeline`: events of a UTC day;
-    `session`: one of the sessions; `scope`: a name of one; `sync`: how far one is; `locked`: whether the keys are; `reset`: look at
-    everything again, for not all is known that changed."""
+    `session`: one of the sessions; `scope`: a name of one; `sight`: what is out of sight on this device; `dream`: what one proposed,
+    or can be undone here; `sync`: how far one is; `locked`: whether the keys are; `reset`: look at everything again, for not all is
+    known that changed."""
 
-    what: Literal["memory", "timeline", "session", "scope", "sync", "locked", "reset"]
+    what: Literal["memory", "timeline", "session", "scope", "sight", "dream", "sync", "locked", "reset"]
     scope: str = ""
     key: str = ""
     day: str = ""
@@ -98,6 +102,7 @@ class Comparison:
         with replica.reading():
             self._mark: StateMark = replica.store.mark()
             self._known = {name: _sum(text) for name, text in replica.store.texts()}
+            self._beside = _beside(replica)
 
     def of(self, memory: Memory) -> bool:
         """Whether it is about this open memory."""
@@ -108,6 +113,8 @@ class Comparison:
         replica = self._memory.replica
         found: dict[Change, None] = {}
         with replica.reading():
+            before, self._beside = self._beside, _beside(replica)
+            beside = [Change(what=what, scope=scope) for what, scope, _ in sorted(before ^ self._beside)]
             since = replica.store.changes_since(self._mark)
             self._mark = replica.store.mark()
             gone = since.may_be_gone(self._known)
@@ -117,6 +124,7 @@ class Comparison:
                 del self._known[name]
             if len(changed) + len(gone) > KEPT:
                 return [Change(what="reset")]
+            found.update(dict.fromkeys(beside))
             for name in (*changed, *gone):
                 if (change := self._change(name)) is not None:
                     found[change] = None
@@ -134,6 +142,17 @@ class Comparison:
         if data is not None and is_part(place.key, readable_file(data)):
             return Change(what="session", scope=place.scope)
         return Change(what="memory", scope=place.scope, key=place.key, gone=data is None)
+
+
+def _beside(replica: Replica) -> set[tuple[Literal["sight", "dream"], str, str]]:
+    """What this device has beside the state (inside `reading`): of which kind, in which scope, and what tells it from others."""
+    found: set[tuple[Literal["sight", "dream"], str, str]] = {
+        ("sight", one.scope, f"{one.key} {one.hlc}") for one in hidden_texts(replica).values()
+    }
+    found.update(("dream", one.scope, one.id) for one in dreams(replica))
+    if (proposed := kept_proposal(replica)) is not None:
+        found.add(("dream", proposed.scope, f"proposed {proposed.id}"))
+    return found
 
 
 def _sum(text: bytes) -> bytes:

@@ -79,6 +79,11 @@ class ServedMemory:
         finally:
             self._listeners.discard(heard)
 
+    def may_have_changed(self) -> None:
+        """Compare and list anew: what this very process changes beside the state leaves the mark as it is (inside `on`)."""
+        self._seen = None
+        self.lists.clear()
+
     async def begin_to_compare(self) -> None:
         """From here on every change is told. Where the memory is locked, from when it is unlocked."""
         if self._compared is None:

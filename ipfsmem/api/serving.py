@@ -212,7 +212,11 @@ class Api:
             memory = whole.scope(scope) if scope else whole
             call = Call(memory, whole, caller, scope, stack, key, values, body, seen)
             with acting_as("http", known.by):
-                return self._listed(served, call) if route.name == "list" else route.work(call)
+                try:
+                    return self._listed(served, call) if route.name == "list" else route.work(call)
+                finally:
+                    if route.right != "read" and not route.beside:
+                        served.may_have_changed()
 
         if route.name == "sync":
             await served.on(lambda whole: route.admit(self._caller(known, served, whole), whole, "", ()))

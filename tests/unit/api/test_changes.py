@@ -55,6 +55,14 @@ def test_what_another_process_and_the_api_write_appears_within_a_second(tmp_path
             assert (await stream.next(1.0))[0] == "timeline"
             other.sessions.add("chat", [{"role": "user", "content": "hi"}])
             assert (await stream.next(1.0))[0] == "session"
+            work = other.scope("work")
+            work.hidden.add(["plan"])
+            assert await stream.next(1.0) == ("sight", {"what": "sight", "scope": "work"})
+            work.dreams.propose()
+            assert await stream.next(1.0) == ("dream", {"what": "dream", "scope": "work"})
+            # What this process itself does beside the state is told too.
+            await good(client.post("/v1/hidden/back?scope=work", json={"keys": ["plan"]}))
+            assert (await stream.next(1.0))[0] == "sight"
             other.forget("tone")
             kinds = {(await stream.next(1.0))[0] for _ in range(2)}
             assert kinds == {"memory", "timeline"}

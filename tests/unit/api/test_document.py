@@ -179,6 +179,9 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
         assert shown["fields"]["name"] == "Tone" and shown["body"].strip() == "Be brief."
         await do("get", "/v1/memories/tone", one)
         await do("get", "/v1/memories?match=TONE&tag=", "/v1/memories")
+        for path, left in (("/v1/hidden", 0), ("/v1/hidden/back", 1)):  # the list that is kept is made anew
+            await do("post", path, path, json={"keys": ["tone"]})
+            assert (await do("get", "/v1/memories", "/v1/memories"))["total"] == left
         history = await do("get", "/v1/memories/tone/history", one + "/history")
         assert [version["now"] for version in history["versions"]] == ["shown"]
         await do("post", "/v1/sync", "/v1/sync")
