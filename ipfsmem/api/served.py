@@ -15,11 +15,14 @@ from typing import Final, TypeVar
 from ipfsmem.api.changes import Change, Comparison, Feed
 from ipfsmem.api.listing import Lists
 from ipfsmem.api.tokens import KeptTokens
-from ipfsmem.errors import ConcurrencyError, IpfsmemError
+from ipfsmem.device.agent_notes import note_syncing
+from ipfsmem.errors import ConcurrencyError, IpfsmemError, PassphraseError
 from ipfsmem.holding import Holder, Mark
 from ipfsmem.in_thread import in_thread
 from ipfsmem.memory import Memory
+from ipfsmem.sync.background import Attempt, Background
 from ipfsmem.sync.report import SyncReport
+from ipfsmem.sync.schedule import Pace
 
 T = TypeVar("T")
 
@@ -29,6 +32,12 @@ SAY_EVERY: Final = 0.1
 #: Seconds between two looks at the working copies, at least, and as many times what the last one took.
 FOLDERS_EVERY: Final = 2.0
 _REST: Final = 20.0
+#: Seconds from a write to a sync, when it keeps in sync: from the last one, and at most from the first; and between two for what others
+#: wrote. What was written just before the end is still sent, for so long.
+AFTER_WRITE: Final = 10.0
+MOST_AFTER: Final = 120.0
+SYNC_EVERY: Final = 300.0
+LAST_SYNC: Final = 10.0
 
 
 class ServedMemory:
@@ -48,6 +57,9 @@ class ServedMemory:
         self._seen: Mark | None = None
         self._compared: Comparison | None = None
         self._folders_at = 0.0
+        self._folder = folder
+        self._background: Background | None = None
+        self._unsent = False
 
     async def on(self, work: Callable[[Memory], T]) -> T:
         """What `work` makes of the memory, in a thread; one at a time. Raises PassphraseError while it is locked."""
@@ -104,6 +116,8 @@ class ServedMemory:
                 found = await in_thread(self._look if self._listeners or self._compared else self._let_go)
             for change in found:
                 self.tell(change)
+            if found:
+                self.wrote()
 
     def _let_go(self) -> list[Change]:
         with contextlib.suppress(IpfsmemError):
@@ -148,6 +162,55 @@ class ServedMemory:
         self._folders_at = began + max(FOLDERS_EVERY, _REST * (time.monotonic() - began))
 
     # -- syncs -----------------------------------------------------------------------------------------------
+
+    async def keep_in_sync(self) -> None:
+        """Sync until cancelled: now, soon after writes, and now and then. How it went is noted as that of `sync --every` is.
+
+        A memory that is published nowhere is not; nor one that everybody can read, for who publishes in the clear says so each time.
+        """
+        while (sealed := await self._is_sealed()) is None:
+            await asyncio.sleep(FOLDERS_EVERY)
+        if not sealed:
+            return
+        now = asyncio.get_running_loop().time()
+        self._background = Background(
+            self._sync_in_turn, Pace(AFTER_WRITE, MOST_AFTER, SYNC_EVERY, now), self._note
+        )
+        self._background.begin()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self._background.stop(finish=True)
+            await self._send_the_rest()
+
+    def wrote(self) -> None:
+        """Something was written, or may have been: where it keeps in sync, it syncs soon."""
+        if self._background is not None:
+            self._unsent = True
+            self._background.wrote()
+
+    async def _is_sealed(self) -> bool | None:
+        """Whether it is published for its members alone; None while it is locked or cannot be read."""
+        try:
+            return await self.on(lambda whole: whole.mode.sealed)
+        except IpfsmemError:
+            return None
+
+    async def _sync_in_turn(self) -> SyncReport:
+        self._unsent = False
+        return await self.sync()
+
+    async def _send_the_rest(self) -> None:
+        if not self._unsent:
+            return
+        with contextlib.suppress(IpfsmemError, TimeoutError):  # it is safe here, and sent by the next sync
+            async with asyncio.timeout(LAST_SYNC), self.holder.another() as memory:
+                await memory.sync()
+
+    def _note(self, attempt: Attempt) -> None:
+        # That somebody asked for a sync at the same moment, or that the keys are locked, is no failure of one.
+        if self._folder is not None and not isinstance(attempt.error, ConcurrencyError | PassphraseError):
+            note_syncing(self._folder, attempt.error, brought=attempt.brought)
 
     async def sync(self) -> SyncReport:
         """Sync it beside all other work, as a process of its own would; listeners hear how far it is. Raises ConcurrencyError while

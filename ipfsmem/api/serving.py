@@ -76,14 +76,16 @@ class Api:
         read_only: bool = False,
         files: page.Files | None = None,
         told: Callable[[str, str, str], str] = lambda hint, _namespace, _scope: hint,
+        sync: bool = False,
     ) -> None:
         """The first of `served` is the one that is asked when none is named. `read_only`: nobody changes anything. `files`: the page. `told`:
-        a hint as it is told to who asked a namespace and a scope, so that a command in it reaches these."""
+        a hint as it is told to who asked a namespace and a scope, so that a command in it reaches these. `sync`: keep them in sync."""
         self._served = {one.namespace: one for one in served}
         self._doors = doors
         self._read_only = read_only
         self._files = files
         self._told = told
+        self._sync = sync and not read_only
         self._metrics = metrics.Metrics()
 
     def app(self) -> web.Application:
@@ -155,6 +157,8 @@ class Api:
 
     async def _looking(self, _: web.Application) -> AsyncIterator[None]:
         looks = [asyncio.create_task(one.look_out()) for one in self._served.values()]
+        if self._sync:
+            looks += [asyncio.create_task(one.keep_in_sync()) for one in self._served.values()]
         yield
         for look in looks:
             look.cancel()
@@ -223,7 +227,10 @@ class Api:
             with acting_as("http", known.by):
                 report = await served.sync()
             return _json(Synced(report=report, exit_code=report.exit_code))
-        return _answer(await (served.beside(work) if route.beside else served.on(work)))
+        made = await (served.beside(work) if route.beside else served.on(work))
+        if route.right != "read":
+            served.wrote()
+        return _answer(made)
 
     def _listed(self, served: ServedMemory, call: Call) -> Any:
         whole = call.whole

@@ -12,6 +12,7 @@ import click
 from ipfsmem.cli import secret_input
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import WholeNumber, none_empty
+from ipfsmem.errors import UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.api.served import ServedMemory
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     "--also", multiple=True, callback=none_empty, metavar="NAMESPACE", help="Serve this memory too."
 )
 @click.option("--token-fd", type=WholeNumber(0), metavar="N", help="The token, from file descriptor N.")
+@click.option("--sync", "in_sync", is_flag=True, help="Keep the memory in sync while it runs.")
 @click.option("--read-only", is_flag=True, help="Answer only what changes nothing.")
 def command(
     context: CommandContext,
@@ -42,6 +44,7 @@ def command(
     names: tuple[str, ...],
     also: tuple[str, ...],
     token_fd: int | None,
+    in_sync: bool,
     read_only: bool,
 ) -> None:
     """Serve the unlocked memory to programs on this machine over HTTP, until Ctrl-C.
@@ -52,13 +55,15 @@ def command(
     """
     from ipfsmem.cli.api_server import refuse_unnamed, served_memories
 
+    if in_sync and read_only:
+        raise UsageError("--read-only changes nothing, and a sync does: give one of both")
     given = secret_input.server_token(token_fd, "IPFSMEM_API_TOKEN", hint="Or have one made: leave it out.")
     refuse_unnamed(host, names)
     with served_memories(context, also) as served:
         for one in served:
             one.holder.memory()
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how this command ends
-            asyncio.run(_serve(context, served, host, port, names, given, read_only))
+            asyncio.run(_serve(context, served, host, port, names, given, read_only, in_sync))
 
 
 async def _serve(
@@ -69,6 +74,7 @@ async def _serve(
     names: tuple[str, ...],
     given: str | None,
     read_only: bool,
+    in_sync: bool,
 ) -> None:
     from msgspec import UNSET
     from msgspec.json import encode
@@ -95,4 +101,4 @@ async def _serve(
         if names:
             say_what_is_exposed(host, served)
 
-    await run(served, doors, say, host=host, port=port, public=bool(names), read_only=read_only)
+    await run(served, doors, say, host=host, port=port, public=bool(names), read_only=read_only, sync=in_sync)

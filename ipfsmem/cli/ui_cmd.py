@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option("--also", multiple=True, callback=none_empty, metavar="NAMESPACE", help="Show this memory too.")
 @click.option("--no-open", is_flag=True, help="Print the link, and open no browser.")
+@click.option("--no-sync", is_flag=True, help="Sync only when asked on the page.")
 @click.option("--read-only", is_flag=True, help="Show, and change nothing.")
 @click.option(
     "--static",
@@ -51,6 +52,7 @@ def command(
     port: int,
     also: tuple[str, ...],
     no_open: bool,
+    no_sync: bool,
     read_only: bool,
     folder: str | None,
     places: tuple[str, ...],
@@ -59,7 +61,8 @@ def command(
     browser itself, opened there by a wallet, the recovery words or a passkey.
 
     The page comes from this machine and loads nothing from elsewhere. Its link holds a code that opens it once, within two minutes; on a
-    terminal, Enter prints a new one. What other programs change appears within a second.
+    terminal, Enter prints a new one. What other programs change appears within a second. An encrypted memory is kept in sync while it
+    runs (--no-sync: only when asked); one that everybody can read is published when you say so.
     """
     if places and folder is None:
         raise UsageError("--place goes with --static")
@@ -79,7 +82,7 @@ def command(
         except PassphraseError as error:
             click.echo(f"the memory is locked: {error}", err=True)
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how this command ends
-            asyncio.run(_serve(context, served, files, port, read_only, not no_open))
+            asyncio.run(_serve(context, served, files, port, read_only, not no_open, not no_sync))
 
 
 def _write_static(context: CommandContext, folder: str, places: tuple[str, ...]) -> None:
@@ -103,6 +106,7 @@ async def _serve(
     port: int,
     read_only: bool,
     browser: bool,
+    in_sync: bool,
 ) -> None:
     from ipfsmem.api.who import Doors
     from ipfsmem.cli.api_server import run
@@ -137,6 +141,7 @@ async def _serve(
             port=port,
             read_only=read_only,
             files=files,
+            sync=in_sync,
             beside=lambda url: _new_links(doors, url),
         )
 

@@ -54,7 +54,7 @@ SEALED = (
     "providers follow BASE/none", "providers follow --decline", "attach BASE/home/default", "detach PLAIN", "folders pause PLAIN", "folders accept", "folders put-back PLAIN",
 )  # fmt: skip
 TOKENS = (
-    "ui extra", "ui --port x", "ui --port 99999", "ui --also ''", "ui --no-open --also default", "ui --no-open --also none",
+    "ui extra", "ui --port x", "ui --port 99999", "ui --also ''", "ui --no-open --also default", "ui --no-open --also none", "api --sync --read-only",
     "tokens lsit", "tokens new extra", "tokens new --right all", "tokens new --scope 'No Scope'", "tokens new --scope ''", f"tokens new --name {LONG}", "tokens new --name 'a\nb'", "tokens new --everybody",
     "tokens revoke", "tokens revoke ''", "tokens revoke nobody", f"tokens revoke {LONG}", "api --host nowhere.invalid", "api --port x", "api --name ''", "api --also none", "api --also 'No Memory'", "api --also default",
 )  # fmt: skip

@@ -153,7 +153,14 @@ export class HttpClient implements MemoryClient {
   }
 
   async sync(): Promise<string> {
-    const done = await this.#post('sync', {}, undefined)
+    let done: Json
+    try {
+      done = await this.#post('sync', {}, undefined)
+    } catch (error) {
+      // What is asked for is under way; its end is heard.
+      if (error instanceof Refusal && error.kind === 'ConcurrencyError') return 'A sync runs already'
+      throw error
+    }
     const report = done['report']
     const came = report['entries_changed']
     const words = [came ? `${came} changed here` : '', report['published'] ? 'published' : '', report['conflicts'] ? `${report['conflicts']} in conflict` : ''].filter(Boolean)

@@ -42,6 +42,11 @@ export class VaultView extends View {
     }
   }
 
+  /** A sync runs, whoever asked for it. */
+  get #runs(): boolean {
+    return this.syncing || !!this.step?.doing
+  }
+
   async #check(): Promise<void> {
     const found = await this.attempt(() => this.place.client.check())
     if (found !== undefined) this.findings = found
@@ -72,8 +77,8 @@ export class VaultView extends View {
       </div>
       ${state.notices.length ? html`<ul class="notices" aria-label="What you should know">${state.notices.map(one => html`<li dir="auto">${sentence(one)}</li>`)}</ul>` : nothing}
       ${state.published ? html`<h3>Sync</h3><div class="line"><span>${state.unpublished ? 'Something here is published nowhere yet.' : 'Everything here is published.'}</span>
-        ${this.mayWrite ? html`<button class="main" @click=${this.#sync} ?disabled=${this.syncing}>${this.syncing ? 'Syncing…' : 'Sync now'}</button>` : nothing}</div>
-        <p class="faint" role="status">${this.syncing && this.step?.doing ? html`${sentence(this.step.doing).slice(0, -1)}${this.step.total ? html` <progress max=${this.step.total} value=${this.step.done} aria-label=${this.step.doing}></progress>` : nothing}` : this.said}</p>
+        ${this.mayWrite ? html`<button class="main" @click=${this.#sync} ?disabled=${this.#runs}>${this.#runs ? 'Syncing…' : 'Sync now'}</button>` : nothing}</div>
+        <p class="faint" role="status">${this.step?.doing ? html`${sentence(this.step.doing).slice(0, -1)}${this.step.total ? html` <progress max=${this.step.total} value=${this.step.done} aria-label=${this.step.doing}></progress>` : nothing}` : this.said}</p>
         <h3>Where it is kept</h3>
         <ul class="things">${this.providers.map(one => html`<li><div><strong>${one.name}</strong> ${one.problem ? html`<span class="kind warns">not reached</span>` : nothing}</div><div class="faint">${one.problem ? sentence(one.problem) : one.can}${one.at === null ? '' : ` · published ${moment(one.at)}`}</div></li>`)}</ul>
         ${this.providers.length || this.place.client.alone ? nothing : html`<p class="faint">Nowhere yet. Add a place: <code>ipfsmem -n ${state.namespace} providers add SPEC</code></p>`}

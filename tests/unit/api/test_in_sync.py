@@ -1,0 +1,118 @@
+"""A server that keeps its memory in sync: what it writes is published soon, what others publish comes, and what must not be published is not."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.api import served
+from ipfsmem.device.agent_notes import syncing_notes
+from ipfsmem.memory import Memory
+from ipfsmem.mode import ModeName
+from ipfsmem.wallet.root_keys import RootKeys
+from tests.support.api_lab import NEW, Client, Lab, good
+
+ROOT = RootKeys.from_random(b"\x05" * 64, "default", 1)
+#: Seconds in which what must come has come.
+PATIENCE = 20.0
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Path:
+    """A provider's folder, and the memory `m` that is published there, with its other device."""
+    kept = tmp_path / "box"
+    kept.mkdir()
+    return kept
+
+
+def made(tmp_path: Path, box: Path, mode: ModeName = "encrypted-ipfs") -> Memory:
+    return Memory.load(
+        "m",
+        mode,
+        provider=f"directory:{box}",
+        unlock=ROOT,
+        passphrase=False,
+        home=tmp_path / "one",
+        create=True,
+    )
+
+
+def lab(tmp_path: Path) -> Lab:
+    return Lab(
+        tmp_path / "one",
+        open_memory=lambda: Memory.load("m", home=tmp_path / "one", passphrase=False),
+        sync=True,
+    )
+
+
+async def other_device(tmp_path: Path, box: Path) -> Memory:
+    return await Memory.recover(
+        "m", provider=f"directory:{box}", unlock=ROOT, passphrase=False, home=tmp_path / "other"
+    )
+
+
+def test_what_is_written_is_published_soon_and_what_others_publish_comes(
+    tmp_path: Path, box: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served, "AFTER_WRITE", 0.05)
+    monkeypatch.setattr(served, "SYNC_EVERY", 0.5)
+    with made(tmp_path, box) as memory:
+        asyncio.run(memory.sync())
+
+    async def ask(client: Client) -> None:
+        await good(client.put("/v1/memories/here", json={"body": "Written here."}, headers=NEW), 201)
+        async with await other_device(tmp_path, box) as other, asyncio.timeout(PATIENCE):
+            while "here" not in other:
+                await asyncio.sleep(0.1)
+                await other.sync()
+            other.write("there", "Written there.")
+            await other.sync()
+            while True:
+                async with client.get("/v1/memories/there") as got:
+                    if got.status == 200:
+                        break
+                await asyncio.sleep(0.1)
+        assert (await good(client.get("/v1/memories/there")))[0]["body"] == "Written there."
+
+    lab(tmp_path).run(ask)
+    assert syncing_notes(tmp_path / "one" / "m").worked
+
+
+def test_what_was_written_just_before_the_end_is_sent(
+    tmp_path: Path, box: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served, "AFTER_WRITE", 600.0)
+    monkeypatch.setattr(served, "SYNC_EVERY", 600.0)
+    with made(tmp_path, box) as memory:
+        asyncio.run(memory.sync())
+    notes = tmp_path / "one" / "m"
+
+    async def ask(client: Client) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not syncing_notes(notes).worked:  # the first sync takes nothing of what follows
+                await asyncio.sleep(0.05)
+        await good(client.put("/v1/memories/last", json={"body": "The last word."}, headers=NEW), 201)
+
+    lab(tmp_path).run(ask)
+    with asyncio.run(other_device(tmp_path, box)) as other:
+        assert "last" in other
+
+
+@pytest.mark.parametrize("mode", ["ipfs", "local"])
+def test_what_everybody_could_read_is_published_by_nobody_who_was_not_asked(
+    tmp_path: Path, box: Path, mode: ModeName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served, "AFTER_WRITE", 0.01)
+    if mode == "ipfs":
+        made(tmp_path, box, mode).close()
+    else:
+        Memory.load("m", "local", passphrase=False, home=tmp_path / "one", create=True).close()
+
+    async def ask(client: Client) -> None:
+        await good(client.put("/v1/memories/here", json={"body": "Written here."}, headers=NEW), 201)
+        await asyncio.sleep(0.3)
+
+    lab(tmp_path).run(ask)
+    assert list(box.iterdir()) == [] and not syncing_notes(tmp_path / "one" / "m").worked
