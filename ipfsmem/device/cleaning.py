@@ -20,6 +20,8 @@ from ipfsmem.device.tables import reports
 _LEFT: Final = re.compile(r"\..+\.[0-9a-f]{16}\.tmp|open-\d+\.html")
 #: Nothing younger than this goes, milliseconds: a process may be writing it.
 YOUNGEST: Final = 3_600_000
+#: Longer ago is nothing, milliseconds.
+OLDEST: Final = 366_000 * 86_400_000
 
 
 class Old(NamedTuple):

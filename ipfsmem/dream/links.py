@@ -13,8 +13,12 @@ _LINK = re.compile(
 _INDEX_LINE = re.compile(r"^\s*[-*]\s+\[", re.MULTILINE)
 
 
+#: Characters of a line from its beginning: a text may be all one line, with a link at each word.
+_LINE = 400
+
+
 class Link(NamedTuple):
-    """A link and the line in which it stands."""
+    """A link and the line in which it stands, cut where it is long."""
 
     key: str
     line: str
@@ -22,10 +26,11 @@ class Link(NamedTuple):
 
 def links(text: str) -> Iterator[Link]:
     """The links of a text, in order. A path into another folder is none."""
+    start = looked = 0
     for match in _LINK.finditer(text):
-        start = text.rfind("\n", 0, match.start()) + 1
-        end = text.find("\n", match.end())
-        yield Link(match["wiki"] or match["file"], text[start : end if end >= 0 else len(text)])
+        start = text.rfind("\n", looked, match.start()) + 1 or start
+        looked = match.end()
+        yield Link(match["wiki"] or match["file"], text[start : start + _LINE].partition("\n")[0])
 
 
 def is_index_line(line: str) -> bool:

@@ -131,8 +131,8 @@ def recall(
     today = replica.world.today()
     by_key = {part.scope: part for part in parts}
     with replica.reading():
-        devices = None if by is None else _devices(by, Writers(replica), replica.store.frame.ctx)
         found = index_of(parts, kind)
+        devices = None if by is None else _devices(by, Writers(replica), found.writers())
         only = Filter(type, tag, category, least, devices)
         index = found.index(parts, only)
         search = _Search(

@@ -424,6 +424,11 @@ class SearchIndex:
         held = self.held.get(id)
         return held.own if held is not None else self.moments[id].own
 
+    def writers(self) -> set[str]:
+        """The devices that wrote what stands in it; who wrote elsewhere alone is nobody here."""
+        found = {one.device for one in self.held.values()} | {one.device for one in self.moments.values()}
+        return found - {""}
+
     def pieces_missing(self) -> int:
         """Of how many memories, and pieces of timelines and sessions, no text is on this device."""
         return len(self.not_fetched) + sum(self._missing.values())

@@ -172,12 +172,14 @@ class MemoryMaintenance(MemoryPart):
         """Take away what is older than so many seconds, and is made anew when it is needed or only tells of the past: kept indexes, what
         killed processes left, operations of the list, notices of earlier syncs. No text, no version, nothing that can still be undone.
         `dry_run` only says what would go. Raises UsageError for less than an hour, StorageError."""
-        from ipfsmem.device.cleaning import YOUNGEST, remove_old
+        from ipfsmem.device.cleaning import OLDEST, YOUNGEST, remove_old
 
         if not older_than * 1000 >= YOUNGEST:
             raise UsageError(
                 "what is younger than an hour is left alone, as a process may be writing it: say 1h or more"
             )
+        if older_than * 1000 > OLDEST:
+            raise UsageError("nothing is older than a thousand years")
         before = self._replica.world.now() - int(older_than * 1000)
         found = remove_old(self._replica, before, self._open.operations_kept, dry_run=dry_run)
         return Cleaned(

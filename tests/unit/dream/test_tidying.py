@@ -225,3 +225,10 @@ def test_links_are_found_with_their_line() -> None:
 def test_a_dream_begins_by_itself_when_nothing_speaks_against_it(given: dict[str, int], said: str) -> None:
     usual = {"enabled": True, "chosen": True, "now": 100_000_000, "last": 0, "sessions": 3}
     assert closed(Gates(), **{**usual, **given}) == said  # type: ignore[arg-type]
+
+
+def test_a_text_that_is_all_one_line_of_links_is_read_once() -> None:
+    """Each link came with its whole line: 200,000 of them took minutes."""
+    found = list(links("[[a]]" * 200_000 + "\n- [b](b.md)\n[[c]]"))
+    assert len(found) == 200_002 and max(len(one.line) for one in found) == 400
+    assert [(one.key, one.line) for one in found[-2:]] == [("b", "- [b](b.md)"), ("c", "[[c]]")]

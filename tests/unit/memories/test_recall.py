@@ -138,6 +138,21 @@ def test_memories_are_found_by_who_wrote_them_and_their_category(memory: Memory)
         memory.recall("tea", by="Mallory")
 
 
+def test_who_wrote_in_another_scope_alone_is_not_named(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    a = lab.create("a")
+    a.write("green", "tea")
+    lab.sync(a)
+    b = lab.restore("b")
+    b.scope("work").write("plan", "tea at work")
+    lab.sync(b)
+    lab.sync(a)
+    with pytest.raises(UsageError) as refused:
+        a.recall("tea", by="Mallory")
+    assert refused.value.hint == "Those who did: a."
+    assert [hit.reading.key for hit in a.stack("work").recall("tea", by="b").hits] == ["plan"]
+
+
 @pytest.mark.parametrize(
     "query",
     [

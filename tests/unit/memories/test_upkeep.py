@@ -119,3 +119,9 @@ def test_a_sealed_list_of_operations_is_still_sealed_after_a_cleanup(tmp_path: P
         assert memory.maintenance.cleanup(2 * DAY).operations == 1
         assert [one.key for one in memory.operations.list()] == ["", "canary"]
         assert b"canary" not in (tmp_path / "m" / "operations").read_bytes()
+
+
+@pytest.mark.parametrize("wrong", [0.0, 3_599.0, -1.0, float("nan"), float("inf"), 1e30])
+def test_a_time_that_is_none_is_refused(tmp_path: Path, wrong: float) -> None:
+    with Memory.load("x", "local", home=tmp_path) as memory, pytest.raises(UsageError):
+        memory.maintenance.cleanup(wrong)
