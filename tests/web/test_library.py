@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.counterparts import built_web
+from tests.interop.counterparts import built_page, built_web
 
 #: Bytes that a browser loads before it can show anything, compressed.
 MOST = 110 * 1024
@@ -34,6 +34,13 @@ def _loaded(library: Path, entry: str) -> dict[str, bytes]:
 @pytest.mark.parametrize("entry", ["ipfsmem.js", "worker.js"])
 def test_what_a_page_loads_first_is_small(entry: str, library: Path) -> None:
     loaded = _loaded(library, entry)
+    assert sum(len(gzip.compress(data, 9)) for data in loaded.values()) <= MOST
+
+
+@pytest.mark.parametrize("entry", ["assets/index", "static/assets/static", "static/assets/worker"])
+def test_what_a_page_of_ours_loads_first_is_small(entry: str) -> None:
+    [script] = built_page().glob(f"{entry}-*.js")
+    loaded = _loaded(script.parent, script.name)
     assert sum(len(gzip.compress(data, 9)) for data in loaded.values()) <= MOST
 
 

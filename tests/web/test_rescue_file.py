@@ -5,8 +5,10 @@ Needs Node, Chromium and the package playwright; without one of them it is skipp
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
+import json
 import re
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.wallet.signers import create_keystore
 from tests.interop.counterparts import built_page
 from tests.support.alone_lab import Page, download, files_of, give_wallet, played
+from tests.support.browsers import browser
 from tests.support.web_lab import WALLET_KEY, root_of, words_of
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -152,3 +155,22 @@ def test_what_is_damaged_in_a_saved_page_is_said_and_the_rest_opens(saved: Path,
     played(play)
     # A text alone is lost where that is what is damaged; what says where the texts are is needed for all of them.
     assert opens.count(True) >= 4 and opens.count(False) >= 4
+
+
+_TITLES = """(async () => {
+  document.querySelector('[name=words]').value = WORDS
+  document.querySelector('unlock-form form').requestSubmit()
+  const rows = () => [...document.querySelectorAll('.row .title')].map(one => one.textContent)
+  for (let turn = 0; turn < 200 && rows().length < 2; turn++) await new Promise(done => setTimeout(done, 50))
+  return rows()
+})()"""
+
+
+def test_firefox_opens_a_saved_page_too(saved: Path, memory: Memory) -> None:
+    async def titles() -> list[str]:
+        async with browser("firefox") as page:
+            await page.goto(saved.as_uri())
+            found: list[str] = await page.evaluate(_TITLES.replace("WORDS", json.dumps(words_of(memory))))
+            return found
+
+    assert asyncio.run(titles()) == ["The plan", "Tone"]

@@ -43,12 +43,17 @@ def folder(tmp_path: Path, url: str) -> Path:
     return made
 
 
+async def at_place(page: Page, number: int, place: str, token: str = PEER_TOKEN) -> None:
+    """Type a place, and the token for it."""
+    await page.fill(f"[aria-label='Place {number}']", place)
+    await page.fill(f"[aria-label='What lets this browser write to place {number}']", token)
+
+
 async def typed(page: Page, words: str, place: str, token: str = PEER_TOKEN) -> None:
     """Fill in the door, and open."""
     await page.fill("[name=words]", words)
-    await page.fill(".place input >> nth=2", "")
-    await page.fill(".place input >> nth=0", place)
-    await page.fill(".place input >> nth=1", token)
+    await page.fill("[aria-label='Place 2']", "")
+    await at_place(page, 1, place, token)
     await page.click("button:has-text('Open with the words')")
 
 
@@ -151,8 +156,7 @@ def test_a_wallet_alone_finds_it_and_what_is_written_waits_until_a_token_takes_i
 
         await page.evaluate("location.hash = '#/browser'")
         await page.click("button:has-text('Add a place')")
-        await page.fill(".place input >> nth=-2", f"peer:{url}")
-        await page.fill(".place input >> nth=-1", PEER_TOKEN)
+        await at_place(page, 3, f"peer:{url}")
         await page.click("button:has-text('Use these')")
         await page.wait_for_selector("[role=status]:has-text('published')")
         rows = await page.evaluate(
@@ -302,7 +306,7 @@ def test_a_browser_without_the_wallet_is_let_in_by_its_public_keys_and_six_words
         await phone.fill("textarea", "From a phone.")
         await saved(phone)
         await phone.evaluate("location.hash = '#/browser'")
-        await phone.fill(".place input >> nth=1", PEER_TOKEN)
+        await at_place(phone, 1, f"peer:{url}")
         await phone.click("button:has-text('Use these')")
         await phone.wait_for_selector("[role=status]:has-text('published')")
 
