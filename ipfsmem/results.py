@@ -349,10 +349,11 @@ class Forgotten(Answer, frozen=True, kw_only=True):
 
 
 class Promoted(Answer, frozen=True, kw_only=True):
-    """A text of others that is this person's word now."""
+    """A text of others that is this person's word now, or one that stands in this scope now ("" is the nameless one)."""
 
     key: str
     sha256: str
+    scope: str = ""
 
 
 class Resolved(Answer, frozen=True, kw_only=True):

@@ -1,4 +1,5 @@
-"""`ipfsmem promote KEY`: a person's word that a text of others is their own from now on; `--list` shows which there are."""
+"""`ipfsmem promote KEY`: a person's word that a text of others is their own from now on, or that a text of one scope is another's;
+`--list` shows which there are of others."""
 
 from __future__ import annotations
 
@@ -24,25 +25,43 @@ from ipfsmem.wording import count
     callback=not_empty,
     help="All that `import --from NAME` brought on this device. With --list: only those.",
 )
+@click.option(
+    "--to",
+    metavar="SCOPE",
+    help="Instead: your own memory KEY goes from --scope into this scope ('' is everybody's).",
+)
+@click.option("--keep", is_flag=True, help="With --to: it stays where it was too.")
+@click.option(
+    "--if-match", metavar="SHA256", help="With --to: the text there has this SHA-256, and is replaced."
+)
 def command(
-    context: CommandContext, key: str | None, copy: str | None, listing: bool, source: str | None
+    context: CommandContext,
+    key: str | None,
+    copy: str | None,
+    listing: bool,
+    source: str | None,
+    to: str | None,
+    keep: bool,
+    if_match: str | None,
 ) -> None:
     """Make a text of others your own word: the memory KEY, or one copy of it. It takes the place of what is shown.
 
     Read it first: what you promote is what your agents are given. --list prints what there is, --from NAME takes all that an
-    import brought.
+    import brought. With --to a text of yours goes from one scope into another, from a project into what is everybody's, say.
     """
     if listing + (key is not None) + (source is not None and not listing) != 1:
         raise UsageError("one of KEY, --from NAME and --list")
-    if copy is not None and key is None:
-        raise UsageError("--copy goes with KEY")
+    if (copy is not None or to is not None) and key is None:
+        raise UsageError("--copy and --to go with KEY")
+    if to is None and (keep or if_match is not None):
+        raise UsageError("--keep and --if-match go with --to")
     with context.memory() as memory:
         if listing:
             found = memory.candidates(source)
         elif source is not None:
             found = memory.promote_all(source)
         else:
-            written = memory.promote(str(key), copy=copy)
+            written = memory.promote(str(key), copy=copy, to=to, keep=keep, if_match=if_match)
             found = None
     if found is not None:
         if context.json:
@@ -55,6 +74,6 @@ def command(
     elif context.json:
         from ipfsmem.results import Promoted
 
-        context.emit(Promoted(key=str(key), sha256=written.sha256))
+        context.emit(Promoted(key=str(key), sha256=written.sha256, scope=written.scope))
     else:
         click.echo(written.sha256)

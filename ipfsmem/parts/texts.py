@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from ipfsmem.bundle.keys import check_key
+from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.errors import ChangedError, NotFoundError, StorageError, UsageError
 from ipfsmem.memories.layouts import Layout
@@ -425,16 +425,51 @@ class MemoryTexts(MemoryPart):
         self._open.show(key, self.scope)
         return written
 
-    def promote(self, key: str, *, copy: str | None = None) -> Reading:
+    def promote(
+        self,
+        key: str,
+        *,
+        copy: str | None = None,
+        to: str | None = None,
+        seen: Seen | None = None,
+        if_match: str | None = None,
+        keep: bool = False,
+    ) -> Reading:
         """Make a text of others the word of this person, so that folders, contexts and the agents' index show it.
 
         `copy`: one of those that `conflicts` names; None when there is only one. A person's act: never to be offered to
         a model, by an API token, an adapter or a folder (format section 5.2). Raises NotFoundError, UsageError.
+
+        With `to` an own text of this scope goes into another one ("" is the nameless one), and is forgotten here unless `keep`. It
+        replaces what is shown there only where `if_match` is the SHA-256 of that; `seen`: what the caller was shown here. Raises
+        ChangedError too.
         """
+        if to is not None:
+            return self._promote_to(key, check_scope(to) if to else "", copy, seen, if_match, keep=keep)
+        if seen is not None or if_match is not None or keep:
+            raise UsageError("seen, if_match and keep go with `to`, the scope that a text is promoted to")
         self._open.take(key, self.scope)
         promoted = self.memories.promote(key, copy)
         self._open.show(key, self.scope)
         return promoted
+
+    def _promote_to(
+        self, key: str, to: str, copy: str | None, seen: Seen | None, if_match: str | None, *, keep: bool
+    ) -> Reading:
+        if copy is not None:
+            raise UsageError(
+                "a copy is a text of others: make it your own first, then promote that to a scope"
+            )
+        from ipfsmem.memories.promoting import promote_to
+
+        there = self.in_scope(to).target()
+        for part in (self, there):
+            self._open.take(key, part.scope)
+        made = promote_to(self.memories, there.memories, key, seen=seen, if_match=if_match, keep=keep)
+        if not keep and self._open.files is not None:
+            self._open.files.forget(key, self.scope)
+        self._open.show(key, there.scope)
+        return made
 
     def candidates(self, source: str | None = None) -> tuple[Candidate, ...]:
         """The texts of others that `promote` could make this person's word; with `source`, the name of a program, those that an

@@ -84,6 +84,11 @@ def both_back(place: Place) -> None:
     (place.base / "gone usb").rename(place.usb)
 
 
+def promoted_over(place: Place) -> None:
+    there = place.cli.ok("read", "tone", "--json").json["sha256"]
+    place.ok(f"promote tone --scope work --to '' --if-match {there}")
+
+
 def other_syncs(place: Place) -> None:
     place.ok("sync", device=place.other)
 
@@ -502,6 +507,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("The provider or the disk changed it. It was not used; fetch it from another provider.", "open BASE/x.car", (), "open ROOT --provider STICK", "ipfs", (*PUBLIC, "export --plain-car BASE/x.car"), flipped),
     Hint("VALUE Then publish it with: ipfsmem sync.", "init --unprotected-keys KEY", (put_right, "sync"), "providers check", "none", prepare=another_root),
     Hint("Nothing points at the other one. Report it to the provider, or use another provider.", "sync", ("providers add USB", "providers remove STICK", "sync", "init --home BASE/new --provider USB --unprotected-keys KEY"), "read tone --home BASE/new", "sealed", HAS, another_root),
+    Hint("Read it there, then promote again, with --if-match and its SHA-256.", "promote tone --scope work --to ''", (promoted_over,), "read tone", before=("write tone --body x --scope work", "write tone --body y")),
     Hint("Make it your own first: ipfsmem promote VALUE --scope VALUE", "write note --name T --scope work", ("promote note --scope job",), "write note --name T --scope work", before=("write tone --body own --scope work", "import --foreign BASE/note.md --scope job", "scope into job work")),
     Hint("Try again when the provider answers. What can be read now comes back with: ipfsmem recover --damaged", RECOVER, (lambda p: p.patch.undo(),), RECOVER, "sealed", SAID, newer_behind),
     Hint("Sync a device that has it; what is missing where is shown by: ipfsmem providers check. Send it again with: ipfsmem providers check --repair.", "sync", (other_syncs, "sync", "providers check"), "providers check --repair", "sealed", SAID, hole),

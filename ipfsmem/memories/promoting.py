@@ -1,0 +1,78 @@
+"""A memory of one scope made one of another, as a person decides it: from an agent's or a project's into what is everybody's, say.
+
+What stands there already is replaced only by who says what it is; nothing is looked at, compared or merged here.
+"""
+
+from __future__ import annotations
+
+from shlex import quote
+
+from ipfsmem.device.events import Timeline
+from ipfsmem.device.last_change import note_irrevocable
+from ipfsmem.device.writing import writing
+from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.readings import Reading, Seen, place_of
+
+#: The event that says so, in the timeline of the scope that has it now.
+PROMOTED = "promoted"
+
+
+def promote_to(
+    source: Memories,
+    target: Memories,
+    key: str,
+    *,
+    seen: Seen | None = None,
+    if_match: str | None = None,
+    keep: bool = False,
+) -> Reading:
+    """Put the own text of a scope into another one and, unless `keep`, forget it here, in one step; what is shown there then.
+
+    `seen`: what the caller was shown here. `if_match`: the SHA-256 of the text that is shown there now, which is replaced; without it
+    there must be none, or the same. Raises NotFoundError, UsageError for a text of others and for one that has conflicts,
+    ChangedError.
+    """
+    if source.scope == target.scope:
+        raise UsageError(f"{place_of(source.scope, key)} is in that scope already")
+    name = source.checked_name(key)
+    with writing(source.replica) as change:
+        shown = source.shown_in(change, key)
+        if shown is None:
+            raise NotFoundError(
+                f"there is no memory {place_of(source.scope, key)}",
+                hint="See what there is with: ipfsmem list.",
+            )
+        if not shown.own:
+            raise UsageError(
+                f"{place_of(source.scope, key)} is others' word",
+                hint=f"Make it your own first: ipfsmem promote {key} --scope {quote(source.scope)}",
+            )
+        if shown.conflicts:
+            raise UsageError(
+                f"{place_of(source.scope, key)} has several texts, and only one would be taken along: settle that first"
+            )
+        before = source.before(change, key, seen)
+        if before.data is None or set(before.dots) != set(shown.token):
+            raise ChangedError(f"{place_of(source.scope, key)} is not what was read", hint="Read it again.")
+        there = target.shown_in(change, key)
+        if there is None or not there.own or there.data != before.data:
+            if there is not None and if_match is None:
+                raise ChangedError(
+                    f"{place_of(target.scope, key)} has a text already, which would be replaced",
+                    hint="Read it there, then promote again, with --if-match and its SHA-256.",
+                )
+            target.write_in(change, key, before.data, if_match=if_match or "")
+        if not keep:
+            from ipfsmem.device.dreams import forget_in_dreams  # only what forgets loads it
+
+            change.forget(name, before.dots)
+            forget_in_dreams(source.replica, source.scope, key)
+        said = {"key": key, "from": source.scope, "to": target.scope}
+        Timeline(target.replica, target.scope).note_in(change, PROMOTED, said)
+        note_irrevocable(
+            source.replica, f"{place_of(source.scope, key)} was promoted to {place_of(target.scope, key)}"
+        )
+        made = target.shown_in(change, key)
+        assert made is not None
+        return made

@@ -1,0 +1,87 @@
+"""A memory of one scope becomes one of another: in one step, of what was seen, over nothing that was not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import ChangedError, KeyNameError, NotFoundError, UsageError
+from ipfsmem.memory import Memory
+from tests.support.device_lab import Lab
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return Lab(tmp_path).create("a")
+
+
+def test_it_stands_there_and_no_more_here_and_the_timeline_says_so(memory: Memory) -> None:
+    shop = memory.scope("shop")
+    shop.write("tabs", "indent with tabs", type="feedback")
+    made = shop.promote("tabs", to="")
+    assert (made.scope, made.own) == ("", True) and memory.read("tabs") == made
+    assert shop.list() == [] and memory.stack("shop").read("tabs") == made
+    (event,) = memory.timeline.read()
+    assert (event["type"], event["key"], event["from"], event["to"]) == ("promoted", "tabs", "shop", "")
+    assert [hit.reading.key for hit in memory.recall("tabs").hits] == ["tabs"]
+    assert not shop.recall("tabs").hits or shop.recall("tabs").hits[0].reading.scope == ""
+    memory.promote("tabs", to="shop", keep=True)
+    assert shop.read("tabs").file.body == memory.read("tabs").file.body == "indent with tabs"  # type: ignore[union-attr]
+    shop.promote("tabs", to="")  # the same stands there: nothing is replaced
+    assert memory.read("tabs").data == made.data and shop.list() == []  # type: ignore[union-attr]
+
+
+def test_nothing_is_replaced_that_was_not_seen(memory: Memory) -> None:
+    shop = memory.scope("shop")
+    before = shop.write("tabs", "two blanks")
+    mine = memory.write("tabs", "tabs")
+    with pytest.raises(ChangedError, match="has a text already"):
+        shop.promote("tabs", to="")
+    shop.write("tabs", "four blanks")
+    with pytest.raises(ChangedError, match="not what was read"):
+        shop.promote("tabs", to="", seen=before, if_match=mine.sha256)
+    memory.write("tabs", "tabs, always")
+    with pytest.raises(ChangedError, match="not what was read"):
+        shop.promote("tabs", to="", if_match=mine.sha256)
+    now = memory.read("tabs")
+    assert now is not None and now.file.body == "tabs, always"
+    assert shop.promote("tabs", to="", seen=shop.read("tabs"), if_match=now.sha256).file.body == "four blanks"
+    assert [item.key for item in memory.list()] == ["tabs"] and not memory.conflicts()
+
+
+def test_what_cannot_be_promoted(memory: Memory, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs.md"
+    theirs.write_text("not yours")
+    shop = memory.scope("shop")
+    shop.bundles.import_(theirs, foreign=True)
+    with pytest.raises(UsageError, match="shop/theirs is others' word"):
+        shop.promote("theirs", to="")
+    with pytest.raises(NotFoundError, match="there is no memory shop/nothing"):
+        shop.promote("nothing", to="")
+    with pytest.raises(UsageError, match="in that scope already"):
+        shop.promote("theirs", to="shop")
+    with pytest.raises(KeyNameError):
+        shop.promote("theirs", to="Not A Scope")
+    with pytest.raises(UsageError, match="go with `to`"):
+        shop.promote("theirs", keep=True)
+    with pytest.raises(UsageError, match="make it your own first"):
+        shop.promote("theirs", to="", copy="theirs.conflict-00000000.md")
+    assert memory.list() == [] and memory.timeline.read() == []
+
+
+def test_of_two_devices_that_write_meanwhile_none_loses_its_text(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    a = lab.create("a")
+    a.scope("shop").write("tabs", "tabs")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    a.scope("shop").promote("tabs", to="")
+    b.scope("shop").write("tabs", "tabs, and no trailing blanks")
+    lab.settle(a, b)
+    for memory in (a, b):
+        assert memory.read("tabs").file.body == "tabs"  # type: ignore[union-attr]
+        (left,) = memory.scope("shop").conflicts()
+        texts = [one.reading.file.body for one in left.copies if one.reading is not None]
+        assert left.forgotten and texts == ["tabs, and no trailing blanks"]
