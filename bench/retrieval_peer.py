@@ -50,7 +50,7 @@ def vector(text: str) -> list[float]:
 @contextmanager
 def initrunner(python: Path) -> Iterator[Callable[[Collection], Callable[[Question], list[str]]]]:
     """Its store as a pipeline, in a process of its own under that Python, until the block ends."""
-    with _spoken_to(python, "initrunner", "the store: pip install initrunner==1.0.0") as say:
+    with _spoken_to(python, "initrunner", "the store: pip install initrunner==1.0.0 pysqlite3-binary") as say:
         say({"documents": []})
         yield lambda collection: _asked(say, collection)
 
