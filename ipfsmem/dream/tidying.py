@@ -11,8 +11,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+from ipfsmem.bundle.keys import is_key
+from ipfsmem.bundle.links import folded, is_index_line, led_elsewhere, links
 from ipfsmem.bundle.memory_file import MemoryFile, render_memory
-from ipfsmem.dream.links import is_index_line, led_elsewhere, links
 from ipfsmem.dream.proposal import MOST_CHANGES, Change, Found, Note, Proposal, Step
 from ipfsmem.errors import LimitError
 from ipfsmem.recall.duplicates import Pair, duplicates
@@ -90,18 +91,19 @@ def tidy(
     may mean; `index_key`: the memory that holds the lines of another program's index. The same notes give the same proposal."""
     progress("orient")
     of = {note.key: note for note in sorted(notes, key=lambda note: note.key)}
-    linked = Counter(link.key for note in of.values() for link in links(note.file.body))
+    called = _called(of)
+    linked = Counter(_meant(link.to, of, called) for note in of.values() for link in links(note.file.body))
     progress("gather")
     pairs = duplicates({key: _said(note.file) for key, note in of.items() if key != index_key}, _ALIKE)
     progress("consolidate")
-    merging = _Merging(of, linked)
+    merging = _Merging(of, linked, called)
     unsure = [pair for pair in pairs if not merging.take(pair)]
     progress("prune")
     steps = [*merging.steps(), *_expired(of, merging.gone)]
     kept = [note for key, note in of.items() if key not in merging.gone and not note.expired]
     found = [
         *_limited(_judged(unsure, of, merging.gone)),
-        *_limited(_leading_nowhere(kept, _known(of, elsewhere), index_key)),
+        *_limited(_leading_nowhere(kept, _known(of, elsewhere), called, index_key)),
         *_limited(_faded(kept)),
     ]
     done, left = _bounded(steps)
@@ -111,9 +113,10 @@ def tidy(
 class _Merging:
     """Memories that go since all that they say stands in another."""
 
-    def __init__(self, of: Mapping[str, Note], linked: Mapping[str, int]) -> None:
+    def __init__(self, of: Mapping[str, Note], linked: Mapping[str, int], called: Mapping[str, str]) -> None:
         self._of = of
         self._linked = linked
+        self._called = called
         #: What went, and the memory that says it.
         self.gone: dict[str, str] = {}
         #: How many went into each.
@@ -164,11 +167,16 @@ class _Merging:
         for goes in sorted(self.gone):
             into.setdefault(self._last(goes), []).append(goes)
         lead = {goes: self._last(goes) for goes in self.gone}
+        names = self._names(lead)
         linking = self._linking(lead)
         for together in _together(into, linking):
             changed = {key for stays in together for key in linking.get(stays, ())}
-            written = sorted(changed | (self._files.keys() & set(together)))
-            changes = [Change(key=key, text=self._text(key, lead)) for key in written]
+            texts = {key: self._text(key, lead, names) for key in sorted(changed | {*together})}
+            changes = [
+                Change(key=key, text=text)
+                for key, text in texts.items()
+                if key in self._files or text != render_memory(self._of[key].file).decode()
+            ]
             changes += [Change(key=goes) for stays in together for goes in into[stays]]
             why = "; ".join(f"all that {_named(into[stays])} says stands in {stays}" for stays in together)
             yield Step(why=why, changes=tuple(changes), reads=tuple(together))
@@ -178,13 +186,39 @@ class _Merging:
         found: dict[str, set[str]] = {}
         for key, note in self._of.items():
             if key not in self.gone and not note.expired:
-                for name in {link.key for link in links(note.file.body)} & lead.keys():
+                meant = {_meant(link.to, self._of, self._called) for link in links(note.file.body)}
+                for name in meant & lead.keys():
                     found.setdefault(lead[name], set()).add(key)
         return found
 
-    def _text(self, key: str, lead: Mapping[str, str]) -> str:
+    def _names(self, lead: Mapping[str, str]) -> dict[str, str]:
+        """What those that go are called, folded, and where links by that name lead from now on: nothing that stays has the name."""
+        stay = {
+            folded(self._files.get(key, note.file).name) for key, note in self._of.items() if key not in lead
+        }
+        return {
+            name: lead[key]
+            for name, key in self._called.items()
+            if key in lead and name not in stay and name not in self._of
+        }
+
+    def _text(self, key: str, lead: Mapping[str, str], names: Mapping[str, str]) -> str:
         file = self._files.get(key, self._of[key].file)
-        return render_memory(MemoryFile(file.fields, led_elsewhere(file.body, lead))).decode()
+        return render_memory(MemoryFile(file.fields, led_elsewhere(file.body, lead, names))).decode()
+
+
+def _called(of: Mapping[str, Note]) -> dict[str, str]:
+    """Keys by what memories are called, folded; of several the least, as in the graph."""
+    found: dict[str, str] = {}
+    for key in sorted(of):
+        if name := folded(of[key].file.name):
+            found.setdefault(name, key)
+    return found
+
+
+def _meant(to: str, of: Mapping[str, Note], called: Mapping[str, str]) -> str:
+    """The key that a link means, as far as that is known here."""
+    return to if to in of else called.get(folded(to), to)
 
 
 def _together(into: Mapping[str, object], linking: Mapping[str, set[str]]) -> list[list[str]]:
@@ -299,15 +333,18 @@ def _turn(one: str, other: str) -> str:
     return ""
 
 
-def _leading_nowhere(notes: Sequence[Note], known: Collection[str], index_key: str) -> Iterator[Found]:
+def _leading_nowhere(
+    notes: Sequence[Note], known: Collection[str], called: Mapping[str, str], index_key: str
+) -> Iterator[Found]:
+    """Links to no memory. What has not the form of a key may be the name of one that no dream looks at, and is none of these."""
     for note in notes:
         for link in dict.fromkeys(links(note.file.body)):
-            if link.key in known:
+            if link.to in known or not is_key(link.to) or folded(link.to) in called:
                 continue
             if note.key == index_key and is_index_line(link.line):
-                yield Found(kind="stale-line", key=note.key, other=link.key, detail=link.line.strip()[:200])
+                yield Found(kind="stale-line", key=note.key, other=link.to, detail=link.line.strip()[:200])
             else:
-                yield Found(kind="broken-link", key=note.key, other=link.key)
+                yield Found(kind="broken-link", key=note.key, other=link.to)
 
 
 def _faded(notes: Sequence[Note]) -> Iterator[Found]:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from ipfsmem.bundle.header import render_tags
 from ipfsmem.bundle.keys import is_key, key_of_foreign_name
+from ipfsmem.bundle.links import links, target_of
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.errors import UsageError
 
@@ -29,7 +30,6 @@ _SECTION = "Relations:"
 _item = re.compile(r"^[-*] +(?P<said>\S.*)$")
 _related = re.compile(r"^(?P<type>[^:\[\]]{1,64}): *(?P<to>\S.*)$")
 _typed = re.compile(r"^(?P<type>[^:\[\]]{1,64}?):? *\[\[(?P<to>[^\[\]\n]{1,200})\]\]\.?$")
-_link = re.compile(r"\[\[([^\[\]\n|#]{1,200})(?:[|#][^\[\]\n]{0,200})?\]\]")
 
 
 class Out(NamedTuple):
@@ -64,13 +64,13 @@ def entity_of(key: str, file: MemoryFile) -> Entity:
         if item is not None:
             said = item["said"].strip()
             if (typed := _typed.match(said)) or (below and (typed := _related.match(said))):
-                out[Out(relation_type(typed["type"]), _target(typed["to"]))] = None
+                out[Out(relation_type(typed["type"]), target_of(typed["to"]))] = None
                 continue
             observations.append(said)
         elif line.strip():
             below = False
-        for found in _link.finditer(line):
-            out[Out(LINK, found[1].strip())] = None
+        for found in links(line):
+            out[Out(LINK, found.to)] = None
     kind = file.fields.get("category", "") or file.type
     return Entity(key, file.name or key, kind, tuple(observations), tuple(out)[:MAX_LINKS], TAG in file.tags)
 
@@ -108,8 +108,3 @@ def observation(said: str) -> str:
     if not text or len(text) > MAX_OBSERVATION:
         raise UsageError(f"an observation has 1 to {MAX_OBSERVATION:,} characters")
     return text
-
-
-def _target(said: str) -> str:
-    found = _link.fullmatch(said.strip())
-    return re.split("[|#]", found[1] if found is not None else said, maxsplit=1)[0].strip()

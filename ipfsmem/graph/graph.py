@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from ipfsmem.bundle.links import folded
 from ipfsmem.graph.entity import Entity, Out
 from ipfsmem.recall.terms import split
 
@@ -111,25 +112,25 @@ class Graph:
         """Add an entity, in the place of the one with its key."""
         self.drop(one.key)
         self.entities[one.key] = one
-        insort(self._named.setdefault(_folded(one.name), []), one.key)
+        insort(self._named.setdefault(folded(one.name), []), one.key)
         for out in one.out:
-            self._said.setdefault(_folded(out.to), set()).add(one.key)
+            self._said.setdefault(folded(out.to), set()).add(one.key)
 
     def drop(self, key: str) -> None:
         """Take an entity out, if it is there."""
         old = self.entities.pop(key, None)
         if old is None:
             return
-        same = self._named[_folded(old.name)]
+        same = self._named[folded(old.name)]
         del same[bisect_left(same, key)]
         for out in old.out:
-            self._said.get(_folded(out.to), set()).discard(key)
+            self._said.get(folded(out.to), set()).discard(key)
 
     def find(self, said: str) -> str | None:
         """The key that somebody means by a key or a name; of several of one name the least."""
         if said in self.entities:
             return said
-        return next(iter(self._named.get(_folded(said), ())), None)
+        return next(iter(self._named.get(folded(said), ())), None)
 
     def out(self, key: str) -> list[Relation]:
         """The relations that begin at an entity and lead to one that is there."""
@@ -138,8 +139,8 @@ class Graph:
 
     def into(self, key: str) -> list[Relation]:
         """The relations that end at an entity."""
-        name = _folded(self.entities[key].name)
-        who = self._said.get(_folded(key), set())
+        name = folded(self.entities[key].name)
+        who = self._said.get(folded(key), set())
         if self._named[name][0] == key:  # else who says the name means another
             who = who | self._said.get(name, set())
         return [
@@ -237,7 +238,3 @@ def _way(walk: _Walk, here: str) -> list[Relation]:
         way.append(one)
         here = one.begin if one.end == here else one.end
     return way
-
-
-def _folded(name: str) -> str:
-    return " ".join(name.casefold().split())

@@ -37,7 +37,7 @@ _Make = Callable[[Entity | None], tuple[str, str, list[str], list[Out]]]
 #: From so many entities on a graph is kept for the next process, and written anew when so many changed, or one went.
 FEW, STALE = 200, 100
 #: What its file says of itself.
-_VERSION = b"graph 1"
+_VERSION = b"graph 2"
 
 
 class _Kept(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

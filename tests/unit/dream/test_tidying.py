@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipfsmem.bundle.links import is_index_line, led_elsewhere, links
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.dream.gates import Gates, closed
-from ipfsmem.dream.links import is_index_line, led_elsewhere, links
 from ipfsmem.dream.proposal import MOST_CHANGES, Note, Proposal
 from ipfsmem.dream.tidying import tidy
 
@@ -197,14 +197,45 @@ def test_no_sentence_is_lost_and_a_second_dream_has_nothing_to_do(notes: list[No
     assert any(one.important for one in after.values()) == any(one.file.important for one in notes)
     again = tidy([Note(key=key, file=file) for key, file in after.items()])
     assert not again.steps
-    assert {link.key for file in after.values() for link in links(file.body)} <= after.keys() | {
-        link.key for one in notes for link in links(one.file.body)
+    assert {link.to for file in after.values() for link in links(file.body)} <= after.keys() | {
+        link.to for one in notes for link in links(one.file.body)
     } - gone(made)
+
+
+def test_a_link_may_name_what_a_memory_is_called_as_in_the_graph() -> None:
+    """The graph knew links by name; a dream called them broken, and led only those by key elsewhere."""
+    longer = f"{TEA} In the afternoon they drink coffee."
+    made = tidy(
+        [
+            note("short", TEA, name="Green tea"),
+            note("long", longer, name="What they drink, green tea"),
+            note("see", "Look at [[green  Tea]], [[Green tea|this]] and [[short]]. Not [[Another thing]]."),
+            note("lower", "See [[acme]] and [[nobody]]."),
+            note("acme_corp", "A company.", name="Acme"),
+        ]
+    )
+    assert gone(made) == {"short"}
+    assert (
+        texts(made)["see"].body
+        == "Look at [[long|green  Tea]], [[long|this]] and [[long]]. Not [[Another thing]]."
+    )
+    assert found(made) == {("broken-link", "lower", "nobody")}
+
+
+def test_a_link_by_name_stays_where_what_stays_has_the_name() -> None:
+    made = tidy(
+        [
+            note("a", TEA, name="Tea"),
+            note("b", TEA, name="Tea", description="What they drink"),
+            note("see", "Look at [[tea]], [[b]] and [[b]]."),
+        ]
+    )
+    assert gone(made) == {"a"} and "see" not in texts(made)
 
 
 def test_links_are_found_with_their_line() -> None:
     text = "one [[a]] two\n- [x](./b.md#c) end [[c|C]] [y](https://h/d.md) [[e"
-    assert [(one.key, is_index_line(one.line)) for one in links(text)] == [
+    assert [(one.to, is_index_line(one.line)) for one in links(text)] == [
         ("a", False),
         ("b", True),
         ("c", True),
@@ -231,4 +262,4 @@ def test_a_text_that_is_all_one_line_of_links_is_read_once() -> None:
     """Each link came with its whole line: 200,000 of them took minutes."""
     found = list(links("[[a]]" * 200_000 + "\n- [b](b.md)\n[[c]]"))
     assert len(found) == 200_002 and max(len(one.line) for one in found) == 400
-    assert [(one.key, one.line) for one in found[-2:]] == [("b", "- [b](b.md)"), ("c", "[[c]]")]
+    assert [(one.to, one.line) for one in found[-2:]] == [("b", "- [b](b.md)"), ("c", "[[c]]")]

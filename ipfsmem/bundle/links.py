@@ -1,0 +1,72 @@
+"""Links from one memory to another in its text: `[[key]]`, `[[Name]]`, `[[key|words]]`, `[[key#part]]`, and `[words](key.md)`.
+
+A link names a key, or what a memory is called: upper and lower case and white space do not matter then, and a key goes before a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+#: Characters of what a link names, and of a line from its beginning: a text may be all one line, with a link at each word.
+MAX_TARGET: Final = 200
+_LINE: Final = 400
+
+_LINK = re.compile(
+    rf"\[\[(?P<wiki>[^\[\]\n|#]{{1,{MAX_TARGET}}})(?=\]\]|[|#][^\[\]\n]*\]\])"
+    r"|\]\((?:\./)?(?P<file>[a-z0-9][a-z0-9_-]{0,63})\.md(?=\)|#[^()\s]*\))"
+)
+_INDEX_LINE = re.compile(r"^\s*[-*]\s+\[", re.MULTILINE)
+
+
+class Link(NamedTuple):
+    """What a link names, and the line in which it stands, cut where it is long."""
+
+    to: str
+    line: str
+
+
+def links(text: str) -> Iterator[Link]:
+    """The links of a text, in order. A path into another folder is none."""
+    start = looked = 0
+    for match in _LINK.finditer(text):
+        start = text.rfind("\n", looked, match.start()) + 1 or start
+        looked = match.end()
+        to = (match["wiki"] or match["file"]).strip()
+        if to:
+            yield Link(to, text[start : start + _LINE].partition("\n")[0])
+
+
+def folded(name: str) -> str:
+    """What two names have in common that mean the same."""
+    return " ".join(name.casefold().split())
+
+
+def target_of(text: str) -> str:
+    """What a text names: the target of the link that it is, else itself."""
+    match = _LINK.match(text.strip())
+    return (
+        match["wiki"] if match is not None and match["wiki"] else re.split("[|#]", text, maxsplit=1)[0]
+    ).strip()
+
+
+def is_index_line(line: str) -> bool:
+    """Whether a line is one of an index: a list item that begins with a link."""
+    return _INDEX_LINE.match(line) is not None
+
+
+def led_elsewhere(text: str, to: Mapping[str, str], named: Mapping[str, str] | None = None) -> str:
+    """The text with each link to a key of `to` leading to what stands there; `named`: the same by what memories are called, folded.
+    Such a link keeps the name as its words."""
+
+    def changed(match: re.Match[str]) -> str:
+        old = match["wiki"] or match["file"]
+        group = "wiki" if match["wiki"] else "file"
+        new = to.get(old.strip())
+        if new is None and match["wiki"] and named and (new := named.get(folded(old))) is not None:
+            new += "" if text[match.end()] == "|" else f"|{old}"
+        start, end = match.start(group) - match.start(), match.end(group) - match.start()
+        return match[0] if new is None else match[0][:start] + new + match[0][end:]
+
+    return _LINK.sub(changed, text)
