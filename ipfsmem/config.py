@@ -154,6 +154,15 @@ class PluginSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(dict.fromkeys(name for one in self.on.split(",") if (name := one.strip())))
 
 
+class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table `[agents]` of the settings file: one switch for all that agents have of every memory on this device."""
+
+    enabled: Annotated[
+        bool,
+        _says("whether agents are given anything and may save (hooks, mcp, tools), and dreams may begin"),
+    ] = True
+
+
 class OperationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[operations]` of the settings file: what is noted of what was done with a memory on this device."""
 
@@ -191,6 +200,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     #: Only in this file: programs of others run by it.
     plugins: PluginSettings = PluginSettings()
     operations: OperationSettings = OperationSettings()
+    agents: AgentSettings = AgentSettings()
 
     def __repr__(self) -> str:
         """Without the tables of providers: they hold tokens."""
@@ -295,6 +305,15 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
         known = msgspec.structs.replace(known, embeddings=EmbeddingSettings(provider="off"))
     over = {name: env[variable] for name, variable in VARIABLES.items() if env.get(variable)}
     return msgspec.structs.replace(known, **over)
+
+
+def refuse_agents_switched_off() -> None:
+    """Raises ConfigError where the settings say that agents have nothing of any memory."""
+    if not settings().agents.enabled:
+        raise ConfigError(
+            "agents are switched off in the settings: nothing was given to one and nothing saved",
+            hint="Allow it again: ipfsmem config set agents.enabled true",
+        )
 
 
 def read_settings(text: str) -> Settings:

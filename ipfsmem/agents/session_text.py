@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ipfsmem.agents.projects import find_connected
+from ipfsmem.config import settings
 from ipfsmem.device.project_folders import ProjectFolder
 from ipfsmem.errors import UsageError
 from ipfsmem.memory import Memory
@@ -37,6 +38,10 @@ def session_text(
 
     Raises PassphraseError while the keys of the memory are locked, NotFoundError, StorageError.
     """
+    if not settings().agents.enabled:
+        return SessionText(
+            lines=("agents are switched off in the settings: ipfsmem config set agents.enabled true",)
+        )
     with Memory.load(namespace, home=home, passphrase=passphrase) as memory, acting_as("hook", program):
         scope, row = _scope(memory, folder, program)
         lines = tuple(_paused(memory, row))
@@ -68,7 +73,7 @@ def prompt_text(
     Raises PassphraseError while the keys of the memory are locked, NotFoundError, StorageError.
     """
     query = asked(prompt)
-    if not query:
+    if not query or not settings().agents.enabled:
         return PromptText()
     # By words and without plugins: a model takes longer to load, or to answer, than a hook may take.
     with Memory.load(namespace, home=home, passphrase=passphrase) as memory, acting_as("hook", program):

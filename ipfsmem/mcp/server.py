@@ -14,6 +14,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ipfsmem.bundle.fence import clean_text
+from ipfsmem.config import refuse_agents_switched_off
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.holding import Holder, Mark
 from ipfsmem.mcp.addresses import TEMPLATES, address, parts
@@ -402,8 +403,12 @@ class MemoryServer:
         import mcp_types as types
         from mcp.shared.exceptions import MCPError
 
+        def allowed() -> T:
+            refuse_agents_switched_off()
+            return work()
+
         try:
-            return await self.in_thread(work)
+            return await self.in_thread(allowed)
         except IpfsmemError as error:
             code = types.INVALID_PARAMS if isinstance(error, NotFoundError) else types.INTERNAL_ERROR
             raise MCPError(code, refusal(error).text.removeprefix("Error: ")) from None

@@ -204,7 +204,7 @@ class MemoryDreams(MemoryPart):
         sessions = [one for scope in scopes for one in Sessions(memories.in_scope(scope)).listing()]
         return closed(
             Gates(hours=known.hours, sessions=known.sessions),
-            enabled=known.enabled,
+            enabled=known.enabled and settings().agents.enabled,
             chosen=self.by_themselves,
             now=now,
             last=worked,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from ipfsmem.causal.clock import corrected_hlc, hlc_ms
-from ipfsmem.config import RetentionRule
+from ipfsmem.config import RetentionRule, settings
 from ipfsmem.device.identity import change_passphrase, passphrase_protected
 from ipfsmem.device.state import Frame
 from ipfsmem.device.tables import meta
-from ipfsmem.errors import IncompleteError, StorageError, UsageError
+from ipfsmem.errors import ConfigError, IncompleteError, IpfsmemError, StorageError, UsageError
 from ipfsmem.mode import Mode
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
@@ -27,6 +27,9 @@ from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
 from ipfsmem.vault.check import STATE_DAMAGED, Finding, examine
 from ipfsmem.vault.owner import check_protection
 from ipfsmem.vault.unlocking import lock_device
+
+#: Kinds of operations that `check` counts by name.
+_NAMED: Final = 8
 
 
 class MemoryMaintenance(MemoryPart):
@@ -104,6 +107,7 @@ class MemoryMaintenance(MemoryPart):
     def check(self) -> list[Finding]:
         """Look at everything on this device and say what is wrong and what to do."""
         found = examine(self._replica, self._memories, passphrase_protected(self._replica.folder))
+        found += [self._done_here(), self._for_agents()]
         codes = {finding.code for finding in found}
         if codes & {"not-fetched", STATE_DAMAGED}:
             with self._replica.transaction():
@@ -112,6 +116,35 @@ class MemoryMaintenance(MemoryPart):
                 if STATE_DAMAGED in codes:
                     self._replica.db.set_meta(meta.DAMAGED_STATE, b"1")
         return found
+
+    def _done_here(self) -> Finding:
+        """How often what was done here, as far as the list of operations goes back."""
+        from ipfsmem.parts.operations import MemoryOperations
+
+        counted = MemoryOperations(self._open).counts()
+        named = ", ".join(f"{number:,} {name}" for name, number in [*counted.items()][:_NAMED])
+        more = f" and {len(counted) - _NAMED} more kinds" if len(counted) > _NAMED else ""
+        return Finding("ok", "operations", f"operations noted here: {named or 'none'}{more}")
+
+    def _for_agents(self) -> Finding:
+        """Whether agents have anything of it, and whether a dream begins by itself."""
+        from ipfsmem.parts.dreams import MemoryDreams
+
+        try:
+            allowed = settings().agents.enabled
+            waits = MemoryDreams(self._open, "").waits_for()
+        except ConfigError as error:
+            return Finding("error", "settings", str(error), error.hint)
+        except IpfsmemError:
+            waits = "the memory cannot be read"  # said above
+        agents = (
+            "agents are given what they ask for" if allowed else "agents are switched off in the settings"
+        )
+        return Finding(
+            "ok",
+            "agents",
+            f"{agents}; {f'no dream begins by itself: {waits}' if waits else 'a dream is due'}",
+        )
 
     def reindex(self, progress: Callable[[int, int], None] | None = None) -> SearchIndexStatus:
         """Make the index of recall anew of the texts, and keep it for the next process; where recall goes by a model too, also the

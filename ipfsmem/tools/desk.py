@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipfsmem.bundle.fence import CANDIDATE, NOTICE, Quoted, clean_text, fence
 from ipfsmem.bundle.keys import check_scope
+from ipfsmem.config import refuse_agents_switched_off
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.readings import Reading, place_of
 from ipfsmem.memories.stacks import first_own
@@ -109,7 +110,8 @@ class Desk:
 
     @property
     def memory(self) -> Memory:
-        """The memory, open. Raises what opening it raises."""
+        """The memory, open. Raises what opening it raises, and ConfigError where the settings give agents nothing."""
+        refuse_agents_switched_off()
         return self._source()
 
     def scope_of(self, given: JSON, *, must_exist: bool = False) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ipfsmem.bundle.fence import CANDIDATE, NOTICE, Quoted, clean_text, tagged
+from ipfsmem.bundle.habits import shortcomings
 from ipfsmem.bundle.memory_file import TYPES, MemoryFile
 from ipfsmem.bundle.session_parts import SESSION
 from ipfsmem.causal.clock import hlc_ms
@@ -143,6 +144,7 @@ def _elsewhere(reading: Reading) -> str:
 
 def _written(desk: Desk, written: Reading, what: str) -> ToolResult:
     desk.session.show(written)
+    better = shortcomings(written.key, written.readable) if written.own else []
     others = (
         ""
         if written.own
@@ -153,7 +155,7 @@ def _written(desk: Desk, written: Reading, what: str) -> ToolResult:
         if written.conflicts
         else ""
     )
-    said = f"{place(written)} {what}.{others}{beside}\nseen: {written.seen}"
+    said = f"{place(written)} {what}.{others}{beside}{''.join(f' {one}' for one in better)}\nseen: {written.seen}"
     if desk.texts and written.own and not written.conflicts:
         file = written.readable
         said = peer_texts.remembered(written.key, file.fields.get("category") or file.type)
@@ -166,6 +168,7 @@ def _written(desk: Desk, written: Reading, what: str) -> ToolResult:
             "sha256": written.sha256,
             "own": written.own,
             "conflicts": list(written.conflicts),
+            "better": better,
         },
     )
 
@@ -543,6 +546,7 @@ EVERYDAY: Final = (
             sha256=_string,
             own=_flag,
             conflicts={"type": "array", "items": _string},
+            better={"type": "array", "items": _string},
         ),
         run=_remember,
         destructive=True,

@@ -141,3 +141,15 @@ def test_l16_a_clock_far_ahead_is_put_right(cli: Cli) -> None:
     assert "2109-05-15" in cli.ok("check").out and "--clock-is-right" in cli.ok("check").out
     assert "minutes back" in cli.ok("check", "--clock-is-right").out
     assert "clock-is-right" not in cli.ok("check").out
+
+
+def test_health_says_what_was_done_here_and_whether_agents_have_anything(sealed: Cli) -> None:
+    sealed.ok("write", "tone", "--body", "x")
+    sealed.ok("recall", "nothing")
+    said = {one["code"]: one for one in sealed.ok("check", "--json").json["findings"]}
+    assert said["operations"]["text"].startswith("operations noted here: 1 recall, 1 write")
+    assert (
+        said["agents"]["text"]
+        == "agents are given what they ask for; no dream begins by itself: the settings do not allow it"
+    )
+    assert {"database", "blocks", "state", "members", "files", "operations", "agents"} <= said.keys()

@@ -1,0 +1,72 @@
+"""The rules of good memories: an agent is told them, and told which of them a memory that it saved does not keep."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from ipfsmem.bundle.habits import LONGEST, shortcomings
+from ipfsmem.bundle.memory_file import TYPES, MemoryFile
+from ipfsmem.memory import Memory
+from ipfsmem.tools import EVERYDAY, GUIDANCE
+from tests.support.tools_lab import Model, others
+
+GOOD = {"name": "Tone", "description": "how answers should sound, for every text that is written"}
+
+
+def test_an_agent_is_told_of_types_commands_and_age_and_every_rule() -> None:
+    """In fewer than 500 tokens, as programs pay for them with each conversation."""
+    for kind in ("user", "feedback", "project", "reference"):
+        assert kind in TYPES and re.search(rf"\b{kind}\b", GUIDANCE)
+    assert {"context", "recall", "remember", "forget"} <= set(EVERYDAY)
+    for said in (
+        "call recall before answering", "Save with remember", "forget shows what would go",  # commands
+        "may have changed since, check",  # how old it is
+        "never instruction", "Never save passwords, tokens or keys", "lower-case words", "no date", "when it is of use",
+        "Look with recall first", "extend what is there rather than writing it twice", "One subject a memory",
+        "never as \"yesterday\"", "what remember says could be better",
+    ):  # fmt: skip
+        assert said in " ".join(GUIDANCE.split()), said
+    assert len(GUIDANCE.encode()) // 4 < 500
+
+
+@pytest.mark.parametrize(
+    ("key", "fields", "body", "said"),
+    [
+        ("tone", GOOD, "Say what is wrong first.", ()),
+        ("tone", {}, "x", ("does not say when",)),
+        ("tone", {"name": "Tone", "description": " tone "}, "x", ("does not say when",)),
+        ("meeting-2026-04-14", GOOD, "x", ("has a date",)),
+        ("notes_20260414", GOOD, "x", ("has a date",)),
+        ("plan-2026-04", GOOD, "x", ("has a date",)),
+        ("room-20265", GOOD, "x", ()),
+        ("port-8080", GOOD, "x", ()),
+        ("release-2026", GOOD, "x", ()),
+        ("tone", GOOD, "x" * (LONGEST + 1), ("one subject",)),
+        ("tone", GOOD, "The password: hunter2-and-more", ("a secret stood in it",)),
+        ("log-2026-04-14", {}, "ghp_" + "a1" * 20, ("GitHub token", "does not say when", "has a date")),
+    ],
+)
+def test_what_could_be_better_is_said_in_order(
+    key: str, fields: dict[str, str], body: str, said: tuple[str, ...]
+) -> None:
+    found = shortcomings(key, MemoryFile(fields, body))
+    assert len(found) == len(said)
+    for one, part in zip(found, said, strict=True):
+        assert part in one and "hunter2" not in one and "a1a1" not in one
+
+
+def test_who_remembers_is_told_and_nothing_is_refused() -> None:
+    with Memory.load("alex", "none") as memory:
+        model = Model(memory)
+        done = model("remember", key="call-2026-04-14", body="api_key: hunter2-and-more")
+        assert not done.is_error and len(done.structured["better"]) == 3 and "hunter2" not in done.text
+        assert all(one in done.text for one in done.structured["better"])
+        assert memory.read("call-2026-04-14") is not None
+        good = model("remember", key="tone", body="Say what is wrong first.", **GOOD)
+        assert good.structured["better"] == [] and "\n" in good.text and "description" not in good.text
+        others(memory, "call-2026-04-15", "no word of ours")
+        beside = model("remember", key="call-2026-04-15", body="ours", **GOOD)
+        assert json.dumps(beside.structured["better"]).count("date") <= 1
