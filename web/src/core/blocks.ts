@@ -33,8 +33,8 @@ export class Blocks {
     return this.#held.keys()
   }
 
-  get isEmpty(): boolean {
-    return this.#held.size === 0
+  get size(): number {
+    return this.#held.size
   }
 
   add(cid: string, data: Bytes): void {

@@ -7,6 +7,8 @@ import { ProviderError, type Reader } from './provider.ts'
 
 const MOST_BLOCK = 2 << 20
 const AT_ONCE = 500
+/** Blocks with which a device knows who belongs to a memory, and little of what is in it: the rest comes in one answer where somebody gives that. */
+const FEW = 64
 const MOST_BLOCKS = 1_000_000
 
 /** What became of an attempt to bring trees here. */
@@ -28,7 +30,7 @@ export async function fetchTrees(roots: readonly string[], blocks: Blocks, reade
   const brought: string[] = []
   let next = roots.filter(root => !whole.has(root))
   const asked = next
-  for (const root of next) if (blocks.peek(root) === null && blocks.isEmpty) brought.push(...(await wholeTree(root, blocks, readers, silent)))
+  for (const root of next) if (blocks.peek(root) === null && blocks.size < FEW) brought.push(...(await wholeTree(root, blocks, readers, silent)))
   while (next.length > 0) {
     const below: string[] = []
     const wanted: string[] = []

@@ -1,0 +1,49 @@
+"""A memory that is read for the first time from strangers comes in a few answers, not block by block."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web as http
+from ipfsmem_providers.directory import DirectoryProvider
+
+from ipfsmem.http import serving
+from ipfsmem.memory import Memory
+from ipfsmem.vault.home import Home
+from tests.servers.threaded import serve
+from tests.support.web_lab import PEER_TOKEN, WALLET, root_of, web_client, words_of
+
+
+def test_a_memory_of_many_texts_comes_as_a_tree_from_a_gateway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    @http.middleware
+    async def counting(request: http.Request, handler: Any) -> http.StreamResponse:
+        asked.append(request.path)
+        answer: http.StreamResponse = await handler(request)
+        return answer
+
+    def keeper() -> http.Application:
+        app = serving.app(DirectoryProvider(tmp_path / "kept"), token=PEER_TOKEN)
+        app.middlewares.append(counting)
+        return app
+
+    (tmp_path / "kept").mkdir()
+    monkeypatch.setenv("PEER_TOKEN", PEER_TOKEN)
+    home = Home(folder=tmp_path / "home", label="python")
+    with serve(keeper) as url:
+        memory = Memory.create(
+            "many", "encrypted-ipfs", provider=f"peer:{url}", unlock=WALLET, passphrase=False, home=home
+        )
+        with memory, web_client() as client:
+            for n in range(100):
+                memory.write(f"text-{n}", f"Text {n}.")
+            root_of(memory)
+            asked.clear()
+            web = client.open("reader", url, words=words_of(memory), at=[f"gateway:{url}", f"routing:{url}"])
+            assert len(web.list()) == 100
+    assert len([path for path in asked if path.startswith("/ipfs/")]) < 20, asked
