@@ -21,7 +21,13 @@ def command(context: CommandContext, key: str, reason: str, if_match: str | None
     """
     with context.memory() as memory:
         if not memory.forget(key, reason=reason, if_match=if_match):
-            raise NotFoundError(f"there is no memory {key}", hint="See what there is with: ipfsmem list.")
+            there = memory.scopes.having(key) if context.scope is None else []
+            raise NotFoundError(
+                f"there is no memory {key}" + (" in what is everybody's" if there else ""),
+                hint=f"It stands in a scope: ipfsmem forget {key} --scope {there[0]}"
+                if there
+                else "See what there is with: ipfsmem list.",
+            )
         folders, public = memory.folders.list(), memory.mode.public and memory.status().root is not None
         told = when_others_learn(memory.mode)
     if context.json:

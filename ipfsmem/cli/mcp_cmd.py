@@ -40,6 +40,11 @@ if TYPE_CHECKING:
     type=click.Choice(["initrunner", "initrunner-typed"]),
     help="Answer recall, list_memories and remember in that program's exact texts, without our fence.",
 )
+@click.option(
+    "--by-type",
+    is_flag=True,
+    help="What remember writes without a scope goes to everybody's when it is of type user or feedback, else to --scope.",
+)
 def command(
     context: CommandContext,
     where: str | None,
@@ -48,6 +53,7 @@ def command(
     in_sync: bool,
     names: tuple[str, ...],
     texts: Literal["initrunner", "initrunner-typed"] | None,
+    by_type: bool,
 ) -> None:
     """Serve the memory to a program that speaks MCP, until it closes its end.
 
@@ -75,7 +81,12 @@ def command(
     holder = Holder(opened)
     try:
         served = MemoryServer(
-            holder, scope=context.scope, read_only=read_only, names=names or None, texts=texts or ""
+            holder,
+            scope=context.scope,
+            read_only=read_only,
+            names=names or None,
+            texts=texts or "",
+            by_type=by_type,
         )
         if address is None:
             from ipfsmem.mcp.stdio import serve_stdio

@@ -12,6 +12,7 @@ from ipfsmem.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.memories.readings import Reading
+    from ipfsmem.memory import Memory
 
 
 @cli_command("read", scoped=True, stacks=True)
@@ -28,6 +29,7 @@ def command(
 ) -> None:
     """Print the memory KEY, byte for byte.
 
+    Without --scope or --stack it is looked for in what is everybody's, then in the one scope that has it.
     --json adds its SHA-256 (for write --if-match), the scope and device that it came from, and its conflicts.
     """
     if context.stacked and (conflict is not None or root is not None):
@@ -41,6 +43,8 @@ def command(
             reading = memory.read_conflict(key, conflict)
         else:
             reading = memory.read(key, root=root)
+            if reading is None and root is None and context.scope is None:
+                reading = _where_it_stands(memory, key)
     if reading is None:
         raise NotFoundError(
             f"there is no memory {key}", hint=context.scope_notice or "See what there is with: ipfsmem list."
@@ -48,6 +52,17 @@ def command(
     print_memory(context, reading, only_body=only_body)
     if reading.scope != (context.scope or "") and not context.json:
         click.echo(f"from the scope {reading.scope}", err=True)
+
+
+def _where_it_stands(memory: Memory, key: str) -> Reading | None:
+    """What the one scope shows that has it, where nobody named a scope. Raises UsageError where several have it."""
+    there = memory.scopes.having(key)
+    if len(there) > 1:
+        raise UsageError(
+            f"{key} stands in several scopes: {', '.join(there)}",
+            hint=f"Say which one: ipfsmem read {key} --scope {there[0]}",
+        )
+    return memory.scope(there[0]).read(key) if there else None
 
 
 def print_memory(context: CommandContext, reading: Reading, *, only_body: bool) -> None:

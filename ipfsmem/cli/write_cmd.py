@@ -44,6 +44,11 @@ if TYPE_CHECKING:
     metavar="FIELD=VALUE",
     help="Any header field; an empty value removes it.",
 )
+@click.option(
+    "--by-type",
+    is_flag=True,
+    help="The type says where it goes: user and feedback to everybody's, project and reference to --scope.",
+)
 @click.option("--if-match", metavar="SHA256", help="Refuse unless the text now has this SHA-256.")
 @click.option("--new", "must_be_new", is_flag=True, help="Refuse when there is such a memory.")
 def command(
@@ -53,6 +58,7 @@ def command(
     body: str | None,
     file: str | None,
     fields: tuple[str, ...],
+    by_type: bool,
     **request: Any,
 ) -> None:
     """Write the memory KEY and print its SHA-256.
@@ -63,16 +69,19 @@ def command(
     """
     import msgspec
 
-    from ipfsmem.memories.write_request import WriteRequest
+    from ipfsmem.memories.write_request import WriteRequest, scope_of_type
 
     _check_places(body, file, source)
+    if by_type and request["type"] is None:
+        raise UsageError("--by-type goes by --type, which is not given")
+    there = scope_of_type(request["type"], context.scope or "") if by_type else None
     asked = WriteRequest(fields=pairs(fields, "--set"), **request)
     # Before a person types a text at the terminal, not after it.
     asked.check_without_text(has_text=any(place is not None for place in (body, file, source)))
     asked = msgspec.structs.replace(asked, text=_text(body, file or source))
     asked.check()
     with context.memory() as memory:
-        written = _write(memory, key, asked)
+        written = _write(memory if there is None else memory.scope(there), key, asked)
     if context.json:
         from ipfsmem.results import Written
 

@@ -82,8 +82,9 @@ class MemoryServer:
         read_only: bool = False,
         names: Iterable[str] | None = None,
         texts: Texts = "",
+        by_type: bool = False,
     ) -> None:
-        """`scope`, `read_only`, `names`, `texts`: as for `toolset`. Raises UsageError, KeyNameError."""
+        """`scope`, `read_only`, `names`, `texts`, `by_type`: as for `toolset`. Raises UsageError, KeyNameError."""
         import anyio
         from mcp.server.subscriptions import InMemorySubscriptionBus
 
@@ -91,6 +92,7 @@ class MemoryServer:
         self._scope = scope
         self._read_only = read_only
         self._texts: Texts = texts
+        self._by_type = by_type
         self._names = None if names is None else list(names)
         self._conversations: OrderedDict[str, Conversation] = OrderedDict()
         self._conversation_tools(Session())  # refused now, not at the first call
@@ -111,6 +113,7 @@ class MemoryServer:
             read_only=self._read_only,
             session=session,
             texts=self._texts,
+            by_type=self._by_type,
         )
 
     def conversation(self, ctx: ServerRequestContext[Any, Any]) -> Conversation:

@@ -20,6 +20,23 @@ _KNOWN = {"type": (*TYPES, SESSION), "decay": DECAYS}
 _DATES = ("created", "updated", "expires")
 
 
+#: What is true of the person, whatever they work on.
+OF_THE_PERSON = ("user", "feedback")
+
+
+def scope_of_type(type: str, workspace: str) -> str:
+    """Where a new memory of this type goes by itself: what is about the person to everybody's ("", the nameless scope), all else to
+    the workspace. Raises UsageError where none is chosen."""
+    if type in OF_THE_PERSON:
+        return ""
+    if not workspace:
+        raise UsageError(
+            f"a memory of type {type} goes to the scope of a workspace, and none is named",
+            hint="Name one with --scope or IPFSMEM_SCOPE; a tool with scope.",
+        )
+    return workspace
+
+
 class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A text, header fields, or both; what is None or empty stays as it is."""
 

@@ -45,6 +45,16 @@ class MemoryScopes(MemoryPart):
             )
         return found
 
+    def having(self, key: str) -> builtins.list[str]:
+        """The scopes, by token, in which something is shown under a key. For a person who named none: nothing that reads for a model
+        looks beyond the scopes that it was given. Raises KeyNameError."""
+        memories = self._open.memories
+        name = memories.checked_name(key)
+        with memories.replica.reading():
+            tokens = [token for token in ("", *live_scopes(memories.replica.store)) if name]
+            parts = [memories.in_scope(token) for token in dict.fromkeys(tokens)]
+            return [part.scope for part in parts if part.view(key).dots]
+
     def target(self, token: str) -> str:
         """Where what is written for a scope goes: to itself, or to the one that it turned out to be."""
         return self._scopes.target(token)

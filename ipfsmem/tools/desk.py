@@ -16,6 +16,7 @@ from ipfsmem.config import refuse_agents_switched_off
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.readings import Reading, place_of
 from ipfsmem.memories.stacks import first_own
+from ipfsmem.memories.write_request import scope_of_type
 from ipfsmem.memories.writers import Writers
 from ipfsmem.tools.peer_texts import TEXTS, Texts
 from ipfsmem.tools.schema import JSON, answer
@@ -97,15 +98,22 @@ class Desk:
     """One set of tools over one memory."""
 
     def __init__(
-        self, source: Callable[[], Memory], scope: str | None, session: Session, texts: Texts = ""
+        self,
+        source: Callable[[], Memory],
+        scope: str | None,
+        session: Session,
+        texts: Texts = "",
+        *,
+        by_type: bool = False,
     ) -> None:
         """`source` gives the open memory, each time; `scope` None: the one that it was chosen for; `texts`: another program's, in
-        which recall and lists answer. Raises KeyNameError, UsageError."""
+        which recall and lists answer; `by_type`: the type of a new memory says where it goes. Raises KeyNameError, UsageError."""
         if texts not in ("", *TEXTS):
             raise UsageError(f"there are no texts of {texts!r:.60}; there are {', '.join(TEXTS)}")
         self._source = source
         self.texts: Texts = texts
         self._scope = check_scope(scope) if scope else scope
+        self._by_type = by_type
         self.session = session
 
     @property
@@ -130,6 +138,12 @@ class Desk:
     def there(self, given: JSON) -> Memory:
         """The memory in the scope that a call means."""
         return self.memory.scope(self.scope_of(given))
+
+    def there_by_type(self, given: JSON) -> Memory:
+        """The same for a memory that is written: where its type says, unless the call names a scope."""
+        if not self._by_type or "scope" in given or "type" not in given:
+            return self.there(given)
+        return self.memory.scope(scope_of_type(given["type"], self.scope_of(given)))
 
     def read(self, key: str, given: JSON) -> Reading | None:
         """What is shown under a key: in the scope that is meant, else in what is everybody's, an own text before one of others."""

@@ -48,7 +48,7 @@ _SEEN = text("The seen of the answer that showed you the text.", least=8, most=6
 
 
 def _remember(desk: Desk, given: JSON) -> ToolResult:
-    there, key, seen = desk.there(given), given["key"], given.get("seen")
+    there, key, seen = desk.there_by_type(given), given["key"], given.get("seen")
     body, tags = given.get("body"), given.get("tags")
     fields = {name: given.get(name) for name in ("name", "description", "type")}
     for tag in tags or ():

@@ -62,6 +62,7 @@ def toolset(
     read_only: bool = False,
     session: Session | None = None,
     texts: Texts = "",
+    by_type: bool = False,
 ) -> list[Tool]:
     """The tools for a memory, those of `names` in that order; `everyday`, `peers`, `graph` and `life` stand for several. None: those
     of everyday and of the peers.
@@ -69,11 +70,12 @@ def toolset(
     `memory`: an open one, or a function that gives it at each call, and may raise that it is locked. `scope`: where reads look
     first and writes go when a call names none; None: the scope that the memory was chosen for. `read_only`: only tools that
     change nothing. `session`: what one conversation was shown, its own for each unless given. `texts`: `initrunner` or
-    `initrunner-typed`, in whose exact texts recall, list_memories and remember answer, without a fence. Raises UsageError for a
+    `initrunner-typed`, in whose exact texts recall, list_memories and remember answer, without a fence. `by_type`: what
+    `remember` writes without a scope goes to everybody's when it is of type user or feedback. Raises UsageError for a
     name that is none, KeyNameError.
     """
     source = memory if callable(memory) else lambda: memory
-    desk = Desk(source, scope, session or Session(), texts)
+    desk = Desk(source, scope, session or Session(), texts, by_type=by_type)
     named = (
         (*EVERYDAY, *PEERS) if names is None else [each for one in names for each in _SETS.get(one, (one,))]
     )

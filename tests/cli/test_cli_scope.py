@@ -222,3 +222,32 @@ def test_open_shows_every_scope_of_a_bundle(cli: Cli, tmp_path: Path) -> None:
     assert cli("open", files, "--export", out).code == 7
     cli.ok("open", files, "--export", out, "--scope", "work")
     assert "the project's" in Path(out).read_text() and "everybody's" not in Path(out).read_text()
+
+
+def test_the_type_says_where_a_new_memory_goes(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IPFSMEM_SCOPE", "shop")
+    for kind in ("user", "feedback", "project", "reference"):
+        cli.ok("write", kind, "--body", "x", "--type", kind, "--by-type")
+    cli.ok("write", "exact", "--body", "x", "--type", "user")
+    monkeypatch.delenv("IPFSMEM_SCOPE")
+    assert [one["key"] for one in cli.ok("list", "--json").json] == ["feedback", "user"]
+    assert [one["key"] for one in cli.ok("list", "--scope", "shop", "--json").json] == [
+        "exact",
+        "project",
+        "reference",
+    ]
+    assert "none is named" in cli.fails(2, "write", "a", "--body", "x", "--type", "project", "--by-type").err
+    assert "not given" in cli.fails(2, "write", "more", "--body", "x", "--by-type", "--scope", "shop").err
+
+
+def test_without_a_scope_it_is_read_where_it_stands_and_forgotten_only_where_it_is_named(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "direct", "--scope", "shop")
+    found = cli.ok("read", "tone", "--body")
+    assert found.out == "direct\n" and "from the scope shop" in found.err
+    assert cli.ok("read", "tone", "--json").json["scope"] == "shop"
+    assert "forget tone --scope shop" in cli.fails(4, "forget", "tone").err
+    cli.ok("write", "tone", "--body", "kind", "--scope", "desk")
+    assert "several scopes: desk, shop" in cli.fails(2, "read", "tone").err
+    cli.fails(4, "read", "tone", "--scope", "other")
+    cli.ok("write", "tone", "--body", "everybody's")
+    assert cli.ok("read", "tone", "--body").out == "everybody's\n"

@@ -351,3 +351,17 @@ def test_hostile_texts_stay_inside_their_fence_in_every_tool(memory: Memory, mod
 def test_a_tool_can_be_called_by_any_argument_name(memory: Memory) -> None:
     (tool,) = toolset(memory, ["recall"])
     assert isinstance(tool, Tool) and tool.call(self=1, arguments=2).is_error
+
+
+def test_the_type_says_where_what_is_remembered_goes(memory: Memory) -> None:
+    (remember,) = toolset(memory, ["remember"], scope="shop", by_type=True)
+    for kind in ("user", "feedback", "project", "reference"):
+        done = remember.call(key=f"of_{kind}", body="x", type=kind)
+        assert done.structured["scope"] == ("" if kind in ("user", "feedback") else "shop")
+    assert remember.call(key="untyped", body="x").structured["scope"] == "shop"
+    assert remember.call(key="named", body="x", type="user", scope="shop").structured["scope"] == "shop"
+    (nowhere,) = toolset(memory, ["remember"], by_type=True)
+    assert (
+        "none is named" in nowhere.call(key="lost", body="x", type="project").text
+        and memory.read("lost") is None
+    )
