@@ -160,7 +160,7 @@ class Database:
             if found != "ok":
                 raise unusable(f"{self.path} is damaged, and was left as it is: {found}")
             if self._lock_path is None:
-                self.connection.execute("VACUUM")
+                schema.compact(self.connection)
                 return
             with storage_errors(self.path, "read"):
                 needed = 2 * self.path.stat().st_size
@@ -173,7 +173,7 @@ class Database:
                 self._check_tables()
                 # What is sorted on the way stays in memory, and no text of a plain memory in the system's folder for such files.
                 self.connection.execute("PRAGMA temp_store=MEMORY")
-                self.connection.execute("VACUUM")
+                schema.compact(self.connection)
                 self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _roll_back(self) -> None:

@@ -118,3 +118,8 @@ def bring_up_to_date(db: Connection, steps: Sequence[Step] = STEPS) -> None:
     for step in steps[found - FIRST :]:
         step(db)
     db.execute(f"PRAGMA user_version={FIRST + len(steps)}")
+
+
+def compact(db: Connection) -> None:
+    """Write the file anew without the room that changes left in it (outside a transaction)."""
+    db.execute("VACUUM")
