@@ -45,15 +45,20 @@ class Shown:
 
     async def faults(self) -> list[str]:
         """What axe-core finds wrong that keeps somebody from using what is shown, in a line each."""
-        if not await self.page.evaluate("'axe' in window"):
-            await self.page.evaluate(of_web_packages("axe-core/axe.min.js") + ";0")
-        found = await self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-        return [
-            f"{one['id']} ({one['impact']}): {node['html'][:160]}"
-            for one in found["violations"]
-            if one["impact"] in ("serious", "critical")
-            for node in one["nodes"]
-        ]
+        return await faults_of(self.page)
+
+
+async def faults_of(page: Any) -> list[str]:
+    """The same of any page."""
+    if not await page.evaluate("'axe' in window"):
+        await page.evaluate(of_web_packages("axe-core/axe.min.js") + ";0")
+    found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{one['id']} ({one['impact']}): {node['html'][:160]}"
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
 
 
 Look = Callable[[Shown], Awaitable[None]]

@@ -17,6 +17,7 @@ from ipfsmem.memory import Memory
 from tests.interop.counterparts import built_page
 from tests.support.alone_lab import Page, download, files_of, give_authenticator, give_wallet, hosted, picture
 from tests.support.alone_lab import played as played_alone
+from tests.support.page_lab import faults_of
 from tests.support.web_lab import PEER_TOKEN, WALLET_KEY, root_of, words_of
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -320,3 +321,35 @@ def test_a_browser_without_the_wallet_is_let_in_by_its_public_keys_and_six_words
     tone = memory.read("tone")
     assert tone is not None and tone.file.body.strip() == "From a phone."
     assert "phone" in {one.label for one in memory.members.list()}
+
+
+def test_everybody_can_use_the_door_and_what_is_only_in_this_browser(
+    folder: Path, url: str, memory: Memory
+) -> None:
+    """axe-core finds nothing serious, light or dark, wide or as narrow as a phone, and nothing runs out of a narrow page."""
+
+    async def play(page: Page, address: str) -> None:
+        await page.goto(address)
+        looks = [(scheme, width) for scheme in ("light", "dark") for width in (1100, 390)]
+
+        async def looked_at(state: str) -> None:
+            for scheme, width in looks:
+                await page.emulate_media(color_scheme=scheme)
+                await page.set_viewport_size({"width": width, "height": 800})
+                assert await faults_of(page) == [], (state, scheme, width)
+                assert await page.evaluate("document.documentElement.scrollWidth") <= width, (state, width)
+
+        for summary in await page.locator("summary").all():
+            await summary.click()
+        await page.fill("[aria-label='Place 1']", f"peer:{url}")
+        await looked_at("the door")
+        await page.click("button:has-text('Open with the words')")
+        await typed(page, words_of(memory), f"peer:{url}")
+        await page.wait_for_selector(".row:has-text('Tone')")
+        await page.evaluate("location.hash = '#/browser'")
+        await page.click("button:has-text('Show where this memory is')")
+        await page.click("button:has-text('Add a passkey')")
+        await page.wait_for_selector("svg.qr")
+        await looked_at("this browser")
+
+    played(play, folder)

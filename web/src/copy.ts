@@ -27,7 +27,8 @@ export async function openCopy(car: Bytes, root: RootKeys, world: World = theWor
   const ring = new Blocks()
   for (const [cid, data] of read.blocks) ring.add(cid, data)
   if (unlessRefused(() => ring.read(first, 'keyring.json')) === null) throw new MemoryError('usage', 'the part of this file that says whom it opens for is not there, or damaged', ANOTHER)
-  const reader = { name: 'this file', blocks: async (cids: readonly string[]) => new Map(cids.flatMap(cid => (held.has(cid) ? [[cid, held.get(cid) as Bytes] as const] : []))) }
+  // Given as a tree, as each block was looked at above.
+  const reader = { name: 'this file', tree: async () => read.blocks, blocks: async (cids: readonly string[]) => new Map(cids.flatMap(cid => (held.has(cid) ? [[cid, held.get(cid) as Bytes] as const] : []))) }
   const file: Provider = { name: 'this file', reader, pins: async () => [first] }
   const [device, keeping] = [await volatileDevice(world, 'this page'), new VolatileKeeping()]
   try {

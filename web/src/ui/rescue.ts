@@ -14,8 +14,10 @@ const said = (name: string): string => document.querySelector<HTMLMetaElement>(`
 
 /** The CAR in this file. */
 function carried(): Bytes {
-  const text = document.getElementById('car')?.textContent ?? ''
-  return Uint8Array.from(atob(text.trim()), one => one.charCodeAt(0))
+  const text = atob((document.getElementById('car')?.textContent ?? '').trim())
+  const car = new Uint8Array(text.length)
+  for (let at = 0; at < text.length; at++) car[at] = text.charCodeAt(at)
+  return car
 }
 
 class RescuePage extends LitElement {
