@@ -66,6 +66,9 @@ class SessionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shown: Annotated[
         int, _says("what session list shows unless asked for all: the newest", "sessions", ge=1, le=100_000)
     ] = 10
+    here_only: Annotated[
+        bool, _says("whether a session that begins stays on this device and is never published")
+    ] = False
     compact: Annotated[bool, _says("whether a long session is compacted by itself when it is saved")] = True
     compact_at: Annotated[int, _says("so many may stand without a summary", "messages", ge=1, le=100_000)] = (
         80

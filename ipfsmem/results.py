@@ -1409,7 +1409,8 @@ class ProgramState(Answer, frozen=True, kw_only=True):
 
 
 class SessionLine(Answer, frozen=True, kw_only=True):
-    """One session in a list. `changed`: when it was last written to. `preview`: the beginning of what was said last."""
+    """One session in a list. `changed`: when it was last written to. `preview`: the beginning of what was said last. `here`: whether it is
+    kept on this device only, or some of it."""
 
     session: str
     scope: str
@@ -1417,6 +1418,7 @@ class SessionLine(Answer, frozen=True, kw_only=True):
     preview: str
     messages: int
     changed: int
+    here: bool
 
     @classmethod
     def of(cls, facts: SessionFacts, session: Told) -> SessionLine:
@@ -1428,6 +1430,7 @@ class SessionLine(Answer, frozen=True, kw_only=True):
             preview=preview_of(session),
             messages=len(session.messages),
             changed=facts.changed,
+            here=facts.here,
         )
 
 

@@ -71,6 +71,7 @@ def info_command(context: CommandContext, name: str) -> None:
 
     with context.memory() as memory:
         info = SessionInfo.of(name, _there(memory, name), memory.sessions.due(name))
+        here = memory.sessions.is_here(name)
     if context.json:
         context.emit(info)
         return
@@ -83,6 +84,7 @@ def info_command(context: CommandContext, name: str) -> None:
             ("began", moment(info.began)),
             ("changed", moment(info.changed)),
             ("written on", count(info.devices, "device")),
+            ("kept", "on this device only" if here else ""),
             ("summary of", clean(covered)),
             ("to compact", count(info.due, "message") if info.due else ""),
             ("last said", clean(info.preview)),

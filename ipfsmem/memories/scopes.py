@@ -204,7 +204,9 @@ class Scopes:
 
         Raises NotFoundError when there is none, or it is forgotten already.
         """
-        from ipfsmem.device.dreams import forget_in_dreams  # only a forget loads it
+        # Only a forget loads these.
+        from ipfsmem.device.dreams import forget_in_dreams
+        from ipfsmem.memories.sessions_here import forget_sessions_here
 
         name = card_entry(token)
         with writing(self.replica) as change:
@@ -226,6 +228,7 @@ class Scopes:
             said = {"scope": token, **({"reason": reason} if reason else {})}
             Timeline(self.replica).note_in(change, "forgot", said)
             forget_in_dreams(self.replica, token)
+            forget_sessions_here(self.replica, token)
             note_irrevocable(self.replica, f"the scope {token} was forgotten (ipfsmem scope restore {token})")
         if self.replica.config.mode.only_here:
             erase(self.replica, Memories(self.replica), "")

@@ -66,6 +66,8 @@ class SessionFacts(msgspec.Struct, frozen=True):
     parts: int
     #: When it was last written to, in milliseconds since 1970 UTC, by the clock of whose device wrote.
     changed: int
+    #: Whether it is kept on this device only, or some of it.
+    here: bool = False
 
 
 class _Part(msgspec.Struct):
@@ -238,7 +240,7 @@ class Sessions:
 
         Raises UsageError for what is no JSON object, LimitError for one that is too long.
         """
-        texts = [_text(item) for item in items]
+        texts = [item_text(item) for item in items]
         if not texts:
             session_token(session)
             return []
@@ -247,7 +249,7 @@ class Sessions:
 
     def add_in(self, change: Writing, session: str, items: Iterable[Mapping[str, Any]]) -> list[str]:
         """`add` inside a transaction that holds more."""
-        return self._added(change, session, [_text(item) for item in items])
+        return self._added(change, session, [item_text(item) for item in items])
 
     def _added(self, change: Writing, session: str, texts: list[str]) -> list[str]:
         parts = self._last_parts(session, change)
@@ -414,7 +416,7 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _text(item: Mapping[str, Any]) -> str:
+def item_text(item: Mapping[str, Any]) -> str:
     """An item as one line of JSON."""
     if not isinstance(item, Mapping):
         raise UsageError(f"an item of a session is a JSON object, not {type(item).__name__}")

@@ -26,7 +26,7 @@ from ipfsmem.dream.gates import Gates, closed
 from ipfsmem.dream.tidying import Progress
 from ipfsmem.errors import IncompleteError, IpfsmemError, NotFoundError
 from ipfsmem.memories.dreams import Dreams, Outcome, Undoing
-from ipfsmem.memories.sessions import Sessions
+from ipfsmem.memories.sessions_here import AllSessions
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.summaries import model_of_the_settings
@@ -201,7 +201,7 @@ class MemoryDreams(MemoryPart):
             worked = 0  # by a clock that was ahead and was put right: nobody knows how long ago that is
         scopes = ("", *(one.token for one in self._open.scopes.listing()))
         memories = self._open.memories
-        sessions = [one for scope in scopes for one in Sessions(memories.in_scope(scope)).listing()]
+        sessions = [one for scope in scopes for one in AllSessions(memories.in_scope(scope)).listing()]
         return closed(
             Gates(hours=known.hours, sessions=known.sessions),
             enabled=known.enabled and settings().agents.enabled,

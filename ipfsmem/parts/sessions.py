@@ -12,7 +12,8 @@ from ipfsmem.errors import UsageError
 from ipfsmem.memories.context import tokens_of
 from ipfsmem.memories.purge import erase
 from ipfsmem.memories.session_search import SessionHit, search
-from ipfsmem.memories.sessions import SessionFacts, Sessions
+from ipfsmem.memories.sessions import SessionFacts
+from ipfsmem.memories.sessions_here import AllSessions
 from ipfsmem.parts.conversation import Conversation
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart, waits_outside
@@ -95,6 +96,10 @@ class MemorySessions(MemoryPart):
         today = self._replica.world.today()
         return search({one: sessions.entries(one) for one in named}, query, max(0, limit), today)
 
+    def is_here(self, session: str) -> bool:
+        """Whether a session is kept on this device only, or some of it."""
+        return self._sessions().is_here(session)
+
     # -- writing -------------------------------------------------------------------------------------------------
 
     def create(self, session: str | None = None, title: str = "") -> str:
@@ -176,21 +181,21 @@ class MemorySessions(MemoryPart):
         self._open.look()
         sessions, scope = self._sessions(), self._target()
         gone = sessions.forget(session, reason, seen)
-        for key in gone:
+        for key in gone.keys:
             if self._open.files is not None:
                 self._open.files.forget(key, scope)
             if self._open.mode.only_here:
                 erase(self._replica, self._open.memories.in_scope(scope), key)
-        if gone:
+        if gone.any:
             self._open.changed()
-        return bool(gone)
+        return gone.any
 
     def _target(self) -> str:
         return self._open.scopes.target(self._scope) if self._scope else ""
 
-    def _sessions(self) -> Sessions:
+    def _sessions(self) -> AllSessions:
         """Those of the scope in which new ones are made."""
-        return Sessions(self._open.memories.in_scope(self._target()))
+        return AllSessions(self._open.memories.in_scope(self._target()), here_only=_limits().here_only)
 
     def _shown(self, keys: builtins.list[str]) -> None:
         for key in keys:

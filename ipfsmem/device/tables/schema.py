@@ -36,8 +36,19 @@ def _add_sealed_renders(db: Connection) -> None:
     sealed_renders.add_tables(db)
 
 
+def _add_sessions_here(db: Connection) -> None:
+    from ipfsmem.device.tables import sessions_here
+
+    sessions_here.add_table(db)
+
+
 #: The step from `FIRST` to the version after it, and so on.
-STEPS: Final[tuple[Step, ...]] = (journal.add_checksums, _add_sealed_renders, _add_hidden)
+STEPS: Final[tuple[Step, ...]] = (
+    journal.add_checksums,
+    _add_sealed_renders,
+    _add_hidden,
+    _add_sessions_here,
+)
 #: The version that this program writes.
 VERSION: Final = FIRST + len(STEPS)
 

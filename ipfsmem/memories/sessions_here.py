@@ -1,0 +1,196 @@
+"""Sessions that stay on this device: kept item by item in its database, sealed where the memory is, and never published.
+
+`AllSessions` is what a scope has of both kinds. A session of one name that is here and everywhere is told as one, in the order of the
+times at which its items were added; what is added to it stays here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b, sha256
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ipfsmem.bundle.session_parts import session_token
+from ipfsmem.canonical import MAX_INT
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables import sessions_here as table
+from ipfsmem.errors import ChangedError, LimitError, OpenError
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.sessions import SessionFacts, Sessions, item_text
+from ipfsmem.sessions.compaction import Entry, is_mark
+
+
+class _Item(msgspec.Struct, frozen=True, array_like=True):
+    """An item: where it belongs, when it was added (milliseconds since 1970 UTC), its number among those added together, its JSON."""
+
+    scope: str
+    session: str
+    at: int
+    n: int
+    text: str
+
+
+class Forgotten(NamedTuple):
+    """The keys of the parts of a session that were forgotten, and whether anything of it was there."""
+
+    keys: list[str]
+    any: bool
+
+
+_decode = msgspec.msgpack.Decoder(_Item).decode
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def forget_sessions_here(replica: Replica, scope: str) -> None:
+    """Delete all sessions of a scope that are kept here (inside a transaction)."""
+    db = replica.db.connection
+    for mark, row in list(table.last_of_each(db)):
+        with contextlib.suppress(OpenError, msgspec.MsgspecError):
+            if _decode(replica.codec.open_row(row)).scope == scope:
+                table.delete(db, mark)
+
+
+class AllSessions:
+    """The sessions of one scope, here and everywhere. `here_only`: a new one stays here."""
+
+    def __init__(self, memories: Memories, *, here_only: bool = False) -> None:
+        self._memories = memories
+        self._replica = memories.replica
+        self._everywhere = Sessions(memories)
+        self._here_only = here_only
+
+    def listing(self) -> list[SessionFacts]:
+        """All, the last written to first. Raises NotFoundError when one is not fetched."""
+        found = {one.session: one for one in self._everywhere.listing()}
+        with self._replica.reading():
+            here = self._last_of_each()
+            for one in here:
+                other = found.get(one.session)
+                found[one.session] = SessionFacts(
+                    one.session,
+                    one.scope,
+                    other.parts if other is not None else 0,
+                    max(one.at, other.changed if other is not None else 0),
+                    here=True,
+                )
+        return sorted(found.values(), key=lambda one: -one.changed) if here else list(found.values())
+
+    def is_here(self, session: str) -> bool:
+        """Whether some of it is kept here only."""
+        with self._replica.reading():
+            return table.last(self._replica.db.connection, self._mark(session)) is not None
+
+    def entries(self, session: str) -> list[Entry]:
+        """All items in order, also marks. Raises NotFoundError when a part is not fetched."""
+        with self._replica.reading():
+            found = self._everywhere.entries(session)
+            here = [
+                Entry((one.at, self._replica.device.id, one.n), json.loads(one.text))
+                for _, one in self._items(session)
+            ]
+        return sorted([*found, *here], key=lambda one: one.place) if here else found
+
+    def seen(self, session: str) -> str:
+        """A hash that stands for all of it."""
+        with self._replica.reading():
+            everywhere = self._everywhere.seen(session)
+            rows = list(table.rows(self._replica.db.connection, self._mark(session)))
+        if not rows:
+            return everywhere
+        return sha256(everywhere.encode() + b"".join(row for _, row in rows)).hexdigest()[: len(everywhere)]
+
+    def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Add items at the end, durable together when this returns; the keys of the parts that changed: none where they stay here.
+
+        Raises UsageError for what is no JSON object, LimitError for one that is too long.
+        """
+        session_token(session)
+        if not self._stays_here(session):
+            return self._everywhere.add(session, items)
+        texts = [item_text(item) for item in items]
+        if texts:
+            with self._replica.transaction():
+                self._put(session, texts)
+        return []
+
+    def _stays_here(self, session: str) -> bool:
+        if self._memories.forgotten():
+            return False  # the other kind says so
+        return self.is_here(session) or (
+            self._here_only and all(one.session != session for one in self._everywhere.listing())
+        )
+
+    def _put(self, session: str, texts: list[str]) -> None:
+        db, mark = self._replica.db.connection, self._mark(session)
+        last = table.last(db, mark)
+        before = max((one.place[0] for one in self._everywhere.entries(session)), default=0)
+        if last is not None:
+            before = max(before, self._opened(last[1]).at)
+        at = max(self._replica.world.now(), before + 1)
+        if at > MAX_INT:
+            raise LimitError("an item of this session has the last moment that there is")
+        first = 0 if last is None else last[0] + 1
+        seal = self._replica.codec.seal_row
+        rows = [
+            (first + n, seal(_encode(_Item(self._memories.scope, session, at, n, text))))
+            for n, text in enumerate(texts)
+        ]
+        table.add(db, mark, rows)
+
+    def pop(self, session: str) -> tuple[dict[str, Any] | None, list[str]]:
+        """Take the last item that is no mark away: the item, None when there is none, and the keys of the parts that changed."""
+        entries = [one for one in self.entries(session) if not is_mark(one.item)]
+        if not entries or not self.is_here(session):
+            return self._everywhere.pop(session)
+        with self._replica.transaction():
+            for number, one in reversed(self._items(session)):
+                if (one.at, self._replica.device.id, one.n) == entries[-1].place:
+                    table.delete(self._replica.db.connection, self._mark(session), number)
+                    return entries[-1].item, []
+        return self._everywhere.pop(session)
+
+    def forget(self, session: str, reason: str = "", seen: str | None = None) -> Forgotten:
+        """Forget all of it. Raises ChangedError when it is not what `seen` stands for."""
+        here = self.is_here(session)
+        if here and seen is not None and self.seen(session) != seen:
+            raise ChangedError(f"the session {session} is not what was read", hint="Read it again.")
+        keys = self._everywhere.forget(session, reason, None if here else seen)
+        if here:
+            with self._replica.transaction():
+                table.delete(self._replica.db.connection, self._mark(session))
+            if self._replica.config.mode.only_here:
+                self._replica.db.empty_log()  # where it lies in the clear it leaves the disk at once
+        return Forgotten(keys, here or bool(keys))
+
+    # -- rows ----------------------------------------------------------------------------------------------------
+
+    def _mark(self, session: str) -> bytes:
+        text = f"{self._memories.scope}\0{session}".encode("utf-8", "surrogatepass")
+        return blake2b(
+            text, digest_size=16, key=self._replica.device.row_key, person=b"ipfsmem/session"
+        ).digest()
+
+    def _opened(self, row: bytes) -> _Item:
+        return _decode(self._replica.codec.open_row(row))
+
+    def _items(self, session: str) -> list[tuple[int, _Item]]:
+        if self._memories.forgotten():
+            return []
+        rows = table.rows(self._replica.db.connection, self._mark(session))
+        return [(number, self._opened(row)) for number, row in rows]
+
+    def _last_of_each(self) -> list[_Item]:
+        """The last item of each session of this scope; a row that the disk changed is left out."""
+        if self._memories.forgotten():
+            return []
+        found = []
+        for _, row in table.last_of_each(self._replica.db.connection):
+            with contextlib.suppress(OpenError, msgspec.MsgspecError):
+                one = self._opened(row)
+                if one.scope == self._memories.scope:
+                    found.append(one)
+        return found

@@ -1,0 +1,147 @@
+"""Sessions that stay on this device: the same for whoever uses them, sealed on the disk, and never published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.errors import ChangedError, UsageError
+from ipfsmem.memory import Memory
+from tests.support.device_lab import Lab, same
+from tests.support.effort import cases
+
+
+@pytest.fixture(autouse=True)
+def here_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    file = tmp_path / "settings.toml"
+    file.write_text("[sessions]\nhere_only = true\n")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    yield file
+
+
+def said(number: int) -> dict[str, Any]:
+    return {"role": "user" if number % 2 == 0 else "assistant", "content": f"canary {number}"}
+
+
+def test_no_other_device_and_no_provider_hears_of_it(lab: Lab, here_only: Path) -> None:
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    before = lab.there()
+    a.sessions.create("private", "The canary")
+    a.sessions.add("private", [said(n) for n in range(30)])
+    a.sessions.conversation("talk").save([said(0), said(1)])
+    a.sessions.compact("private", now=True)
+    a.sessions.pop("talk")
+    lab.sync(a)
+    assert lab.there() == before and not a.status().unpublished
+    lab.sync(b)
+    assert b.sessions.list() == []
+    # What is kept everywhere still is.
+    here_only.write_text("")
+    a.sessions.add("shared", [said(0)])
+    a.sessions.add("private", [said(30)])
+    lab.settle(a, b)
+    assert [one.session for one in b.sessions.list()] == ["shared"]
+    assert {(one.session, one.here) for one in a.sessions.list()} == {
+        ("private", True),
+        ("talk", True),
+        ("shared", False),
+    }
+    assert len(a.sessions.items("private")) == 31
+
+
+def test_whoever_uses_it_sees_no_difference(tmp_path: Path) -> None:
+    with Memory.create("m", "local", home=tmp_path / "home") as memory:
+        name = memory.sessions.create(title="A trip")
+        assert len(name) == 12
+        with pytest.raises(UsageError, match="there is a session"):
+            memory.sessions.create(name)
+        talk = memory.sessions.conversation(name)
+        history = [said(n) for n in range(100)]
+        assert talk.save(history).added == 100
+        told = memory.sessions.told(name)
+        assert told.title == "A trip" and told.summary is not None and len(told.messages) == 100
+        assert len(memory.sessions.resume(name)) == 19  # the summary, and turns that begin with a request
+        assert memory.sessions.search("canary 42")[0].text == "canary 42"
+        assert memory.dreams.waits_for() == "the settings do not allow it"
+        seen = memory.sessions.seen(name)
+        memory.sessions.add(name, [said(100)])
+        with pytest.raises(ChangedError):
+            memory.sessions.forget(name, seen=seen)
+    with Memory.load("m", home=tmp_path / "home") as memory:
+        assert len(memory.sessions.items(name)) == 101 and memory.sessions.is_here(name)
+        assert memory.sessions.pop(name) == said(100)
+        assert memory.sessions.forget(name, seen=memory.sessions.seen(name))
+        assert memory.sessions.list() == [] and not memory.sessions.forget(name)
+        assert memory.sessions.pop(name) is None
+        with pytest.raises(UsageError):
+            memory.sessions.add("a\nb", [said(0)])
+        with pytest.raises(UsageError):
+            memory.sessions.add("x", [{"a": object()}])
+        assert memory.sessions.list() == []
+
+
+def test_no_word_of_it_lies_open_where_the_memory_is_sealed(lab: Lab) -> None:
+    a = lab.create("a")
+    a.sessions.add("canary-name", [said(n) for n in range(5)])
+    a.close()
+    for path in lab.home("a").rglob("*"):
+        assert not path.is_file() or b"canary" not in path.read_bytes(), path
+
+
+def test_what_is_forgotten_leaves_the_disk_and_a_scope_takes_its_sessions_along(tmp_path: Path) -> None:
+    with Memory.create("m", "local", home=tmp_path / "home") as memory:
+        memory.sessions.add("chat", [said(1)])
+        memory.scope("work").write("tone", "Brief.")
+        memory.scope("work").sessions.add("chat", [{"role": "user", "content": "elsewhere"}])
+        assert [one.scope for one in memory.scope("work").sessions.list()] == ["work"]
+        memory.scopes.forget("work")
+        assert memory.scope("work").sessions.list() == []
+        memory.sessions.forget("chat")
+        written = b"".join(path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file())
+        assert b"canary" not in written
+    text = b"".join(path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file())
+    assert b"canary" not in text and b"elsewhere" not in text
+
+
+@settings(max_examples=cases(8, 80), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.sampled_from(["add", "pop", "sync", "turn"]), st.booleans()), max_size=10))
+def test_of_one_name_here_and_everywhere_it_is_one_session(
+    lab: Lab, here_only: Path, steps: list[tuple[str, bool]]
+) -> None:
+    """What one device keeps here and what came from another is told in order, and nothing of either is lost or published."""
+    name = f"s{lab.clock.ns}"
+    if "a" not in lab.devices:
+        lab.create("a")
+        lab.sync(lab.devices["a"])
+        lab.restore("b")
+    a, b = lab.devices["a"], lab.devices["b"]
+    lab.settle(a, b)
+    model: list[dict[str, Any]] = []
+    here_only.write_text("[sessions]\nhere_only = true\n")
+    a.sessions.add(name, [said(0)])
+    model.append(said(0))
+    here_only.write_text("")
+    lab.clock.advance(1)
+    b.sessions.add(name, [said(1)])
+    model.append(said(1))
+    theirs = [said(1)]
+    for number, (what, on_a) in enumerate(steps, 2):
+        lab.clock.advance(1)
+        if what in ("add", "turn"):
+            (a if on_a else b).sessions.add(name, [said(number)])
+            model.append(said(number))
+            theirs += [] if on_a else [said(number)]
+        elif what == "sync":
+            lab.settle(a, b)
+    lab.settle(a, b)
+    assert a.sessions.items(name) == model and b.sessions.items(name) == theirs
+    assert sum(one.session == name for one in a.sessions.list()) == 1
+    same(a, b)
