@@ -50,7 +50,9 @@ def served() -> Iterator[tuple[str, Queue[Any]]]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            path = built / self.path.partition("?")[0].lstrip("/")
+            name = self.path.partition("?")[0].lstrip("/")
+            # The library as an app loads it lies beside the tests.
+            path = (built.parent if name.startswith("lib/") else built) / name
             data, kind = (path.read_bytes(), "text/javascript") if path.is_file() else (_PAGE, "text/html")
             self.send_response(200)
             self.send_header("Content-Type", kind)

@@ -6,7 +6,7 @@ import { fromHex, hex, join } from '../src/core/bytes.ts'
 import { signingHash } from '../src/core/wallet.ts'
 import * as ipfsmem from '../src/index.ts'
 
-type Asked = { readonly play: keyof typeof plays; readonly at: string; readonly token: string; readonly words: string; readonly key: string; readonly n: number }
+type Asked = { readonly play: keyof typeof plays; readonly at: string; readonly token: string; readonly words: string; readonly code: string; readonly key: string; readonly n: number }
 
 const message = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
@@ -105,6 +105,14 @@ const plays = {
     for (let i = 0; i < n; i++) await memory.write(`${key}_${i}`, `Text ${i}`)
     Object.assign(globalThis, { memory, message, done: n })
     return null
+  },
+  /** The lines of the README, as an app has them in its page. */
+  async embedded({ code, key }: Asked): Promise<unknown> {
+    announceWallet(key)
+    const lines = URL.createObjectURL(new Blob([code.replace('{library}', `${location.origin}/lib/ipfsmem.js`)], { type: 'text/javascript' }))
+    const { memory, prompt } = (await import(/* @vite-ignore */ lines)) as { memory: ipfsmem.Memory; prompt: string }
+    await memory.write('embedded', 'Written by an app.')
+    return { prompt, root: (await memory.sync()).root }
   },
   /** The memory in a worker, asked by the page. */
   async worker({ at, token, words }: Asked): Promise<unknown> {
