@@ -2,12 +2,15 @@
 
 import { defineConfig } from 'vite'
 
+/** What is loaded where it is asked for, and by nobody else; all the rest is one file, which packs better than many. */
+const LATER = /argon2|sync\/(?:administer|beginning|folder)|device\/taking|core\/(?:blob_reading|enrolling|folder|json_text|scope_tree)/
+
 export default defineConfig({
   build: {
     outDir: 'build/lib',
     target: 'es2022',
     minify: 'oxc',
     lib: { entry: { ipfsmem: 'src/index.ts', worker: 'src/worker/worker.ts' }, formats: ['es'] },
-    rollupOptions: { output: { minify: true } }
+    rollupOptions: { output: { minify: true, codeSplitting: { groups: [{ name: 'client', test: (id: string) => !LATER.test(id) && !/src\/(?:index|worker\/worker)\.ts/.test(id) }] } } }
   }
 })

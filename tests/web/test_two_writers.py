@@ -214,6 +214,17 @@ def test_the_head_is_found_by_the_words_alone_through_a_gateway_and_a_router(
     assert here is not None and here.file.body == "It goes out later."
 
 
+def test_a_memory_is_read_from_a_shared_folder_as_python_left_it(
+    client: Client, url: str, memory: Memory, tmp_path: Path
+) -> None:
+    """The folder behind the peer, as somebody carries it on a stick: nobody is asked for anything."""
+    memory.write("tone", "Be kind.")
+    root_of(memory)
+    web = client.open("stick", url, **by_wallet(), at=[f"folder:{tmp_path / 'kept'}"])
+    assert web.read("tone")["body"] == "Be kind."
+    assert web.read("deploy", {"scope": "shop"})["body"] == "Ask before you deploy."
+
+
 @pytest.mark.slow
 def test_a_device_that_others_overtook_before_it_was_announced_says_what_it_needs(
     client: Client, url: str, memory: Memory

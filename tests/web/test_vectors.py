@@ -25,8 +25,6 @@ from tests.support.ring_vectors import view_of
 VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
 #: Blocks of w3up services are the business of a provider, and no part of the format.
 NOT_OF_THE_CLIENT = {"ucan.json"}
-#: Rules that the client does not have yet: it shares no folder, and makes no bundle of all scopes.
-NOT_YET = {"folder.json", "scope_trees.json"}
 
 
 def judged(folder: Path, *names: str) -> dict[str, dict[str, Any]]:
@@ -42,7 +40,7 @@ def in_node() -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("file", sorted(path.name for path in VECTORS.glob("*.json")))
 def test_the_client_agrees_with_the_vectors_in_node(file: str, in_node: dict[str, dict[str, Any]]) -> None:
-    if file in NOT_OF_THE_CLIENT | NOT_YET:
+    if file in NOT_OF_THE_CLIENT:
         assert file not in in_node
     else:
         assert in_node[file]["fails"] == [] and in_node[file]["rows"] > 0

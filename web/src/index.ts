@@ -1,5 +1,7 @@
 /** The client as a library: an ES module for pages and apps. */
 
+import type { Provider } from './sync/provider.ts'
+
 export { keysOfSecret, keysOfWords, newRecoveryWords, type RecoveryWords, type RootKeys, wordsOfSecret } from './core/wallet.ts'
 export { type Device, theWorld, volatileDevice, type World } from './device/device.ts'
 export { type ErrorKind, MemoryError } from './device/errors.ts'
@@ -9,6 +11,8 @@ export { addOpener, hasDevice, lock, type Opener, openersOf, openerOfPasskey, op
 export { BrowserKeeping, openDatabase } from './store/idb.ts'
 export { type Keeping, VolatileKeeping } from './store/keeping.ts'
 export { gateway, router } from './sync/gateways.ts'
+/** A shared folder's files by path as a provider that is only read; loaded where one is asked for. */
+export const folderProvider = async (name: string, files: ReadonlyMap<string, Uint8Array>): Promise<Provider> => (await import('./sync/folder.ts')).folderProvider(name, files)
 export { peer } from './sync/peer.ts'
 export type { BeginHow } from './sync/beginning.ts'
 export type { Provider } from './sync/provider.ts'

@@ -6,17 +6,19 @@
  */
 
 import { wordlist } from '@scure/bip39/wordlists/english.js'
-import { BLOB_VERSION, readBlob, type Text, writeBlob } from './core/blob.ts'
-import { base64url, type Bytes, fromBase64url, fromHex, hex, need, sha256, utf8 } from './core/bytes.ts'
+import { BLOB_VERSION, copiesOf, type Text, writeBlob } from './core/blob.ts'
+import { base64url, byCodePoints, type Bytes, fromBase64url, fromHex, hex, need, sha256, utf8 } from './core/bytes.ts'
 import { writeCar } from './core/car.ts'
 import { ipnsName } from './core/cid.ts'
 import { renderIndex } from './core/index.ts'
 import { readRecord, targetOf } from './core/ipns.ts'
+import { fileName, splitConflictName } from './core/keys.ts'
 import { MOST_FILE } from './core/limits.ts'
 import { fieldOf, type MemoryFile, parseFile, renderFile, writeTags } from './core/memory_file.ts'
+import type { Assigning } from './core/scope_tree.ts'
 import { readName } from './core/state.ts'
 import { readRequest } from './core/statements.ts'
-import { foreignId, instant, lineOf, type TimelineEvent, unionOfScopes } from './core/timeline.ts'
+import { instant, type TimelineEvent, unionOfScopes } from './core/timeline.ts'
 import { isOwnWord, type ShownView } from './core/views.ts'
 import type { RootKeys } from './core/wallet.ts'
 import type { Device, World } from './device/device.ts'
@@ -26,6 +28,7 @@ import { Finding, type RecallHow } from './device/finding.ts'
 import { historyOf, pastText } from './device/past.ts'
 import { Replica } from './device/replica.ts'
 import { checkScope, entryName, notFetched, Shown, tokenHash } from './device/shown.ts'
+import type { Strategy } from './device/taking.ts'
 import { writing, type Writing } from './device/writing.ts'
 import type { Block as ContextBlock, BlockHow } from './recall/context.ts'
 import type { Change, History, Imported, Listed, Member, Past, Reading, Recall, Scope, Scopes, Seen, Status, Token, Unsettled, WriteHow } from './results.ts'
@@ -195,9 +198,11 @@ export class Memory {
   /** MEMORY.md of a scope: the index that an agent loads, with nothing that is others' word. */
   index({ scope = '' } = {}): string {
     checkScope(scope)
+    // What stands behind a forget is no conflict, and of two copies that would share a name only one has a file.
+    const copies = this.conflicts({ scope }).flatMap(one => (one.forgotten ? [] : one.copies.filter(copy => copy.own && splitConflictName(copy.file) !== null)))
     return renderIndex(
       this.#look.list([scope]).filter(one => one.own).map(({ key, name, description, type }) => ({ key, name: name === key ? '' : name, description, type })),
-      this.conflicts({ scope }).flatMap(one => one.copies.filter(copy => copy.own).map(copy => ({ key: one.key, file: copy.file, name: copy.fields.name ?? '', description: copy.fields.description ?? '' })))
+      copies.map(({ key, file, fields }) => ({ key, file, name: fields.name ?? '', description: fields.description ?? '' }))
     )
   }
 
@@ -320,46 +325,55 @@ export class Memory {
   }
 
   /** Take in such a text. `merge`: what is here stays shown, and other texts come beside it; `replace`: the incoming text supersedes it. */
-  async import(blob: string, { scope = '', strategy = 'merge' as 'merge' | 'replace' } = {}): Promise<Imported> {
+  async import(blob: string, { scope = '', strategy = 'merge' as Strategy } = {}): Promise<Imported> {
     checkScope(scope)
+    const [{ Taking }, { readBlob }] = await Promise.all([import('./device/taking.ts'), import('./core/blob_reading.ts')])
+    const taking = new Taking(this.#look, strategy)
     const given = readBlob(blob)
-    const problems = [...given.problems]
-    let [added, kept, same] = [0, 0, 0]
-    const events = await this.#written(async change => {
-      const lay = async (key: string, text: string, isFirst: boolean, of: string): Promise<void> => {
-        const name = entryName(key, scope)
-        const entry = change.entry(name)
-        const body = utf8(text)
-        const hash = hex(sha256(body))
-        const isHere = Object.values(entry).some(value => value.body === hash)
-        const isNew = Object.keys(entry).length === 0
-        try {
-          if (isNew && of === '') {
-            await change.put(name, body, [])
-            added++
-          } else if (isFirst && strategy === 'replace' && !(isHere && this.#look.view(name).dots.some(dot => entry[dot]?.body === hash))) {
-            await change.put(name, body, this.#ownDots(name))
-            added++
-          } else if (isHere) same++
-          else {
-            await change.keepBeside(name, body, of)
-            kept++
-          }
-        } catch (error) {
-          if (!(error instanceof MemoryError) || error.kind !== 'limit') throw error
-          problems.push(`${key} was left out: ${error.message}`)
-        }
+    await this.#written(change => taking.take(change, { ...given, forgotten: [], card: null }, scope))
+    return taking.done()
+  }
+
+  /** All scopes, or one, as plain files by path: what `ipfsmem export` writes as a folder and `ipfsmem import` takes. What is not on this device is left out. */
+  async exportFiles({ scope = null }: { scope?: string | null } = {}): Promise<Record<string, string>> {
+    const { baseFiles } = await import('./core/scope_tree.ts')
+    const cards = new Map(this.scopes().map(one => [one.token, one]))
+    const files: [string, string][] = []
+    for (const one of scope === null ? ['', ...cards.keys()] : [scope]) {
+      const [texts, beside, forgotten]: [Map<string, string>, [string, Text][], string[]] = [new Map(), [], []]
+      for (const { key, here } of this.#look.list([one], { sessions: true })) {
+        const reading = here ? this.#look.readIn(key, one) : null
+        if (reading?.own === true) texts.set(fileName(key), reading.text)
+        else if (reading !== null) beside.push(['others/', [key, reading.text]])
       }
-      for (const [key, text] of given.files) await lay(key, text, true, '')
-      for (const [key, text] of given.more) await lay(key, text, false, '')
-      for (const [key, text] of given.others) await lay(key, text, false, 'foreign')
-      const here = this.#look.events(scope)
-      const known = new Set([...here.map(foreignId), ...here.map(lineOf)])
-      const news = given.events.filter(event => !known.has(lineOf(event)) && !known.has(foreignId(event)))
-      for (const event of news) await change.lineOfOthers({ ...event, id: foreignId(event) }, scope)
-      return news.length
+      for (const unsettled of this.conflicts({ scope: one })) {
+        if (unsettled.forgotten) forgotten.push(unsettled.key)
+        for (const copy of unsettled.copies) beside.push([copy.own ? '' : 'others/', [unsettled.key, copy.text]])
+      }
+      for (const folder of ['', 'others/']) for (const [name, text] of copiesOf(beside.filter(([where]) => where === folder).map(([, text]) => text))) texts.set(folder + name, text)
+      const known = cards.get(one)
+      const card = known === undefined ? null : { ids: known.ids, into: known.into, kind: known.kind, title: known.title, v: 1 as const }
+      files.push(...baseFiles(one, { texts, events: this.#look.events(one), index: this.index({ scope: one }), card, forgotten }))
+    }
+    return Object.fromEntries(files.sort(([a], [b]) => byCodePoints(a, b)))
+  }
+
+  /**
+   * Take in such a tree. Each scope becomes the one of its token, unless `maps` says otherwise; one that is here takes a person's word in
+   * `maps`, or `same`: that the whole is a backup of this memory. All is decided before anything is written.
+   */
+  async importFiles(files: Readonly<Record<string, string>>, { strategy = 'merge', ...said }: { strategy?: Strategy } & Pick<Assigning, 'maps' | 'same'> = {}): Promise<Imported> {
+    const [{ assigned, Taking }, { readScopeTree }] = await Promise.all([import('./device/taking.ts'), import('./core/scope_tree.ts')])
+    const parts = readScopeTree(new Map(Object.entries(files).map(([path, text]) => [path, utf8(text)])))
+    const cards = [...this.#replica.entries].filter(([name]) => name.startsWith('c/'))
+    const live = this.scopes().map(one => one.token)
+    const own = cards.filter(([, entry]) => Object.keys(entry).some(dot => dot.startsWith(this.#replica.device.id))).map(([name]) => name.slice(2))
+    const chosen = assigned([...parts.keys()], { ...said, live, own, forgotten: cards.map(([name]) => name.slice(2)).filter(scope => this.#look.isForgotten(scope)) })
+    const taking = new Taking(this.#look, strategy)
+    await this.#written(async change => {
+      for (const [there, part] of parts) await taking.take(change, part, chosen.get(there) as string, chosen)
     })
-    return { added, kept, same, events, problems }
+    return taking.done()
   }
 
   // --- sync ---

@@ -4,6 +4,8 @@
  * `{"do":"open","url","token","words"|"wallet"|"none","label"}`, then any method of `Memory` by its name with its arguments.
  */
 
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { keyRequest, keysOfSecret, keysOfWords, newRecoveryWords, type RootKeys, signatureBytes, signedTwice } from '../src/core/wallet.ts'
 import { theWorld, volatileDevice } from '../src/device/device.ts'
@@ -11,6 +13,7 @@ import { MemoryError } from '../src/device/errors.ts'
 import { Memory } from '../src/memory.ts'
 import { providerOf } from '../src/open.ts'
 import { VolatileKeeping } from '../src/store/keeping.ts'
+import { folderProvider } from '../src/sync/folder.ts'
 import type { Pointer } from '../src/sync/syncing.ts'
 
 type Command = { readonly do: string; readonly [name: string]: unknown }
@@ -23,6 +26,9 @@ async function rootOf(command: Command): Promise<RootKeys | null> {
   return keysOfSecret({ secret: rs, address, vault, keyNumber: 1 })
 }
 
+const filesBelow = (folder: string): Map<string, Uint8Array> =>
+  new Map((readdirSync(folder, { recursive: true }) as string[]).filter(path => statSync(join(folder, path)).isFile()).map(path => [path, new Uint8Array(readFileSync(join(folder, path)))]))
+
 const opened = new Map<string, Memory>()
 const keepings = new Map<string, { keeping: VolatileKeeping; device: Awaited<ReturnType<typeof volatileDevice>> }>()
 
@@ -30,7 +36,7 @@ async function answer(command: Command): Promise<unknown> {
   const name = String(command.as ?? 'device')
   if (command.do === 'open') {
     const at = (command.at as string[] | undefined) ?? [`peer:${command.url}`]
-    const providers = at.map(one => providerOf({ at: one, token: command.token === undefined ? null : String(command.token) }, fetch))
+    const providers = at.map(one => one.startsWith('folder:') ? folderProvider(one, filesBelow(one.slice('folder:'.length))) : providerOf({ at: one, token: command.token === undefined ? null : String(command.token) }, fetch))
     const on = String(command.on ?? name)
     const kept = keepings.get(on) ?? { keeping: new VolatileKeeping(), device: await volatileDevice(theWorld, String(command.label ?? name)) }
     keepings.set(on, kept)

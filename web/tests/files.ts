@@ -1,7 +1,8 @@
 /** What a memory is: keys, files, index, timeline, sessions, the blob, and the merge of two files (FORMAT.md 1 and 5). */
 
 import { fromHex, fromUtf8, utf8 } from '../src/core/bytes.ts'
-import { readBlob, writeBlob } from '../src/core/blob.ts'
+import { writeBlob } from '../src/core/blob.ts'
+import { readBlob } from '../src/core/blob_reading.ts'
 import { clockAfterSeeing, clockMs, correctedClock, nextClock } from '../src/core/clock.ts'
 import { capIndex, renderIndex } from '../src/core/index.ts'
 import { conflictName, isKey, isScope, keyOfForeignName, splitConflictName } from '../src/core/keys.ts'

@@ -1,11 +1,13 @@
 /** The judge of each file of vectors that the client reproduces, by the file's name. */
 
 import { cids, dagpb } from './content.ts'
+import { folders } from './folders.ts'
 import { blob, clock, index, keysJudge, memoryFile, merge, programEvents, sessions, timeline } from './files.ts'
 import { Court, type Judge, type Rows } from './judging.ts'
 import { deflate, derivation, ed25519, objects, recovery, walletJudge } from './seals.ts'
 import { salvage } from './salvaging.ts'
 import { cidTrees } from './trees.ts'
+import { scopeTrees } from './trees_of_scopes.ts'
 import { anchorPins, cars, commits, ipns, ring, scopes, state, tree, values, vaults, view } from './vaults.ts'
 
 export const judges: Readonly<Record<string, Judge>> = {
@@ -20,6 +22,7 @@ export const judges: Readonly<Record<string, Judge>> = {
   deflate,
   derivation,
   ed25519,
+  folder: folders,
   index,
   ipns,
   keys: keysJudge,
@@ -30,6 +33,7 @@ export const judges: Readonly<Record<string, Judge>> = {
   recovery,
   ring,
   salvage,
+  scope_trees: scopeTrees,
   scopes,
   sessions,
   state,

@@ -11,7 +11,7 @@ import {
 } from './client.ts'
 import { happeningOf } from './happening.ts'
 
-type Asked = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'places' | 'status' | 'history' | 'past' | 'context' | 'restore' | 'write' | 'forget' | 'resolve' | 'note' | 'export' | 'outbox'
+type Asked = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'places' | 'status' | 'history' | 'past' | 'context' | 'restore' | 'write' | 'forget' | 'resolve' | 'note' | 'export' | 'exportFiles' | 'outbox'
 
 /** The memory, here or in a worker. */
 export type Behind = { readonly [K in Asked]: (...given: Parameters<Memory[K]>) => ReturnType<Memory[K]> | Promise<Awaited<ReturnType<Memory[K]>>> } & {

@@ -1,0 +1,77 @@
+"""All scopes as plain files by the browser client: the tree that Python writes, byte for byte, and taken in again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.memory import Memory
+from tests.support.web_lab import PEER_TOKEN, Client, ClientError, by_wallet, root_of, web_client
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with web_client() as started:
+        yield started
+
+
+def files_in(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_text("utf-8")
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_the_tree_is_that_of_python_and_is_taken_in_by_both(
+    client: Client, url: str, memory: Memory, tmp_path: Path
+) -> None:
+    web = client.open("exporter", url, **by_wallet(), token=PEER_TOKEN)
+    memory.scope("old").write("rule", "From the old one.", type="project", tags=["a b", "c"])
+    memory.scopes.lead("old", "shop")
+    memory.write("gone", "Forgotten here.")
+    root_of(memory)
+    web.sync()
+    web.write("menu", "Soup")  # both write at once: one is shown, the other stands beside it
+    memory.write("menu", "Salad")
+    memory.forget("gone")
+    web.write("gone", "Wanted after all.")
+    web.note("clicked", {"n": 1.5})
+    web.sync()
+    root_of(memory)
+    web.sync()
+    memory.bundles.export_folder(tmp_path / "python")
+    ours = files_in(tmp_path / "python")
+    assert web.exportFiles() == ours
+    assert {path.split("/")[0] for path in ours} == {"memory", "scope.json", "scopes"}
+    # The text that stands beside, and the one behind the forget.
+    assert {path.partition(".")[0] for path in ours if ".conflict-" in path} == {"memory/gone", "memory/menu"}
+
+    # Once more into the same memory: nothing is new, but a person has to say that it is the same.
+    with pytest.raises(ClientError, match="is it the same"):
+        web.importFiles(ours)
+    again = web.importFiles(ours, {"same": True})
+    assert (again["added"], again["kept"], again["events"], again["problems"]) == (0, 0, 0, [])
+
+    # Into a new memory, and from there into Python's once more: the texts, scopes and cards are those of the beginning.
+    client.ask({"do": "open", "as": "fresh", "label": "fresh", "url": url, "token": PEER_TOKEN, "create": True, "recovery": True})  # fmt: skip
+    fresh = client.device("fresh")
+    taken = fresh.importFiles(ours)
+    assert taken["problems"] == [] and taken["added"] >= 4
+    theirs = fresh.exportFiles()
+    without_events = {path: text for path, text in ours.items() if "/timeline/" not in path}
+    assert {path: text for path, text in theirs.items() if "/timeline/" not in path} == without_events
+    assert sum(text.count("\n") for path, text in theirs.items() if "/timeline/" in path) == sum(
+        text.count("\n") for path, text in ours.items() if "/timeline/" in path
+    )
+    for path, text in theirs.items():
+        (tmp_path / "web" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "web" / path).write_text(text, "utf-8")
+    with Memory.create("other", "local", home=tmp_path / "other") as other:
+        other.bundles.import_(tmp_path / "web")
+        there = other.scope("old").read("rule")
+        assert there is not None and there.file.body == "From the old one."
+        assert {one.token for one in other.scopes.list()} == {"old", "shop"}
+        assert [one.key for one in other.conflicts()] == ["gone", "menu"] and other.read("gone") is None

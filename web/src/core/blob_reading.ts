@@ -1,0 +1,88 @@
+/** The portable blob `memory/0.1`, read (FORMAT.md 1.5). A bad record is set aside and named, the rest is read. */
+
+import { BLOB_VERSION, type Text } from './blob.ts'
+import { canonical, isObject, need, unlessRefused, utf8 } from './bytes.ts'
+import { hasNameTwice, spansOf } from './json_text.ts'
+import { fileName, INDEX_FILE, keyOfForeignName, splitConflictName } from './keys.ts'
+import { MOST_LINE } from './limits.ts'
+import { parseFile, renderFile } from './memory_file.ts'
+import { hasRepeatedName, isEvent, parseLine, type TimelineEvent, union } from './timeline.ts'
+
+export type Blob = {
+  readonly files: ReadonlyMap<string, string>
+  /** Further texts for a key, conflict copies among them. */
+  readonly more: readonly Text[]
+  /** Texts that were not the word of who exported them. */
+  readonly others: readonly Text[]
+  readonly events: readonly TimelineEvent[]
+  /** As it was written; never an input. */
+  readonly index: string
+  /** What was left out and why. */
+  readonly problems: readonly string[]
+}
+
+type Found = { readonly key: string; readonly text: string; readonly isForeign: boolean; readonly isCopy: boolean }
+
+function textsIn(value: unknown, what: string, problems: string[]): Found[] {
+  need(value === undefined || value === null || isObject(value), 'format', `the ${what} of an export are not an object of names and texts`)
+  const out: Found[] = []
+  for (const [name, text] of Object.entries(value ?? {})) {
+    if (name === INDEX_FILE) continue
+    const copy = splitConflictName(name)
+    try {
+      out.push({ ...fileOf(copy === null ? name : fileName(copy.key), text), isCopy: copy !== null })
+    } catch (error) {
+      problems.push(`${name.slice(0, 120)} was left out: ${error instanceof Error ? error.message : error}`)
+    }
+  }
+  return out
+}
+
+export function fileOf(name: string, text: unknown): Omit<Found, 'isCopy'> {
+  need(typeof text === 'string' && text.isWellFormed(), 'format', 'it is not Unicode text')
+  const { key, origin } = keyOfForeignName(name)
+  const file = parseFile(utf8(text))
+  if (origin === null) return { key, text, isForeign: false }
+  const fields = [...file.fields.filter(one => one[0] !== 'origin_name'), ['origin_name', origin] as const]
+  return { key, text: renderFile({ ...file, fields }), isForeign: true }
+}
+
+/** An export, or the value that a browser keeps, which has no version. */
+export function readBlob(source: string): Blob {
+  const json = source.replace(/^\ufeff/, '')
+  let value: unknown
+  try {
+    value = JSON.parse(json)
+  } catch {
+    need(false, 'format', 'the export is not valid JSON')
+  }
+  need(isObject(value), 'format', 'the export is not a JSON object')
+  const members = spansOf(json)
+  const inside = (name: string): string => members.find(one => one.name === name)?.text ?? ''
+  for (const one of [json, inside('files'), inside('others')]) need(!hasNameTwice(one), 'format', 'a name stands twice in the export')
+  need((value.version ?? BLOB_VERSION) === BLOB_VERSION && value.version !== null, 'format', 'an export of another version')
+  const index = isObject(value.index) ? value.index.text : value.index
+  const problems: string[] = []
+  const files = new Map<string, string>()
+  const more: Text[] = []
+  const found = textsIn(value.files, 'files', problems)
+  for (const one of found) if (!one.isCopy && !one.isForeign) files.set(one.key, one.text)
+  for (const one of [...found.filter(one => one.isForeign && !one.isCopy), ...found.filter(one => one.isCopy)]) {
+    const held = files.get(one.key)
+    if (held === undefined) files.set(one.key, one.text)
+    else if (held !== one.text) more.push([one.key, one.text])
+  }
+  const others = textsIn(value.others, 'texts of others', problems).map(({ key, text }): Text => [key, text])
+  need(value.timeline === undefined || value.timeline === null || Array.isArray(value.timeline), 'format', 'the timeline of an export is not a list')
+  const events = spansOf(inside('timeline')).map(one => one.text)
+  const short = events.filter(line => utf8(line).length <= MOST_LINE)
+  if (short.length < events.length) problems.push(`${events.length - short.length} of the timeline was left out, too long for a line`)
+  return { files, more, others, events: union([short.map(eventOf)]), index: typeof index === 'string' ? index : '', problems }
+}
+
+function eventOf(line: string): TimelineEvent {
+  const event = parseLine(utf8(line))
+  if (event.type !== 'raw' || isEvent(unlessRefused(() => JSON.parse(line)))) return event
+  // What is no event is kept in its RFC 8785 form, so that white space does not make it another one.
+  return hasRepeatedName(line) ? event : parseLine(utf8(canonical(JSON.parse(line))))
+}

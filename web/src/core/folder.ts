@@ -1,0 +1,192 @@
+/**
+ * A shared folder of packs, pins and records, read as any number of devices left it, and the files that one puts there (FORMAT.md
+ * 7.2). Pure functions on bytes by path; collecting, and the order in which files come and go, are not here.
+ */
+
+import { type Bytes, canonical, compareBytes, fields, fromHex, fromUtf8, hex, isWhole, join, need, number, parseCanonical, sha256, uint32, unlessRefused, utf8 } from './bytes.ts'
+import { readCar, writeCar } from './car.ts'
+import { asVersion1, isBlockOf, parseCid, size as sizeAt } from './cid.ts'
+import { newestRecord, readRecord } from './ipns.ts'
+
+export type Files = ReadonlyMap<string, Bytes>
+
+const PACK = /^packs\/([0-9a-f]{64})\.car$/
+const PIN = /^pins\/([a-z2-7]+)\.([0-9a-f]{16})\.json$/
+const PIN_LIST = /^pins\/[0-9a-f]{64}\.pins$/
+const RECORD = /^names\/(k[0-9a-z]{61})\.([0-9a-f]{16})\.ipns-record$/
+const HEAD = utf8('ipmidx1\n')
+/** What an index begins with whose pack held more than the sound blocks that it names. */
+const HEAD_OF_SOME = utf8('ipmidx1-')
+const ROW = 44
+const COUNTS = 256
+const BEFORE_CRC = 8 + 8 + 4 + 4 * COUNTS
+const BEFORE_ROWS = BEFORE_CRC + 4
+const LEAST_BLOCK = 35
+const MOST_BLOCK = 2 << 20
+const MOST_PIN = 4096
+const MOST_PIN_NAME = 255
+const MOST_LIST = 16 << 20
+const MOST_RECORD = 10 << 10
+const MOST_LOST = 50_000
+
+const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => Array.from({ length: 8 }).reduce<number>(value => (value & 1 ? 0xedb88320 ^ (value >>> 1) : value >>> 1), byte))
+
+/** CRC-32 as zlib has it. */
+export function crc32(data: Bytes): number {
+  let value = 0xffffffff
+  for (const byte of data) value = (TABLE[(value ^ byte) & 255] as number) ^ (value >>> 8)
+  return (value ^ 0xffffffff) >>> 0
+}
+
+/** Where a block lies in its pack. */
+type Place = { readonly at: number; readonly length: number }
+type Pack = { readonly name: string; readonly data: Bytes; readonly going: boolean; readonly lost: ReadonlySet<string>; readonly places: ReadonlyMap<string, Place> }
+
+/** The places that an index gives by digest, where it fits its pack; else null. */
+function readIndex(index: Bytes, pack: Bytes): Map<string, Place> | null {
+  const head = index.subarray(0, 8)
+  if (index.length < BEFORE_ROWS || (compareBytes(head, HEAD) !== 0 && compareBytes(head, HEAD_OF_SOME) !== 0)) return null
+  const rows = uint32(index, 16)
+  const counts = Array.from({ length: COUNTS }, (_, n) => uint32(index, 20 + 4 * n))
+  const isGrowing = counts.every((count, n) => count >= (counts[n - 1] ?? 0))
+  const fits = index.length === BEFORE_ROWS + ROW * rows && uint32(index, 8) === 0 && uint32(index, 12) === pack.length && isGrowing && counts.at(-1) === rows && pack.length >= LEAST_BLOCK * rows
+  if (!fits || crc32(join(index.subarray(0, BEFORE_CRC), index.subarray(BEFORE_ROWS))) !== uint32(index, BEFORE_CRC)) return null
+  const out = new Map<string, Place>()
+  for (let n = 0; n < rows; n++) {
+    const row = BEFORE_ROWS + ROW * n
+    out.set(hex(index.subarray(row, row + 32)), { at: uint32(index, row + 32) * 2 ** 32 + uint32(index, row + 36), length: uint32(index, row + 40) })
+  }
+  return out
+}
+
+/** The sound blocks of a pack, by digest, found by looking through it. */
+function lookedThrough(pack: Bytes): Map<string, Place> {
+  const out = new Map<string, Place>()
+  const [length, start] = unlessRefused(() => sizeAt(pack, 0)) ?? [pack.length, 0]
+  for (let at = start + length; at < pack.length; ) {
+    const section = unlessRefused(() => sizeAt(pack, at))
+    if (section === null) break
+    const [bytes, from] = section
+    const one = unlessRefused(() => readCar(join(pack.subarray(0, start + length), pack.subarray(at, from + bytes)), []).blocks[0])
+    const data = one?.[1]
+    if (data !== undefined) out.set(hex(sha256(data)), { at: from + bytes - data.length, length: data.length })
+    at = from + bytes
+  }
+  return out
+}
+
+export type Pin = { readonly cid: string; readonly created: number; readonly name: string }
+
+/** A folder as it lies there. What anybody may have left in it is checked, or passed over. */
+export class SharedFolder {
+  readonly #packs: readonly Pack[]
+
+  constructor(readonly files: Files) {
+    this.#packs = [...files].flatMap(([path, data]): Pack[] => {
+      const name = PACK.exec(path)?.[1]
+      if (name === undefined) return []
+      const index = files.get(`packs/${name}.idx`)
+      const lost = unlessRefused(() => fromUtf8(files.get(`packs/${name}.lost`) ?? new Uint8Array()).split('\n').filter(Boolean).slice(0, MOST_LOST).map(digestOf)) ?? []
+      const places = (index === undefined ? null : readIndex(index, data)) ?? lookedThrough(data)
+      return [{ name, data, going: files.has(`packs/${name}.going`), lost: new Set(lost), places }]
+    })
+  }
+
+  /** Whether a block is stored: an index names it, its pack is not to go, and it is not noted as lost there. */
+  has(cid: string): boolean {
+    const digest = digestOf(cid)
+    return this.#packs.some(pack => !pack.going && !pack.lost.has(digest) && pack.places.has(digest))
+  }
+
+  /** A sound block from any pack, one that is to go too; null when there is none. */
+  block(cid: string): Bytes | null {
+    const digest = digestOf(cid)
+    const named = asVersion1(parseCid(cid))
+    const within = (pack: Pack, place: Place | undefined): Bytes | null => {
+      const data = place === undefined || place.length > MOST_BLOCK ? null : pack.data.slice(place.at, place.at + place.length)
+      return data !== null && isBlockOf(named, data) ? data : null
+    }
+    for (const pack of this.#packs) {
+      const found = within(pack, pack.places.get(digest))
+      if (found !== null) return found
+    }
+    // An index may lie, or be of another pack.
+    for (const pack of this.#packs) {
+      const found = within(pack, lookedThrough(pack.data).get(digest))
+      if (found !== null) return found
+    }
+    return null
+  }
+
+  /** Sizes by name of what decides what is there: packs that are not to go, with their notes, and the files of pins. */
+  listing(): Map<string, number> {
+    const packs = this.#packs.filter(pack => !pack.going).map(({ name, data }): [string, number] => [`${name}.car`, data.length + (this.files.get(`packs/${name}.lost`)?.length ?? 0)])
+    return new Map([...packs, ...[...this.files].filter(([path]) => /^pins\/[^./][^/]*$/.test(path)).map(([path, data]): [string, number] => [path, data.length])])
+  }
+
+  /** The pins under a name, newest first; of two sightings of one the earlier counts. */
+  pins(name: string): Pin[] {
+    const found = new Map<string, Pin>()
+    for (const pin of this.#allPins()) {
+      const held = found.get(pin.cid)
+      if (pin.name === name && (held === undefined || pin.created < held.created)) found.set(pin.cid, pin)
+    }
+    return [...found.values()].sort((a, b) => b.created - a.created || (a.cid < b.cid ? 1 : -1))
+  }
+
+  *#allPins(): Generator<Pin> {
+    for (const [path, data] of this.files) {
+      const [, cid, tag] = PIN.exec(path) ?? []
+      if (cid !== undefined && data.length <= MOST_PIN) {
+        const pin = unlessRefused(() => readPin(fromUtf8(data)))
+        if (pin !== null && pin.cid === cid && tagOf(pin.name) === tag) yield pin
+      } else if (PIN_LIST.test(path) && data.length <= MOST_LIST) {
+        for (const line of new TextDecoder().decode(data).split('\n')) {
+          const pin = unlessRefused(() => readPin(line))
+          if (pin !== null) yield pin
+        }
+      }
+    }
+  }
+
+  /** The greatest record of a name that it signed; null when there is none. */
+  async record(name: string): Promise<Bytes | null> {
+    const all = [...this.files].filter(([path, data]) => {
+      const [, of, tag] = RECORD.exec(path) ?? []
+      return of === name && data.length <= MOST_RECORD && tagOf(data) === tag
+    })
+    const read = await Promise.all(all.map(([, data]) => readRecord(name, data).catch(() => null)))
+    const signed = read.filter(one => one !== null)
+    return signed.length === 0 ? null : newestRecord(signed).bytes
+  }
+}
+
+const digestOf = (cid: string): string => hex(asVersion1(parseCid(cid)).multihash.subarray(2))
+const tagOf = (data: Bytes | string): string => hex(sha256(data)).slice(0, 16)
+
+function readPin(line: string): Pin {
+  const { cid, created, name, v } = fields(parseCanonical(line), ['cid', 'created', 'name', 'v'])
+  need(v === 1 && typeof cid === 'string' && asVersion1(parseCid(cid)).text === cid && isWhole(created) && typeof name === 'string', 'format', 'not a pin')
+  need([...name].length <= MOST_PIN_NAME, 'limit', 'a name of more than 255 characters')
+  return { cid, created, name }
+}
+
+/** A pack of blocks and its index. `root`: any CID, which means nothing here. */
+export function packFiles(root: string, blocks: readonly (readonly [cid: string, data: Bytes])[]): Map<string, Bytes> {
+  const pack = writeCar({ roots: [root], blocks })
+  const name = hex(sha256(pack))
+  const rows = [...lookedThrough(pack)].sort(([a], [b]) => (a < b ? -1 : 1))
+  const counts = Array.from({ length: COUNTS }, (_, byte) => number(rows.filter(([digest]) => Number.parseInt(digest.slice(0, 2), 16) <= byte).length, 4))
+  const head = join(HEAD, number(pack.length, 8), number(rows.length, 4), ...counts)
+  const body = join(...rows.map(([digest, { at, length }]) => join(fromHex(digest), number(at, 8), number(length, 4))))
+  return new Map([
+    [`packs/${name}.car`, pack],
+    [`packs/${name}.idx`, join(head, number(crc32(join(head, body)), 4), body)]
+  ])
+}
+
+/** The file of one pin. */
+export const pinFile = ({ cid, created, name }: Pin): [path: string, data: Bytes] => [`pins/${cid}.${tagOf(name)}.json`, utf8(canonical({ cid, created, name, v: 1 }))]
+
+/** The file of a record. */
+export const recordFile = (name: string, record: Bytes): [path: string, data: Bytes] => [`names/${name}.${tagOf(record)}.ipns-record`, record]

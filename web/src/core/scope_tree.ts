@@ -1,0 +1,193 @@
+/** All scopes as plain files, the tree of a folder, a zip or a CAR: written, read, and which scope becomes which (FORMAT.md 1.6). Pure functions on texts by path. */
+
+import type { Text } from './blob.ts'
+import { fileOf } from './blob_reading.ts'
+import { byCodePoints, type Bytes, canonical, fields, fromUtf8, isObject, need, unlessRefused, utf8 } from './bytes.ts'
+import { type Card, parseCard } from './cards.ts'
+import { INDEX_FILE, isKey, isScope, splitConflictName } from './keys.ts'
+import { MOST_FILE, MOST_LINE } from './limits.ts'
+import { instant, lineOf, parseLines, type TimelineEvent, union } from './timeline.ts'
+
+const SCOPE_FILE = 'scope.json'
+const OTHERS = 'others/'
+const MOST_NAMES = 250_000
+const MOST_BYTES = 512 << 20
+const MOST_SCOPE_FILE = 16 << 20
+export const MOST_SCOPES = 4096
+const MOST_EVENTS = 500_000
+
+/** What stands in one scope. `texts` by file name, others' in `others/`; `forgotten`: keys whose texts stand behind a forget. */
+export type Base = {
+  readonly texts: ReadonlyMap<string, string>
+  readonly events: readonly TimelineEvent[]
+  readonly index: string
+  readonly card: Card | null
+  readonly forgotten: readonly string[]
+}
+
+/** The files of one scope by their paths in the tree. */
+export function baseFiles(scope: string, { texts, events, index, card, forgotten }: Base): Map<string, string> {
+  const top = scope === '' ? '' : `scopes/${scope}/`
+  const files = new Map([...texts].map(([name, text]) => [`${top}memory/${name}`, text]))
+  files.set(`${top}memory/${INDEX_FILE}`, index)
+  for (const event of events) {
+    const path = `${top}memory/timeline/${new Date(instant(event.ts) ?? 0).toISOString().slice(0, 10)}.jsonl`
+    files.set(path, `${files.get(path) ?? ''}${lineOf(event)}\n`)
+  }
+  if (card !== null || forgotten.length > 0) files.set(top + SCOPE_FILE, `${canonical({ card, forgotten: [...forgotten].sort(byCodePoints), v: 1 })}\n`)
+  return files
+}
+
+/** What a tree holds of one scope. */
+export type Part = {
+  readonly files: ReadonlyMap<string, string>
+  /** Further texts for a key, conflict copies among them, and texts that are others' word. */
+  readonly more: readonly Text[]
+  readonly others: readonly Text[]
+  readonly events: readonly TimelineEvent[]
+  readonly forgotten: readonly string[]
+  readonly card: Card | null
+  /** What was left out and why. */
+  readonly problems: readonly string[]
+}
+
+/** The folder and the name inside its base of a file of `scopes/<folder>/memory/`. */
+function inBase(path: string): { folder: string; name: string } | null {
+  const [top, folder = '', middle, ...rest] = path.split('/')
+  return top === 'scopes' && middle === 'memory' && rest.length > 0 ? { folder, name: rest.join('/') } : null
+}
+
+/** The scopes of a tree by their tokens there; the nameless one is always among them. Refused as `limit`. */
+export function readScopeTree(tree: ReadonlyMap<string, Bytes>): Map<string, Part> {
+  need(tree.size <= MOST_NAMES, 'limit', `there are more than ${MOST_NAMES} files in it`)
+  const size = [...tree.values()].reduce((sum, data) => sum + data.length, 0)
+  need(size <= MOST_BYTES, 'limit', `there are more than ${MOST_BYTES} bytes in it`)
+  const paths = [...tree.keys()].sort(byCodePoints)
+  const isWhole = paths.some(path => path.startsWith('memory/') || inBase(path) !== null)
+  const problems: string[] = []
+  const inside = new Map<string, [name: string, path: string][]>([['', []]])
+  const beside = new Map<string, string>()
+  for (const path of paths.filter(one => !one.split('/').some(part => part.startsWith('.')))) {
+    if (!isWhole) inside.get('')?.push([path, path])
+    else if (path.startsWith('memory/')) inside.get('')?.push([path.slice('memory/'.length), path])
+    else if (path === SCOPE_FILE) beside.set('', path)
+    else if (path.startsWith('scopes/')) {
+      const base = inBase(path)
+      const scope = base?.folder ?? (path.split('/')[1] as string)
+      if (base === null && path !== `scopes/${scope}/${SCOPE_FILE}`) continue
+      const said = `the folder scopes/${scope.slice(0, 120)} was left out: that is no scope`
+      if (!isScope(scope)) {
+        if (problems.at(-1) !== said) problems.push(said)
+      } else if (base === null) beside.set(scope, path)
+      else inside.set(scope, [...(inside.get(scope) ?? []), [base.name, path]])
+    }
+  }
+  for (const scope of beside.keys()) if (!inside.has(scope)) inside.set(scope, [])
+  need(inside.size <= MOST_SCOPES + 1, 'limit', `at most ${MOST_SCOPES} scopes are allowed in it`)
+  const scopes = [...inside].sort(([a], [b]) => byCodePoints(a, b))
+  const room = { events: MOST_EVENTS }
+  return new Map(scopes.map(([scope, all]) => [scope, partOf(scope, all, beside.get(scope), tree, room, scope === '' ? problems : [])]))
+}
+
+function partOf(scope: string, inside: readonly [string, string][], beside: string | undefined, tree: ReadonlyMap<string, Bytes>, room: { events: number }, problems: string[]): Part {
+  const where = scope === '' ? '' : `${scope}/`
+  const files = new Map<string, string>()
+  const [renamed, copies, others]: [Text[], Text[], Text[]] = [[], [], []]
+  const days: TimelineEvent[][] = []
+  for (const [name, path] of inside) {
+    const data = tree.get(path) as Bytes
+    if (name.endsWith('.jsonl')) days.push(eventsOf(where + name, data, room, problems))
+    if (!name.endsWith('.md') || name === INDEX_FILE) continue
+    try {
+      need(data.length <= MOST_FILE, 'limit', `it has more than ${MOST_FILE} bytes`)
+      const text = fromUtf8(data)
+      const copy = splitConflictName(name.startsWith(OTHERS) ? name.slice(OTHERS.length) : name)
+      if (copy !== null) (name.includes('/') ? others : copies).push([copy.key, text])
+      else {
+        const read = fileOf(name, text)
+        if (read.isForeign) renamed.push([read.key, read.text])
+        else files.set(read.key, read.text)
+      }
+    } catch (error) {
+      problems.push(`${where}${name} was left out: ${error instanceof Error ? error.message : error}`)
+    }
+  }
+  const more: Text[] = []
+  for (const [key, text] of [...renamed, ...copies]) {
+    const held = files.get(key)
+    if (held === undefined) files.set(key, text)
+    else if (held !== text) more.push([key, text])
+  }
+  const said = beside === undefined ? { card: null, forgotten: [] } : besideOf(beside, tree.get(beside) as Bytes, problems)
+  return { files, more, others, events: union(days), ...said, problems }
+}
+
+function eventsOf(name: string, data: Bytes, room: { events: number }, problems: string[]): TimelineEvent[] {
+  const named = /(?:^|\/)(\d{4}-\d\d-\d\d)\.jsonl$/.exec(name)?.[1] ?? ''
+  const day = instant(named) === null ? null : named
+  const all = [...new Map(parseLines(data, day).map(event => [lineOf(event), event])).values()]
+  room.events -= all.length
+  need(room.events >= 0, 'limit', `there are more than ${MOST_EVENTS} different lines in its timelines`)
+  const short = all.filter(event => utf8(lineOf(event)).length <= MOST_LINE)
+  if (short.length < all.length) problems.push(`${all.length - short.length} of ${name} was left out, too long for a line`)
+  return short
+}
+
+/** What `scope.json` says; a card that breaks a rule is left out alone, so that what is forgotten stays so. */
+function besideOf(path: string, data: Bytes, problems: string[]): Pick<Part, 'card' | 'forgotten'> {
+  const value = unlessRefused(() => {
+    need(data.length <= MOST_SCOPE_FILE, 'limit')
+    const said = fields(jsonOf(fromUtf8(data)), [], ['card', 'forgotten', 'v'])
+    const { card = null, forgotten = [], v = 1 } = said
+    need(v === 1 && Array.isArray(forgotten) && forgotten.every(one => typeof one === 'string'), 'format')
+    need(card === null || (isObject(card) && typeof card.title === 'string'), 'format')
+    return { card: card as Record<string, unknown> | null, forgotten: forgotten as string[] }
+  })
+  if (value === null) {
+    problems.push(`${path} was not read: it is of another form`)
+    return { card: null, forgotten: [] }
+  }
+  const forgotten = [...new Set(value.forgotten.filter(isKey))].sort(byCodePoints)
+  if (value.card === null) return { card: null, forgotten }
+  const card = unlessRefused(() => parseCard(utf8(canonical({ ids: [], into: null, kind: 'workspace', v: 1, ...value.card }))))
+  if (card === null) problems.push(`the card in ${path} was left out: it breaks a rule of cards`)
+  return { card, forgotten }
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return need(false, 'format', 'not JSON') as never
+  }
+}
+
+export type Assigning = {
+  /** What a person says: the scope here of one there. */
+  readonly maps?: Readonly<Record<string, string>>
+  /** Tokens that are taken here, and of them those that this device made. */
+  readonly live?: readonly string[]
+  readonly own?: readonly string[]
+  readonly forgotten?: readonly string[]
+  /** Whether the whole is a backup of this very memory, so that equal tokens mean one scope. */
+  readonly same?: boolean
+}
+
+/** The scope here for each scope of a tree, decided before anything is written. Refused where a person's word is missing, or wrong. */
+export function assignScopes(theirs: readonly string[], { maps = {}, live = [], own = [], forgotten = [], same = false }: Assigning): Map<string, string> {
+  for (const [source, target] of Object.entries(maps)) {
+    need(theirs.includes(source), 'format', `there is no scope ${source} in what is imported`)
+    need(target === '' || isScope(target), 'format', `${target} is no name of a scope`)
+  }
+  const chosen = new Map([...theirs].sort(byCodePoints).map(scope => [scope, maps[scope] ?? scope]))
+  for (const [scope, here] of chosen) {
+    need(!forgotten.includes(here), 'format', `the scope ${here} is forgotten here, so nothing can be put there`)
+    const isSaid = scope === '' || Object.hasOwn(maps, scope) || same || !live.includes(scope)
+    need(isSaid, 'format', `there is a scope ${scope} here already, and what is imported has one of this name: is it the same?`)
+  }
+  const targets = [...chosen.values()]
+  for (const here of targets) need(targets.filter(one => one === here).length === 1, 'format', `several scopes cannot all become ${here === '' ? 'the nameless one' : here}: that would mix them`)
+  const fresh = targets.filter(here => here !== '' && !live.includes(here))
+  need(own.length + fresh.length <= MOST_SCOPES, 'limit', `at most ${MOST_SCOPES} scopes of one device are allowed`)
+  return chosen
+}
