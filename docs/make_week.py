@@ -27,7 +27,7 @@ from tests.support.device_lab import no_chance_in_boxes
 TARGET: Final = Path(__file__).with_name("WEEK.md")
 SAMPLE: Final = Path(__file__).parents[1] / "ipfsmem" / "data" / "sample.json"
 _DAY: Final = re.compile(r"## \w+, (\d{4}-\d\d-\d\d)$")
-_COMMAND: Final = re.compile(r"(?P<device>laptop|desktop)\$ (?P<line>.+)")
+_COMMAND: Final = re.compile(r"(?P<device>laptop|desktop|client)[$>] (?P<line>.+)")
 _SEEN: Final = re.compile(r"--seen ([0-9a-f]+)")
 #: What comes of the machine and its libraries, and of keys that nobody can choose.
 _VARIES: Final = re.compile(r"\b\d[\d.,]* (?:bytes|kB|MB|m?s(?:\.$)?)(?!\w)|\bbafy[a-z2-7]{50,}")
