@@ -235,14 +235,15 @@ class Facts:
         that are hidden here instead."""
         wanted = None if category is None else category_of(category)
         with self._replica.reading():
-            held = [
-                (f"{one.hlc} {key}", key)
-                for key, one in self._held(kind, hidden=hidden)
-                if wanted in (None, category_of(one.category or ""))
-            ]
-            rest = [item for item in held if not cursor or item[0] < cursor]
-            found = (self._fact(key) for _, key in rest[:limit])
-            return [one for one in found if one is not None], rest[limit - 1][0] if len(rest) > limit else ""
+            rest = self._held(kind, hidden=hidden)
+            if cursor:
+                behind = tuple(cursor.split(" ", 1))
+                rest = [item for item in rest if (item[1].hlc, item[0]) < behind]
+            if wanted is not None:
+                rest = [item for item in rest if category_of(item[1].category or "") == wanted]
+            found = (self._fact(key) for key, _ in rest[:limit])
+            more = f"{rest[limit - 1][1].hlc} {rest[limit - 1][0]}" if len(rest) > limit else ""
+            return [one for one in found if one is not None], more
 
     def edit(self, key: str, said: str, seen: str | None = None) -> Fact:
         """Give an entry another text; the one before stands in its history. `seen`: only in the place of what has it. Raises

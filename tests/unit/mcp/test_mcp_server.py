@@ -14,7 +14,7 @@ from ipfsmem.errors import KeyNameError, NotFoundError, PassphraseError, UsageEr
 from ipfsmem.holding import Holder
 from ipfsmem.mcp.addresses import address, parts
 from ipfsmem.memory import Memory
-from ipfsmem.tools import EVERYDAY, GUIDANCE, PEERS
+from ipfsmem.tools import EVERYDAY, GUIDANCE, LIFE, PEERS
 from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support.extras import need_extra
@@ -44,6 +44,36 @@ def test_the_tools_are_those_of_the_set_with_their_schemas_and_hints(memory: Mem
             assert not hints["note"].read_only_hint and not hints["note"].destructive_hint
             assert all(one.open_world_hint is False for one in hints.values())
             assert all(tool.input_schema["type"] == "object" and tool.output_schema for tool in tools)
+
+    play(work)
+
+
+def test_the_tools_of_the_life_of_a_memory_are_answered_by_their_schemas(memory: Memory) -> None:
+    """The official client holds each structured answer against the schema that it was told."""
+
+    async def work() -> None:
+        async with client_of(served(memory, names=["life"]), "auto") as client:
+            assert tuple(tool.name for tool in (await client.list_tools()).tools) == LIFE
+            made = await client.call_tool("add_fact", {"text": "Likes tea", "category": "preference"})
+            key = made.structured_content["key"]
+            listed = await client.call_tool("list_facts", {})
+            seen = listed.structured_content["facts"][0]["seen"]
+            for tool, given in (
+                ("delete_fact", {"key": key, "seen": seen}),
+                ("fact_history", {}),
+                ("restore_fact", {"key": key}),
+                ("list_sessions", {}),
+                ("dream_status", {}),
+                ("dream", {}),
+                ("show_dream", {}),
+                ("note_usage", {"model": "large", "cost_usd": 1}),
+                ("usage", {"by": "day"}),
+            ):
+                answer = await client.call_tool(tool, given)
+                assert not answer.is_error, (tool, answer.content[0].text)
+        async with client_of(served(memory, names=["life"], read_only=True), "auto") as client:
+            assert all(tool.annotations.read_only_hint for tool in (await client.list_tools()).tools)
+            assert (await client.call_tool("add_fact", {"text": "x"})).is_error
 
     play(work)
 
