@@ -1,4 +1,4 @@
-"""What callers of the HTTP API send about facts, the graph, dreams and usage, and the answers that no other face has."""
+"""What callers of the HTTP API send about facts, the graph, dreams, usage and upkeep, and the answers that no other face has."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ipfsmem.parts.dreams import DreamLine
 from ipfsmem.parts.facts import EarlierFact
 from ipfsmem.parts.graph import Edge, Node
 from ipfsmem.parts.usage import Budget
+from ipfsmem.results import SettingShown
 
 #: Observations of one entity that one call adds.
 _MOST = 200
@@ -88,6 +89,13 @@ class SwitchBody(Body, frozen=True, kw_only=True):
     chosen: bool
 
 
+class CleanupBody(Body, frozen=True, kw_only=True):
+    """How old what goes is at least, in seconds: an hour or more. `dry_run`: only say what would."""
+
+    older_than: Annotated[float, msgspec.Meta(ge=3600)]
+    dry_run: bool = False
+
+
 class UseBody(Body, frozen=True, kw_only=True):
     """One use of a model. `cost_usd`: in US dollars."""
 
@@ -103,6 +111,12 @@ class Hiddens(msgspec.Struct, frozen=True, kw_only=True):
     """What is out of sight on this device, the last hidden first."""
 
     hidden: list[HiddenText]
+
+
+class SettingsShown(msgspec.Struct, frozen=True, kw_only=True):
+    """Every setting by name; those of providers without their values, which may be tokens."""
+
+    settings: list[SettingShown]
 
 
 class HiddenText(msgspec.Struct, frozen=True, kw_only=True):

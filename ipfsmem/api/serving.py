@@ -25,6 +25,7 @@ from ipfsmem.api import (
     page,
     problems,
     texts,
+    upkeep_routes,
     usage_routes,
     vault_routes,
 )
@@ -55,6 +56,7 @@ ROUTES: Final = (
     *graph_routes.ROUTES,
     *dream_routes.ROUTES,
     *usage_routes.ROUTES,
+    *upkeep_routes.ROUTES,
     *vault_routes.ROUTES,
 )
 #: Why somebody is not answered, by status: these are of this face, no command ends with them.

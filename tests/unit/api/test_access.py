@@ -163,6 +163,8 @@ def test_a_token_for_a_scope_reads_nothing_of_another_whatever_leads_there(tmp_p
             "/v1/operations",
             "/v1/members",
             "/v1/providers",
+            "/v1/index",
+            "/v1/settings",
             "/metrics",
         ):
             await told(client.get(path, headers=sent), 403, "ScopeError")

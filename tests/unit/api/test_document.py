@@ -251,7 +251,14 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
         await do("delete", "/v1/scopes/work", scope)
         await do("post", "/v1/scopes/work/restore", scope + "/restore")
 
-        for name in ("status", "check", "operations", "members", "providers", "namespaces"):
+        assert (await do("post", "/v1/reindex", "/v1/reindex"))["behind"] == 0
+        assert (await do("post", "/v1/vacuum", "/v1/vacuum"))["after"]
+        old = {"older_than": 3600, "dry_run": True}
+        assert (await do("post", "/v1/cleanup", "/v1/cleanup", json=old))["dry_run"]
+        await told(client.post("/v1/cleanup", json={"older_than": 1}), 400, "UsageError")
+        shown = await do("get", "/v1/settings", "/v1/settings")
+        assert "facts.closed" in {one["name"] for one in shown["settings"]}
+        for name in ("index", "status", "check", "operations", "members", "providers", "namespaces"):
             await do("get", f"/v1/{name}", f"/v1/{name}")
         blob = await do("post", "/v1/export", "/v1/export", json={"format": "blob", "partial": True})
         await do("post", "/v1/import?strategy=replace", "/v1/import", json=json.loads(blob))

@@ -1,0 +1,87 @@
+"""The routes of upkeep: the index of recall, what the memory takes on this disk, and the settings, which are shown here and changed by the
+person alone: one of them may name a program or a place where texts go.
+"""
+
+from __future__ import annotations
+
+from ipfsmem.agents.own_settings import settings_shown
+from ipfsmem.api.calls import Call
+from ipfsmem.api.life_bodies import CleanupBody, SettingsShown
+from ipfsmem.api.routes import Route
+from ipfsmem.results import Cleaned, SearchIndexStatus, Vacuumed
+
+
+def _index(call: Call) -> SearchIndexStatus:
+    return call.whole.maintenance.index_status()
+
+
+def _reindex(call: Call) -> SearchIndexStatus:
+    return call.whole.maintenance.reindex()
+
+
+def _vacuum(call: Call) -> Vacuumed:
+    return call.whole.maintenance.vacuum()
+
+
+def _cleanup(call: Call) -> Cleaned:
+    given: CleanupBody = call.body
+    return call.whole.maintenance.cleanup(given.older_than, dry_run=given.dry_run)
+
+
+def _settings(call: Call) -> SettingsShown:
+    return SettingsShown(settings=settings_shown())
+
+
+ROUTES = (
+    Route(
+        "get",
+        "/v1/index",
+        "index",
+        "What is kept of the index of recall",
+        _index,
+        SearchIndexStatus,
+        about="whole",
+    ),
+    Route(
+        "post",
+        "/v1/reindex",
+        "reindex",
+        "Make the index of recall anew",
+        _reindex,
+        SearchIndexStatus,
+        right="write",
+        about="whole",
+        beside=True,
+    ),
+    Route(
+        "post",
+        "/v1/vacuum",
+        "vacuum",
+        "Compact what this memory takes on this disk",
+        _vacuum,
+        Vacuumed,
+        right="admin",
+        about="whole",
+    ),
+    Route(
+        "post",
+        "/v1/cleanup",
+        "cleanup",
+        "Take away what is old, and made anew when it is needed",
+        _cleanup,
+        Cleaned,
+        right="admin",
+        about="whole",
+        body=CleanupBody,
+    ),
+    Route(
+        "get",
+        "/v1/settings",
+        "settings",
+        "Every setting of this user, with what it is for",
+        _settings,
+        SettingsShown,
+        right="admin",
+        about="whole",
+    ),
+)
