@@ -312,8 +312,16 @@ def _similar(found: SearchIndex, index: Index, asked: Asked, threshold: float | 
         return {}
     rows = found.rows(index, asked.vectors.at)
     least = asked.unrelated if threshold is None else threshold
-    most = len(index) if len(index) <= _ALL else _CLOSE
-    near = asked.vectors.nearest(asked.question, rows, least, most)
+    mine, others = found.parted(index)
+    if len(index) <= _ALL or not others:
+        near = asked.vectors.nearest(
+            asked.question, rows, least, len(index) if len(index) <= _ALL else _CLOSE
+        )
+        return {index.ids[number]: cosine for number, cosine in near.items()}
+    near = {}
+    for part in (mine, others):
+        of_part = [row if number in part else -1 for number, row in enumerate(rows)]
+        near |= asked.vectors.nearest(asked.question, of_part, least, _CLOSE)
     return {index.ids[number]: cosine for number, cosine in near.items()}
 
 
@@ -347,27 +355,36 @@ class _Search(NamedTuple):
     def ranked(self, limit: int, beginning: tuple[str, ...] = ()) -> list[Ranked]:
         """The best hits, own ones before those of others, which take no place of theirs. `beginning`: what the words that are
         looked for begin with, in place of the query's."""
-        index, is_own = self.words, self.found.is_own
-        terms = index.words.beginning_with(beginning)[:MAX_WORDS] if beginning else None
+        terms = self.words.words.beginning_with(beginning)[:MAX_WORDS] if beginning else None
         if terms == []:
             return []
-        wanted = limit
+        mine, others = self.found.parted(self.words)
+        if others and len(self.words) > _ALL:
+            # Of so many only the best are looked at, and whoever shares the memory may write as many as that.
+            own = self._first(limit, terms, mine)
+            return own + (self._first(limit - len(own), terms, others) if len(own) < limit else [])
+        return self._first(limit, terms, None)
+
+    def _first(self, limit: int, terms: list[str] | None, only: frozenset[int] | None) -> list[Ranked]:
+        """So many of the best that are to be hits, own ones before others; `only`: among these numbers."""
+        is_own, wanted = self.found.is_own, limit
         while True:
             ranked = rank(
-                index,
+                self.words,
                 self.query,
                 today=self.today,
                 limit=wanted,
                 wanted=terms,
                 meaning=self.similar,
                 weighed=self.weighed,
+                only=only,
             )
             hits = [hit for hit in ranked if not self.only_similar or hit.id in self.similar]
             if self.only_having:
                 hits = [hit for hit in hits if not _HAVING.isdisjoint(hit.parts)]
-            own = [hit for hit in hits if is_own(hit.id)]
+            own = [hit for hit in hits if only is not None or is_own(hit.id)]
             if len(own) >= limit or len(ranked) < wanted:
-                return [*own, *(hit for hit in hits if not is_own(hit.id))][:limit]
+                return [*own, *(hit for hit in hits if only is None and not is_own(hit.id))][:limit]
             wanted *= 8
 
 

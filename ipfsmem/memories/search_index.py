@@ -424,6 +424,14 @@ class SearchIndex:
         held = self.held.get(id)
         return held.own if held is not None else self.moments[id].own
 
+    def parted(self, index: Index) -> tuple[frozenset[int], frozenset[int]]:
+        """The numbers of an index's entries that are this person's word, and of those that are others'."""
+        if index.parted is None:
+            there = [(number, id) for number, id in enumerate(index.ids) if id]
+            mine = frozenset(number for number, id in there if self.is_own(id))
+            index.parted = mine, frozenset(number for number, _ in there) - mine
+        return index.parted
+
     def writers(self) -> set[str]:
         """The devices that wrote what stands in it; who wrote elsewhere alone is nobody here."""
         found = {one.device for one in self.held.values()} | {one.device for one in self.moments.values()}

@@ -196,8 +196,9 @@ class Index:
         self._by_day: dict[int, list[int]] | None = None
         self._group_rows: dict[str, GroupRow] = {}
         self._group_average: tuple[int, float] | None = None
-        #: What `ranking_arrays` keeps of it until it changes.
+        #: What `ranking_arrays` keeps of it until it changes, and what is kept by who knows whose each entry is.
         self.arrays: Any = None
+        self.parted: tuple[frozenset[int], frozenset[int]] | None = None
 
     def _join(self, number: int, group: int) -> None:
         before = self.last[group]

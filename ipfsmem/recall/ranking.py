@@ -68,8 +68,8 @@ class _Words:
     best. So of very many entries such common terms are added only to those that are looked at.
     """
 
-    def __init__(self, index: Index, wanted: list[str]) -> None:
-        self.index = index
+    def __init__(self, index: Index, wanted: list[str], only: frozenset[int] | None) -> None:
+        self.index, self.only = index, only
         self.rows = [index.words.row(term) for term in wanted]
         self.groups = [index.group_row(term) for term in wanted] if index.has_groups else []
         #: By number of the entry.
@@ -106,7 +106,7 @@ class _Words:
             for number, share in zip(row.numbers, row.shares, strict=True):
                 scores[number] += share
                 has[number] |= one
-            seen.update(row.numbers)
+            seen.update(row.numbers if self.only is None else self.only.intersection(row.numbers))
             rest -= row.most
         return seen
 
@@ -236,6 +236,8 @@ class _Ranking:
         for group in whole:
             found.update(index.members(group))
         found.discard(0)
+        if self.words.only is not None:
+            found &= self.words.only
         self.words.settle(found)
         looked: dict[int, list[int]] = {}
         for number in found:
@@ -257,7 +259,8 @@ class _Ranking:
                 if own > found.get(of[number], -1.0):
                     found[of[number]] = own
         for group in self._looked:
-            if group and found.get(group, -1.0) < least / self._weight:
+            # Those that may be no hits are not among the best, and may be better than these.
+            if group and (self.words.only is not None or found.get(group, -1.0) < least / self._weight):
                 members = list(self.index.members(group))
                 self.words.settle(members)
                 found[group] = max(map(self.own, members))
@@ -385,9 +388,10 @@ def rank(
     meaning: Mapping[str, float] | None = None,
     wanted: Iterable[str] | None = None,
     weighed: Weighed = USUAL,
+    only: frozenset[int] | None = None,
 ) -> list[Hit]:
     """The best entries for a question, the best first; of equal ones the first by id. `wanted`: terms in place of the question's;
-    `weighed`: weights in place of the usual ones.
+    `weighed`: weights in place of the usual ones; `only`: the numbers of those that may be hits, else all.
 
     A term of the question that no entry has counts as the near one that most have (`spelling`). Only entries come that share a
     term with it, themselves or by their group, whose day it names, or for which a similarity is
@@ -396,14 +400,18 @@ def rank(
     sought = spelled(list(dict.fromkeys(terms(question))), index.words.having) if wanted is None else wanted
     wanted_terms = list(dict.fromkeys(sought))[:MAX_TERMS]
     similar = _between(
-        {n: value for id, value in (meaning or {}).items() if (n := index.number(id)) is not None}
+        {
+            n: value
+            for id, value in (meaning or {}).items()
+            if (n := index.number(id)) is not None and (only is None or n in only)
+        }
     )
     named = days_named(question, today)
     dated: set[int] = set()
     if named:
         for day, numbers in index.by_day().items():
             if any(date.fromordinal(day) in days for days in named):
-                dated.update(numbers)
+                dated.update(numbers if only is None else only.intersection(numbers))
     asked = Asked(
         today.toordinal(), dated, bool(_asks_when.search(question)), bool(_asks_number.search(question))
     )
@@ -413,8 +421,8 @@ def rank(
         from ipfsmem.recall.ranking_arrays import hits_by_arrays
 
         limits = Limits(_ALL, _BEST, _BEST_GROUPS)
-        return hits_by_arrays(index, wanted_terms, similar, asked, weighed, limits, limit)
-    words = _Words(index, wanted_terms)
+        return hits_by_arrays(index, wanted_terms, similar, asked, weighed, limits, limit, only)
+    words = _Words(index, wanted_terms, only)
     return _Ranking(index, words, similar, asked, weighed).hits(limit)
 
 

@@ -119,12 +119,13 @@ def hits_by_arrays(
     weighed: Weighed,
     limits: Limits,
     limit: int,
+    only: frozenset[int] | None = None,
 ) -> list[Hit]:
     """The best entries that have one of the terms, or that something else speaks for, the best first; of equal ones the first by
-    id. `similar`: between 0 and 1, by number."""
+    id. `similar`: between 0 and 1, by number; `only`: the numbers of those that may be hits, also in `similar` and `asked`."""
     if index.arrays is None:
         index.arrays = _Arrays(index)
-    return _Ranking(index.arrays, wanted, similar, asked, weighed, limits).hits(limit) if limit else []
+    return _Ranking(index.arrays, wanted, similar, asked, weighed, limits, only).hits(limit) if limit else []
 
 
 class _Ranking:
@@ -138,6 +139,7 @@ class _Ranking:
         asked: Asked,
         weighed: Weighed,
         limits: Limits,
+        only: frozenset[int] | None,
     ) -> None:
         self.known, self.asked, self.weighed, self.limits = known, asked, weighed, limits
         index, entries = known.index, len(known.of)
@@ -154,7 +156,12 @@ class _Ranking:
                 self.headers[number] = self.headers.get(number, 0) | 1 << bit
         self.groups, self.alone = self._group_scores(wanted)
         self.cut = len(index) > limits.all
-        best = self._first(np.flatnonzero(self.has), self.scores)
+        self.only = None
+        if only is not None:
+            self.only = np.zeros(entries, dtype=bool)
+            self.only[list(only)] = True
+        having = self.has > 0 if self.only is None else (self.has > 0) & self.only
+        best = self._first(np.flatnonzero(having), self.scores)
         self.top = float(self.scores[best].max(initial=0.0)) or 1.0
         self.similar = None
         close = np.array(list(similar), dtype=np.intp)
@@ -235,6 +242,8 @@ class _Ranking:
         if len(whole):
             looked |= chosen[of]
         looked[0] = False
+        if self.only is not None:
+            looked &= self.only
         return np.flatnonzero(looked)
 
     def _best_of_groups(self) -> Any:

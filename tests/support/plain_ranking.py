@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
 from math import log, log1p
 
@@ -74,10 +74,12 @@ def plain_rank(
     look_best: int = 1_000,
     look_groups: int = 40,
     weighed: Weighed = USUAL,
+    only: Collection[str] | None = None,
 ) -> list[Hit]:
-    """All hits, the best first."""
+    """All hits, the best first. `only`: the ids of those that may be hits."""
     weights = weighed.weights
     everyone = range(len(documents))
+    may = {n for n in everyone if only is None or documents[n].id in only}
     texts = [terms(one.words) for one in documents]
     having = Counter(term for text in texts for term in set(text))
     asked = list(dict.fromkeys(terms(question)))
@@ -85,12 +87,15 @@ def plain_rank(
         dict.fromkeys(plainly_spelled(term, having) if len(asked) <= 12 else term for term in asked)
     )
     raw = bm25(texts, wanted)
-    words = [score / max(raw) if max(raw) else 0.0 for score in raw]
-    close = {n: meaning[one.id] for n, one in enumerate(documents) if meaning and one.id in meaning}
+    top = max([raw[n] for n in may], default=0.0) or 1.0
+    words = [score / top for score in raw]
+    close = {
+        n: meaning[documents[n].id] for n in everyone if n in may and meaning and documents[n].id in meaning
+    }
     low, high = min(close.values(), default=0.0), max(close.values(), default=0.0)
     close = {n: (value - low) / (high - low) if high > low else 1.0 for n, value in close.items()}
     named = days_named(question, today)
-    dated = {n for n in everyone if (at := documents[n].at) and any(at in days for days in named)}
+    dated = {n for n in may if (at := documents[n].at) and any(at in days for days in named)}
 
     groups: dict[str, list[int]] = {}
     group_of = []
@@ -117,7 +122,7 @@ def plain_rank(
     def first(found: set[int], value: Callable[[int], object], most: int) -> set[int]:
         return set(sorted(sorted(found, key=lambda n: documents[n].id), key=value, reverse=True)[:most])  # type: ignore[arg-type]
 
-    with_words = {n for n in everyone if raw[n]}
+    with_words = {n for n in may if raw[n]}
     if len(documents) <= look_all:
         looked = with_words | close.keys() | dated | {n for name in talks for n in groups[name]}
     else:
@@ -128,6 +133,7 @@ def plain_rank(
         looked |= {near for n in looked for near in around(n, 2, 2)}
         best = sorted(talks, key=lambda name: (talks[name], name), reverse=True)[:look_groups]
         looked |= {n for name in best for n in groups[name]}
+    looked &= may
     top_group = max([*talks.values(), *(of_groups[group_of[n]] for n in looked)], default=0.0) or 1.0
     sizes = {n: log1p(min(len(documents[n].text), 1_000)) for n in looked if group_of[n].startswith("of ")}
     shortest, longest = min(sizes.values(), default=0.0), max(sizes.values(), default=0.0)

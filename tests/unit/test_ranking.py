@@ -403,6 +403,7 @@ weights = st.builds(
     limit=st.integers(0, 12),
     limits=st.sampled_from([(5_000, 1_000, 40), (0, 4, 1), (0, 1, 9)]),
     weighed=st.just(USUAL) | weights,
+    only=st.none() | st.sets(st.integers(0, 99).map(str), min_size=30),
 )
 def test_the_hits_are_those_of_the_recipe_as_it_is_written_down(
     arrays: bool,
@@ -412,13 +413,16 @@ def test_the_hits_are_those_of_the_recipe_as_it_is_written_down(
     limit: int,
     limits: tuple[int, ...],
     weighed: Weighed,
+    only: set[str] | None,
 ) -> None:
     look_all, look_best, look_groups = limits
     with ranked(arrays) as patch:
         patch.setattr(ranking, "_ALL", look_all)
         patch.setattr(ranking, "_BEST", look_best)
         patch.setattr(ranking, "_BEST_GROUPS", look_groups)
-        ours = rank(Index(documents), question, today=TODAY, limit=limit, meaning=meaning, weighed=weighed)
+        index = Index(documents)
+        may = None if only is None else frozenset(n for id in only if (n := index.number(id)) is not None)
+        ours = rank(index, question, today=TODAY, limit=limit, meaning=meaning, weighed=weighed, only=may)
     theirs = plain_rank(
         documents,
         question,
@@ -428,6 +432,7 @@ def test_the_hits_are_those_of_the_recipe_as_it_is_written_down(
         look_best=look_best,
         look_groups=look_groups,
         weighed=weighed,
+        only=only,
     )
     assert len(ours) == min(limit, len(theirs))
     assert same_hits(ours, theirs), (ours, theirs)

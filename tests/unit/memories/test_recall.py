@@ -17,6 +17,7 @@ from ipfsmem.memories import recall as recalling
 from ipfsmem.memories.context import TOKEN_BYTES
 from ipfsmem.memories.words import query_words
 from ipfsmem.memory import Memory
+from ipfsmem.recall import ranking
 from ipfsmem.recall.terms import fold, terms
 from ipfsmem.recall.worth import faded, worth
 from tests.support.device_lab import Lab
@@ -136,6 +137,23 @@ def test_memories_are_found_by_who_wrote_them_and_their_category(memory: Memory)
     assert keys(memory, "tea", by=device) == ["a", "b"]
     with pytest.raises(UsageError, match="nobody who wrote here"):
         memory.recall("tea", by="Mallory")
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_no_flood_of_others_texts_keeps_own_ones_from_being_found(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    """Of very many texts only the best are looked at, and whoever shares a memory may write as many, each full of the words."""
+    for module in (ranking, recalling):
+        monkeypatch.setattr(module, "_ALL", 10)
+    monkeypatch.setattr(ranking, "_BEST", 4)
+    others(memory, **{f"flood{n}": "tea tea tea" for n in range(12)})
+    for n in range(3 + more):
+        memory.write(f"own{n}", f"a note on tea, the {n} of them, and much else beside")
+    assert keys(memory, "tea", limit=3) == ["own0", "own1", "own2"]
+    assert keys(memory, "tea", limit=6)[3 + more :] == ["flood0", "flood1", "flood10"][: 3 - more]
+    assert memory.context("tea", layout="turn").shown == ("own0", "own1", "own2")
+    assert memory.why("own2", "tea").place == 3
 
 
 def test_who_wrote_in_another_scope_alone_is_not_named(tmp_path: Path) -> None:
