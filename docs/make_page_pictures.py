@@ -1,4 +1,4 @@
-"""Take docs/images/page-*.png anew: every view of the page of `ipfsmem ui`, over the sample memory, in light, dark and at the width of a phone.
+"""Take docs/images/page-*.webp anew: every view of the page of `ipfsmem ui`, over the sample memory, in light, dark and at the width of a phone.
 
 It needs the built page (`npm run page` in web/), Chromium, and the packages playwright and pillow. Nothing is loaded from elsewhere. Names
 after the script take those views alone, `--out FOLDER` puts them elsewhere.
@@ -27,12 +27,12 @@ from ipfsmem.vault.home import Home
 from ipfsmem.wallet.signers import RawKeySigner
 
 TARGET: Final = Path(__file__).with_name("images")
-#: By name: width, height, colours, and how many colours of a picture are kept.
+#: By name: width, height, and which colours are asked for; and how many colours of a picture are kept.
 LOOKS: Final = {"light": (1280, 800, "light"), "dark": (1280, 800, "dark"), "phone": (390, 844, "light")}
-COLOURS: Final = 96
+COLOURS: Final = 64
 
 
-def make_memory(folder: Path) -> Memory:
+def make_memory(folder: Path) -> None:
     """The sample on a laptop, which a second device of the same wallet has changed as well."""
     provider = folder / "box"
     provider.mkdir()
@@ -64,13 +64,54 @@ def make_memory(folder: Path) -> Memory:
     boat.write("decision_interval", "Measure **every ten minutes** in summer, to save the battery.\n")
     laptop.note("session", summary="Read the alarm chain again, and cut two steps of it")
     boat.note("visited_station", station="Osen", by="boat")
+    _live(laptop)
     for memory in (boat, laptop):
         asyncio.run(memory.sync())
     boat.close()
     laptop.write(
         "note_weather", "Wind from the west until Sunday.", name="Weather for the visit", type="episode"
     )
-    return laptop
+    laptop.close()
+
+
+def _live(memory: Memory) -> None:
+    """What a few weeks with agents leave: sessions, a graph, what models cost, and two texts that say nearly the same."""
+    for session, said in {
+        "flood-plan": [
+            "Who is called when the water passes 1.85 m?",
+            "The guard first, then you; at red the mayor as well.",
+            "And at night?",
+            "The same, and nobody can mute it.",
+        ],
+        "release": [
+            "What is in the release of August?",
+            "Minute readings while a surge lasts, and salinity at Osen.",
+        ],
+    }.items():
+        memory.sessions.add(
+            session, [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(said)]
+        )
+    for name, kind in (
+        ("Noor", "person"), ("Tidewatch", "project"), ("Yuki", "person"), ("Łukasz", "person"), ("Osen", "station"), ("Fyret", "station"),
+        ("Storholmen", "station"), ("Harbour office", "place"), ("Benedikta", "person"),
+    ):  # fmt: skip
+        memory.graph.add(name, kind)
+    for begin, kind, end in (
+        ("Noor", "leads", "Tidewatch"), ("Noor", "works_at", "Harbour office"), ("Yuki", "works_on", "Tidewatch"), ("Łukasz", "works_on", "Tidewatch"),
+        ("Osen", "is_part_of", "Tidewatch"), ("Fyret", "is_part_of", "Tidewatch"), ("Storholmen", "is_part_of", "Tidewatch"), ("Benedikta", "advises", "Noor"),
+    ):  # fmt: skip
+        memory.graph.relate(begin, kind, end)
+    for model, agent, tokens, cost in (
+        ("large", "coder", 48_000, 0.82),
+        ("large", "reader", 21_500, 0.31),
+        ("small", "coder", 160_000, 0.12),
+    ):
+        memory.usage.add(
+            model=model, agent=agent, input_tokens=tokens, output_tokens=tokens // 8, cost_usd=cost
+        )
+    ferry = "The ferry to Storholmen leaves from the north quay at nine on weekdays. On Sundays it leaves at eleven. Tickets are bought on board."
+    memory.write("ferry_quay", ferry, name="Ferry", type="reference")
+    memory.write("ferry_times", ferry, name="Ferry times", type="reference")
 
 
 Shot = Callable[[Any], Awaitable[None]]
@@ -117,6 +158,19 @@ async def _vault(page: Any) -> None:
     await _view("vault", ".cards")(page)
     await page.click("button:has-text('Check')")
     await page.wait_for_selector("details")
+    await page.evaluate("document.querySelector('main section').scrollTo(0, 0)")
+
+
+async def _sessions(page: Any) -> None:
+    await _view("sessions", ".item")(page)
+    await page.click(".item >> nth=0")
+    await page.wait_for_selector(".messages li")
+
+
+async def _dreams(page: Any) -> None:
+    await _view("dreams", "button:has-text('Look through')")(page)
+    await page.click("button:has-text('Look through')")
+    await page.wait_for_selector(".clash")
 
 
 VIEWS: Final[dict[str, Shot]] = {
@@ -128,16 +182,24 @@ VIEWS: Final[dict[str, Shot]] = {
     "timeline": _view("timeline", ".events li"),
     "conflicts": _view("conflicts", ".clash"),
     "context": _view("context", ".block"),
+    "sessions": _sessions,
+    "graph": _view("graph", ".item"),
+    "dreams": _dreams,
+    "usage": _view("usage", "tbody tr"),
     "vault": _vault,
 }
 
 
 def saved(png: bytes, path: Path) -> None:
-    """Keep a picture with few colours, which a page of text needs not more of."""
+    """Keep a picture with few colours, which a page of text needs not more of, and without loss beside that."""
     from PIL import Image
 
-    picture = Image.open(io.BytesIO(png)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
-    picture.save(path, optimize=True)
+    few = (
+        Image.open(io.BytesIO(png))
+        .convert("RGB")
+        .quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    )
+    few.convert("RGB").save(path, lossless=True, quality=100, method=6)
 
 
 async def take(names: list[str], looks: list[str], target: Path) -> None:
@@ -147,9 +209,9 @@ async def take(names: list[str], looks: list[str], target: Path) -> None:
     built = Files.built()
     if built is None:
         raise SystemExit("the page is not built: npm ci && npm run page, in web/")
-    with tempfile.TemporaryDirectory() as folder:
-        memory = await asyncio.to_thread(make_memory, Path(folder))
-        holder = Holder(lambda: memory)
+    with tempfile.TemporaryDirectory(prefix="stick-") as folder:
+        await asyncio.to_thread(make_memory, Path(folder))
+        holder = Holder(lambda: Memory.load("noor", home=Path(folder) / "laptop", passphrase=False))
         served = ServedMemory("noor", holder)
         doors = Doors({"noor": served})
         async with running(Api([served], doors, files=built).app()) as url, async_playwright() as driver:
@@ -170,7 +232,7 @@ async def take(names: list[str], looks: list[str], target: Path) -> None:
                     await page.wait_for_selector("main#content")
                     await VIEWS[name](page)
                     await page.wait_for_timeout(150)
-                    saved(await page.screenshot(), target / f"page-{name}-{look}.png")
+                    saved(await page.screenshot(), target / f"page-{name}-{look}.webp")
                     await page.close()
             await browser.close()
         served.close()
