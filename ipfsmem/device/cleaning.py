@@ -32,9 +32,9 @@ class Old(NamedTuple):
     reports: int
 
 
-def remove_old(replica: Replica, before: int, kept: int, *, dry_run: bool) -> Old:
-    """Take away what is older than a moment (milliseconds since 1970 UTC); with `dry_run` only say what. `kept`: how many operations the
-    list has at most. Raises StorageError."""
+def remove_old(replica: Replica, before: int, *, dry_run: bool) -> Old:
+    """Take away what is older than a moment (milliseconds since 1970 UTC); with `dry_run` only say what. Raises
+    StorageError."""
     files = {}
     for path, size in _files(replica, before):
         if not dry_run:
@@ -43,7 +43,7 @@ def remove_old(replica: Replica, before: int, kept: int, *, dry_run: bool) -> Ol
             except OSError:  # another process was faster, or holds it open
                 continue
         files[path.name] = size
-    operations = forget_operations(replica, before, kept, dry_run=dry_run)
+    operations = forget_operations(replica, before, dry_run=dry_run)
     with replica.reading():
         told = reports.count_before(replica.db.connection, before)
     if told and not dry_run:

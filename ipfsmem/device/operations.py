@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from ipfsmem.device.atomic_files import open_regular, read_file, write_atomic
+from ipfsmem.device.atomic_files import open_regular, read_file, storage_errors, write_atomic
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import IpfsmemError
@@ -57,44 +57,55 @@ def note_operation(replica: Replica, one: Operation, kept: int) -> None:
     short = Operation(one.at, *words)
     with contextlib.suppress(IpfsmemError, OSError):
         row = replica.codec.seal_row(_padded(_encode(short)))
-        with file_lock(path.with_suffix(".lock"), wait=0.1):
-            size = _add(path, row)
-            if size >= (kept + max(16, kept // 4)) * len(row):
-                _cut(path, len(row), kept)
+        size = len(row)
+        if _add(path, row, size) >= (kept + max(16, kept // 4)) * size:
+            with file_lock(path.with_suffix(".lock"), wait=0.1):
+                _rewrite(path, size, lambda data: data[-kept * size :])
 
 
 def operations(replica: Replica, kept: int) -> Iterator[Operation]:
     """The newest `kept`, the newest first. A record that does not open is left out. Raises StorageError."""
     path = _path(replica)
     data = None if path is None else read_file(path, _MOST)
-    if data is None:
-        return
-    size = len(replica.codec.seal_row(bytes(_ROOM)))
-    rows = [data[at : at + size] for at in range(0, len(data) - size + 1, size)]
+    rows = _rows(data or b"", _size(replica))
     for row in reversed(rows[-kept:] if kept else []):
-        with contextlib.suppress(IpfsmemError, msgspec.DecodeError):
-            yield _decode(replica.codec.open_row(row).rstrip(b"\0"))
+        one = _opened(replica, row)
+        if one is not None:
+            yield one
 
 
-def operations_size(folder: Path) -> int:
-    """Bytes of the list."""
-    with contextlib.suppress(OSError):
-        return (folder / _FILE).stat().st_size
-    return 0
-
-
-def forget_operations(replica: Replica, before: int, kept: int, *, dry_run: bool = False) -> int:
-    """Take those before a moment out of the list (milliseconds since 1970 UTC); how many. Raises StorageError."""
+def forget_operations(replica: Replica, before: int, *, dry_run: bool = False) -> int:
+    """Take those before a moment out of the list (milliseconds since 1970 UTC), and what does not open; how many. Raises StorageError."""
     path = _path(replica)
-    if path is None or not path.exists():
+    data = None if path is None else read_file(path, _MOST)
+    if path is None or not data:
         return 0
-    with file_lock(path.with_suffix(".lock")):
-        known = list(operations(replica, kept))
-        left = [one for one in known if one.at >= before]
-        if len(left) < len(known) and not dry_run:
-            rows = [replica.codec.seal_row(_padded(_encode(one))) for one in reversed(left)]
-            write_atomic(path, b"".join(rows))
-    return len(known) - len(left)
+    size = _size(replica)
+
+    def left(data: bytes) -> bytes:
+        found = ((row, _opened(replica, row)) for row in _rows(data, size))
+        return b"".join(row for row, one in found if one is not None and one.at >= before)
+
+    gone = (len(data) - len(left(data))) // size
+    if gone and not dry_run:
+        with file_lock(path.with_suffix(".lock")), storage_errors(path, "write"):
+            _rewrite(path, size, left)
+    return gone
+
+
+def _rows(data: bytes, size: int) -> list[bytes]:
+    return [data[at : at + size] for at in range(0, len(data) - size + 1, size)]
+
+
+def _size(replica: Replica) -> int:
+    """Bytes of a record."""
+    return len(replica.codec.seal_row(bytes(_ROOM)))
+
+
+def _opened(replica: Replica, row: bytes) -> Operation | None:
+    with contextlib.suppress(IpfsmemError, msgspec.DecodeError):
+        return _decode(replica.codec.open_row(row).rstrip(b"\0"))
+    return None
 
 
 def _path(replica: Replica) -> Path | None:
@@ -106,19 +117,21 @@ def _padded(data: bytes) -> bytes:
     return data[:_ROOM].ljust(_ROOM, b"\0")
 
 
-def _add(path: Path, row: bytes) -> int:
-    """The size afterwards. What a crash left of half a record is taken away first."""
-    fd = open_regular(path, os.O_WRONLY | os.O_CREAT)
+def _add(path: Path, rows: bytes, size: int) -> int:
+    """The length of the file afterwards. One append, so that no lock is needed; what a power failure left of half a record is filled up to
+    a whole one, which does not open."""
+    fd = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
-        whole = os.fstat(fd).st_size // len(row) * len(row)
-        os.ftruncate(fd, whole)
-        os.lseek(fd, whole, os.SEEK_SET)
-        os.write(fd, row)
-        return whole + len(row)
+        length = os.fstat(fd).st_size
+        return length + os.write(fd, bytes(-length % size) + rows)
     finally:
         os.close(fd)
 
 
-def _cut(path: Path, size: int, kept: int) -> None:
-    data = read_file(path, _MOST) or b""
-    write_atomic(path, data[-kept * size :], durable=False)
+def _rewrite(path: Path, size: int, change: Callable[[bytes], bytes]) -> None:
+    """Put other records in the place of these. What another process adds to the old file meanwhile is added to the new one."""
+    fd = open_regular(path, os.O_RDONLY)
+    with os.fdopen(fd, "rb") as old:
+        write_atomic(path, change(old.read(_MOST)), durable=False)
+        if more := old.read(_MOST):
+            _add(path, more, size)

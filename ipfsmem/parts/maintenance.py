@@ -214,7 +214,7 @@ class MemoryMaintenance(MemoryPart):
         if older_than * 1000 > OLDEST:
             raise UsageError("nothing is older than a thousand years")
         before = self._replica.world.now() - int(older_than * 1000)
-        found = remove_old(self._replica, before, self._open.operations_kept, dry_run=dry_run)
+        found = remove_old(self._replica, before, dry_run=dry_run)
         return Cleaned(
             dry_run=dry_run,
             older_than=older_than,

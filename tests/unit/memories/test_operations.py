@@ -163,7 +163,7 @@ def test_a_damaged_list_loses_what_is_damaged_and_fails_nothing(memory: Memory, 
     file.write_bytes(bytes(data) + b"half a record")
     assert told(memory) == ["python write /one", "python write /three"]
     memory.write("four", "x")
-    assert told(memory)[-1] == "python write /four" and file.stat().st_size == len(data) // 3 * 4
+    assert told(memory)[-1] == "python write /four" and file.stat().st_size == len(data) // 3 * 5
     file.unlink()
     file.mkdir()
     memory.write("five", "x")
@@ -175,6 +175,30 @@ def test_two_processes_write_one_list(tmp_path: Path) -> None:
         for memory in (one, other, one, other):
             memory.note("said")
         assert len(one.operations.list()) == len(other.operations.list()) == 4
+
+
+def test_what_is_added_while_the_list_is_cut_is_not_lost(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for a lock to note something, so another process may add to the file that is just replaced."""
+    from ipfsmem.device import operations
+
+    file, write = tmp_path / "m" / "operations", operations.write_atomic
+    memory.write("first", "x")
+    row = file.read_bytes()
+
+    def late(path: Path, data: bytes, *, durable: bool) -> None:
+        with file.open("ab") as old:
+            write(path, data, durable=durable)
+            old.write(row)
+
+    monkeypatch.setattr(operations, "write_atomic", late)
+    for kept in (1, 20):
+        for number in range(40):
+            one = operations.Operation(number, "note", "", "", "cli", "", "")
+            operations.note_operation(memory.replica, one, kept)
+    assert [one.key for one in operations.operations(memory.replica, 1_000)].count("first") >= 2
+    assert file.stat().st_size % len(row) == 0
 
 
 def test_a_sync_that_somebody_asks_for_is_noted_and_those_in_the_background_are_not(tmp_path: Path) -> None:

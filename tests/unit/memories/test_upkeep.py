@@ -118,6 +118,10 @@ def test_a_sealed_list_of_operations_is_still_sealed_after_a_cleanup(tmp_path: P
         memory.write("canary", "x")
         assert memory.maintenance.cleanup(2 * DAY).operations == 1
         assert [one.key for one in memory.operations.list()] == ["", "canary"]
+        file = tmp_path / "m" / "operations"
+        file.write_bytes(file.read_bytes() + bytes(file.stat().st_size // 2))
+        assert memory.maintenance.cleanup(2 * DAY).operations == 1  # what does not open
+        assert [one.key for one in memory.operations.list()] == ["", "", "canary"]
         assert b"canary" not in (tmp_path / "m" / "operations").read_bytes()
 
 
