@@ -6,15 +6,21 @@ Needs Node, Chromium and the package playwright; without one of them it is skipp
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ipfsmem.content.car import read_car
+from ipfsmem.content.cid import parse_cid
 from ipfsmem.files.static_page import write_static_page
 from ipfsmem.memory import Memory
 from tests.interop.counterparts import built_page
+from tests.servers.gateway_of import below
+from tests.servers.pinata import V3_KEY, Pinata
+from tests.servers.threaded import serve_here
 from tests.support.alone_lab import Page, download, files_of, give_authenticator, give_wallet, hosted, picture
 from tests.support.alone_lab import played as played_alone
 from tests.support.page_lab import faults_of
@@ -353,3 +359,58 @@ def test_everybody_can_use_the_door_and_what_is_only_in_this_browser(
         await looked_at("this browser")
 
     played(play, folder)
+
+
+def test_a_key_of_pinata_that_is_typed_into_the_page_publishes_there_and_a_router_tells_of_it(
+    tmp_path: Path, folder: Path, url: str, memory: Memory
+) -> None:
+    """Its hosts are asked as they are called, and answered by the stand-in; a router that takes names is the peer."""
+    account = Pinata()
+    account.pending = 1
+    signed: list[str] = []
+
+    async def play(page: Page, address: str) -> None:
+        async with serve_here(account.app()) as service:
+
+            async def answered(route: Any) -> None:
+                request = route.request
+                headers = {
+                    "Access-Control-Allow-Origin": "*",
+                    "Access-Control-Allow-Headers": "*",
+                    "Access-Control-Allow-Methods": "*",
+                }
+                if request.method == "OPTIONS":
+                    await route.fulfill(status=204, headers=headers)
+                    return
+                signed.append(f"{request.method} {request.url.partition('?')[0]}")
+                answer = await route.fetch(url=service + request.url.partition("pinata.cloud")[2])
+                await route.fulfill(response=answer, headers={**answer.headers, **headers})
+
+            await page.context.route(re.compile(r"https://(api|uploads)\.pinata\.cloud/"), answered)
+            await page.goto(address)
+            await typed(page, words_of(memory), f"peer:{url}")
+            await page.click(".row:has-text('Tone')")
+            await page.click("button:has-text('Edit')")
+            await page.fill("textarea", "Kept at Pinata.")
+            await saved(page)
+            await page.evaluate("location.hash = '#/browser'")
+            await page.click("button:has-text('Add a place')")
+            await at_place(page, 2, "pinata", "not a key")
+            await page.click("button:has-text('Use these')")
+            await page.wait_for_selector("[role=status]:has-text('pinata answered 401')")
+            await at_place(page, 2, "pinata", V3_KEY)
+            await page.click("button:has-text('Use these')")
+            await page.wait_for_selector("[role=status]:has-text('published')")
+
+    played(play, folder)
+    [newest] = {
+        one["cid"]
+        for one in account.files.values()
+        if len(dict(below(account.blocks, parse_cid(one["cid"])))) > 5
+    }
+    tone = memory.read("tone")
+    root_of(memory)
+    assert newest == root_of(memory) and V3_KEY not in str(account.files)
+    assert tone is not None and "POST https://uploads.pinata.cloud/v3/files" in signed
+    kept = memory.read("tone")
+    assert kept is not None and kept.file.body.strip() == "Kept at Pinata."

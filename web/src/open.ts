@@ -10,14 +10,19 @@ import { BrowserKeeping, isKept, openDatabase } from './store/idb.ts'
 import { gateway, router } from './sync/gateways.ts'
 import type { Fetch } from './sync/http.ts'
 import { peer } from './sync/peer.ts'
+import { pinata } from './sync/pinata.ts'
 import type { Provider } from './sync/provider.ts'
 import type { Pointer } from './sync/syncing.ts'
 
 export type { Spec }
 
-/** `peer:https://...` keeps what is sent where there is a token; `gateway:https://...` and `routing:https://...` are only read. */
+/** `peer:https://...` and `pinata` keep what is sent, where there is a token; `gateway:https://...` is read, `routing:https://...` tells and takes names. */
 export function providerOf(spec: Spec, fetch: Fetch): Provider {
   const { at, token = null } = typeof spec === 'string' ? { at: spec } : spec
+  if (at === 'pinata') {
+    if (token === null) throw new MemoryError('usage', 'Pinata is only written to, and that takes a key', 'The JWT of a key with org:files:read and org:files:write, of app.pinata.cloud, API Keys.')
+    return pinata(token, fetch)
+  }
   const [, kind, url] = /^(peer|gateway|routing):(https?:\/\/.+)$/.exec(at) ?? []
   if (url === undefined) throw new MemoryError('usage', `${at} is no provider that this program knows`, 'For instance peer:https://example.org, gateway:https://..., routing:https://...')
   if (kind === 'peer' && token !== null) return peer(url, token, fetch)

@@ -13,7 +13,7 @@ const MOST_ANSWER = 512 << 20
 export type Asked = {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: Bytes | string
+  readonly body?: Bytes | string | FormData
   /** Statuses that are answers and no errors. */
   readonly allow?: readonly number[]
   /** For the words of an error: `store blocks`. */

@@ -39,6 +39,8 @@ export type NameServer = {
 
 /** Where blocks are kept. */
 export type Keeper = Reader & {
+  /** Whether it takes whole trees only, and cannot say which of their blocks it has. */
+  readonly takesTrees?: boolean
   /** Those of these blocks that are kept there. */
   has(cids: readonly string[]): Promise<ReadonlySet<string>>
   /** Take blocks of a root. */

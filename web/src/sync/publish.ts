@@ -67,7 +67,7 @@ async function place(run: Run, keeper: Keeper, root: string, name: string, isSta
   const { replica } = run
   const before = replica.kept.placed[keeper.name]
   if (before === root && (await keeper.has([root])).has(root)) return 0
-  const old = before === undefined || !(await keeper.has([before])).has(before) ? new Set<string>() : treeOf(before, replica.blocks)
+  const old = keeper.takesTrees === true || before === undefined || !(await keeper.has([before])).has(before) ? new Set<string>() : treeOf(before, replica.blocks)
   const holes = new Set<string>()
   const tree = treeOf(root, replica.blocks, old, holes)
   const there = await keeper.has([...tree, ...holes])

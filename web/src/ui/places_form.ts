@@ -8,7 +8,9 @@ export type Typed = { readonly at: string; readonly token: string }
 export const typedOf = (places: readonly Spec[]): Typed[] => places.map(one => (typeof one === 'string' ? { at: one, token: '' } : { at: one.at, token: one.token ?? '' }))
 
 export const placesOf = (typed: readonly Typed[]): Spec[] =>
-  typed.filter(one => one.at.trim() !== '').map(({ at, token }) => ({ at: at.trim(), token: at.trim().startsWith('peer:') ? token.trim() || null : null }))
+  typed.filter(one => one.at.trim() !== '').map(({ at, token }) => ({ at: at.trim(), token: takesToken(at) ? token.trim() || null : null }))
+
+const takesToken = (at: string): boolean => /^(peer:|pinata$)/.test(at.trim())
 
 /** One line a place, and a way to a further one. */
 export function placeRows(typed: readonly Typed[], change: (typed: readonly Typed[]) => void): TemplateResult {
@@ -16,7 +18,7 @@ export function placeRows(typed: readonly Typed[], change: (typed: readonly Type
   const value = (event: Event): string => (event.target as HTMLInputElement).value
   return html`${typed.map((one, i) => html`<div class="place">
       <input aria-label="Place ${i + 1}" placeholder="peer:https://…" .value=${one.at} @input=${(event: Event) => put(i, { at: value(event) })} autocomplete="off" spellcheck="false">
-      ${one.at.trim().startsWith('peer:') ? html`<input type="password" aria-label="What lets this browser write to place ${i + 1}" placeholder="token, to write there" .value=${one.token} @input=${(event: Event) => put(i, { token: value(event) })} autocomplete="off">` : nothing}</div>`)}
+      ${takesToken(one.at) ? html`<input type="password" aria-label="What lets this browser write to place ${i + 1}" placeholder="token, to write there" .value=${one.token} @input=${(event: Event) => put(i, { token: value(event) })} autocomplete="off">` : nothing}</div>`)}
     <button type="button" class="quiet" @click=${() => change([...typed, { at: '', token: '' }])}>Add a place</button>
     <p class="faint">A token is kept in this browser alone, sealed under a key that no script reads, and is never a part of the memory.</p>`
 }

@@ -1,0 +1,91 @@
+/**
+ * An account at Pinata, written to from a page by its v3 API: versions as CARs, which takes a plan that takes CARs, and lists of them by name.
+ *
+ * It keeps no names and is not read here: names go to a router, and blocks come from gateways. Every upload is a whole tree, as there is no way
+ * to ask which blocks are there. The key is sent to Pinata's two hosts and to nobody else.
+ */
+
+import { isObject } from '../core/bytes.ts'
+import { writeCar } from '../core/car.ts'
+import { type Fetch, Http } from './http.ts'
+import { type Keeper, type Provider, ProviderError } from './provider.ts'
+
+const API = 'https://api.pinata.cloud/v3/files/public'
+const UPLOADS = 'https://uploads.pinata.cloud/v3/files'
+/** Bytes of one request; larger ones take another protocol. */
+const MOST = 94_371_840
+const PENDING = 'pending'
+/** Looks at an upload that is being processed, and milliseconds between two. */
+const LOOKS = 90
+const REST = 2000
+const PAGE = 100
+
+type Entry = { readonly id: string; readonly cid: string; readonly name: string }
+
+/** `jwt`: a key with the scopes org:files:read and org:files:write. */
+export function pinata(jwt: string, fetch: Fetch, rest: (ms: number) => Promise<void> = ms => new Promise(done => setTimeout(done, ms))): Provider {
+  const name = 'pinata'
+  const http = new Http(name, fetch, { Authorization: `Bearer ${jwt}` })
+
+  const json = async (answer: Response): Promise<Record<string, unknown>> => {
+    const said: unknown = await answer.json().catch(() => null)
+    const data = isObject(said) ? said['data'] : null
+    if (!isObject(data)) throw new ProviderError(name, false, 'pinata answered something else than its documents say')
+    return data
+  }
+  const entryOf = (value: unknown): Entry | null =>
+    isObject(value) && typeof value['id'] === 'string' ? { id: value['id'], cid: typeof value['cid'] === 'string' ? value['cid'] : PENDING, name: typeof value['name'] === 'string' ? value['name'] : '' } : null
+  /** Entries of the list, the newest first. What the service does not filter is left out here. */
+  const listed = async (by: { readonly name?: string; readonly cid?: string }): Promise<Entry[]> => {
+    const query = new URLSearchParams({ order: 'DESC', limit: String(PAGE), ...by })
+    const { files } = await json(await http.ask(`${API}?${query}`, { what: 'list what it keeps' }))
+    const all = (Array.isArray(files) ? files : []).flatMap(one => entryOf(one) ?? [])
+    return all.filter(one => (by.name === undefined || one.name === by.name) && (by.cid === undefined || one.cid === by.cid))
+  }
+  const drop = (id: string): Promise<Response> => http.ask(`${API}/${encodeURIComponent(id)}`, { method: 'DELETE', allow: [404], what: 'let go of a version' })
+  /** The CID of an upload once it is processed. */
+  const settled = async (entry: Entry): Promise<string> => {
+    let { cid } = entry
+    for (let look = 0; cid === PENDING && look < LOOKS; look++) {
+      await rest(REST)
+      const answer = await http.ask(`${API}/${encodeURIComponent(entry.id)}`, { allow: [404], what: 'look at an upload' })
+      if (answer.status === 404) throw new ProviderError(name, true, 'pinata took the upload and dropped it without a word')
+      cid = entryOf(await json(answer))?.cid ?? PENDING
+    }
+    if (cid === PENDING) throw new ProviderError(name, false, 'pinata is still processing the upload; the next sync looks again')
+    return cid
+  }
+
+  const keeper: Keeper = {
+    name,
+    takesTrees: true,
+    blocks: async () => new Map(),
+    async has(cids) {
+      const [root] = cids
+      // Only of roots anything can be said.
+      if (cids.length !== 1 || root === undefined) return new Set()
+      return new Set((await listed({ cid: root })).map(one => one.cid))
+    },
+    async put(root, blocks, pinName) {
+      const car = writeCar({ roots: [root], blocks })
+      if (car.length > MOST) throw new ProviderError(name, true, `pinata takes ${MOST} bytes in one request, this version has ${car.length}: publish it once from a machine with ipfsmem`)
+      const body = new FormData()
+      const fields = { network: 'public', name: pinName, keyvalues: JSON.stringify({ ipfsmem_root: root, ipfsmem_how: 'car' }), cid_version: 'v1', car: 'true' }
+      for (const [field, value] of Object.entries(fields)) body.set(field, value)
+      body.set('file', new Blob([car as BlobPart], { type: 'application/vnd.ipld.car' }), `${pinName}.car`)
+      const entry = entryOf(await json(await http.ask(UPLOADS, { method: 'POST', body, what: 'store a version (a CAR takes a paid plan)' })))
+      if (entry === null) throw new ProviderError(name, false, 'pinata did not say what became of the upload')
+      const cid = await settled(entry)
+      if (cid === root) return
+      await drop(entry.id)
+      throw new ProviderError(name, true, `pinata made ${cid} of what is ${root}; nothing points at it`)
+    },
+    async pin(root) {
+      if ((await listed({ cid: root })).length === 0) throw new ProviderError(name, false, 'pinata does not list the version yet')
+    },
+    async unpin(root, pinName) {
+      for (const one of await listed({ name: pinName, cid: root })) await drop(one.id)
+    }
+  }
+  return { name, keeper, pins: async pinName => (await listed({ name: pinName })).map(one => one.cid).filter(cid => cid !== PENDING) }
+}
