@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ipfsmem.memories.memories import Listed
+    from ipfsmem.tools.peer_texts import Texts
 
 
 @cli_command("list", scoped=True, shows=True, stacks=True)
@@ -28,12 +29,21 @@ if TYPE_CHECKING:
 )
 @click.option("--tag", callback=not_empty, help="Only memories with this tag.")
 @click.option("--hidden", is_flag=True, help="What is hidden on this device, and why.")
-def command(context: CommandContext, kind: str | None, tag: str | None, hidden: bool) -> None:
+@click.option(
+    "--texts",
+    type=click.Choice(["initrunner", "initrunner-typed"]),
+    help="In the exact texts of that program's list, for prompts that know them; own texts only.",
+)
+def command(
+    context: CommandContext, kind: str | None, tag: str | None, hidden: bool, texts: Texts | None
+) -> None:
     """List all memories: key, type, name, description.
 
     Marks: ! texts in conflict, m merged from several devices, ? not fetched yet. Not on a terminal: tabs, no headings.
     With --stack each line ends with the scope that it came from.
     """
+    if texts is not None and (hidden or context.json):
+        raise UsageError("--texts is an answer of another program, which knows neither --hidden nor --json")
     if hidden:
         _print_hidden(context, filtered=bool(kind or tag))
         return
@@ -43,6 +53,12 @@ def command(context: CommandContext, kind: str | None, tag: str | None, hidden: 
             for item in (memory.stack(*context.stacked) if context.stacked else memory).list()
             if (kind is None or item.file.type == kind) and (tag is None or tag in item.file.tags)
         ]
+        if texts is not None:
+            from ipfsmem.tools.peer_answers import of_list
+
+            readings = (memory.scope(one.scope).read(one.key) for one in found if one.own and one.fetched)
+            click.echo(of_list(texts, readings))
+            return
     print_list(context, found)
     context.print_where_scope_went()
 

@@ -18,6 +18,7 @@ from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.results import Found, FoundMoment, Recalled
+    from ipfsmem.tools.peer_texts import Texts
 
 
 @cli_command("recall", scoped=True, shows=True, stacks=True)
@@ -55,6 +56,11 @@ if TYPE_CHECKING:
 @click.option(
     "--why", is_flag=True, help="Show what each score is the sum of, and which of the words it has."
 )
+@click.option(
+    "--texts",
+    type=click.Choice(["initrunner", "initrunner-typed"]),
+    help="In the exact texts of that program's recall, for prompts that know them; own texts only.",
+)
 def command(
     context: CommandContext,
     words: tuple[str, ...],
@@ -67,6 +73,7 @@ def command(
     since: str | None,
     threshold: float | None,
     why: bool,
+    texts: Texts | None,
 ) -> None:
     """Find the memories that fit WORDS, or a question, the best first.
 
@@ -81,6 +88,8 @@ def command(
         raise UsageError(
             f"there is no type of memories {of_type!a}; there are {', '.join((*TYPES, SESSION))}"
         )
+    if texts is not None and (why or context.json):
+        raise UsageError("--texts is an answer of another program, which knows neither --why nor --json")
     with context.memory() as memory:
         read = memory.stack(*context.stacked) if context.stacked else memory
         found = read.recall(
@@ -96,7 +105,11 @@ def command(
             why=why,
         )
         answer = Recalled.of(found, Writers(memory.replica), why=why)
-    if context.json:
+    if texts is not None:
+        from ipfsmem.tools.peer_answers import of_recall
+
+        click.echo(of_recall(texts, found))
+    elif context.json:
         context.emit(answer)
     else:
         _print(answer, kind)

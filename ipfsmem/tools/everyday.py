@@ -6,14 +6,13 @@ the `seen` of an answer nothing is replaced, and what stands there is shown inst
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ipfsmem.bundle.fence import CANDIDATE, NOTICE, Quoted, clean_text, tagged
 from ipfsmem.bundle.habits import shortcomings
 from ipfsmem.bundle.memory_file import TYPES, MemoryFile
 from ipfsmem.bundle.session_parts import SESSION
-from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.layouts import LAYOUTS, LEAST_TOKENS, TOKEN_BYTES, usual_tokens
 from ipfsmem.memories.memories import Listed
@@ -24,7 +23,6 @@ from ipfsmem.memories.write_request import WriteRequest
 from ipfsmem.tools import peer_texts
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
 from ipfsmem.tools.desk import TEXT_SCHEMA, Desk, as_values, fenced, notice, one_line, place, whose
-from ipfsmem.tools.peer_texts import Told
 from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text, texts, yes
 from ipfsmem.tools.settling import resolve_conflict
 from ipfsmem.tools.tool import ToolResult, refusal
@@ -249,7 +247,10 @@ def _list(desk: Desk, given: JSON) -> ToolResult:
     said = f"{count(len(found), 'memory')}." if found else "No memories found."
     text = f"{said} {NOTICE}\n\n{tagged('memory-list', {'scope': scope}, lines)}{more}" if shown else said
     if desk.texts:
-        text = peer_texts.listed(desk.texts, _bodies(desk, shown))
+        from ipfsmem.tools.peer_answers import of_list
+
+        here = [item for item in shown if item.own and item.fetched]
+        text = of_list(desk.texts, (desk.memory.scope(item.scope).read(item.key) for item in here))
     return ToolResult(
         text,
         {
@@ -259,19 +260,6 @@ def _list(desk: Desk, given: JSON) -> ToolResult:
             "after": following,
         },
     )
-
-
-def _bodies(desk: Desk, shown: list[Listed]) -> Iterator[Told]:
-    for item in shown:
-        reading = desk.memory.scope(item.scope).read(item.key) if item.own and item.fetched else None
-        if reading is not None:
-            yield _told(reading)
-
-
-def _told(reading: Reading, score: float = 0.0) -> Told:
-    file = reading.readable
-    at = hlc_ms(reading.hlc) if reading.hlc else 0
-    return Told(file.body, file.fields.get("category") or file.type, file.type, at, score)
 
 
 def _line(item: Listed) -> str:
@@ -365,8 +353,6 @@ def _note(desk: Desk, given: JSON) -> ToolResult:
 
 
 def _recall(desk: Desk, given: JSON) -> ToolResult:
-    from ipfsmem.recall.ranking import WEIGHTS
-
     scope, why = desk.scope_of(given, must_exist=True), given.get("why", False)
     found = desk.memory.stack(scope).recall(
         given["query"],
@@ -416,19 +402,9 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
         known = fenced(*items) or f"{NOTICE}\n"
         text = "\n".join(part for part in (f"{said}.", known, noted, seen, reasons) if part)
     if desk.texts:
-        own = [(hit.score, _told(hit.reading)) for hit in found.hits if hit.reading.own]
-        own += [
-            (hit.score, Told(hit.text, hit.moment.type, hit.moment.kind, hit.moment.at))
-            for hit in found.moments
-            if hit.moment.own
-        ]
-        most = sum(weight for weight in WEIGHTS.values() if weight > 0)
-        ranked = sorted(own, key=lambda one: -one[0])
-        text = peer_texts.recalled(
-            desk.texts, (one._replace(score=min(1.0, score / most)) for score, one in ranked)
-        )
-        if not found.searched:
-            text = peer_texts.NOTHING_STORED
+        from ipfsmem.tools.peer_answers import of_recall
+
+        text = of_recall(desk.texts, found)
     return ToolResult(
         text,
         {
