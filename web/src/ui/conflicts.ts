@@ -38,7 +38,7 @@ export class ConflictsView extends View {
   }
 
   async #settle(clash: Clash, choice: Choice): Promise<void> {
-    const done = await this.attempt(async () => { await this.place.client.resolve(clash, choice); return true })
+    const done = await this.act(async () => { await this.place.client.resolve(clash, choice); return true })
     const failed = this.failed
     if (done && this.own?.key === placeOf(clash)) this.#write(null)
     await this.#load()
@@ -56,14 +56,14 @@ export class ConflictsView extends View {
     return html`<article class="clash"><h3 dir="auto">${clash.key}${clash.scope ? html` <span class="faint">in ${clash.scope}</span>` : nothing}</h3>
       <div class="sides">${sides.map(side => html`<section class="side"><header><strong>${side.title}</strong> <span class="faint" dir="auto">${side.by ? `by ${side.by}` : ''}</span></header>
         <pre dir="auto" tabindex="0" aria-label=${`${side.title}, ${clash.key}`}>${side.text === null ? (clash.forgotten && 'keep' in side.choice ? 'It was forgotten, while somebody wrote.' : 'Not fetched yet: it comes with the next sync.') : marked(side.text, others(sides.map(one => one.text).filter(text => text !== side.text)))}</pre>
-        ${this.mayWrite ? html`<div class="actions"><button @click=${() => void this.#settle(clash, side.choice)} ?disabled=${this.busy || (side.text === null && !('keep' in side.choice))}>${side.words}</button>
+        ${this.mayWrite ? html`<div class="actions"><button @click=${() => void this.#settle(clash, side.choice)} ?disabled=${this.acting || (side.text === null && !('keep' in side.choice))}>${side.words}</button>
           ${side.text === null ? nothing : html`<button class="quiet" @click=${() => this.#write({ key: place, text: side.text!, seen: clash.seen })}>Edit from this</button>`}</div>` : nothing}
       </section>`)}</div>
       ${own !== null ? html`<form class="own" @submit=${(event: Event) => { event.preventDefault(); if (!since) void this.#settle({ ...clash, seen: own.seen }, { text: own.text }) }}>
         ${since ? html`<div class="problem" role="alert"><strong>Something came since you began.</strong> It is shown above; nothing was replaced.
           <button type="button" @click=${() => this.#write({ ...own, seen: clash.seen })}>Go on with mine</button></div>` : nothing}
         <label>Your text, header and all<textarea .value=${own.text} @input=${(event: Event) => this.#write({ ...own, text: (event.target as HTMLTextAreaElement).value })} dir="auto"></textarea></label>
-        <div class="actions end"><button type="button" class="quiet" @click=${() => this.#write(null)}>Cancel</button><button class="main" ?disabled=${this.busy || since}>Replace all with this</button></div></form>` : nothing}
+        <div class="actions end"><button type="button" class="quiet" @click=${() => this.#write(null)}>Cancel</button><button class="main" ?disabled=${this.acting || since}>Replace all with this</button></div></form>` : nothing}
     </article>`
   }
 

@@ -5,26 +5,6 @@ import type { LifeClient } from './life.ts'
 import { empty, View } from './view.ts'
 
 export abstract class LifeView extends View {
-  static override properties = { ...View.properties, acting: { state: true } }
-  /** Whether something is being done that a person asked for. A look at what others did disables nothing: a click in that moment would be lost. */
-  declare acting: boolean
-
-  constructor() {
-    super()
-    this.acting = false
-  }
-
-  /** Do what a person asked for, once at a time. */
-  protected async act<T>(work: () => Promise<T>): Promise<T | undefined> {
-    if (this.acting) return undefined
-    this.acting = true
-    try {
-      return await this.attempt(work)
-    } finally {
-      this.acting = false
-    }
-  }
-
   protected get lacking(): boolean {
     return this.place.client.life === undefined
   }

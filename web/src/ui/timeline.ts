@@ -36,7 +36,7 @@ export class TimelineView extends View {
 
   async #more(): Promise<void> {
     const { client, scope } = this.place
-    await this.attempt(async () => {
+    await this.act(async () => {
       const page = await client.events(scope, { ...(this.day ? { day: this.day } : {}), cursor: this.next! })
       Object.assign(this, { events: [...this.events, ...page.events], next: page.next })
     })
@@ -66,7 +66,7 @@ export class TimelineView extends View {
       ${this.ready && !this.events.length ? empty('Nothing happened yet', 'What agents note, and what is forgotten or brought back, appears here.') : nothing}
       ${byDay(this.events).map(([day, events]) => html`<h3 class="date">${day}</h3><ol class="events">${events.map(one => html`<li>
         <time datetime=${one.at}>${clock(one.at)}</time><span class="kind">${one.type}</span><span dir="auto">${one.about ? html`<a href="#/memories/${one.about}">${one.about}</a>${one.said ? ' · ' : ''}` : nothing}${one.said}</span></li>`)}</ol>`)}
-      ${this.next === null ? nothing : html`<button @click=${this.#more} ?disabled=${this.busy}>Show more</button>`}
+      ${this.next === null ? nothing : html`<button @click=${this.#more} ?disabled=${this.acting}>Show more</button>`}
     </section>`
   }
 }

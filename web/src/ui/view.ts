@@ -8,15 +8,18 @@ import type { Drafts } from './drafts.ts'
 export type Place = { readonly client: MemoryClient; readonly drafts: Drafts; readonly namespace: string; readonly scope: string; readonly right: Right; readonly revision: number; readonly whole: boolean }
 
 export abstract class View extends LitElement {
-  static override properties = { place: { attribute: false }, failed: { state: true }, busy: { state: true } }
+  static override properties = { place: { attribute: false }, failed: { state: true }, busy: { state: true }, acting: { state: true } }
   declare place: Place
   declare failed: Refusal | null
   declare busy: boolean
+  /** Whether something is being done that a person asked for. A look at what others did disables no button: a click in that moment would be lost. */
+  declare acting: boolean
 
   constructor() {
     super()
     this.failed = null
     this.busy = false
+    this.acting = false
   }
 
   protected override createRenderRoot(): HTMLElement {
@@ -38,6 +41,17 @@ export abstract class View extends LitElement {
       return undefined
     } finally {
       this.busy = false
+    }
+  }
+
+  /** Do what a person asked for, once at a time. */
+  protected async act<T>(work: () => Promise<T>): Promise<T | undefined> {
+    if (this.acting) return undefined
+    this.acting = true
+    try {
+      return await this.attempt(work)
+    } finally {
+      this.acting = false
     }
   }
 
