@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     "folder",
     callback=not_empty,
     metavar="FOLDER",
-    help="Write a page that needs no ipfsmem to a new folder, for any host of files.",
+    help="Write a page that needs no other program to a new folder, for any host of files.",
 )
 @click.option(
     "--place",

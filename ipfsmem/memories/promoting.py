@@ -60,7 +60,7 @@ def promote_to(
             if there is not None and if_match is None:
                 raise ChangedError(
                     f"{place_of(target.scope, key)} has a text already, which would be replaced",
-                    hint="Read it there, then promote again, with --if-match and its SHA-256.",
+                    hint="Read it there, then promote again with the SHA-256 of that text: --if-match, or if_match in Python.",
                 )
             target.write_in(change, key, before.data, if_match=if_match or "")
         if not keep:

@@ -32,7 +32,7 @@ def scope_of_type(type: str, workspace: str) -> str:
     if not workspace:
         raise UsageError(
             f"a memory of type {type} goes to the scope of a workspace, and none is named",
-            hint="Name one with --scope or IPFSMEM_SCOPE; a tool with scope.",
+            hint="Name one with --scope or IPFSMEM_SCOPE; in Python and for a tool, scope.",
         )
     return workspace
 

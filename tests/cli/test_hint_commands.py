@@ -137,5 +137,5 @@ def test_every_hint_is_said_for_here_or_for_another_device() -> None:
             and with_call_options(one.text, GIVEN) == one.text
         ):
             assert re.search(
-                r"([Aa]nother|[Aa]|that) device|ipfsmem (cid|open|serve|process|again)", one.text
+                r"([Aa]nother|[Aa]|that) device|ipfsmem (cid|open|serve|process|again|config)", one.text
             ), one

@@ -25,4 +25,4 @@ def test_the_usual_folders_are_those_of_the_platform(
         monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
     monkeypatch.delenv("IPFSMEM_HOME", raising=False)
     assert config.home(None, config.Settings()) == Path(platformdirs.user_data_dir("ipfsmem"))
-    assert config._usual_file() == Path(platformdirs.user_config_dir("ipfsmem")) / "config.toml"
+    assert config.usual_settings_file() == Path(platformdirs.user_config_dir("ipfsmem")) / "config.toml"
