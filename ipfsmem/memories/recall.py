@@ -343,31 +343,31 @@ class _Search(NamedTuple):
         """The same by words alone."""
         return self._replace(similar={}, only_similar=False)
 
-    def best(self, words: Iterable[str], limit: int) -> list[Ranked]:
-        """The best hits by words and by meaning; where neither finds any, by what the query's words begin."""
-        by_words = ranked = self.without_meaning().ranked(limit)
+    def best(self, words: Sequence[str], limit: int) -> list[Ranked]:
+        """The best hits, own ones before those of others. What others wrote changes nothing of which own ones these are: of very
+        many only the best are looked at, and whoever shares the memory may write as many as that."""
+        mine, others = self.found.parted(self.words)
+        if not others:
+            return self._best(words, limit, None)
+        own = self._best(words, limit, mine)
+        return own + (self._best(words, limit - len(own), others) if len(own) < limit else [])
+
+    def _best(self, words: Sequence[str], limit: int, only: frozenset[int] | None) -> list[Ranked]:
+        """The best hits by words and by meaning; where neither finds any, by what the query's words begin. `only`: among these
+        numbers."""
+        by_words = ranked = self.without_meaning()._ranked(limit, only)
         if not by_words and (beginning := _beginnings(words)):
-            ranked = self.ranked(limit, beginning)
+            terms = self.words.words.beginning_with(beginning)[:MAX_WORDS]
+            ranked = self._ranked(limit, only, terms) if terms else []
         if (self.similar or self.only_similar) and (by_words or not ranked):
-            ranked = self.ranked(limit)
+            ranked = self._ranked(limit, only)
         return ranked
 
-    def ranked(self, limit: int, beginning: tuple[str, ...] = ()) -> list[Ranked]:
-        """The best hits, own ones before those of others, which take no place of theirs. `beginning`: what the words that are
-        looked for begin with, in place of the query's."""
-        terms = self.words.words.beginning_with(beginning)[:MAX_WORDS] if beginning else None
-        if terms == []:
-            return []
-        mine, others = self.found.parted(self.words)
-        if others and len(self.words) > _ALL:
-            # Of so many only the best are looked at, and whoever shares the memory may write as many as that.
-            own = self._first(limit, terms, mine)
-            return own + (self._first(limit - len(own), terms, others) if len(own) < limit else [])
-        return self._first(limit, terms, None)
-
-    def _first(self, limit: int, terms: list[str] | None, only: frozenset[int] | None) -> list[Ranked]:
-        """So many of the best that are to be hits, own ones before others; `only`: among these numbers."""
-        is_own, wanted = self.found.is_own, limit
+    def _ranked(
+        self, limit: int, only: frozenset[int] | None, terms: list[str] | None = None
+    ) -> list[Ranked]:
+        """So many of the best that are to be hits; `terms`: what is looked for in place of the query's."""
+        wanted = limit
         while True:
             ranked = rank(
                 self.words,
@@ -382,9 +382,8 @@ class _Search(NamedTuple):
             hits = [hit for hit in ranked if not self.only_similar or hit.id in self.similar]
             if self.only_having:
                 hits = [hit for hit in hits if not _HAVING.isdisjoint(hit.parts)]
-            own = [hit for hit in hits if only is not None or is_own(hit.id)]
-            if len(own) >= limit or len(ranked) < wanted:
-                return [*own, *(hit for hit in hits if only is None and not is_own(hit.id))][:limit]
+            if len(hits) >= limit or len(ranked) < wanted:
+                return hits[:limit]
             wanted *= 8
 
 

@@ -393,11 +393,17 @@ def rank(
     """The best entries for a question, the best first; of equal ones the first by id. `wanted`: terms in place of the question's;
     `weighed`: weights in place of the usual ones; `only`: the numbers of those that may be hits, else all.
 
-    A term of the question that no entry has counts as the near one that most have (`spelling`). Only entries come that share a
+    A term of the question that none of them has counts as the near one that most have (`spelling`). Only entries come that share a
     term with it, themselves or by their group, whose day it names, or for which a similarity is
     given in `meaning`, by id.
     """
-    sought = spelled(list(dict.fromkeys(terms(question))), index.words.having) if wanted is None else wanted
+    having = index.words.having
+
+    def having_it(term: str) -> int:
+        there = having(term)
+        return there if not there or only is None else len(only.intersection(index.words.row(term).numbers))
+
+    sought = spelled(list(dict.fromkeys(terms(question))), having_it) if wanted is None else wanted
     wanted_terms = list(dict.fromkeys(sought))[:MAX_TERMS]
     similar = _between(
         {

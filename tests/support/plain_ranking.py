@@ -81,7 +81,7 @@ def plain_rank(
     everyone = range(len(documents))
     may = {n for n in everyone if only is None or documents[n].id in only}
     texts = [terms(one.words) for one in documents]
-    having = Counter(term for text in texts for term in set(text))
+    having = Counter(term for n in may for term in set(texts[n]))
     asked = list(dict.fromkeys(terms(question)))
     wanted = list(
         dict.fromkeys(plainly_spelled(term, having) if len(asked) <= 12 else term for term in asked)

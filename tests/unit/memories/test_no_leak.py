@@ -117,6 +117,7 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
         "told": lambda sessions: [sessions.told(talk) for talk in TALKS],
         "seen": lambda sessions: [sessions.seen(talk) for talk in TALKS],
         "due": lambda sessions: [sessions.due(talk) for talk in TALKS],
+        "is_here": lambda sessions: [sessions.is_here(talk) for talk in TALKS],
         "resume": lambda sessions: [sessions.resume(talk) for talk in TALKS],
         "search": lambda sessions: sessions.search("tea"),
     },

@@ -156,6 +156,16 @@ def test_no_flood_of_others_texts_keeps_own_ones_from_being_found(
     assert memory.why("own2", "tea").place == 3
 
 
+def test_what_others_wrote_changes_nothing_of_which_own_texts_are_found(memory: Memory) -> None:
+    """A text of others with the very slip or beginning that somebody types kept own ones from being found by the near word."""
+    memory.write("a", "espresso with milk")
+    memory.write("b", "categories of tea")
+    before = [keys(memory, word) for word in ("espreso", "categ")]
+    others(memory, x="espreso", y="categ")
+    assert [keys(memory, word) for word in ("espreso", "categ")] == [["a", "x"], ["b", "y"]]
+    assert before == [["a"], ["b"]]
+
+
 def test_who_wrote_in_another_scope_alone_is_not_named(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     a = lab.create("a")
