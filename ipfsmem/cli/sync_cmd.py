@@ -180,10 +180,24 @@ async def _keep_in_sync(
         async with memory.autosync(
             idle=min(IDLE, every), every=every, public_ok=public_ok, allow=allow, on_attempt=print_attempt
         ):
+            dreams = asyncio.create_task(_dream_when_due(memory, every))
             await ended.wait()
+            dreams.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await dreams
     finally:
         for number in handled:
             loop.remove_signal_handler(number)
+
+
+async def _dream_when_due(memory: Memory, every: float) -> None:
+    """Let dreams begin by themselves where they may, also while no agent's program ends a turn."""
+    from ipfsmem.agents.background_sync import dream_if_due
+    from ipfsmem.in_thread import in_thread
+
+    while True:
+        await asyncio.sleep(every)
+        await in_thread(lambda: dream_if_due(memory))
 
 
 class _AttemptPrinter:

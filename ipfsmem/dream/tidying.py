@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
 
 from ipfsmem.bundle.keys import is_key
 from ipfsmem.bundle.links import folded, is_index_line, led_elsewhere, links
@@ -85,10 +86,12 @@ def tidy(
     *,
     elsewhere: Collection[str] = (),
     index_key: str = "",
+    meant: Sequence[tuple[str, str, float]] = (),
     progress: Progress = lambda phase: None,
 ) -> Proposal:
     """What is to be done about the memories of one scope, and what is to be looked at. `elsewhere`: keys of other scopes that links
-    may mean; `index_key`: the memory that holds the lines of another program's index. The same notes give the same proposal."""
+    may mean; `index_key`: the memory that holds the lines of another program's index; `meant`: pairs of keys with their
+    cosine that a model says mean nearly the same. The same notes give the same proposal."""
     progress("orient")
     of = {note.key: note for note in sorted(notes, key=lambda note: note.key)}
     called = _called(of)
@@ -102,7 +105,12 @@ def tidy(
     steps = [*merging.steps(), *_expired(of, merging.gone)]
     kept = [note for key, note in of.items() if key not in merging.gone and not note.expired]
     found = [
-        *_limited(_judged(unsure, of, merging.gone)),
+        *_limited(
+            chain(
+                _judged(unsure, of, merging.gone),
+                _meaning_the_same(meant, pairs, of, merging.gone, index_key),
+            )
+        ),
         *_limited(_leading_nowhere(kept, _known(of, elsewhere), called, index_key)),
         *_limited(_faded(kept)),
     ]
@@ -318,6 +326,22 @@ def _judged(pairs: Sequence[Pair], of: Mapping[str, Note], gone: Collection[str]
         else:
             share = f"{pair.similarity:.0%} of their words"
             yield Found(kind="alike", key=pair.one, other=pair.other, detail=f"they have {share} in common")
+
+
+def _meaning_the_same(
+    meant: Sequence[tuple[str, str, float]],
+    pairs: Sequence[Pair],
+    of: Mapping[str, Note],
+    gone: Collection[str],
+    index_key: str,
+) -> Iterator[Found]:
+    """Pairs that a model says mean nearly the same, beside those that do by their words. None goes by that: each has words of its own."""
+    known = {frozenset((pair.one, pair.other)) for pair in pairs}
+    for one, other, cosine in meant:
+        here = one in of and other in of and index_key not in (one, other)
+        if here and not {one, other} & set(gone) and frozenset((one, other)) not in known:
+            detail = f"they mean nearly the same (cosine {cosine:.2f})"
+            yield Found(kind="alike", key=one, other=other, detail=detail)
 
 
 def _turn(one: str, other: str) -> str:

@@ -41,6 +41,7 @@ from ipfsmem.device.writing import Writing, writing
 from ipfsmem.dream.proposal import Note, Proposal, Step
 from ipfsmem.dream.tidying import Progress, tidy
 from ipfsmem.errors import FormatError, NotFoundError
+from ipfsmem.memories.duplicates import pairs_by_meaning
 from ipfsmem.memories.memories import Memories, check_body
 from ipfsmem.memories.merits import merits_of
 from ipfsmem.wording import count
@@ -106,9 +107,15 @@ class Dreams:
         """Look through all memories and keep what a dream proposes, in place of what was proposed before. Changes no memory."""
         gathered = self.gathered(among)
         if dreamer is None:
+            keys = sorted(gathered.seen)
+            meant = pairs_by_meaning([self._memories], keys, dict.fromkeys(keys, self._memories.scope))
             with no_collection():
                 made = tidy(
-                    gathered.notes, elsewhere=gathered.elsewhere, index_key=INDEX_KEY, progress=progress
+                    gathered.notes,
+                    elsewhere=gathered.elsewhere,
+                    index_key=INDEX_KEY,
+                    meant=meant,
+                    progress=progress,
                 )
         else:
             made = dreamer(gathered.notes, progress)

@@ -58,12 +58,18 @@ def duplicates(parts: Sequence[Memories], listed: Sequence[Listed], least: float
         for pair in pairs_of(texts, least)
     ]
     known = {frozenset((one.key, one.other)) for one in found}
-    meant = _by_meaning(parts, sorted(texts), scopes)
-    return found + [one for one in meant if frozenset((one.key, one.other)) not in known]
+    return found + [
+        Duplicate(one, scopes[one], other, scopes[other], "meaning", round(cosine, 3))
+        for one, other, cosine in pairs_by_meaning(parts, sorted(texts), scopes)
+        if frozenset((one, other)) not in known
+    ]
 
 
-def _by_meaning(parts: Sequence[Memories], keys: Sequence[str], scopes: Mapping[str, str]) -> list[Duplicate]:
-    """The pairs whose vectors are that near, the nearest first."""
+def pairs_by_meaning(
+    parts: Sequence[Memories], keys: Sequence[str], scopes: Mapping[str, str]
+) -> list[tuple[str, str, float]]:
+    """The pairs among memories whose vectors are that near, with the cosine, the nearest first; `scopes`: where each key stands. Only
+    by vectors that are here: no model is asked."""
     vectors = None if parts[0].meaning is None else parts[0].meaning().at_hand()
     if vectors is None:
         return []
@@ -76,6 +82,6 @@ def _by_meaning(parts: Sequence[Memories], keys: Sequence[str], scopes: Mapping[
     there = [key for key in keys if rows[key] >= 0]
     pairs = vectors.pairs([rows[key] for key in there], MEANT)
     return [
-        Duplicate(there[one], scopes[there[one]], there[two], scopes[there[two]], "meaning", round(cosine, 3))
+        (there[one], there[two], cosine)
         for one, two, cosine in sorted(pairs, key=lambda pair: (-pair[2], pair[0], pair[1]))
     ]

@@ -234,10 +234,13 @@ def _list(desk: Desk, given: JSON) -> ToolResult:
         given.get("after", ""),
         given.get("limit", 50),
     )
+    category = given.get("category")
     found = [
         item
         for item in desk.memory.stack(scope).list()
-        if kind in (None, item.file.type) and (tag is None or tag in item.file.tags)
+        if kind in (None, item.file.type)
+        and (tag is None or tag in item.file.tags)
+        and category in (None, item.file.fields.get("category", ""))
     ]
     rest = [item for item in found if item.key > after]
     shown = rest[:limit]
@@ -249,8 +252,8 @@ def _list(desk: Desk, given: JSON) -> ToolResult:
     if desk.texts:
         from ipfsmem.tools.peer_answers import of_list
 
-        here = [item for item in shown if item.own and item.fetched]
-        text = of_list(desk.texts, (desk.memory.scope(item.scope).read(item.key) for item in here))
+        here = [item for item in found if item.own and item.fetched]
+        text = of_list(desk.texts, (desk.memory.scope(item.scope).read(item.key) for item in here), limit)
     return ToolResult(
         text,
         {
@@ -558,6 +561,7 @@ EVERYDAY: Final = (
         parameters=arguments(
             type=choice(f"Only this kind: {_TYPES}.", TYPES),
             tag=text("Only those with this tag.", least=1, most=64),
+            category=text("Only those of this category.", least=1, most=64),
             limit=number("How many at most.", 1, 200, 50),
             after=text("Go on after this key, as the last answer said.", most=64),
             scope=SCOPE,

@@ -29,9 +29,10 @@ def of_recall(texts: Texts, found: Recall) -> str:
     return peer_texts.recalled(texts, (one._replace(score=min(1.0, score / _MOST)) for score, one in ranked))
 
 
-def of_list(texts: Texts, found: Iterable[Reading | None]) -> str:
-    """A list of memories; those that are not here stand in none."""
-    return peer_texts.listed(texts, (_told(one) for one in found if one is not None and one.own))
+def of_list(texts: Texts, found: Iterable[Reading | None], limit: int | None = None) -> str:
+    """A list of memories, at most so many, the newest first as there; those that are not here stand in none."""
+    told = (_told(one) for one in found if one is not None and one.own)
+    return peer_texts.listed(texts, sorted(told, key=lambda one: -one.at)[:limit])
 
 
 def _told(reading: Reading) -> Told:

@@ -202,6 +202,23 @@ def test_no_sentence_is_lost_and_a_second_dream_has_nothing_to_do(notes: list[No
     } - gone(made)
 
 
+def test_what_a_model_says_means_the_same_is_listed_and_stays() -> None:
+    notes = [
+        note("a", TEA),
+        note("b", "In the morning there is a cup of sencha."),
+        note("c", TEA),
+        note("d", "Other."),
+    ]
+    made = tidy(notes, meant=[("a", "b", 0.951), ("a", "c", 1.0), ("b", "gone", 0.9)])
+    assert len(gone(made)) == 1
+    stays = "a" if gone(made) == {"c"} else "c"
+    again = tidy([one for one in notes if one.key not in gone(made)], meant=[(stays, "b", 0.951)])
+    assert not again.steps
+    (alike,) = again.found
+    assert (alike.kind, {alike.key, alike.other}) == ("alike", {stays, "b"})
+    assert alike.detail == "they mean nearly the same (cosine 0.95)"
+
+
 def test_a_link_may_name_what_a_memory_is_called_as_in_the_graph() -> None:
     """The graph knew links by name; a dream called them broken, and led only those by key elsewhere."""
     longer = f"{TEA} In the afternoon they drink coffee."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ipfsmem.agents import background_sync
 from ipfsmem.agents.background_sync import dream_if_due
+from ipfsmem.cli import sync_cmd
 from ipfsmem.device.dream_notes import dream_notes, dreaming, is_to_abort
 from ipfsmem.dream.proposal import Change, Proposal, Step
-from ipfsmem.errors import IncompleteError, LimitError, LockedError, NotFoundError
+from ipfsmem.errors import IncompleteError, LimitError, LockedError, NotFoundError, StorageError
 from ipfsmem.memories.dreams import Dreams
 from ipfsmem.memory import Memory
 from tests.support.device_lab import Lab, all_texts, body, lab_in, of_another, same
@@ -279,6 +282,103 @@ def test_what_begins_by_itself_looks_at_every_scope_once_it_is_time(
     assert len(keys(memory)) == 2  # not so soon again
     file.write_text("[dream]\nenabled = maybe\n")
     dream_if_due(memory)  # disturbs nobody
+
+
+def test_at_the_end_of_a_turn_the_gates_are_asked_in_order_and_any_miss_skips(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """L11: enabled, switched on, hours, sessions, and the lock."""
+    file = tmp_path / "settings.toml"
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+
+    def turn(settings: str) -> str:
+        """What is waited for, when a turn has ended with what an agent's program runs then."""
+        file.write_text(f"[dream]\n{settings}\n")
+        background_sync.run("x", tmp_path, b"{}")
+        return memory.dreams.waits_for()
+
+    for key in ("a", "b"):
+        memory.write(key, TEA)
+    everything = "enabled = true\nhours = 0\nsessions = 1"
+    assert turn("sessions = 0\nhours = 0") == "the settings do not allow it"
+    assert turn(everything) == "it is not switched on for this memory on this device"
+    memory.dreams.switch(True)
+    assert turn(everything) == "0 of 1 sessions were written to since the last dream"
+    memory.sessions.add("chat", [{"role": "user", "content": "Hello"}])
+    assert memory.replica.folder is not None
+    with dreaming(memory.replica.folder):
+        assert turn(everything) == "" and len(keys(memory)) == 2, "another one dreams"
+    assert turn(everything.replace("sessions = 1", "sessions = 9")).startswith("1 of 9 sessions")
+    assert len(keys(memory)) == 2
+    assert turn(everything).startswith("0 of 1 sessions") and len(keys(memory)) == 1
+    memory.write("c", TEA)
+    memory.sessions.add("chat", [{"role": "user", "content": "Hello again"}])
+    assert turn(everything.replace("hours = 0", "hours = 24")).startswith("the last dream was 0.0 h ago")
+    assert len(keys(memory)) == 2
+
+
+def test_one_begins_by_itself_also_where_no_agent_ends_a_turn(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """L11: `sync --every`, which a service runs, looks whether it is time."""
+    file = tmp_path / "settings.toml"
+    file.write_text("[dream]\nenabled = true\nhours = 0\nsessions = 0\n")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    for key in ("a", "b"):
+        memory.write(key, TEA)
+    memory.dreams.switch(True)
+
+    async def until_one_dreamed() -> None:
+        looking = asyncio.create_task(sync_cmd._dream_when_due(memory, 0.01))
+        while not memory.dreams.status().worked:
+            await asyncio.sleep(0.01)
+        looking.cancel()
+
+    asyncio.run(asyncio.wait_for(until_one_dreamed(), 30))
+    assert len(keys(memory)) == 1
+
+
+def test_one_that_failed_or_was_aborted_leaves_the_time_of_the_last_one(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """L13, L31: also one that began by itself can be aborted, and how it went is told."""
+    file = tmp_path / "settings.toml"
+    file.write_text("[dream]\nenabled = true\nhours = 24\nsessions = 0\n")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    a = lab.create("a")
+    a.dreams.switch(True)
+    before = a.dreams.status()
+    assert (before.worked, before.failed, before.kept) == (0, 0, 0) and not before.under_way
+    a.dreams.run()
+    worked = a.dreams.status().worked
+    assert worked == lab.clock.ms
+    lab.clock.advance(25 * 3600)
+    gathered = Dreams.gathered
+
+    def aborted(self: Dreams, *given: Any) -> Any:
+        assert a.dreams.abort(), "somebody else wishes it"
+        return gathered(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Dreams, "gathered", aborted)
+        with pytest.raises(IncompleteError, match="aborted"):
+            a.dreams.run_due()
+    status = a.dreams.status()
+    assert (status.worked, status.failed, status.failure) == (worked, lab.clock.ms, "IncompleteError")
+    assert a.dreams.waits_for() == "", "the next may begin as soon"
+
+    def broken(self: Dreams, *given: Any) -> Any:
+        raise StorageError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Dreams, "gathered", broken)
+        dream_if_due(a)
+    assert a.dreams.status().worked == worked and a.dreams.status().failure == "StorageError"
+    lab.clock.advance(1)
+    dream_if_due(a)
+    status = a.dreams.status()
+    assert (status.worked, status.failed, status.failure) == (lab.clock.ms, 0, "")
+    assert a.dreams.waits_for().startswith("the last dream was 0.0 h ago")
 
 
 @pytest.mark.parametrize("scope", ["", "work"])

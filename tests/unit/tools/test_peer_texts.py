@@ -6,10 +6,13 @@ import re
 
 import pytest
 
+from ipfsmem.device.replica import World
 from ipfsmem.errors import UsageError
 from ipfsmem.memory import Memory
+from ipfsmem.testing.clock import MockClock
 from ipfsmem.tools import toolset
 from ipfsmem.tools.peer_texts import Told, category, listed, recalled
+from ipfsmem.vault.home import Home
 
 AT = 1_776_000_000_123
 
@@ -57,6 +60,20 @@ def test_tools_answer_so_where_a_person_chose_it() -> None:
         assert "> Green tea." in said(memory, "recall", texts="", query="green tea")
         with pytest.raises(UsageError, match="no texts of 'agh'"):
             said(memory, "recall", texts="agh", query="x")
+
+
+def test_its_list_has_the_newest_first_of_a_category() -> None:
+    """R16."""
+    clock = MockClock()
+    with Memory.load("alex", "none", home=Home(world=World(lambda: clock.ms))) as memory:
+        for number, (key, of) in enumerate((("c", "trips"), ("a", "trips"), ("b", "tea"))):
+            clock.advance(60)
+            memory.write(key, f"Text {number}.", fields={"category": of})
+        lines = said(memory, "list_memories").split("\n")
+        assert [line.rpartition(") ")[2] for line in lines] == ["Text 2.", "Text 1.", "Text 0."]
+        lines = said(memory, "list_memories", category="trips", limit=1).split("\n")
+        assert lines == ["[trips] (2026-01-01T00:02:00.000000+00:00) Text 1."]
+        assert "2 memories" in said(memory, "list_memories", texts="", category="trips")
 
 
 def test_a_text_can_imitate_neither_a_heading_nor_the_line_between() -> None:
