@@ -133,6 +133,10 @@ def writes(ctx: Context) -> None:
     ctx.add("list, first time", median(memory.list, 1, warm=False), note="opens every body for its header")
     ctx.add("list", median(memory.list, 5))
     memory.close()
+    memory = Memory.load(NAMESPACE, home=home)
+    note = "after a list of an earlier process: with the headers that it kept"
+    ctx.add("list, in the next process", median(memory.list, 1, warm=False), note=note)
+    memory.close()
     runs = ctx.runs(9)
     ctx.add(
         "open",
