@@ -38,7 +38,11 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     by_type[dict] = by_type[bytes] = _SEEN
     problem = {
         "description": "An error",
-        "content": {"application/problem+json": {"schema": by_type[Problem]}},
+        "content": {
+            "application/problem+json": {"schema": by_type[Problem]},
+            # What is no HTTP, such as an address of more than 8,190 bytes: one sentence.
+            "text/plain": {"schema": {"type": "string"}},
+        },
     }
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:

@@ -313,6 +313,17 @@ def test_the_document_names_every_route_and_its_schemas_hold_for_live_answers(tm
     asked(tmp_path, ask)
 
 
+def test_an_address_that_is_too_long_is_told_so_in_one_sentence_as_the_document_says(tmp_path: Path) -> None:
+    async def ask(client: Client) -> None:
+        async with client.get(f"/v1/memories?match={'x' * 9_000}") as got:
+            assert (got.status, got.content_type) == (400, "text/plain")
+            assert await got.text() == "The request cannot be read.\n"
+            said = document(ROUTES)["paths"]["/v1/memories"]["get"]["responses"]["default"]["content"]
+            assert got.content_type in said
+
+    asked(tmp_path, ask)
+
+
 def test_the_page_about_http_names_every_route_and_no_other() -> None:
     rows = set(re.findall(r"^\| `([A-Z]+) (/[^`?]*)", DOC.read_text("utf-8"), re.M))
     there = {(method.upper(), path) for path, at in document(ROUTES)["paths"].items() for method in at}
