@@ -157,6 +157,30 @@ class PluginSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(dict.fromkeys(name for one in self.on.split(",") if (name := one.strip())))
 
 
+class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table `[context]` of the settings file: how much of a memory a model is given where nobody says otherwise."""
+
+    tokens: Annotated[
+        int,
+        _says("how long a block of context is, and what an agent gets first", "tokens", ge=200, le=200_000),
+    ] = 2_000
+    turn_tokens: Annotated[
+        int, _says("how long the block before one prompt is", "tokens", ge=200, le=200_000)
+    ] = 500
+
+    def of(self, layout: str) -> int:
+        """How long a block of this layout is."""
+        return self.turn_tokens if layout == "turn" else self.tokens
+
+
+class UnlockSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table `[unlock]` of the settings file."""
+
+    hours: Annotated[
+        float, _says("how long unlock lasts where no time is given", "hours", ge=0.01, le=8_760)
+    ] = 8.0
+
+
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[agents]` of the settings file: one switch for all that agents have of every memory on this device."""
 
@@ -207,6 +231,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     plugins: PluginSettings = PluginSettings()
     operations: OperationSettings = OperationSettings()
     agents: AgentSettings = AgentSettings()
+    context: ContextSettings = ContextSettings()
+    unlock: UnlockSettings = UnlockSettings()
 
     def __repr__(self) -> str:
         """Without the tables of providers: they hold tokens."""
@@ -311,6 +337,14 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
         known = msgspec.structs.replace(known, embeddings=EmbeddingSettings(provider="off"))
     over = {name: env[variable] for name, variable in VARIABLES.items() if env.get(variable)}
     return msgspec.structs.replace(known, **over)
+
+
+def context_tokens(layout: str) -> int:
+    """How many tokens a block of context of this layout has where nobody says otherwise. Settings that cannot be used keep none away."""
+    try:
+        return settings().context.of(layout)
+    except ConfigError:
+        return ContextSettings().of(layout)
 
 
 def refuse_agents_switched_off() -> None:

@@ -24,7 +24,7 @@ from ipfsmem.agents.hook_programs import (
     shows_lines,
     takes_context,
 )
-from ipfsmem.config import namespace_folder
+from ipfsmem.config import context_tokens, namespace_folder
 from ipfsmem.device.agent_notes import background_notes, hook_notes, note_hook, syncing_notes
 from ipfsmem.device.atomic_files import storage_errors
 from ipfsmem.device.shown_texts import forget_shown, note_shown, shown_to
@@ -38,8 +38,6 @@ BOUNDS: Final = {"session-start": 3.0, "prompt": 2.0}
 _BOUND: Final = 1.2
 #: So long may no sync have worked, in milliseconds, before a person is told at the start of a session.
 _TELL_AFTER: Final = 60 * 60 * 1000
-#: Tokens of the text at the start of a session, and of the one that follows a pull.
-MOST_TOKENS: Final = 2_000
 
 
 class Hook:
@@ -161,7 +159,9 @@ class Hook:
 
         if not (takes_context(self._program, self._event) or shows_lines(self._program)):
             return SessionText()
-        return session_text(self._namespace, self._home, folder, self._program, MOST_TOKENS, self._passphrase)
+        return session_text(
+            self._namespace, self._home, folder, self._program, context_tokens("index"), self._passphrase
+        )
 
     def _not_synced(self, at: int) -> list[str]:
         notes = background_notes(self._place)

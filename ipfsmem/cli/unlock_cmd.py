@@ -14,12 +14,10 @@ from ipfsmem.cli.printing import moment
     "--for",
     "seconds",
     callback=duration,
-    default="8h",
-    show_default=True,
     metavar="TIME",
-    help="For how long: 30m, 8h, 1d.",
+    help="For how long: 30m, 8h, 1d. Without it as the settings say (unlock.hours: 8).",
 )
-def command(context: CommandContext, seconds: float) -> None:
+def command(context: CommandContext, seconds: float | None) -> None:
     """Take the passphrase of this device's keys once, and let every program of yours use this memory without it until the time
     is over, `ipfsmem lock`, or the machine is started anew; on Linux also until you log out, unless your user lingers.
 
@@ -28,8 +26,11 @@ def command(context: CommandContext, seconds: float) -> None:
     without a wallet keeps what stands for a wallet on the device that made it, under one of these keys. It has nothing to do with
     `ipfsmem keys unlock`, which syncs once with the wallet. Once more, it counts from now.
     """
+    from ipfsmem.config import settings
     from ipfsmem.vault.unlocking import unlock_device
 
+    if seconds is None:
+        seconds = settings().unlock.hours * 3_600
     until = unlock_device(context.folder, context.passphrase(itself=True), int(seconds))
     if context.json:
         from ipfsmem.results import KeysUnlocked

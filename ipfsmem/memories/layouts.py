@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ipfsmem.config import ContextSettings
+
 #: `index`: the index, and with a query the matches before it. `full`: that, and what was noted last. `ranked`: only the matches.
 #: `turn`: only the best few, as they stand before each prompt.
 Layout = Literal["index", "ranked", "full", "turn"]
 LAYOUTS: tuple[Layout, ...] = ("index", "ranked", "full", "turn")
 #: Bytes that are counted as one token.
 TOKEN_BYTES = 3
-DEFAULT_TOKENS = 2_000
-#: Of the layout `turn` where nobody says otherwise: 1,500 bytes.
-TURN_TOKENS = 500
 LEAST_TOKENS = 200
 MOST_TOKENS = 200_000
 
 
 def usual_tokens(layout: str) -> int:
-    """How long a block of this layout is where nobody says otherwise."""
-    return TURN_TOKENS if layout == "turn" else DEFAULT_TOKENS
+    """How long a block of this layout is where neither the caller nor the settings say otherwise."""
+    return ContextSettings().of(layout)

@@ -13,6 +13,7 @@ from ipfsmem.bundle.fence import CANDIDATE, NOTICE, Quoted, clean_text, tagged
 from ipfsmem.bundle.habits import shortcomings
 from ipfsmem.bundle.memory_file import TYPES, MemoryFile
 from ipfsmem.bundle.session_parts import SESSION
+from ipfsmem.config import context_tokens
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.layouts import LAYOUTS, LEAST_TOKENS, TOKEN_BYTES, usual_tokens
 from ipfsmem.memories.memories import Listed
@@ -456,7 +457,7 @@ def _reasons(hit: JSON) -> str:
 
 def _context(desk: Desk, given: JSON) -> ToolResult:
     layout = given.get("layout", "index")
-    most = given.get("max_tokens", usual_tokens(layout))
+    most = given.get("max_tokens", context_tokens(layout))
     facts, left_out = _session_facts(desk, min(most // 2, most - LEAST_TOKENS))
     taken = -(-len(facts.encode()) // TOKEN_BYTES)
     block = desk.there(given).context(given.get("query"), max_tokens=most - taken, layout=layout)
@@ -656,7 +657,7 @@ EVERYDAY: Final = (
         parameters=arguments(
             query=text("What the conversation is about.", most=MAX_QUERY),
             max_tokens=number(
-                f"How long it may be. Left out: {usual_tokens('index'):,}, with the layout turn {usual_tokens('turn')}.",
+                f"How long it may be. Left out: what the settings say, usually {usual_tokens('index'):,}, with the layout turn {usual_tokens('turn')}.",
                 LEAST_TOKENS,
                 20_000,
             ),

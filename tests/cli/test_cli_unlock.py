@@ -156,3 +156,20 @@ def test_lock_ends_what_was_unlocked_before_the_memory_was_moved_or_removed(guar
     assert failed.code == 3 and "Locked, without the last look" in failed.err
     assert runtime_files() == [] and held_keys(old) == []
     (old / "ipfsmem.json").write_bytes(config)
+
+
+def test_how_long_it_lasts_where_nobody_says_is_a_setting(
+    sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(
+        "ipfsmem.vault.unlocking.unlock_device",
+        lambda folder, passphrase, seconds: asked.append(seconds) or 0,
+    )
+    (tmp_path / "settings.toml").touch()
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "settings.toml"))
+    sealed.ok("unlock")
+    sealed.ok("config", "set", "unlock.hours", "0.5")
+    sealed.ok("unlock")
+    sealed.ok("unlock", "--for", "2m")
+    assert asked == [8 * 3_600, 1_800, 120]

@@ -9,9 +9,13 @@ import pytest
 
 from ipfsmem import config
 from ipfsmem.agents.own_settings import set_setting, settings_files, settings_shown
+from ipfsmem.agents.session_text import session_text
 from ipfsmem.errors import ConfigError, FormatError, StorageError, UsageError
+from ipfsmem.memories.context import tokens_of
+from ipfsmem.memory import Memory
 from ipfsmem.setting_edit import with_value, without_value
 from ipfsmem.setting_list import all_settings
+from ipfsmem.tools import toolset
 
 FILE = """\
 # mine
@@ -195,3 +199,21 @@ def test_however_a_table_is_written_the_value_comes_in_or_nothing_changes(text: 
     assert tomllib.loads(after) == {**before, "sessions": {"resume": 7}}
     assert not before.get("sessions") or len(after.splitlines()) == len(text.splitlines())
     assert "sessions" not in tomllib.loads(without_value(after, ("sessions", "resume")))
+
+
+def test_what_a_model_is_given_is_as_long_as_the_settings_say(file: Path, tmp_path: Path) -> None:
+    with Memory.create("m", "local", home=tmp_path) as memory:
+        for number in range(200):
+            memory.write(f"memory-{number}", "x", description="a description of some length " * 3)
+        usual = memory.context()
+        set_setting("context.tokens", "300")
+        set_setting("context.turn_tokens", "200")
+        assert memory.context().tokens <= 300 < usual.tokens <= 2_000
+        assert memory.context("memory", layout="turn").tokens <= 200
+        assert memory.context(max_tokens=1_000).tokens > 300
+        (tool,) = toolset(memory, ["context"])
+        assert tokens_of(tool.call().text) <= 300
+        text = session_text("m", tmp_path, str(tmp_path), "claude-code", config.context_tokens("index")).text
+        assert 0 < tokens_of(text) <= 300
+        file.write_text("[context\n")
+        assert memory.context().tokens == usual.tokens  # settings that cannot be used keep none away
