@@ -77,6 +77,8 @@ _TURNS = frozenset(
 )
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _NUMBER = re.compile(r"\d")
+#: The tag of an entity of the graph.
+_ENTITY = "entity"
 
 Progress = Callable[[str], None]
 
@@ -314,6 +316,8 @@ def _judged(pairs: Sequence[Pair], of: Mapping[str, Note], gone: Collection[str]
         if pair.one in gone or pair.other in gone:
             continue
         one, other = of[pair.one], of[pair.other]
+        if _ENTITY in one.file.tags and _ENTITY in other.file.tags:
+            continue  # two things of which the same is said are two things
         if pair.how == "contained":
             yield Found(
                 kind="alike",

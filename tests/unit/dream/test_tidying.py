@@ -119,6 +119,12 @@ def test_what_may_contradict_is_listed_with_what_differs() -> None:
     assert [one.detail for one in made.found] == ["one says 8443, the other 9443"]
 
 
+def test_two_entities_of_which_the_same_is_said_are_two() -> None:
+    said = "## Relations\n\n- works_on: [[tidewatch]]\n- lives_in: [[osen]]"
+    made = tidy([note(key, said, name=key.title(), tags="[entity]") for key in ("yuki", "lukasz")])
+    assert made.steps == () and not [one for one in made.found if one.kind == "alike"]
+
+
 def test_an_expired_memory_goes_and_a_faded_one_is_listed() -> None:
     made = tidy(
         [

@@ -96,7 +96,7 @@ export class DreamsView extends LifeView {
     const scope = this.place.scope
     const changes = one.steps.reduce((sum, step) => sum + step.changes.length, 0)
     const more = one.left ? `, ${one.left.toLocaleString()} more are left for the next` : ''
-    return html`<div class="line"><p class="count" role="status">Looked at ${many(one.lookedAt, 'memory', 'memories')} ${moment(one.at)}. ${changes ? html`<strong>${many(changes, 'change')} proposed</strong>${more}.` : 'There is nothing to tidy up.'}</p>
+    return html`<div class="line above"><p class="count" role="status">Looked at ${many(one.lookedAt, 'memory', 'memories')} ${moment(one.at)}. ${changes ? html`<strong>${many(changes, 'change')} proposed</strong>${more}.` : 'There is nothing to tidy up.'}</p>
       ${changes && this.mayWrite ? html`<button class="main" ?disabled=${this.acting} @click=${() => void this.#do(() => this.life.applyDream(scope, one.id), done => `Done: ${many(done.changed, 'memory', 'memories')} changed, ${done.removed.toLocaleString()} taken away.`)}>Do all of it</button>` : nothing}</div>
       ${one.steps.map(step => this.#step(step))}${this.#judged(one.found)}`
   }

@@ -3,7 +3,7 @@
 import { html, nothing, type PropertyValues, svg, type SVGTemplateResult, type TemplateResult } from 'lit'
 import type { Entity, Graph } from './life.ts'
 import { LifeView } from './life_view.ts'
-import { HEIGHT, NODES, placed, WIDTH } from './picture.ts'
+import { HEIGHT, NODES, placed, type Spot, WIDTH } from './picture.ts'
 import { empty, many } from './view.ts'
 
 const REST = 160
@@ -56,7 +56,7 @@ export class GraphView extends LifeView {
     const shapes: SVGTemplateResult[] = lines.map(one => svg`<line x1=${one.x1} y1=${one.y1} x2=${one.x2} y2=${one.y2}><title>${one.words}</title></line>`)
     return html`<figure class="picture"><svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="group" aria-label=${words}>${shapes}
       ${spots.map(one => svg`<a href=${link(one.key)} aria-label=${`${one.name}, ${one.kind}`} aria-current=${one.key === this.chosen ? 'true' : nothing} class=${one.key === this.chosen ? 'spot chosen' : 'spot'}>
-        <circle cx=${one.x} cy=${one.y} r=${one.key === this.chosen ? 11 : 8}></circle><text x=${one.x} y=${one.y + 22} text-anchor="middle">${one.short}</text></a>`)}</svg>
+        <circle cx=${one.x} cy=${one.y} r=${one.key === this.chosen ? 11 : 8}></circle>${named(one)}</a>`)}</svg>
       ${left || graph.more ? html`<figcaption class="faint">${left ? `${many(left, 'entity', 'entities')} more had no room in the picture` : 'There is more than the picture shows'}.</figcaption>` : nothing}</figure>`
   }
 
@@ -108,4 +108,11 @@ customElements.define('graph-view', GraphView)
 
 function link(key: string): string {
   return `#/graph/${encodeURIComponent(key)}`
+}
+
+/** The name at a spot: below it, or outward from the middle and never upside down. */
+function named(one: Spot): SVGTemplateResult {
+  if (one.turn === undefined) return svg`<text x=${one.x} y=${one.y + 22} text-anchor="middle">${one.short}</text>`
+  const left = Math.abs(one.turn) > 90
+  return svg`<text x=${one.x + (left ? -12 : 12)} y=${one.y + 4} text-anchor=${left ? 'end' : 'start'} transform=${`rotate(${left ? one.turn + 180 : one.turn} ${one.x} ${one.y})`}>${one.short}</text>`
 }

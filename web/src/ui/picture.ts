@@ -6,13 +6,15 @@ import type { Graph } from './life.ts'
 export const WIDTH = 640
 export const HEIGHT = 420
 export const NODES = 40
-/** Characters of a name under its spot. */
+/** Characters of a name at its spot. */
 const SHORT = 16
+/** In a ring of more, names stand outward from the middle: below their spots they would lie over each other. */
+const CROWDED = 12
 
-export type Spot = { readonly key: string; readonly name: string; readonly short: string; readonly kind: string; readonly x: number; readonly y: number }
+export type Spot = { readonly key: string; readonly name: string; readonly short: string; readonly kind: string; readonly x: number; readonly y: number; readonly turn: number | undefined }
 export type Line = { readonly x1: number; readonly y1: number; readonly x2: number; readonly y2: number; readonly words: string }
 
-/** `left`: how many entities had no room. */
+/** `left`: how many entities had no room; `turn`: the degrees by which a name that stands outward is turned, undefined for one below its spot. */
 export function placed(graph: Graph, middle: string): { spots: readonly Spot[]; lines: readonly Line[]; left: number } {
   const rings = ringsOf(graph, middle)
   const shown = rings.flat().slice(0, NODES)
@@ -24,12 +26,15 @@ export function placed(graph: Graph, middle: string): { spots: readonly Spot[]; 
   for (const [number, ring] of full.entries()) {
     const away = full[0]?.[0] === middle ? number : number + 1
     const share = away === 0 ? 0 : away / outer
+    const crowded = ring.length > CROWDED
     for (const [at, key] of ring.entries()) {
       // Half a step on from the ring before, so that names stand beside each other.
       const angle = ((at + (away % 2) / 2) / ring.length) * 2 * Math.PI - Math.PI / 2
       const one = of.get(key)!
       const short = one.name.length > SHORT ? `${one.name.slice(0, SHORT - 1)}…` : one.name
-      spots.set(key, { key, name: one.name, short, kind: one.kind, x: round(WIDTH / 2 + (WIDTH / 2 - 70) * share * Math.cos(angle)), y: round(HEIGHT / 2 - 8 + (HEIGHT / 2 - 36) * share * Math.sin(angle)) })
+      const [across, down] = [(WIDTH / 2 - (crowded ? 126 : 70)) * share * Math.cos(angle), (HEIGHT / 2 - (crowded ? 120 : 36)) * share * Math.sin(angle)]
+      const turn = crowded ? round((Math.atan2(down, across) * 180) / Math.PI) : undefined
+      spots.set(key, { key, name: one.name, short, kind: one.kind, x: round(WIDTH / 2 + across), y: round(HEIGHT / 2 - (crowded ? 0 : 8) + down), turn })
     }
   }
   const lines = graph.edges.flatMap(one => {
