@@ -326,15 +326,21 @@ class Memory:
         *,
         public_ok: bool = False,
         allow: Iterable[str] = (),
+        car: str | Path | None = None,
         progress: Progress | None = None,
     ) -> SyncReport:
         """Pull what others published, join it, publish what is new. Raises ProviderError; nothing local is lost.
+
+        `car`: a file with a version that another device of this memory saved, as it could send it nowhere; it is taken in like one that a
+        provider has. Raises FormatError or StorageError for what is none.
 
         In mode `ipfs` everything published is public for good. `public_ok` agrees to that, once; without it the first
         sync raises PublicError. What looks like a secret raises SecretsError unless its place (a memory's key, or
         `timeline/<day>`) is in `allow`; what others published was joined by then. In mode `encrypted-ipfs` it is a notice.
         """
-        return await self._syncing.sync(provider, public_ok=public_ok, allow=allow, progress=progress)
+        return await self._syncing.sync(
+            provider, public_ok=public_ok, allow=allow, car=car, progress=progress
+        )
 
     @_handed_on
     async def flush(self) -> SyncReport | None:

@@ -13,9 +13,10 @@ from ipfsmem.cli import public_address
 from ipfsmem.cli.consent import agrees_to_publish, public_options
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.options import duration, provider_option
+from ipfsmem.cli.options import duration, not_empty, provider_option
 from ipfsmem.cli.printing import Meter, clean, moment, seconds, size, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
+from ipfsmem.config import expanded
 from ipfsmem.device.agent_notes import note_syncing
 from ipfsmem.ending_signals import ending_signals
 from ipfsmem.errors import IpfsmemError, PassphraseError, ProviderUnavailable, UsageError
@@ -86,12 +87,19 @@ _TITLES = {
     metavar="TIME",
     help="Keep running and sync every 30s, 5m, 1h, until Ctrl-C.",
 )
+@click.option(
+    "--car",
+    callback=not_empty,
+    metavar="FILE",
+    help="Take in a version that a device saved as a CAR too, for it could send it nowhere.",
+)
 @public_options
 @wallet_options
 def command(
     context: CommandContext,
     provider: tuple[str, ...],
     every: float | None,
+    car: str | None,
     yes_public: bool,
     allow: tuple[str, ...],
     wallet: Wallet,
@@ -117,6 +125,10 @@ def command(
             "--every does not keep a wallet unlocked for hours",
             hint="Unlock once with: ipfsmem keys unlock. Then: ipfsmem sync --every TIME.",
         )
+    if every is not None and car is not None:
+        raise UsageError(
+            "--car is taken in once", hint="ipfsmem sync --car FILE, then: ipfsmem sync --every TIME."
+        )
     unlock = wallet.unlock(context.passphrase_from_fd_or_environment()) if wallet.named else None
     with _noted(context, every), context.memory(provider=provider, unlock=unlock) as memory:
         public_ok = agrees_to_publish(memory, yes_public)
@@ -126,7 +138,14 @@ def command(
                 asyncio.run(_keep_in_sync(memory, every, public_ok, allow, lines))
             click.get_current_context().exit(lines.exit_code)
         with Meter(silent=context.json) as meter:
-            report = asyncio.run(memory.sync(public_ok=public_ok, allow=allow, progress=meter))
+            report = asyncio.run(
+                memory.sync(
+                    public_ok=public_ok,
+                    allow=allow,
+                    car=None if car is None else expanded(car),
+                    progress=meter,
+                )
+            )
         # Only a public memory has an address, and a status counts all memories for it.
         shared = public_address.lines(memory.status()) if memory.mode.public else []
     if context.json:

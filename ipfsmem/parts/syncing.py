@@ -8,12 +8,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
 
 import msgspec
 
 from ipfsmem.content.cid import CID
 from ipfsmem.device.state import DamagedStateError
-from ipfsmem.errors import ConfigError, IpfsmemError, MembershipError, PublicError, StorageError, UsageError
+from ipfsmem.errors import (
+    ConfigError,
+    FormatError,
+    IpfsmemError,
+    MembershipError,
+    PublicError,
+    StorageError,
+    UsageError,
+)
 from ipfsmem.memories.secret_check import SecretCheck, in_words
 from ipfsmem.parts.folder_watching import watched_folders
 from ipfsmem.parts.lock_watching import lock_watch, while_unlocked
@@ -21,6 +30,7 @@ from ipfsmem.parts.noting import unnoted
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.versions import is_unpublished
+from ipfsmem.provider.car_file import CarFile
 from ipfsmem.provider.choice import ProviderChoice, each_of
 from ipfsmem.provider.contract import Provider
 from ipfsmem.provider.opening import ProviderPool, Providers
@@ -103,6 +113,7 @@ class Syncing(MemoryPart):
         *,
         public_ok: bool = False,
         allow: Iterable[str] = (),
+        car: str | Path | None = None,
         progress: Progress | None = None,
     ) -> SyncReport:
         """See `Memory.sync`."""
@@ -111,41 +122,47 @@ class Syncing(MemoryPart):
         if not self._open.mode.on_disk:
             return SyncReport()  # nothing leaves this process, and every call is accepted
         places = self.published_at()
+        saved = None if car is None else CarFile(Path(car))
         self.agree(public_ok)
         self._open.at_work += 1
         try:
             return await while_unlocked(
-                self._open, "sync", self._sync_or_repair(places, allow, progress or no_progress)
+                self._open, "sync", self._sync_or_repair(places, allow, progress or no_progress, saved)
             )
         finally:
             self._open.at_work -= 1
 
     async def _sync_or_repair(
-        self, places: Providers, allow: Iterable[str], progress: Progress
+        self, places: Providers, allow: Iterable[str], progress: Progress, saved: CarFile | None
     ) -> SyncReport:
         await repair_state(self._replica, places.open)
         try:
-            return await self._sync_once(places, allow, progress)
+            return await self._sync_once(places, allow, progress, saved)
         except DamagedStateError:
             if not await repair_state(self._replica, places.open):
                 raise
-        return await self._sync_once(places, allow, progress)
+        return await self._sync_once(places, allow, progress, saved)
 
-    async def _sync_once(self, places: Providers, allow: Iterable[str], progress: Progress) -> SyncReport:
+    async def _sync_once(
+        self, places: Providers, allow: Iterable[str], progress: Progress, saved: CarFile | None
+    ) -> SyncReport:
         self._open.scan()
         check = self.secret_check(allow)
         try:
             report = await sync(
                 self._replica,
-                places.open,
+                places.open if saved is None else [*places.open, saved],
                 self.layout(check),
                 not_opened=places.not_opened,
                 root=self.root,
+                named_root=None if saved is None else saved.root,
                 progress=progress,
             )
         finally:
             self._open.render()
             self._let_go_when_revoked()
+        if saved is not None:
+            _refuse_unused(saved, report)
         for text in in_words(check.found):
             report.say("secret", f"{text}: encrypted and published, but should it be in a memory?")
         if self._open.files is not None:
@@ -319,3 +336,10 @@ class Syncing(MemoryPart):
         """The same; connections are closed when it returns."""
         self.root = None
         await self.pool.aclose()
+
+
+def _refuse_unused(saved: CarFile, report: SyncReport) -> None:
+    """Raises FormatError when the version in a file was not used; all else of the sync is done by then."""
+    for notice in report.notices:
+        if notice.kind == "head-refused" and str(saved.root) in f"{notice.text} {notice.detail}":
+            raise FormatError(f"{saved.name} was not taken in, all else was: {notice.text}")

@@ -59,14 +59,17 @@ async def sync(
     *,
     not_opened: Sequence[NotOpened] = (),
     root: RootKeys | None = None,
+    named_root: CID | None = None,
     progress: Progress = no_progress,
 ) -> SyncReport:
-    """Pull, join, publish. Raises ProviderError when no provider does; nothing local is lost then.
+    """Pull, join, publish. Raises ProviderError when no provider does; nothing local is lost then. `named_root`: see `Run`.
 
     `not_opened`: providers of this memory that cannot be opened now (`Providers`); the report names them.
     """
     started = time.monotonic()
-    async with _begun(replica, providers, root, progress, not_opened=not_opened) as run:
+    async with _begun(
+        replica, providers, root, progress, named_root=named_root, not_opened=not_opened
+    ) as run:
         ring_before = replica.ring
         joined = await _pull(run)
         doubtful = is_anchor_behind(run, joined.found.anchored)

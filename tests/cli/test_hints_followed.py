@@ -474,6 +474,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("One scope as plain files: --dir, --zip or --plain-car.", "export --car BASE/o.car --scope work", (), "export --plain-car BASE/o.car --scope work", before=SCOPE),
     Hint("Publish it: ipfsmem sync. Then export again. Or agree to that with --partial (in Python: partial=True).", "export --html BASE/o.html", ("sync",), "export --html BASE/o.html", "sealed", (*SAID, "write tone --body y"), shell_there),
     Hint("Publish it: ipfsmem sync. Then export again. Or agree to that with --partial (in Python: partial=True).", "export --html BASE/o.html", (), "export --html BASE/o.html --partial", "sealed", (*SAID, "write tone --body y"), shell_there),
+    Hint("ipfsmem sync --car FILE, then: ipfsmem sync --every TIME.", "sync --every 1h --car BASE/x.car", ("sync --car BASE/x.car",), "status", "sealed", (*SAID, "export --car BASE/x.car")),
     Hint("As files that any program reads: ipfsmem export --zip FILE", "export --html BASE/o.html", (), "export --zip BASE/o.zip", before=HAS, prepare=shell_there),
     Hint("peer:https://..., gateway:https://... or routing:https://..., without a token: that is typed into the page.", "ui --static BASE/site --place https://example.org", (), "ui --static BASE/site --place gateway:https://example.org", "none", prepare=static_there),
     Hint("Or send it somewhere: ipfsmem export > FILE.", "export", (no_terminal,), "export", before=HAS, prepare=at_a_terminal),

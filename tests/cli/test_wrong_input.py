@@ -64,7 +64,7 @@ LOCAL = (
     "detach BASE/note.md", "folders pause ''", "folders pause BASE/none", "folders accept BASE/none", "folders put-back BASE/none", "folders nothing",
     "import ''", "import --from '' PLAIN", "import --from nobody PLAIN", "import --from okf BASE/none", "import --from okf PLAIN --prune --strategy replace",
     "import --from mem0 PLAIN", "import --from claude-code PLAIN --from-backup", "import --from claude-code PLAIN --map x", "import --from mcp-memory -", f"import --from {'x' * 70_000} PLAIN", "export --to okf", "export --to nothing --dir BASE/new",
-    "promote --list tone", "promote --from ''", "promote --from nobody", "promote tone --from x", "promote --copy x --list", "cid ''", "inspect ''", "export --dir ''", "export --out ''", "ui --static ''", "ui --place gateway:https://example.org", "ui --static PLAIN", "export --html ''", "export --html BASE/a --car BASE/b", "salvage", "providers check", "providers follow", "keys vaults --add work", "scope restore none",
+    "promote --list tone", "promote --from ''", "promote --from nobody", "promote tone --from x", "promote --copy x --list", "cid ''", "inspect ''", "export --dir ''", "export --out ''", "ui --static ''", "sync --car ''", "sync --car BASE/none.car", "ui --place gateway:https://example.org", "ui --static PLAIN", "export --html ''", "export --html BASE/a --car BASE/b", "salvage", "providers check", "providers follow", "keys vaults --add work", "scope restore none",
     "connect", "connect ''", "connect emacs", "connect codex extra", "connect codex --list", f"connect {LONG}", "disconnect", "disconnect ''", "disconnect emacs",
 )  # fmt: skip
 

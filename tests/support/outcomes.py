@@ -739,6 +739,7 @@ ROWS: tuple[Row, ...] = (
     Row("timeline", "shown, also when there is nothing", 0, "timeline"),
     Row("timeline", "shown, but for a piece of it that is not here or damaged", 7, "timeline", "sealed", prepare=damaged_event),
     Row("timeline", "no such day", 2, "timeline --since yesterday"),
+    Row("sync", "the CAR to be taken in is none", 10, "sync --car BASE/note.md", "sealed", SAID),
     Row("sync", "pulled and published, or nothing waited", 0, "sync", "sealed", HAS),
     Row("sync", "one provider of several took no part; the others have everything", 7, "sync", "sealed", prepare=second_provider_gone),
     Row("sync", "a folder of plain files is not there, or a file in it could not be taken in", 7, "sync", "sealed", ("attach PLAIN",), lambda p: p.folder.rename(p.base / "away")),

@@ -137,6 +137,7 @@ def test_a_wallet_alone_finds_it_and_what_is_written_waits_until_a_token_takes_i
 ) -> None:
     signed: list[str] = []
     cars: list[bytes] = []
+    saved_car = folder.parent / "saved.car"
 
     async def play(page: Page, address: str) -> None:
         asked = await give_wallet(page, WALLET_KEY)
@@ -153,14 +154,21 @@ def test_a_wallet_alone_finds_it_and_what_is_written_waits_until_a_token_takes_i
         await page.evaluate("location.hash = '#/context'")
         await page.wait_for_selector("pre.block:has-text('Tone')")
         await page.evaluate("location.hash = '#/vault'")
-        await page.click("button:has-text('Sync now')")
         await page.wait_for_selector("text=Something here is published nowhere yet.")
         await page.wait_for_selector(".notices:has-text('Nothing could be sent')")
         cars.append(await download(page, "Save as CAR"))
         await memory.sync()
         before = memory.read("tone")
         assert before is not None and "kind" not in before.text
+        saved_car.write_bytes(cars[0])
+        report = await memory.sync(car=saved_car)
+        taken = memory.read("tone")
+        assert taken is not None and taken.file.body.strip() == "Be kind." and report.exit_code == 0
 
+        await page.evaluate("location.hash = '#/memories/tone'")
+        await page.click("button:has-text('Edit')")
+        await page.fill("textarea", "Be kinder.")
+        await saved(page)
         await page.evaluate("location.hash = '#/browser'")
         await page.click("button:has-text('Add a place')")
         await at_place(page, 3, f"peer:{url}")
@@ -178,7 +186,7 @@ def test_a_wallet_alone_finds_it_and_what_is_written_waits_until_a_token_takes_i
     assert len(dict(read_car(cars[0]))) > 5
     root_of(memory)
     tone = memory.read("tone")
-    assert tone is not None and tone.file.body.strip() == "Be kind."
+    assert tone is not None and tone.file.body.strip() == "Be kinder."
 
 
 def test_it_is_an_app_that_opens_and_is_read_without_a_network_and_locks_in_every_tab(

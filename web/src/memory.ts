@@ -387,8 +387,11 @@ export class Memory {
     }
   }
 
-  /** What was published last by this device as a CAR, for where nothing can be sent to: to be saved and put wherever blocks are kept. Null before the first sync. */
-  outbox(): { root: string; car: Bytes } | null {
+  /** Everything of this device as a CAR, for where nothing can be sent to: another device takes it in (`ipfsmem sync --car FILE`). Null before the first sync. */
+  async outbox(): Promise<{ root: string; car: Bytes } | null> {
+    const { kept, device } = this.#replica
+    // What was written since is in no version yet; one is made, and nobody is asked for that.
+    if (kept.n > (kept.seen[device.id]?.n ?? 0)) await sync(this.#replica, [])
     const root = this.#replica.kept.commit?.root
     if (root === undefined) return null
     const { blocks } = this.#replica

@@ -55,7 +55,7 @@ async function answer(command: Command): Promise<unknown> {
   const memory = opened.get(name) as Memory
   if (command.do === 'use') return memory.use([providerOf({ at: `peer:${command.url}`, token: String(command.token) }, fetch)])
   if (command.do === 'outbox') {
-    const made = memory.outbox()
+    const made = await memory.outbox()
     return made && { root: made.root, car: Buffer.from(made.car).toString('base64') }
   }
   const method = memory[command.do as keyof Memory] as (...given: unknown[]) => unknown

@@ -1,0 +1,46 @@
+"""A published version in a CAR on this disk, as a provider that is only read: what another device saved, as it could send it nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ipfsmem.content.car import read_car
+from ipfsmem.content.cid import CID
+from ipfsmem.errors import FormatError, StorageError
+from ipfsmem.provider.base import ProviderBase
+from ipfsmem.provider.contract import Capabilities
+
+
+class CarFile(ProviderBase):
+    """The blocks of one CAR, each checked when it was opened."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises StorageError when it cannot be read, FormatError or BlockError when it is no CAR of one version."""
+        try:
+            with path.open("rb") as file:
+                car = read_car(file)
+                self._blocks = dict(car)
+        except OSError as error:
+            raise StorageError(
+                f"{path} cannot be read: {error.strerror}", hint="Check the path and its permissions."
+            ) from None
+        if len(car.roots) != 1:
+            raise FormatError(f"{path} holds {len(car.roots)} versions; one is read")
+        #: The version.
+        self.root: CID = car.roots[0]
+        self._path = path
+
+    @property
+    def name(self) -> str:
+        """`the file ...`."""
+        return f"the file {self._path}"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """It is read, block by block."""
+        return Capabilities(put=False, blocks=True)
+
+    async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Those that are in it."""
+        return {cid: self._blocks[cid] for cid in cids if cid in self._blocks}

@@ -1,0 +1,75 @@
+"""A version that was saved as a CAR is taken in by a sync, when it is of this memory, and refused when it is none or of another one."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import FormatError, StorageError
+from ipfsmem.memory import Memory
+from ipfsmem.vault.home import Home
+from ipfsmem.wallet.recovery_words import from_words
+from ipfsmem.wallet.root_keys import RootKeys
+
+
+def made(tmp_path: Path, name: str) -> Memory:
+    home = Home(folder=tmp_path / f"home-{name}", label=name)
+    stick = tmp_path / f"stick-{name}"
+    stick.mkdir(exist_ok=True)
+    return Memory.create(name, "encrypted-ipfs", provider=str(stick), passphrase=False, home=home)
+
+
+def test_a_version_of_another_memory_is_not_used_and_no_file_that_is_none(tmp_path: Path) -> None:
+    with made(tmp_path, "one") as one, made(tmp_path, "two") as two:
+        one.write("tone", "Be direct.")
+        two.write("secret", "Of another memory.")
+        for memory in (one, two):
+            asyncio.run(memory.sync())
+        car = tmp_path / "two.car"
+        with car.open("wb") as out:
+            two.bundles.export_published(out)
+        one.write("later", "Published all the same.")
+        with pytest.raises(FormatError, match="was not taken in, all else was"):
+            asyncio.run(one.sync(car=car))
+        assert one.read("secret") is None and not one.status().unpublished
+        (tmp_path / "none.car").write_bytes(b"no CAR")
+        with pytest.raises(FormatError):
+            asyncio.run(one.sync(car=tmp_path / "none.car"))
+        with pytest.raises(StorageError, match="cannot be read"):
+            asyncio.run(one.sync(car=tmp_path / "nowhere.car"))
+
+
+def test_what_a_device_saved_that_can_send_nothing_is_taken_in(tmp_path: Path) -> None:
+    laptop = tmp_path / "laptop"
+    with made(tmp_path, "one") as one:
+        one.write("tone", "Be direct.")
+        asyncio.run(one.sync())
+        words = one.recovery_words
+        assert words is not None
+        other = tmp_path / "copy"
+        other.mkdir()
+        home = Home(folder=laptop, label="laptop")
+        back = Memory.recover(
+            "one",
+            provider=str(tmp_path / "stick-one"),
+            unlock=RootKeys.from_recovery(from_words(" ".join(words))),
+            passphrase=False,
+            home=home,
+        )
+        with asyncio.run(back) as phone:
+            phone.write("later", "Written where nothing is sent from.")
+            asyncio.run(phone.sync(provider=str(other)))
+            car = tmp_path / "saved.car"
+            with car.open("wb") as out:
+                phone.bundles.export_published(out)
+        asyncio.run(one.sync())
+        assert one.read("later") is None
+        report = asyncio.run(one.sync(car=str(car)))
+        here = one.read("later")
+        assert (
+            report.exit_code == 0
+            and here is not None
+            and here.file.body == "Written where nothing is sent from."
+        )
