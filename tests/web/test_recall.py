@@ -7,7 +7,7 @@ import pytest
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.recall import recall
 from ipfsmem.memory import Memory
-from tests.support.web_lab import PEER_TOKEN, root_of, web_client, words_of
+from tests.support.web_lab import PEER_TOKEN, by_wallet, root_of, web_client, words_of
 
 TEXTS = {
     "deploy_rules": ("Deploying", "Never deploy on Fridays; the releases are deployed by Ana.", "feedback", ["ops"]),
@@ -49,3 +49,26 @@ def test_hits_and_scores_are_those_of_python(url: str, memory: Memory) -> None:
                 assert hit["parts"] == pytest.approx(dict(expected.parts), abs=1e-9), (question, expected)
         found = web.recall("coffee", {"type": "user"})["hits"]
         assert found and {hit["reading"]["fields"]["type"] for hit in found} == {"user"}
+
+
+def test_what_was_used_is_counted_and_told_once_a_day_beside_a_write(url: str, memory: Memory) -> None:
+    memory.write("tea", "They drink tea.")
+    root_of(memory)
+    with web_client() as client:
+        web = client.open("user", url, **by_wallet(), token=PEER_TOKEN)
+        before = web.recall("what do they drink", {"counts": False})["hits"][0]["score"]
+        assert web.recall("what do they drink", {"counts": False})["hits"][0]["score"] == before
+        web.recall("what do they drink")
+        web.context({"query": "what do they drink"})
+        web.context({"query": "what do they drink", "preview": True})
+        web.write("same_day", "Nothing is told on the day itself.")
+        client.ask({"do": "later", "ms": 3 * 86_400_000})
+        used = web.recall("what do they drink", {"counts": False})["hits"][0]
+        assert used["parts"]["recency"] == pytest.approx(0.5 * 0.5 ** (3 / 7))
+        web.write("later", "Told beside this.")
+        web.write("once", "And told once.")
+        [told] = [event for event in web.timeline() if event["type"] == "used"]
+        assert told["counts"] == {"tea": 2}
+        web.sync()
+        root_of(memory)
+    assert [event["counts"] for event in memory.timeline.read() if event["type"] == "used"] == [{"tea": 2}]

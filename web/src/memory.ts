@@ -229,6 +229,7 @@ export class Memory {
         ['updated', given.get('updated') ?? today]
       ])
       await this.#put(change, name, utf8(renderFile(withFields(made, dates, made.body))), dots)
+      await change.tellUses(scope)
     })
     return this.#shown(key, scope)
   }
@@ -237,7 +238,10 @@ export class Memory {
   async writeText(key: string, text: string, how: { scope?: string; seen?: Seen } = {}): Promise<Reading> {
     const scope = this.#target(key, how.scope)
     const name = entryName(key, scope)
-    await this.#written(async change => this.#put(change, name, utf8(text), this.#before(change, key, scope, how.seen).dots))
+    await this.#written(async change => {
+      await this.#put(change, name, utf8(text), this.#before(change, key, scope, how.seen).dots)
+      await change.tellUses(scope)
+    })
     return this.#shown(key, scope)
   }
 

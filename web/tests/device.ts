@@ -18,6 +18,10 @@ import type { Pointer } from '../src/sync/syncing.ts'
 
 type Command = { readonly do: string; readonly [name: string]: unknown }
 
+/** The clock of these devices, which a test may put on. */
+let ahead = 0
+const world = { ...theWorld, now: () => theWorld.now() + ahead }
+
 async function rootOf(command: Command): Promise<RootKeys | null> {
   if (typeof command.words === 'string') return keysOfWords(command.words)
   if (typeof command.address !== 'string') return null
@@ -38,20 +42,21 @@ async function answer(command: Command): Promise<unknown> {
     const at = (command.at as string[] | undefined) ?? [`peer:${command.url}`]
     const providers = at.map(one => one.startsWith('folder:') ? folderProvider(one, filesBelow(one.slice('folder:'.length))) : providerOf({ at: one, token: command.token === undefined ? null : String(command.token) }, fetch))
     const on = String(command.on ?? name)
-    const kept = keepings.get(on) ?? { keeping: new VolatileKeeping(), device: await volatileDevice(theWorld, String(command.label ?? name)) }
+    const kept = keepings.get(on) ?? { keeping: new VolatileKeeping(), device: await volatileDevice(world, String(command.label ?? name)) }
     keepings.set(on, kept)
     const pointer = (command.pointer as Pointer | undefined) ?? null
     // What this device shows to be let in, before it is.
     if (command.request === true && pointer !== null) return Memory.request(kept.device, pointer)
     if (command.create === true) {
       const recovery = command.recovery === true ? newRecoveryWords(theWorld.chance) : null
-      opened.set(name, await Memory.create({ ...kept, providers, root: await rootOf(command), recovery: recovery?.keys ?? null }))
+      opened.set(name, await Memory.create({ ...kept, providers, world, root: await rootOf(command), recovery: recovery?.keys ?? null }))
       return { ...opened.get(name)?.device, words: recovery?.words ?? null }
     }
-    opened.set(name, await Memory.load({ ...kept, providers, pointer, root: await rootOf(command) }))
+    opened.set(name, await Memory.load({ ...kept, providers, world, pointer, root: await rootOf(command) }))
     return opened.get(name)?.device
   }
   if (command.do === 'letIn') return (opened.get(name) as Memory).letIn(String(command.text), (await rootOf(command)) as RootKeys)
+  if (command.do === 'later') return (ahead += Number(command.ms))
   const memory = opened.get(name) as Memory
   if (command.do === 'use') return memory.use([providerOf({ at: `peer:${command.url}`, token: String(command.token) }, fetch)])
   if (command.do === 'outbox') {

@@ -181,7 +181,13 @@ export class Replica {
 
   /** How often a memory was used on this device. */
   use(name: string): Use | undefined {
-    return this.#used.get(name) ?? this.#kept.uses[name]
+    const found = this.#used.get(name) ?? this.#kept.uses[name]
+    // A clock that was ahead, and put right, keeps no memory fresh until the day that it had shown.
+    return found !== undefined && found[1] > this.#today ? [found[0], 0, found[2]] : found
+  }
+
+  get #today(): number {
+    return Math.floor(this.world.now() / DAY_MS)
   }
 
   get uses(): Readonly<Record<string, Use>> {
@@ -190,10 +196,9 @@ export class Replica {
 
   /** These memories were used now. It is written down with the next change, and lost without harm. */
   count(names: Iterable<string>): void {
-    const today = Math.floor(this.world.now() / DAY_MS)
     for (const name of names) {
-      const [times, day, untold] = this.use(name) ?? [0, 0, 0]
-      this.#used.set(name, [times + 1, Math.max(today, day), untold + 1])
+      const [times, , untold] = this.use(name) ?? [0, 0, 0]
+      this.#used.set(name, [times + 1, this.#today, untold + 1])
     }
   }
 

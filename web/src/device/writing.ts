@@ -1,6 +1,6 @@
 /** The writes of one moment: each new text gets a dot of this device and replaces only what its writer was shown (FORMAT.md 5). */
 
-import { base64url, type Bytes, canonical, compare, fromHex, hex, need, sha256, utf8 } from '../core/bytes.ts'
+import { base64url, byCodePoints, type Bytes, canonical, compare, fromHex, hex, need, sha256, utf8 } from '../core/bytes.ts'
 import { cidOfHash, RAW } from '../core/cid.ts'
 import { CLOCK_ZERO, nextClock } from '../core/clock.ts'
 import type { EpochKey } from '../core/sealed.ts'
@@ -14,6 +14,9 @@ import type { Kept, Replica } from './replica.ts'
 const MOST_DOTS = 4
 const MOST_BASES = 4
 const MOST_LINE = 65_536
+/** Memories that one event of uses names. */
+const MOST_TOLD = 500
+const DAY_MS = 86_400_000
 const SEGMENT = 8188
 
 const short = (body: string): string => body.slice(0, 32)
@@ -35,6 +38,7 @@ export class Writing {
   readonly #blocks: Block[] = []
   readonly #texts = new Map<string, Bytes>()
   readonly #published: number
+  #told: Pick<Kept, 'uses' | 'told'> | null = null
 
   constructor(readonly replica: Replica) {
     const { kept, ring, device } = replica
@@ -86,6 +90,20 @@ export class Writing {
     need(isEvent(event), 'format', 'an event holds what JSON can say, and no more')
     await this.#append(event, scope)
     return event
+  }
+
+  /** Once a day, beside a write to a scope: say which of its memories were used before today, and how often, those used most first. */
+  async tellUses(scope: string): Promise<void> {
+    const { replica } = this
+    const today = Math.floor(replica.world.now() / DAY_MS)
+    if (replica.kept.told === today) return
+    const used = Object.entries(replica.uses).filter(([name, [, day, untold]]) => untold > 0 && day < today && readName(name).scope === scope)
+    if (used.length === 0) return
+    const most = used.sort(([a, [, , many]], [b, [, , few]]) => few - many || byCodePoints(a, b)).slice(0, MOST_TOLD)
+    const counts = Object.fromEntries(most.map(([name, [, , untold]]) => [name.slice(name.lastIndexOf('/') + 1), untold]))
+    const ts = new Date(replica.world.now()).toISOString()
+    await this.#append({ counts, ts, type: 'used', id: `${replica.device.id}-${++this.#events}` } as TimelineEvent, scope)
+    this.#told = { uses: Object.fromEntries(most.map(([name, [times, day]]) => [name, [times, day, 0] as const])), told: today }
   }
 
   /** Append an event that came from elsewhere, under the id that it has. */
@@ -201,7 +219,7 @@ export class Writing {
   done(): { change: Partial<Kept>; blocks: readonly Block[] } | null {
     if (this.#changes.size === 0) return null
     const entries = Object.fromEntries(this.#changes)
-    return { change: { entries, n: this.#n, clock: this.#clock, events: this.#events }, blocks: this.#blocks }
+    return { change: { entries, n: this.#n, clock: this.#clock, events: this.#events, ...this.#told }, blocks: this.#blocks }
   }
 }
 
