@@ -1,6 +1,7 @@
 /** The judge of each file of vectors that the client reproduces, by the file's name. */
 
 import { cids, dagpb } from './content.ts'
+import { contexts } from './contexts.ts'
 import { folders } from './folders.ts'
 import { blob, clock, index, keysJudge, memoryFile, merge, programEvents, sessions, timeline } from './files.ts'
 import { Court, type Judge, type Rows } from './judging.ts'
@@ -18,6 +19,7 @@ export const judges: Readonly<Record<string, Judge>> = {
   cids,
   clock,
   commits,
+  context: contexts,
   dagpb,
   deflate,
   derivation,

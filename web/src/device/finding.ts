@@ -7,7 +7,7 @@ import { fieldOf, type MemoryFile, readTags } from '../core/memory_file.ts'
 import { isUse, lineOf, splitOwnId, unionOfScopes } from '../core/timeline.ts'
 import type { ShownView } from '../core/views.ts'
 import { type Block, type BlockHow, contextBlock, type Match, MATCHES_OF, usualTokens } from '../recall/context.ts'
-import { type Counted, type Document, type Ranked, Ranking, worthOf } from '../recall/ranking.ts'
+import { type Counted, type Document, type Ranked, Ranking, recency, worthOf } from '../recall/ranking.ts'
 import { beginningsOf, queryFault } from '../recall/terms.ts'
 import type { Listed, Recall, Scopes } from '../results.ts'
 import { MemoryError } from './errors.ts'
@@ -20,8 +20,11 @@ const DAY_MS = 86_400_000
 
 export type RecallHow = Filters & { readonly limit?: number; readonly counts?: boolean }
 
+/** What is searched of a memory, and what says whether it stands in a list that has no room for all. */
+type Weighed = { readonly document: Document; readonly place: number; readonly today: number; readonly use: Use | undefined }
+
 export class Finding {
-  readonly #documents = new WeakMap<ShownView, { readonly document: Document; readonly today: number; readonly use: Use | undefined }>()
+  readonly #documents = new WeakMap<ShownView, Weighed>()
   readonly #counted = new WeakMap<Document, Counted>()
   readonly #lines = new WeakMap<ShownView, { readonly section: string; readonly line: string }>()
   #last: { readonly documents: readonly Document[]; readonly ranking: Ranking } | null = null
@@ -39,7 +42,7 @@ export class Finding {
     if (!Number.isInteger(limit) || limit < 1 || limit > MOST_HITS) throw new MemoryError('usage', `limit is 1 to ${MOST_HITS}, not ${limit}`)
     const today = this.#today
     const all = new Map(this.shown.list(scopes, { ...filters, sessions: filters.type === 'session' }).map(one => [one.key, one]))
-    const documents = [...all.values()].filter(one => one.here).map(one => this.#document(one, today))
+    const documents = [...all.values()].filter(one => one.here).map(one => this.#weighed(one, today).document)
     const ranking = this.#ranking(documents)
     let ranked = ranking.rank(query, today)
     const beginnings = ranked.length > 0 ? [] : beginningsOf(query)
@@ -67,15 +70,16 @@ export class Finding {
   }
 
   /** What is searched of a memory; the same object as long as nothing of it changed. */
-  #document(one: Listed, today: number): Document {
+  #weighed(one: Listed, today: number): Weighed {
     const name = entryName(one.key, one.scope)
     const view = this.shown.view(name)
     const use = this.shown.replica.use(name)
     const held = this.#documents.get(view)
-    if (held !== undefined && held.today === today && held.use === use) return held.document
+    if (held !== undefined && held.today === today && held.use === use) return held
     const file = readableFile(view.shown as Bytes)
     const at = lastChange(file, one.at)
     const until = dayOf(fieldOf(file, 'expires'))
+    const expired = until !== null && until < today
     const last = Math.max(at ?? 0, use?.[1] ?? 0)
     const salience = worthOf({
       type: one.type,
@@ -85,14 +89,15 @@ export class Finding {
       decay: fieldOf(file, 'decay'),
       idleDays: last === 0 ? 0 : today - last,
       uses: use?.[0] ?? 0,
-      expired: until !== null && until < today
+      expired
     })
     const header = [one.key, fieldOf(file, 'name'), fieldOf(file, 'description'), ...one.tags, fieldOf(file, 'category')].join(' ')
     const document = { id: one.key, text: file.body, header, at, used: use?.[1] ?? null, salience }
     const counted = held === undefined ? undefined : this.#counted.get(held.document)
     if (counted !== undefined) this.#counted.set(document, counted)
-    this.#documents.set(view, { document, today, use })
-    return document
+    const made = { document, place: salience + (expired || last === 0 ? 0 : recency(today - last)), today, use }
+    this.#documents.set(view, made)
+    return made
   }
 
   /** The block that a model is given of some scopes. `preview`: a person only looks at what it would be given. */
@@ -128,9 +133,9 @@ export class Finding {
     return block
   }
 
-  /** The lines of the index of some scopes, those written last first, of those of one moment in the order of their keys. */
+  /** The lines of the index of some scopes, those worth most first, of equal ones those written last, of those of one moment in the order of their keys. */
   #index(stack: readonly string[]): { scope: string; key: string; section: string; line: string }[] {
-    const { shown } = this
+    const [{ shown }, today] = [this, this.#today]
     const found = shown.list(stack, { sessions: true }).flatMap(one => {
       const name = entryName(one.key, one.scope)
       const view = shown.view(name)
@@ -141,9 +146,9 @@ export class Finding {
         const said = { key: one.key, name: fieldOf(file, 'name'), description: fieldOf(file, 'description'), type: fieldOf(file, 'type'), session: fieldOf(file, 'session') }
         this.#lines.set(view, (held = indexLine(said)))
       }
-      return held.section === '' ? [] : [{ scope: one.scope, key: one.key, ...held, h: shown.writerOf(shown.replica.entry(name), view).h }]
+      return held.section === '' ? [] : [{ scope: one.scope, key: one.key, ...held, place: this.#weighed(one, today).place, h: shown.writerOf(shown.replica.entry(name), view).h }]
     })
-    return found.sort((a, b) => byCodePoints(b.h, a.h) || byCodePoints(a.key, b.key))
+    return found.sort((a, b) => b.place - a.place || byCodePoints(b.h, a.h) || byCodePoints(a.key, b.key))
   }
 
   /** Lines of what this person's devices noted last, oldest first. What was imported is a history and stands in no block. */

@@ -28,7 +28,7 @@ export type IndexLine = { readonly scope: string; readonly key: string; readonly
 export type Found = {
   /** The best first. */
   readonly matches: readonly Match[]
-  /** Written last first. */
+  /** Those worth most first, of equal ones those written last. */
   readonly index: readonly IndexLine[]
   /** Oldest first. */
   readonly events: readonly string[]
@@ -59,6 +59,9 @@ const SHORTEST = 1200
 /** Times the bytes of a block may grow for a counter that finds few tokens in them. */
 const WIDEST = 8
 const EVENT_BYTES = 600
+/** Memories without room in an index after which nobody looks for a shorter one, and bytes that the shortest line has. */
+const MOST_PASSED = 200
+const LEAST_LINE = 16
 /** Keys that are named of the matches that had no room. */
 const NAMED = 10
 
@@ -189,6 +192,7 @@ function fencedIn(quoted: Quoted, room: number): string | null {
 function indexIn(all: readonly IndexLine[], scopes: readonly string[], most: number): { text: string; listed: number; leftOut: number } {
   let room = Math.min(most, MOST_INDEX_BYTES) - byteLength(leftOutText(10 ** 9))
   let rows = MOST_INDEX_LINES
+  let passed = 0
   const chosen = new Map<string, IndexLine[]>()
   let listed = 0
   for (const one of all) {
@@ -203,7 +207,12 @@ function indexIn(all: readonly IndexLine[], scopes: readonly string[], most: num
       added++
       cost += `${QUOTE}## ${one.section}\n`.length
     }
-    if (cost > room || added >= rows) break
+    if (cost > room || added >= rows) {
+      // One that does not fit gives way to the next, for a while.
+      passed++
+      if (passed >= MOST_PASSED || room < LEAST_LINE || rows < 2) break
+      continue
+    }
     room -= cost
     rows -= added
     listed++

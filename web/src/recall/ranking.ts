@@ -57,6 +57,9 @@ export function worthOf({ type, tags, important, confidence, decay, idleDays, us
   return base * Math.min(1, left * (1 + Math.log2(Math.max(1, uses))))
 }
 
+/** 1 for what was changed or used now, a half after seven days; what lies ahead is now. */
+export const recency = (days: number): number => 0.5 ** (Math.max(0, days) / HALF_LIFE_DAYS)
+
 /** What was counted of a document. */
 export type Counted = { readonly counts: ReadonlyMap<string, number>; readonly size: number; readonly header: ReadonlySet<string> }
 
@@ -143,7 +146,7 @@ export class Ranking {
         file: 1,
         header: share(term => header.has(term)),
         salience: one.salience,
-        recency: last === 0 ? 0 : 0.5 ** (Math.max(0, today - last) / HALF_LIFE_DAYS)
+        recency: last === 0 ? 0 : recency(today - last)
       }
       const parts: Partial<Record<Part, number>> = {}
       let score = 0

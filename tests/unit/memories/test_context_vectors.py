@@ -1,0 +1,17 @@
+"""fixtures/vectors/context.json: recall finds and a block shows what the file says; the browser client is held against the same file."""
+
+from __future__ import annotations
+
+import json
+
+from tests.unit.memories.make_context_vectors import TARGET, build
+
+
+def test_what_is_found_and_given_is_what_the_vectors_say() -> None:
+    known, now = json.loads(TARGET.read_text("utf-8")), json.loads(json.dumps(build()))
+    for group in ("found", "blocks"):
+        for row, made in zip(known[group], now[group], strict=True):
+            assert made == row
+    assert now == known
+    assert len([row for row in known["blocks"] if row["text"]]) > 40
+    assert len([row for row in known["found"] if row["hits"]]) > 15

@@ -1,0 +1,31 @@
+/** What recall finds and what a model is given, of a memory that is made here at told moments. */
+
+import { sha256, utf8 } from '../src/core/bytes.ts'
+import { newRecoveryWords } from '../src/core/wallet.ts'
+import { volatileDevice } from '../src/device/device.ts'
+import { Memory } from '../src/memory.ts'
+import { VolatileKeeping } from '../src/store/keeping.ts'
+import type { Judge } from './judging.ts'
+
+export const contexts: Judge = async (all, court) => {
+  let now = all.writes[0].at as number
+  let drawn = 0
+  const chance = (size: number): Uint8Array => Uint8Array.from({ length: size }, (_, n) => sha256(utf8(`context ${drawn++}`))[n % 32] as number)
+  const world = { now: () => now, chance }
+  const memory = await Memory.create({ device: await volatileDevice(world, all.label), keeping: new VolatileKeeping(), world, root: null, recovery: newRecoveryWords(chance).keys })
+  for (const { at, scope, key, text, type, data } of all.writes) {
+    now = at
+    if (key !== undefined) await memory.writeText(key, text, { scope })
+    else await memory.note(type, data, { scope })
+  }
+  now = all.now
+  for (const { query, scope, hits } of all.found) {
+    const found = memory.recall(query, { scope, limit: 20, counts: false }).hits
+    court.same(found.map(({ reading, score }) => [reading.scope, reading.key, Math.round(score * 1e9) / 1e9]), hits, `${query} in ${scope}`)
+  }
+  for (const { query, scope, layout, max_tokens: most, ...block } of all.blocks) {
+    const made = memory.context({ query, scope, layout, preview: true, ...(most === null ? {} : { maxTokens: most }) })
+    const { leftOut, text, ...rest } = made
+    court.same({ ...rest, left_out: leftOut, text: text.replaceAll(memory.device.id, all.device) }, block, `${layout} of ${query} in ${scope}, ${most}`)
+  }
+}
