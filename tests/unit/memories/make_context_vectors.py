@@ -9,10 +9,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from ipfsmem.device.replica import World
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.recall import recall
 from ipfsmem.memory import Memory
-from ipfsmem.device.replica import World
 from ipfsmem.testing.clock import MockClock, SeededRandom
 from ipfsmem.vault.home import Home
 
