@@ -76,7 +76,7 @@ class Scopes:
             store = self.replica.store
             found = [
                 Scope(token, read_card(store, token, entry), is_forgotten(entry))
-                for token, entry in known_scopes(store).items()
+                for token, entry in self._known_here().items()
             ]
         return [scope for scope in found if scope.forgotten == forgotten]
 
@@ -85,9 +85,16 @@ class Scopes:
         with self.replica.reading():
             store = self.replica.store
             entry = store.entry(card_entry(token))
-            if entry or token in known_scopes(store):
+            if entry or token in self._known_here():
                 return Scope(token, read_card(store, token, entry), is_forgotten(entry))
         return None
+
+    def _known_here(self) -> dict[str, Entry]:
+        """Every scope that an entry names, or in which a session is kept on this device alone: token -> the siblings of its card."""
+        from ipfsmem.memories.sessions_here import scopes_with_sessions_here
+
+        here: dict[str, Entry] = {one: {} for one in scopes_with_sessions_here(self.replica) if one}
+        return dict(sorted({**here, **known_scopes(self.replica.store)}.items()))
 
     def cards(self) -> dict[str, Card]:
         """The cards of the scopes that are not forgotten, by token. Those that did not change are not read again."""
@@ -214,7 +221,7 @@ class Scopes:
             entry = change.entry(name)
             if is_forgotten(entry):
                 raise _forgotten(token)
-            if not entry and token not in known_scopes(store):
+            if not entry and token not in self._known_here():
                 raise NotFoundError(f"there is no scope {token}", hint="List them with: ipfsmem scope list")
             gone = 0
             for key, held in list(store.memories(token)):

@@ -6,7 +6,6 @@ times at which its items were added; what is added to it stays here.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b, sha256
@@ -16,9 +15,10 @@ import msgspec
 
 from ipfsmem.bundle.session_parts import session_token
 from ipfsmem.canonical import MAX_INT
+from ipfsmem.device.connection import blob
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import sessions_here as table
-from ipfsmem.errors import ChangedError, LimitError, OpenError
+from ipfsmem.errors import ChangedError, LimitError, OpenError, StorageError
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.sessions import SessionFacts, Sessions, item_text
 from ipfsmem.sessions.compaction import Entry, is_mark
@@ -45,13 +45,29 @@ _decode = msgspec.msgpack.Decoder(_Item).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 
+def scopes_with_sessions_here(replica: Replica) -> set[str]:
+    """The scopes in which a session is kept here (inside `reading` or a transaction); nothing else need be in them."""
+    rows = (_opened_if_sound(replica, row) for _, row in table.last_of_each(replica.db.connection))
+    return {one.scope for one in rows if one is not None}
+
+
+def _opened_if_sound(replica: Replica, row: object) -> _Item | None:
+    """A row; None for one that the disk changed."""
+    try:
+        one = _decode(replica.codec.open_row(blob(row) or b""))
+        json.loads(one.text)
+    except (OpenError, msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return one
+
+
 def forget_sessions_here(replica: Replica, scope: str) -> None:
     """Delete all sessions of a scope that are kept here (inside a transaction)."""
     db = replica.db.connection
     for mark, row in list(table.last_of_each(db)):
-        with contextlib.suppress(OpenError, msgspec.MsgspecError):
-            if _decode(replica.codec.open_row(row)).scope == scope:
-                table.delete(db, mark)
+        one = _opened_if_sound(replica, row)
+        if one is not None and one.scope == scope:
+            table.delete(db, mark)
 
 
 class AllSessions:
@@ -101,7 +117,8 @@ class AllSessions:
             rows = list(table.rows(self._replica.db.connection, self._mark(session)))
         if not rows:
             return everywhere
-        return sha256(everywhere.encode() + b"".join(row for _, row in rows)).hexdigest()[: len(everywhere)]
+        told = b"".join(blob(row) or b"" for _, row in rows)
+        return sha256(everywhere.encode() + told).hexdigest()[: len(everywhere)]
 
     def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> list[str]:
         """Add items at the end, durable together when this returns; the keys of the parts that changed: none where they stay here.
@@ -128,8 +145,9 @@ class AllSessions:
         db, mark = self._replica.db.connection, self._mark(session)
         last = table.last(db, mark)
         before = max((one.place[0] for one in self._everywhere.entries(session)), default=0)
-        if last is not None:
-            before = max(before, self._opened(last[1]).at)
+        newest = None if last is None else _opened_if_sound(self._replica, last[1])
+        if newest is not None:
+            before = max(before, newest.at)
         at = max(self._replica.world.now(), before + 1)
         if at > MAX_INT:
             raise LimitError("an item of this session has the last moment that there is")
@@ -143,27 +161,27 @@ class AllSessions:
 
     def pop(self, session: str) -> tuple[dict[str, Any] | None, list[str]]:
         """Take the last item that is no mark away: the item, None when there is none, and the keys of the parts that changed."""
-        entries = [one for one in self.entries(session) if not is_mark(one.item)]
-        if not entries or not self.is_here(session):
-            return self._everywhere.pop(session)
         with self._replica.transaction():
+            entries = [one for one in self.entries(session) if not is_mark(one.item)]
+            if not entries or not self.is_here(session):
+                return self._everywhere.pop(session)
             for number, one in reversed(self._items(session)):
                 if (one.at, self._replica.device.id, one.n) == entries[-1].place:
                     table.delete(self._replica.db.connection, self._mark(session), number)
                     return entries[-1].item, []
-        return self._everywhere.pop(session)
+            return self._everywhere.pop(session)
 
     def forget(self, session: str, reason: str = "", seen: str | None = None) -> Forgotten:
         """Forget all of it. Raises ChangedError when it is not what `seen` stands for."""
-        here = self.is_here(session)
-        if here and seen is not None and self.seen(session) != seen:
-            raise ChangedError(f"the session {session} is not what was read", hint="Read it again.")
-        keys = self._everywhere.forget(session, reason, None if here else seen)
-        if here:
-            with self._replica.transaction():
+        with self._replica.transaction():
+            here = self.is_here(session)
+            if here and seen is not None and self.seen(session) != seen:
+                raise ChangedError(f"the session {session} is not what was read", hint="Read it again.")
+            keys = self._everywhere.forget(session, reason, None if here else seen)
+            if here:
                 table.delete(self._replica.db.connection, self._mark(session))
-            if self._replica.config.mode.only_here:
-                self._replica.db.empty_log()  # where it lies in the clear it leaves the disk at once
+        if here and self._replica.config.mode.only_here:
+            self._replica.db.empty_log()  # where it lies in the clear it leaves the disk at once
         return Forgotten(keys, here or bool(keys))
 
     # -- rows ----------------------------------------------------------------------------------------------------
@@ -174,23 +192,25 @@ class AllSessions:
             text, digest_size=16, key=self._replica.device.row_key, person=b"ipfsmem/session"
         ).digest()
 
-    def _opened(self, row: bytes) -> _Item:
-        return _decode(self._replica.codec.open_row(row))
-
     def _items(self, session: str) -> list[tuple[int, _Item]]:
+        """All of a session, by number. Raises StorageError for a row that the disk changed: an item would be missing in between."""
         if self._memories.forgotten():
             return []
-        rows = table.rows(self._replica.db.connection, self._mark(session))
-        return [(number, self._opened(row)) for number, row in rows]
+        found = []
+        for number, row in table.rows(self._replica.db.connection, self._mark(session)):
+            one = _opened_if_sound(self._replica, row)
+            if one is None:
+                raise StorageError(
+                    f"{self._replica.db.path} is damaged: a message of the session {session[:60]!r} is not what was written",
+                    hint="Forget that session: ipfsmem session delete SESSION.",
+                )
+            found.append((number, one))
+        return found
 
     def _last_of_each(self) -> list[_Item]:
         """The last item of each session of this scope; a row that the disk changed is left out."""
         if self._memories.forgotten():
             return []
-        found = []
-        for _, row in table.last_of_each(self._replica.db.connection):
-            with contextlib.suppress(OpenError, msgspec.MsgspecError):
-                one = self._opened(row)
-                if one.scope == self._memories.scope:
-                    found.append(one)
-        return found
+        rows = table.last_of_each(self._replica.db.connection)
+        found = (_opened_if_sound(self._replica, row) for _, row in rows)
+        return [one for one in found if one is not None and one.scope == self._memories.scope]

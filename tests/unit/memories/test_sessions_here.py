@@ -10,10 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ipfsmem.errors import ChangedError, UsageError
+from ipfsmem.errors import ChangedError, StorageError, UsageError
 from ipfsmem.memory import Memory
 from tests.support.device_lab import Lab, same
 from tests.support.effort import cases
+from tests.support.hints import Refused
 
 
 @pytest.fixture(autouse=True)
@@ -145,3 +146,41 @@ def test_of_one_name_here_and_everywhere_it_is_one_session(
     assert a.sessions.items(name) == model and b.sessions.items(name) == theirs
     assert sum(one.session == name for one in a.sessions.list()) == 1
     same(a, b)
+
+
+def test_a_scope_that_has_nothing_else_is_there(tmp_path: Path, here_only: Path) -> None:
+    with Memory.create("x", "local", home=tmp_path) as memory:
+        memory.scope("work").sessions.add("chat", [{"role": "user", "content": "zebra"}])
+        assert [one.token for one in memory.scopes.list()] == ["work"] and memory.scopes.get("work")
+        memory.scopes.forget("work")
+        assert memory.scopes.list() == [] and memory.scope("work").sessions.list() == []
+
+
+@pytest.mark.parametrize("row", [b"\x97", "text", b"", None])
+def test_a_message_that_the_disk_changed_is_said(
+    tmp_path: Path, here_only: Path, row: bytes | str | None
+) -> None:
+    with Memory.create("x", "local", home=tmp_path) as memory:
+        for n in range(3):
+            memory.sessions.add("chat", [{"role": "user", "content": f"zebra {n}"}])
+        where = memory.replica.db.connection
+        if row is None:
+            (row,) = where.execute("SELECT row FROM sessions_here WHERE n = 1").fetchone()
+            row = row.replace(b'{"', b"{{")
+        with memory.replica.transaction():
+            where.execute("UPDATE sessions_here SET row = ? WHERE n = 1", (row,))
+        for reads in (
+            memory.sessions.items,
+            memory.sessions.resume,
+            memory.sessions.pop,
+            memory.sessions.due,
+        ):
+            with pytest.raises(StorageError, match="a message of the session 'chat' is not what was written"):
+                reads("chat")
+        with Refused("Forget that session: ipfsmem session delete SESSION."):
+            memory.sessions.search("zebra")
+        memory.sessions.add("chat", [{"role": "user", "content": "more"}])
+        assert [one.session for one in memory.sessions.list()] == ["chat"]
+        assert (
+            memory.sessions.forget("chat", seen=memory.sessions.seen("chat")) and not memory.sessions.list()
+        )
