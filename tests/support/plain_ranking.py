@@ -86,6 +86,8 @@ def plain_rank(
     wanted = list(
         dict.fromkeys(plainly_spelled(term, having) if len(asked) <= 12 else term for term in asked)
     )
+    if wanted != asked:
+        weights = {**weights, "meaning": weights["meaning"] * 0.25}
     raw = bm25(texts, wanted)
     top = max([raw[n] for n in may], default=0.0) or 1.0
     words = [score / top for score in raw]

@@ -117,6 +117,7 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
         "told": lambda sessions: [sessions.told(talk) for talk in TALKS],
         "seen": lambda sessions: [sessions.seen(talk) for talk in TALKS],
         "due": lambda sessions: [sessions.due(talk) for talk in TALKS],
+        "is_here": lambda sessions: [sessions.is_here(talk) for talk in TALKS],
         "resume": lambda sessions: [sessions.resume(talk) for talk in TALKS],
         "search": lambda sessions: sessions.search("tea"),
     },
@@ -379,7 +380,7 @@ def test_the_rows_of_the_parts_do_show_what_they_may() -> None:
             there = getattr(memory.scope("work"), PARTS[part])
             silent = {
                 MemoryFacts: {"history", "deleted"},
-                MemorySessions: {"list", "latest", "seen", "due"},
+                MemorySessions: {"list", "latest", "seen", "due", "is_here"},
                 MemoryUsage: {"budgets"},
                 MemoryDreams: rows.keys() - {"propose", "proposed"},
             }
