@@ -74,6 +74,10 @@ def test_words_open_it_in_a_browser_which_writes_and_publishes(
     folder: Path, url: str, memory: Memory
 ) -> None:
     zips: list[bytes] = []
+    for agent, cost in (("=SUM(1)", 1.5), ('say "hi"', 0.5)):
+        memory.usage.add(model="large", agent=agent, input_tokens=600, cost_usd=cost)
+    memory.usage.add(provider="p", cost_usd=0.000001)
+    root_of(memory)
 
     async def play(page: Page, address: str) -> None:
         await page.goto(address)
@@ -106,14 +110,14 @@ def test_words_open_it_in_a_browser_which_writes_and_publishes(
         await page.wait_for_selector(".things .kind")
         zips.append(await download(page, "Save as files"))
         assert await page.locator("nav a:has-text('Sessions')").count() == 0
-        for view in (
-            "sessions",
-            "graph",
-            "dreams",
-            "usage",
-        ):  # this memory does not have them yet, and says so
+        for view in ("sessions", "graph", "dreams"):  # this memory does not have them yet, and says so
             await page.goto(f"{address}#/{view}")
             await page.wait_for_selector(".empty:has-text('Not in this browser')")
+        # What models cost is added up here as everywhere.
+        await page.click("nav a:has-text('Usage')")
+        assert await page.inner_text("tbody tr >> nth=0") == "large\t2\t1,200\t0\t$2.00\t"
+        csv = await download(page, "Save as CSV")
+        assert csv.decode() == memory.usage.csv()
 
         # Loaded anew it opens by what this browser keeps: keys that no script reads, and the peer's token.
         await page.goto("about:blank")

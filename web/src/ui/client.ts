@@ -4,7 +4,7 @@
  * A view knows this and nothing of HTTP, keys or storage. Moments are milliseconds since 1970 UTC.
  */
 
-import type { LifeClient } from './life.ts'
+import type { Life } from './life.ts'
 
 export type Right = 'read' | 'write' | 'admin'
 
@@ -101,7 +101,7 @@ export class Refusal extends Error {
 
 export interface MemoryClient {
   /** Sessions, the graph, dreams and usage, where this client has them. */
-  readonly life?: LifeClient
+  readonly life?: Life
   /** Whether the memory is in this browser itself, and no ipfsmem on this machine behind it. */
   readonly alone: boolean
   open(): Promise<Opened>

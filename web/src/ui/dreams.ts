@@ -9,7 +9,8 @@ import { empty, many, moment, sentence } from './view.ts'
 
 const KINDS: Readonly<Record<string, string>> = { 'broken-link': 'links to nothing', 'stale-line': 'has a line in its index that leads nowhere', alike: 'says nearly the same as', contradiction: 'may contradict', faded: 'has faded' }
 
-export class DreamsView extends LifeView {
+export class DreamsView extends LifeView<'dreams'> {
+  protected readonly of = 'dreams'
   static override properties = { ...LifeView.properties, state: { state: true }, proposal: { state: true }, now: { state: true }, past: { state: true }, said: { state: true }, looking: { state: true }, ready: { state: true } }
   /** Null where the token is not for the whole memory, of which only that is known. */
   declare state: DreamState | null

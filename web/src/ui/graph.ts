@@ -8,7 +8,8 @@ import { empty, many } from './view.ts'
 
 const REST = 160
 
-export class GraphView extends LifeView {
+export class GraphView extends LifeView<'graph'> {
+  protected readonly of = 'graph'
   static override properties = { ...LifeView.properties, chosen: { attribute: false }, found: { state: true }, near: { state: true }, query: { state: true }, depth: { state: true } }
   declare chosen: string
   declare found: readonly Entity[] | null

@@ -6,6 +6,7 @@ import {
 } from './client.ts'
 import { happeningOf } from './happening.ts'
 import { HttpLife } from './http_life.ts'
+import type { Life } from './life.ts'
 
 type Json = { [name: string]: any }
 
@@ -15,12 +16,14 @@ const AGAIN = 1000
 
 export class HttpClient implements MemoryClient {
   readonly alone = false
-  readonly life = new HttpLife((...given) => this.#ask(...given))
+  readonly life: Life
   readonly #token: string
   #namespace = ''
 
   constructor(token: string) {
     this.#token = token
+    const all = new HttpLife((...given) => this.#ask(...given))
+    this.life = { sessions: all, graph: all, dreams: all, usage: all }
   }
 
   /** The client for a one-time code. Raises Refusal for a code that opens nothing. */

@@ -30,7 +30,7 @@ export type Total = { readonly name: string; readonly uses: number; readonly inp
 /** `limit` 0: there is none. */
 export type Budget = { readonly period: string; readonly spent: number; readonly limit: number }
 
-export interface LifeClient {
+export interface SessionsClient {
   sessions(scope: string): Promise<readonly Session[]>
   session(scope: string, name: string): Promise<SessionFacts>
   /** The last messages, and how many stand before them. */
@@ -38,9 +38,15 @@ export interface LifeClient {
   searchSessions(scope: string, query: string): Promise<readonly SessionHit[]>
   exportSession(scope: string, name: string, format: 'markdown' | 'json'): Promise<Blob>
   deleteSession(scope: string, name: string, seen: string): Promise<void>
+}
+
+export interface GraphClient {
   entities(scope: string, words: string): Promise<readonly Entity[]>
   /** All of it, or what is at most so many relations away from an entity. */
   graph(scope: string, how: { entity?: string; depth?: number; limit?: number }): Promise<Graph>
+}
+
+export interface DreamsClient {
   dreamState(scope: string): Promise<DreamState>
   /** Look through the memories; changes none. */
   dream(scope: string): Promise<Proposal>
@@ -50,7 +56,14 @@ export interface LifeClient {
   abortDream(): Promise<void>
   dreams(scope: string): Promise<readonly Dreamt[]>
   undoDream(scope: string, id: string): Promise<Done>
+}
+
+export interface UsageClient {
   usage(scope: string, by: By, since: string): Promise<readonly Total[]>
+  /** None where this client knows no limits. */
   budgets(scope: string): Promise<readonly Budget[]>
   usageCsv(scope: string, since: string): Promise<Blob>
 }
+
+/** What a client has of it. */
+export type Life = { readonly sessions?: SessionsClient; readonly graph?: GraphClient; readonly dreams?: DreamsClient; readonly usage?: UsageClient }

@@ -1,16 +1,19 @@
-/** What the views of the life of a memory share: its part of the client, and what is said where there is none. */
+/** What the views of the life of a memory share: their part of the client, and what is said where there is none. */
 
 import { html, type TemplateResult } from 'lit'
-import type { LifeClient } from './life.ts'
+import type { Life } from './life.ts'
 import { empty, View } from './view.ts'
 
-export abstract class LifeView extends View {
+export abstract class LifeView<Part extends keyof Life> extends View {
+  /** Which part of the client it asks. */
+  protected abstract readonly of: Part
+
   protected get lacking(): boolean {
-    return this.place.client.life === undefined
+    return this.place.client.life?.[this.of] === undefined
   }
 
-  protected get life(): LifeClient {
-    return this.place.client.life!
+  protected get life(): NonNullable<Life[Part]> {
+    return this.place.client.life![this.of]!
   }
 
   protected absent(title: string): TemplateResult {

@@ -10,6 +10,8 @@ import {
   type Opened, type Place, Refusal, type Right, type Scope, type Shown, type State, type Version, type Written
 } from './client.ts'
 import { happeningOf } from './happening.ts'
+import type { Life } from './life.ts'
+import { LocalUsage } from './local_usage.ts'
 
 type Asked = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'places' | 'status' | 'history' | 'past' | 'context' | 'restore' | 'write' | 'forget' | 'resolve' | 'note' | 'export' | 'exportFiles' | 'outbox'
 
@@ -55,6 +57,7 @@ const shownOf = (one: Reading): Shown => ({ key: one.key, scope: one.scope, fiel
 
 export class LocalClient implements MemoryClient {
   readonly alone = true
+  readonly life: Life = { usage: new LocalUsage(() => this.memory) }
   #notices: readonly string[] = []
   #heard: Heard | null = null
 

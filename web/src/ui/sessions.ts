@@ -11,7 +11,8 @@ const MOST = 1000
 const REST = 160
 const WHO: Readonly<Record<string, string>> = { user: 'User', assistant: 'Assistant', system: 'System', tool: 'Tool' }
 
-export class SessionsView extends LifeView {
+export class SessionsView extends LifeView<'sessions'> {
+  protected readonly of = 'sessions'
   static override properties = { ...LifeView.properties, chosen: { attribute: false }, all: { state: true }, facts: { state: true }, messages: { state: true }, older: { state: true }, last: { state: true }, query: { state: true }, hits: { state: true }, sure: { state: true } }
   declare chosen: string
   declare all: readonly Session[] | null

@@ -9,7 +9,8 @@ const BYS: readonly [By, string][] = [['model', 'Model'], ['provider', 'Provider
 const SPANS: readonly [number, string][] = [[0, 'All time'], [7, 'Last 7 days'], [30, 'Last 30 days'], [90, 'Last 90 days']]
 const DAY = 86_400_000
 
-export class UsageView extends LifeView {
+export class UsageView extends LifeView<'usage'> {
+  protected readonly of = 'usage'
   static override properties = { ...LifeView.properties, totals: { state: true }, budgets: { state: true }, by: { state: true }, span: { state: true } }
   declare totals: readonly Total[] | null
   declare budgets: readonly Budget[]

@@ -1,0 +1,61 @@
+/** What models were used for, added up in this browser from the events of its own memory, as every other face adds it up. */
+
+import type { Behind } from './local_client.ts'
+import type { Budget, By, Total, UsageClient } from './life.ts'
+
+const KIND = 'usage'
+/** Characters of a name, and the most tokens and millionths of a dollar of one event. */
+const MAX_NAME = 200
+const MOST = 1e12
+
+type Used = { readonly at: string; readonly agent: string; readonly provider: string; readonly model: string; readonly input: number; readonly output: number; readonly cost: number }
+
+export class LocalUsage implements UsageClient {
+  constructor(readonly memory: () => Behind) {}
+
+  async #list(scope: string, since: string): Promise<readonly Used[]> {
+    const events = await this.memory().timeline({ scope, type: KIND, ...(since ? { from: since } : {}) })
+    return events.map(one => ({ at: one.ts, agent: text(one['agent']), provider: text(one['provider']), model: text(one['model']), input: number(one['input_tokens']), output: number(one['output_tokens']), cost: number(one['cost_micros']) }))
+  }
+
+  async usage(scope: string, by: By, since: string): Promise<readonly Total[]> {
+    const sums = new Map<string, Total>()
+    for (const one of await this.#list(scope, since)) {
+      const name = by === 'day' ? one.at.slice(0, 10) : one[by]
+      const { uses, input, output, cost } = sums.get(name) ?? { uses: 0, input: 0, output: 0, cost: 0 }
+      sums.set(name, { name, uses: uses + 1, input: input + one.input, output: output + one.output, cost: cost + one.cost })
+    }
+    const byName = (one: Total, other: Total): number => (one.name < other.name ? -1 : 1)
+    return [...sums.values()].sort((one, other) => (by === 'day' ? 0 : other.cost - one.cost) || byName(one, other))
+  }
+
+  /** The settings that say limits are on no device without Python. */
+  async budgets(): Promise<readonly Budget[]> {
+    return []
+  }
+
+  async usageCsv(scope: string, since: string): Promise<Blob> {
+    const rows = (await this.#list(scope, since)).map(one => [one.at, cell(one.agent), cell(one.provider), cell(one.model), one.input, one.output, (one.cost / 1e6).toFixed(6).replace(/0{1,4}$/, '')])
+    const head = ['time', 'agent', 'provider', 'model', 'input_tokens', 'output_tokens', 'cost_usd']
+    return new Blob([[head, ...rows].map(row => `${row.map(quoted).join(',')}\n`).join('')], { type: 'text/csv' })
+  }
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value.slice(0, MAX_NAME) : ''
+}
+
+/** What is no number counts as 0: anybody may write such an event. */
+function number(value: unknown): number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MOST ? value : 0
+}
+
+/** A name that a spreadsheet would take for a formula begins with an apostrophe. */
+function cell(name: string): string {
+  return /^[=+\-@\t\r]/.test(name) ? `'${name}` : name
+}
+
+function quoted(value: string | number): string {
+  const said = String(value)
+  return /[",\r\n]/.test(said) ? `"${said.replaceAll('"', '""')}"` : said
+}
