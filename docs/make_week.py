@@ -30,7 +30,9 @@ _DAY: Final = re.compile(r"## \w+, (\d{4}-\d\d-\d\d)$")
 _COMMAND: Final = re.compile(r"(?P<device>laptop|desktop|client)[$>] (?P<line>.+)")
 _SEEN: Final = re.compile(r"--seen ([0-9a-f]+)")
 #: What comes of the machine and its libraries, and of keys that nobody can choose.
-_VARIES: Final = re.compile(r"\b\d[\d.,]* (?:bytes|kB|MB|m?s(?:\.$)?)(?!\w)|\bbafy[a-z2-7]{50,}")
+_VARIES: Final = re.compile(
+    r"\b\d[\d.,]* (?:bytes|kB|MB|m?s(?:\.$)?)(?!\w)|\bbafy[a-z2-7]{50,}|\b[0-9a-f]{16}\b"
+)
 
 
 class Week:

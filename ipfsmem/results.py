@@ -150,7 +150,8 @@ class MemoryLine(Answer, frozen=True, kw_only=True):
 
 class Found(Answer, frozen=True, kw_only=True):
     """One memory that `recall` found. `own` False: the word of others, a candidate. `hides`: scopes whose text under this key is
-    not shown for it. Where it was asked why, `parts` add up to the score, and `words` are those of the query that occur in it."""
+    not shown for it. Where it was asked why, `parts` add up to the score, and `words` are those of the query that occur in it.
+    `joined`, where that was asked for: its relations in the graph, each as what it begins at, its type and what it ends at."""
 
     key: str
     scope: str
@@ -166,9 +167,10 @@ class Found(Answer, frozen=True, kw_only=True):
     hides: tuple[str, ...]
     parts: dict[str, float] | None
     words: tuple[str, ...] | None
+    joined: tuple[tuple[str, str, str], ...] | None = None
 
     @classmethod
-    def of(cls, hit: Hit, writers: Writers, *, why: bool) -> Found:
+    def of(cls, hit: Hit, writers: Writers, *, why: bool, joined: bool = False) -> Found:
         """A hit; `writers` are those of the memory."""
         reading = hit.reading
         file = reading.readable
@@ -185,6 +187,7 @@ class Found(Answer, frozen=True, kw_only=True):
             hides=hit.hides,
             parts=hit.parts if why else None,
             words=hit.words if why else None,
+            joined=hit.joined if joined else None,
         )
 
 
@@ -243,9 +246,9 @@ class Recalled(Answer, frozen=True, kw_only=True):
         return sorted((*self.hits, *self.moments), key=lambda one: (not one.own, -one.score))
 
     @classmethod
-    def of(cls, found: Recall, writers: Writers, *, why: bool = False) -> Recalled:
+    def of(cls, found: Recall, writers: Writers, *, why: bool = False, joined: bool = False) -> Recalled:
         """What was found; `writers` are those of the memory."""
-        hits = tuple(Found.of(hit, writers, why=why) for hit in found.hits)
+        hits = tuple(Found.of(hit, writers, why=why, joined=joined) for hit in found.hits)
         return cls(
             ranking="words and meaning" if found.by_meaning else "words",
             searched=found.searched,

@@ -83,7 +83,8 @@ class EventBody(Body, frozen=True, kw_only=True):
 
 class RecallBody(Body, frozen=True, kw_only=True):
     """A question. `since`: an ISO 8601 date or time. `by`: a device or member. `threshold`: only what is so similar by the model.
-    `kind`: what is looked through, memories where nothing is said."""
+    `kind`: what is looked through, memories where nothing is said. `joined`: each own memory comes with its relations in
+    the graph."""
 
     query: str
     kind: Kind = "memory"
@@ -95,6 +96,7 @@ class RecallBody(Body, frozen=True, kw_only=True):
     by: str | None = None
     threshold: Annotated[float, msgspec.Meta(ge=-1, le=1)] | None = None
     why: bool = False
+    joined: bool = False
 
 
 class ContextBody(Body, frozen=True, kw_only=True):

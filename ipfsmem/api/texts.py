@@ -115,8 +115,9 @@ def _recall(call: Call) -> Recalled:
         by=asked.by,
         threshold=asked.threshold,
         why=asked.why,
+        joined=asked.joined,
     )
-    return Recalled.of(found, Writers(call.whole.replica), why=asked.why)
+    return Recalled.of(found, Writers(call.whole.replica), why=asked.why, joined=asked.joined)
 
 
 def _context(call: Call) -> ContextText:

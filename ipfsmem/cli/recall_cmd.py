@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 @click.option(
     "--why", is_flag=True, help="Show what each score is the sum of, and which of the words it has."
 )
+@click.option("--joined", is_flag=True, help="Show what the graph joins each memory with.")
 @click.option(
     "--texts",
     type=click.Choice(["initrunner", "initrunner-typed"]),
@@ -73,6 +74,7 @@ def command(
     since: str | None,
     threshold: float | None,
     why: bool,
+    joined: bool,
     texts: Texts | None,
 ) -> None:
     """Find the memories that fit WORDS, or a question, the best first.
@@ -88,8 +90,10 @@ def command(
         raise UsageError(
             f"there is no type of memories {of_type!a}; there are {', '.join((*TYPES, SESSION))}"
         )
-    if texts is not None and (why or context.json):
-        raise UsageError("--texts is an answer of another program, which knows neither --why nor --json")
+    if texts is not None and (why or joined or context.json):
+        raise UsageError(
+            "--texts is an answer of another program, which knows neither --why, --joined nor --json"
+        )
     with context.memory() as memory:
         read = memory.stack(*context.stacked) if context.stacked else memory
         found = read.recall(
@@ -103,8 +107,9 @@ def command(
             by=by,
             threshold=threshold,
             why=why,
+            joined=joined,
         )
-        answer = Recalled.of(found, Writers(memory.replica), why=why)
+        answer = Recalled.of(found, Writers(memory.replica), why=why, joined=joined)
     if texts is not None:
         from ipfsmem.tools.peer_answers import of_recall
 
@@ -129,6 +134,8 @@ def _print(answer: Recalled, kind: Kind) -> None:
         for line in sum_of(hit.parts or {}):
             click.echo(style(line, dim=True))
         click.echo(clean_lines("".join(f"  {line}\n" for line in text.split("\n"))), nl=False)
+        for relation in getattr(hit, "joined", None) or ():
+            click.echo(style(f"  {clean(' '.join(relation))}", dim=True))
     if answer.notice:
         click.echo(clean(answer.notice), err=True)
     if is_terminal() or answer.not_fetched or not found:

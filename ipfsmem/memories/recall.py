@@ -33,6 +33,8 @@ _ALL, _CLOSE = 5_000, 2_000
 _NOT_ASKED = Asked(None, "", named=False)
 #: Who gives so few words looks a word up, and wants nothing in which it does not occur.
 _LOOKUP = 2
+#: Relations that come with a hit.
+MOST_JOINED = 20
 #: Parts of a score of which an entry that is no neighbour of a hit has one.
 _HAVING = frozenset({"words", "meaning", "date"})
 
@@ -49,6 +51,8 @@ class Hit(msgspec.Struct, frozen=True):
     parts: dict[str, float] = {}
     #: The query's words that occur in it.
     words: tuple[str, ...] = ()
+    #: Where it was asked for: the first relations of the graph that begin or end at it, as (begin, type, end).
+    joined: tuple[tuple[str, str, str], ...] = ()
 
 
 class MomentHit(msgspec.Struct, frozen=True):
@@ -108,6 +112,7 @@ def recall(
     by_meaning: bool = True,
     counts: bool = True,
     said: Asked | None = None,
+    joined: bool = False,
 ) -> Recall:
     """The memories of some scopes, the first before the next, that fit a query; or their events, messages, or all (`kind`).
 
@@ -115,7 +120,7 @@ def recall(
     leave out the others; parts of sessions are found only with type `session`. `threshold`, -1 to 1, leaves out what is less
     similar to the query by the model that the user named. `why`: each hit says what its score is the sum
     of and which words it has. `by_meaning`: False asks no model. `counts`: what is found is used. `said`: what the
-    model said of this query, where the caller asked it. Raises UsageError, also for a threshold without a model, and with a threshold what came of asking it.
+    model said of this query, where the caller asked it. `joined`: each own memory comes with its relations. Raises UsageError, also for a threshold without a model, and with a threshold what came of asking it.
     """
     if kind not in KINDS:
         raise UsageError(f"{kind!r} is no kind", hint=f"It is one of {', '.join(KINDS)}.")
@@ -169,11 +174,21 @@ def recall(
                 continue
             reasons = hit.parts if why else {}
             has = _words_in(words, reading, index) if why else ()
-            hits.append(Hit(reading, hit.score, held.hides, reasons, has))
+            relations = _relations(part, hit.id) if joined and reading.own else ()
+            hits.append(Hit(reading, hit.score, held.hides, reasons, has, relations))
         if counts and parts[0].uses is not None:
             parts[0].uses().count((hit.reading.scope, hit.reading.key) for hit in hits)
         missing = found.pieces_missing()
         return Recall(tuple(hits), len(index), missing, asked.vectors is not None, asked.notice, noted)
+
+
+def _relations(part: Memories, key: str) -> tuple[tuple[str, str, str], ...]:
+    """What the graph of its scope joins a memory with (inside `reading`)."""
+    from ipfsmem.memories.graph import graph_of  # who does not ask loads no graph
+
+    graph = graph_of(part).graph()
+    found = (*graph.out(key), *graph.into(key)) if key in graph.entities else ()
+    return tuple(dict.fromkeys((one.begin, one.type, one.end) for one in found))[:MOST_JOINED]
 
 
 def _moments(

@@ -88,6 +88,7 @@ class Stack:
         by: str | None = None,
         threshold: float | None = None,
         why: bool = False,
+        joined: bool = False,
     ) -> Recall:
         """The memories that `read` would show that fit the query, best first, or events and messages; see `memories.recall`.
         Raises UsageError."""
@@ -105,6 +106,7 @@ class Stack:
             by=by,
             threshold=threshold,
             why=why,
+            joined=joined,
         )
 
     def why(self, key: str, query: str) -> Why:

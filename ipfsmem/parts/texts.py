@@ -240,13 +240,14 @@ class MemoryTexts(MemoryPart):
         by: str | None = None,
         threshold: float | None = None,
         why: bool = False,
+        joined: bool = False,
     ) -> Recall:
         """The memories that fit the query, best first; they are ranked by words, and by meaning where the settings name a model.
         `kind` `event`: what was noted in the timeline; `message`: what was said in sessions; `all`: these and memories.
 
         `scope`: another one than this. `since`: an ISO 8601 date or time, of when a text was written. `by`: what the device that
         wrote it, or its member, is called, or its id. `why`: each hit says what its score is the sum of, and which words of the
-        query it has. `threshold`, -1 to 1: only what is so similar by that model. Texts of others are candidates (`own` False) and come after own ones. Raises UsageError, KeyNameError.
+        query it has. `joined`: each own memory comes with its relations in the graph. `threshold`, -1 to 1: only what is so similar by that model. Texts of others are candidates (`own` False) and come after own ones. Raises UsageError, KeyNameError.
         """
         self._open.look()
         there = self if scope is None else self.in_scope(scope)
@@ -261,6 +262,7 @@ class MemoryTexts(MemoryPart):
             by=by,
             threshold=threshold,
             why=why,
+            joined=joined,
         )
 
     def why(self, key: str, query: str) -> Why:

@@ -368,6 +368,7 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
         since=given.get("since"),
         by=given.get("by"),
         why=why,
+        joined=given.get("joined", False),
     )
     writers = desk.writers()
     items, hits = [], []
@@ -389,6 +390,7 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
                 "hides": list(hit.hides),
                 "parts": {part: round(value, 3) for part, value in hit.parts.items()},
                 "words": list(hit.words),
+                "joined": [list(one) for one in hit.joined],
             }
         )
     moments = [_moment_values(hit, writers) for hit in found.moments]
@@ -404,7 +406,9 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
         reasons = "\n".join(map(_reasons, hits)) if why else ""
         noted = "\n".join(map(_moment_fenced, moments))
         known = fenced(*items) or f"{NOTICE}\n"
-        text = "\n".join(part for part in (f"{said}.", known, noted, seen, reasons) if part)
+        joined = "\n".join(" ".join(one) for hit in found.hits for one in hit.joined)
+        related = tagged("memory-relations", {"whose": "own"}, joined) if joined else ""
+        text = "\n".join(part for part in (f"{said}.", known, related, noted, seen, reasons) if part)
     if desk.texts:
         from ipfsmem.tools.peer_answers import of_recall
 
@@ -630,6 +634,7 @@ EVERYDAY: Final = (
             by=text("Only what this device or member wrote: what it is called.", least=1, most=128),
             since=text("Only what was written since this ISO 8601 date or time.", least=1, most=40),
             why=yes("Say what each score is the sum of, and which of the words each has."),
+            joined=yes("Say also how each is related to others: the relations of the graph."),
             kind=choice(
                 "Left out: memories. event: what was noted in the timeline; message: what was said in kept sessions; or all.",
                 KINDS,
