@@ -72,6 +72,9 @@ def test_what_is_written_on_any_face_is_seen_on_every_other(
             await page.wait_for_selector(".row:has-text('Fresh')", timeout=SOON)
             await asyncio.to_thread(cli.ok, "forget", "fresh", "-n", "m")
             await page.wait_for_selector(".row:has-text('Fresh')", state="detached", timeout=SOON)
+            await shown.go("memories/fresh", ".empty:has-text('Not here')")
+            await page.click("button:has-text('History')")
+            await page.wait_for_selector(".versions li:has-text('Forgotten')")
         server.holder.close()
 
     looked_at(tmp_path, look)

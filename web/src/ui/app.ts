@@ -163,7 +163,7 @@ export class MemoryApp extends LitElement {
     const locked = refusal.status === 423
     const ended = refusal.status === 401
     const typed = ended ? this.#drafts.texts() : []
-    return html`<main class="shut"><div class="sign" aria-hidden="true">${locked ? '🔒' : refusal.status === 0 ? '⏻' : '◦'}</div>
+    return html`<main class="shut">${sign(locked ? LOCK : refusal.status === 0 ? PLUG : DOOR)}
       <h1>${locked ? 'Locked' : refusal.status === 0 ? 'Not reached' : ended ? 'Open it from your terminal' : 'It does not open'}</h1>
       <p>${ended && refusal.kind !== 'CodeError' ? 'This page was let in by an ipfsmem ui that has ended. Run it again, and paste its link here.' : refusal.hint || sentence(refusal.message)}</p>${ended ? html`<pre>ipfsmem ui</pre>
         <form class="again" @submit=${this.#again}><input aria-label="The link that ipfsmem ui printed" placeholder="http://127.0.0.1:8790/#code=…" autocomplete="off" spellcheck="false"><button>Open</button></form>` : nothing}
@@ -209,6 +209,15 @@ export class MemoryApp extends LitElement {
   }
 }
 customElements.define('memory-app', MemoryApp)
+
+/** Drawn, as not every system has letters that look so. */
+const LOCK = 'M7 11V7.5a5 5 0 0 1 10 0V11M5 11h14v9H5z'
+const PLUG = 'M12 3v8M6.5 6.5a8 8 0 1 0 11 0'
+const DOOR = 'M6 21V4h12v17M3 21h18M14 12.5v.5'
+
+function sign(path: string): TemplateResult {
+  return html`<svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d=${path}></path></svg>`
+}
 
 function address(view: string, key: string): string {
   return `#/${view}${key ? `/${encodeURIComponent(key)}` : ''}`

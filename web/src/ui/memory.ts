@@ -5,7 +5,7 @@ import { type Draft, Refusal, type Shown, type Version } from './client.ts'
 import type { Kept } from './drafts.ts'
 import { marked, others } from './differing.ts'
 import './prose.ts'
-import { moment, View } from './view.ts'
+import { empty, moment, View } from './view.ts'
 
 export const TYPES = ['user', 'feedback', 'project', 'reference', 'procedure', 'episode']
 type Mode = 'read' | 'edit' | 'history'
@@ -202,9 +202,19 @@ export class MemoryDetail extends View {
           ${this.mayWrite ? html`<button class=${this.sure ? 'danger' : 'quiet'} @click=${this.#forget} @blur=${() => (this.sure = false)}>${this.sure ? 'Forget on every device' : 'Forget'}</button>` : nothing}</div>` : nothing}
         ${this.mode === 'history' ? html`<div class="actions"><button @click=${this.#read}>Done</button></div>` : nothing}
       </header>
-      ${this.problem()}
-      ${this.mode === 'edit' ? this.#editor() : this.mode === 'history' ? this.#versions() : shown === null ? nothing : this.#text(shown)}
+      ${this.#missing ? nothing : this.problem()}
+      ${this.#missing ? this.#absent() : this.mode === 'edit' ? this.#editor() : this.mode === 'history' ? this.#versions() : shown === null ? nothing : this.#text(shown)}
     </article>`
+  }
+
+  /** Whether there is no memory under this key, by now. */
+  get #missing(): boolean {
+    return this.mode === 'read' && this.shown === null && this.failed?.status === 404
+  }
+
+  #absent(): TemplateResult {
+    return html`${empty('Not here', 'It was forgotten, or never written. Its history says whether it can be brought back.')}
+      <div class="actions middle"><button @click=${this.#history}>History</button></div>`
   }
 
   #text(shown: Shown): TemplateResult {

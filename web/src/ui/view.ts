@@ -67,7 +67,8 @@ export abstract class View extends LitElement {
 }
 
 export function sentence(text: string): string {
-  const first = text.charAt(0).toUpperCase() + text.slice(1)
+  // The name of the program stays as it is typed.
+  const first = text.startsWith('ipfsmem') ? text : text.charAt(0).toUpperCase() + text.slice(1)
   return /[.!?]$/.test(first) ? first : `${first}.`
 }
 
