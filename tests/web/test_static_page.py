@@ -352,7 +352,7 @@ def test_everybody_can_use_the_door_and_what_is_only_in_this_browser(
 
         async def looked_at(state: str) -> None:
             for scheme, width in looks:
-                await page.emulate_media(color_scheme=scheme)
+                await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
                 await page.set_viewport_size({"width": width, "height": 800})
                 assert await faults_of(page) == [], (state, scheme, width)
                 assert await page.evaluate("document.documentElement.scrollWidth") <= width, (state, width)
