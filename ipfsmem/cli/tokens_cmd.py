@@ -56,6 +56,7 @@ def new_command(
     chosen = tuple(dict.fromkeys([*scopes, *([""] if everybody else [])])) if scopes else None
     with context.memory() as memory:
         made = make_token(memory.replica, context.folder, name=name, right=right, scopes=chosen)
+        memory.operations.add("tokens new", made.token.id)
     if context.json:
         from msgspec.json import encode
 

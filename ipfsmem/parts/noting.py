@@ -165,7 +165,7 @@ def noting(
         _INSIDE.reset(token)
         said = {**dict(zip(names, given, strict=False)), **named}
         about = next((said[name] for name in _ABOUT if isinstance(said.get(name), str)), "")
-        _note(part._open, word, _scope_of(part, said), about, outcome)
+        note(part._open, word, _scope_of(part, said), about, outcome)
 
 
 async def unnoted(work: Awaitable[T]) -> T:
@@ -178,18 +178,15 @@ async def unnoted(work: Awaitable[T]) -> T:
 
 
 def _scope_of(part: Any, said: Mapping[str, Any]) -> str:
-    for found in (
-        said.get("scope"),
-        getattr(part, "_scope", None),
-        getattr(part, "_chosen", None),
-        getattr(part, "scope", None),
-    ):
+    held = (getattr(part, name, None) for name in ("_scope", "_chosen", "scope"))
+    for found in (said.get("scope"), said.get("token"), *held):
         if isinstance(found, str):
             return found
     return ""
 
 
-def _note(opened: OpenMemory, word: str, scope: str, about: str, outcome: str) -> None:
+def note(opened: OpenMemory, word: str, scope: str, about: str, outcome: str) -> None:
+    """Note an operation by whoever acts. Failing to fails nothing."""
     if opened.closed:
         return
     from ipfsmem.device.operations import Operation, note_operation

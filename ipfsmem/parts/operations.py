@@ -10,6 +10,7 @@ from typing import Final
 
 from ipfsmem.device.operations import Operation, operations
 from ipfsmem.errors import UsageError
+from ipfsmem.parts.noting import note
 from ipfsmem.parts.part import MemoryPart
 
 _BACK: Final = re.compile(r"(\d{1,6})([smhd])", re.ASCII)
@@ -43,6 +44,10 @@ class MemoryOperations(MemoryPart):
                 if len(found) == limit:
                     break
         return found
+
+    def add(self, operation: str, about: str = "") -> None:
+        """Note something that a face did with this memory and none of its parts does, such as making a token; `about`: what it is called."""
+        note(self._open, operation, "", about, "")
 
     def counts(self) -> dict[str, int]:
         """How often each operation stands in the list, the most frequent first."""

@@ -86,3 +86,11 @@ pathlib.Path({str(given)!r}).write_text(sys.argv[1] + chr(10) + pathlib.Path(pat
     argument, _, page = given.read_text().partition("\n")
     assert argument.startswith("file://") and "secret" not in argument and "#" not in argument
     assert "url=http://127.0.0.1:8790/#code=a&amp;&lt;secret&gt;" in page and not list(folder.iterdir())
+
+
+def test_who_made_a_token_is_told(cli: Cli) -> None:
+    made = cli.ok("tokens", "new", "--name", "editor", "--json").json["token"]["id"]
+    (one,) = cli.ok("log", "--operations", "--operation", "tokens", "--json").json
+    assert (one["operation"], one["key"], one["face"], one["outcome"]) == ("tokens new", made, "cli", "")
+    assert cli.ok("log", "--operations").out.count("tokens new") == 1
+    cli.fails(2, "log", "--operation", "tokens")

@@ -92,17 +92,18 @@ def test_they_are_chosen_by_name_scope_and_time(tmp_path: Path) -> None:
         memory.sessions.create("chat", "A chat")
         clock.advance(2 * 86_400)
         memory.scope("work").write("plan", "soon")
+        memory.scopes.title("work", "The work")
         memory.sessions.add("chat", [{"role": "user", "content": "hello"}])
         assert told(memory, operation="write") == ["python write /tone", "python write work/plan"]
         assert told(memory, operation="session") == [
             "python session create /chat",
             "python session add /chat",
         ]
-        assert told(memory, scope="work") == ["python write work/plan"]
+        assert told(memory, scope="work") == ["python write work/plan", "python scope title work/work"]
         assert len(told(memory, scope="")) == 3 and told(memory, limit=1) == ["python session add /chat"]
         assert told(memory, operation="write", since="24h") == ["python write work/plan"]
         day = memory.operations.list(operation="write")[-1].at
-        assert len(told(memory, since="1970-01-01")) == 4
+        assert len(told(memory, since="1970-01-01")) == 5
         for wrong in ("soon", "24", "2026-02-30", ""):
             with pytest.raises(UsageError, match="no moment"):
                 memory.operations.list(since=wrong)
