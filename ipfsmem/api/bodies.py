@@ -203,9 +203,10 @@ class Scopes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sessions(msgspec.Struct, frozen=True, kw_only=True):
-    """The sessions, the last written to first."""
+    """The sessions, the last written to first; `older` are left out, as the settings say how many are shown."""
 
     sessions: list[SessionLine]
+    older: int
 
 
 class Messages(msgspec.Struct, frozen=True, kw_only=True):

@@ -91,7 +91,8 @@ def _told(call: Call) -> Told:
 def _sessions(call: Call) -> Sessions:
     known = call.memory.sessions.list()
     shown = known if call.query.get("all") else known[: settings().sessions.shown]
-    return Sessions(sessions=[SessionLine.of(one, call.memory.sessions.told(one.session)) for one in shown])
+    lines = [SessionLine.of(one, call.memory.sessions.told(one.session)) for one in shown]
+    return Sessions(sessions=lines, older=len(known) - len(shown))
 
 
 def _session(call: Call) -> Reply:

@@ -23,8 +23,8 @@ export class HttpLife implements SessionsClient, GraphClient, DreamsClient, Usag
     return (await this.#ask('POST', path, query, body)).json() as Promise<Json>
   }
 
-  async sessions(scope: string): Promise<readonly Session[]> {
-    return (await this.#get('sessions', { scope, all: 'true' }))['sessions'] as Session[]
+  async sessions(scope: string, all: boolean): Promise<{ sessions: readonly Session[]; older: number }> {
+    return (await this.#get('sessions', { scope, ...(all ? { all: 'true' } : {}) })) as unknown as { sessions: Session[]; older: number }
   }
 
   async session(scope: string, name: string): Promise<SessionFacts> {

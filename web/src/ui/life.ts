@@ -31,7 +31,8 @@ export type Total = { readonly name: string; readonly uses: number; readonly inp
 export type Budget = { readonly period: string; readonly spent: number; readonly limit: number }
 
 export interface SessionsClient {
-  sessions(scope: string): Promise<readonly Session[]>
+  /** The newest, as many as the settings say, or all; `older` are left out. */
+  sessions(scope: string, all: boolean): Promise<{ sessions: readonly Session[]; older: number }>
   session(scope: string, name: string): Promise<SessionFacts>
   /** The last messages, and how many stand before them. */
   messages(scope: string, name: string, last: number): Promise<{ before: number; messages: readonly Message[] }>

@@ -13,7 +13,7 @@ const WHO: Readonly<Record<string, string>> = { user: 'User', assistant: 'Assist
 
 export class SessionsView extends LifeView<'sessions'> {
   protected readonly of = 'sessions'
-  static override properties = { ...LifeView.properties, chosen: { attribute: false }, all: { state: true }, facts: { state: true }, messages: { state: true }, older: { state: true }, last: { state: true }, query: { state: true }, hits: { state: true }, sure: { state: true } }
+  static override properties = { ...LifeView.properties, chosen: { attribute: false }, all: { state: true }, facts: { state: true }, messages: { state: true }, older: { state: true }, last: { state: true }, query: { state: true }, hits: { state: true }, sure: { state: true }, every: { state: true }, more: { state: true } }
   declare chosen: string
   declare all: readonly Session[] | null
   declare facts: SessionFacts | null
@@ -24,12 +24,15 @@ export class SessionsView extends LifeView<'sessions'> {
   /** What the question found; null without one. */
   declare hits: readonly SessionHit[] | null
   declare sure: boolean
+  /** Whether the older ones are listed too, and how many are left out. */
+  declare every: boolean
+  declare more: number
   #waiting = 0
   #asked = 0
 
   constructor() {
     super()
-    Object.assign(this, { chosen: '', all: null, facts: null, messages: [], older: 0, last: STEP, query: '', hits: null, sure: false })
+    Object.assign(this, { chosen: '', all: null, facts: null, messages: [], older: 0, last: STEP, query: '', hits: null, sure: false, every: false, more: 0 })
   }
 
   protected override willUpdate(changed: PropertyValues<this>): void {
@@ -45,8 +48,8 @@ export class SessionsView extends LifeView<'sessions'> {
     const { scope } = this.place
     const query = this.query.trim()
     const number = ++this.#asked
-    const found = await this.attempt(async () => [await this.life.sessions(scope), query ? await this.life.searchSessions(scope, query) : null] as const)
-    if (found !== undefined && number === this.#asked) Object.assign(this, { all: found[0], hits: found[1] })
+    const found = await this.attempt(async () => [await this.life.sessions(scope, this.every), query ? await this.life.searchSessions(scope, query) : null] as const)
+    if (found !== undefined && number === this.#asked) Object.assign(this, { all: found[0].sessions, more: found[0].older, hits: found[1] })
   }
 
   async #show(): Promise<void> {
@@ -90,7 +93,7 @@ export class SessionsView extends LifeView<'sessions'> {
     if (this.hits !== null) {
       return this.hits.length ? html`<ul class="items">${this.hits.map(one => this.#line(one.session, one.text, `${WHO[one.role] ?? 'Other'} in ${this.#titled(one.session)}`, one.at))}</ul>` : empty('Nothing fits', 'Try other words, or another scope.')
     }
-    return this.all.length ? html`<ul class="items">${this.all.map(one => this.#line(one.session, one.title, `${many(one.messages, 'message')}${one.preview ? ` · ${one.preview}` : ''}`, one.changed))}</ul>`
+    return this.all.length ? html`<ul class="items">${this.all.map(one => this.#line(one.session, one.title, `${many(one.messages, 'message')}${one.preview ? ` · ${one.preview}` : ''}`, one.changed))}${this.more ? html`<li class="more"><button @click=${() => { this.every = true; void this.#load() }}>Show ${many(this.more, 'older session')}</button></li>` : nothing}</ul>`
     : empty('No sessions yet', 'Conversations that your agents keep appear here.')
   }
 
