@@ -156,6 +156,8 @@ class SearchIndex:
         self._known: dict[str, bytes] = {}
         #: By key.
         self.held: dict[str, Held] = {}
+        #: The ids of those that are others' word; None until somebody asked.
+        self._others: set[str] | None = None
         #: Keys of which no text is on this device.
         self.not_fetched: set[str] = set()
         #: Events and messages by id; those of each day and session in order; and of how many pieces the texts are not here.
@@ -311,12 +313,14 @@ class SearchIndex:
         for id in before[same:]:
             self._stale = _STALE  # what went is not left on the disk until enough else is new
             del self.moments[id]
+            self._note_whose(id, own=True)
             self._rows = ({}, {})
             for index in self._indexes.values():
                 index.remove(id)
         for one in told[same:]:
             self._stale += 1
             self.moments[one.id] = one.moment
+            self._note_whose(one.id, own=one.moment.own)
             self._rows = ({}, {})
             for filter, index in self._indexes.items():
                 if filter.takes_moment(one.moment):
@@ -339,6 +343,7 @@ class SearchIndex:
             if chosen is not None:
                 self.not_fetched.add(key)
             if self.held.pop(key, None) is not None:
+                self._note_whose(key, own=True)
                 self._used.pop(key, None)
                 self._rows = ({}, {})
                 self._stale = _STALE  # what went is not left on the disk until enough else is new
@@ -353,6 +358,7 @@ class SearchIndex:
         name = part.name(key)
         vector = entry_id(name, store.raw(name) or b"")
         one = self.held[key] = _held(key, part.scope, found, file, hides, vector)
+        self._note_whose(key, own=one.own)
         for filter, index in self._indexes.items():
             index.remove(key)
             if filter.takes(one):
@@ -419,18 +425,24 @@ class SearchIndex:
                 if one.id in wanted:
                     index.add(document_of(one))
 
-    def is_own(self, id: str) -> bool:
-        """Whether what stands under the key of a memory, or the id of a moment, is this person's word."""
-        held = self.held.get(id)
-        return held.own if held is not None else self.moments[id].own
-
     def parted(self, index: Index) -> tuple[frozenset[int], frozenset[int]]:
-        """The numbers of an index's entries that are this person's word, and of those that are others'."""
+        """The numbers of an index's entries that are this person's word, and of those that are others'. Where nothing is others' both
+        are empty."""
+        if self._others is None:
+            self._others = {key for key, one in self.held.items() if not one.own}
+            self._others |= {id for id, one in self.moments.items() if not one.own}
+        if not self._others:
+            return frozenset(), frozenset()
         if index.parted is None:
-            there = [(number, id) for number, id in enumerate(index.ids) if id]
-            mine = frozenset(number for number, id in there if self.is_own(id))
-            index.parted = mine, frozenset(number for number, _ in there) - mine
+            others = frozenset(n for id in self._others if (n := index.number(id)) is not None)
+            index.parted = frozenset(n for n, id in enumerate(index.ids) if id) - others, others
         return index.parted
+
+    def _note_whose(self, id: str, *, own: bool) -> None:
+        if self._others is not None:
+            self._others.discard(id)
+            if not own:
+                self._others.add(id)
 
     def writers(self) -> set[str]:
         """The devices that wrote what stands in it; who wrote elsewhere alone is nobody here."""
