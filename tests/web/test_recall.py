@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ipfsmem.memories.memories import Memories
@@ -23,7 +25,7 @@ TEXTS = {
 QUESTIONS = [
     "who deploys releases?", "coffee in the strasse", "cafe muller", "databases and migration", "東京タワー", "كتاب القاهرة",
     "what happened in May 2024", "last week", "οδος", "चाय", "hopped tests", "relational rationalise", "today", "ops db", "fluss",
-    "zzz nothing", "postgrse", "cofee", "migrashun", "rela", "deployer", "одос",
+    "zzz nothing", "postgrse", "cofee", "migrashun", "rela", "deployer", "одос", "databses", "guests",
 ]  # fmt: skip
 
 
@@ -33,6 +35,9 @@ def test_hits_and_scores_are_those_of_python(url: str, memory: Memory) -> None:
     memory.write("coffee", fields={"important": "yes"})
     memory.write("database", fields={"confidence": "0.5", "decay": "30d"})
     memory.write("old_note", fields={"created": "2024-05-03", "updated": "2024-05-04"})
+    # Texts of others are found after own ones, and change nothing of which own ones are found.
+    foreign = {"guest.md": "Guests deploy releases; databses of guests.", "coffee.md": "Tea, not coffee."}
+    memory.bundles.import_(json.dumps({"version": "memory/0.1", "files": foreign}), foreign=True)
     root_of(memory)
     with web_client() as client:
         web = client.open("asking", url, words=words_of(memory), token=PEER_TOKEN)

@@ -44,20 +44,25 @@ export class Finding {
     const all = new Map(this.shown.list(scopes, { ...filters, sessions: filters.type === 'session' }).map(one => [one.key, one]))
     const documents = [...all.values()].filter(one => one.here).map(one => this.#weighed(one, today).document)
     const ranking = this.#ranking(documents)
-    let ranked = ranking.rank(query, today)
-    const beginnings = ranked.length > 0 ? [] : beginningsOf(query)
-    if (beginnings.length > 0) {
-      const terms = ranking.beginningWith(beginnings).slice(0, MOST_TERMS)
-      if (terms.length > 0) ranked = ranking.rank(query, today, terms)
-    }
-    const isOwn = (one: Ranked): boolean => all.get(one.id)?.own === true
-    const best = [...ranked.filter(isOwn), ...ranked.filter(one => !isOwn(one))].slice(0, limit)
+    const best = this.#best(query, ranking, today, limit, new Set([...all.values()].filter(one => one.own).map(one => one.key)))
     const hits = best.flatMap(({ id, score, parts }) => {
       const reading = this.shown.readIn(id, all.get(id)?.scope ?? '')
       return reading === null ? [] : [{ reading, score, parts }]
     })
     if (counts) this.shown.replica.count(hits.map(({ reading }) => entryName(reading.key, reading.scope)))
     return { hits, searched: documents.length, notFetched: all.size - documents.length }
+  }
+
+  /** So many of the best, own ones before those of others. What others wrote changes nothing of which own ones these are. */
+  #best(query: string, ranking: Ranking, today: number, limit: number, own: ReadonlySet<string>): Ranked[] {
+    const ranked = (only: ((id: string) => boolean) | null): Ranked[] => {
+      const found = ranking.rank(query, today, null, only)
+      const beginnings = found.length > 0 ? [] : beginningsOf(query)
+      const terms = beginnings.length > 0 ? ranking.beginningWith(beginnings).slice(0, MOST_TERMS) : []
+      return terms.length > 0 ? ranking.rank(query, today, terms, only) : found
+    }
+    if (own.size === ranking.size) return ranked(null).slice(0, limit)
+    return [...ranked(id => own.has(id)), ...ranked(id => !own.has(id))].slice(0, limit)
   }
 
   /** The same ranking as long as the documents are the same. */

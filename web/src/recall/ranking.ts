@@ -88,6 +88,10 @@ export class Ranking {
     this.#average = this.#counted.reduce((sum, one) => sum + one.size, 0) / (documents.length || 1)
   }
 
+  get size(): number {
+    return this.#documents.length
+  }
+
   /** How many documents have each term. */
   get having(): ReadonlyMap<string, number> {
     if (this.#having === null) {
@@ -108,10 +112,12 @@ export class Ranking {
     return found.sort(byCodePoints)
   }
 
-  /** All that anything speaks for, the best first. `instead`: terms in the place of the question's. */
-  rank(question: string, today: number, instead: readonly string[] | null = null): Ranked[] {
+  /** All that anything speaks for, the best first. `instead`: terms in the place of the question's; `only`: which may be hits. */
+  rank(question: string, today: number, instead: readonly string[] | null = null, only: ((id: string) => boolean) | null = null): Ranked[] {
     const { having } = this
-    const sought = instead ?? spelled([...new Set(terms(question))], term => having.get(term) ?? 0)
+    const isIn = this.#documents.map(one => only === null || only(one.id))
+    const times = (term: string): number => (only === null || !having.has(term) ? (having.get(term) ?? 0) : this.#counted.filter(({ counts }, n) => isIn[n] && counts.has(term)).length)
+    const sought = instead ?? spelled([...new Set(terms(question))], times)
     const wanted = [...new Set(sought)].slice(0, MOST_TERMS)
     const many = this.#documents.length
     const worths = wanted.map(term => {
@@ -127,12 +133,12 @@ export class Ranking {
         return times === 0 ? sum : sum + ((worths[i] as number) * times * 2.2) / (times + 1.2 * (0.25 + (0.75 * size) / this.#average))
       }, 0)
     )
-    const most = raw.reduce((a, b) => Math.max(a, b), 0)
+    const most = raw.reduce((a, b, n) => (isIn[n] ? Math.max(a, b) : a), 0)
     const named = daysNamed(question, today)
     const hits: Ranked[] = []
     for (const [n, one] of this.#documents.entries()) {
       const isDated = one.at !== null && named.some(days => days(one.at as number))
-      if (raw[n] === 0 && !isDated) continue
+      if (!isIn[n] || (raw[n] === 0 && !isDated)) continue
       const words = most === 0 ? 0 : (raw[n] as number) / most
       const { counts, header } = this.#counted[n] as Counted
       const last = Math.max(one.at ?? 0, one.used ?? 0)
