@@ -12,6 +12,7 @@ import { isLaidOutByRule } from '../src/core/layout.ts'
 import { openKeyring, parseKeyring, Ring } from '../src/core/ring.ts'
 import { checkEntry, readName, seenMessage, type State, valueMessage } from '../src/core/state.ts'
 import { checkSigned, formed, readRequest } from '../src/core/statements.ts'
+import { authorOf, nextBases, ofWhenReplacing } from '../src/core/successors.ts'
 import { lineOf } from '../src/core/timeline.ts'
 import { buildTree, nodePath, readTree } from '../src/core/tree.ts'
 import { keyringFolder } from '../src/core/unixfs.ts'
@@ -155,6 +156,10 @@ export const state: Judge = (all, court) => {
     court.same(shown(joinStates(read(row.joined), read(row.mine), ANY)), row.joined, 'join again')
   }
   for (const row of all.room) court.same(sorted(Object.keys(fitting(row.entry, id => row.let_in[id], row.most))), row.kept, row.why)
+  for (const row of all.next_bases) {
+    const { b, base } = nextBases(row.replaced_in_view_order, hash => row.published.includes(hash))
+    court.same([b, base], [row.b, row.base], row.why)
+  }
   for (const row of all.clashes) court.refuses(() => joinStates(read(row.mine), read(row.theirs), ANY), row.why, 'held')
 }
 
@@ -173,6 +178,8 @@ export const view: Judge = (all, court) => {
     const got = ownViewOf('tone', row.entry, (dot, value) => isMine(dot.slice(0, 16)) && (value.of === undefined || isMine(value.of)), at, value => at(value.base?.[1] ?? ''))
     court.same([...said(got), got.others, got.unheeded], [...wanted(row), row.others, row.unheeded], row.why)
   }
+  for (const row of all.words) court.same(ofWhenReplacing(row.entry, row.replaces, row.body, isMine) ?? '', row.of, row.why)
+  for (const row of all.carried) court.same(authorOf(row.dot, row.of === '' ? {} : { of: row.of }, isMine), row.result, `${row.dot} of ${row.of}`)
 }
 
 export const ring: Judge = async (all, court) => {

@@ -13,7 +13,7 @@ import type { History, Past, Version } from '../results.ts'
 import { MemoryError } from './errors.ts'
 import type { KnownRoot } from './replica.ts'
 import { entryName, type Shown } from './shown.ts'
-import { authorOf } from './writing.ts'
+import { authorOf } from '../core/successors.ts'
 
 const LEAST_DIGITS = 8
 

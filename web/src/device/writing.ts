@@ -1,33 +1,22 @@
 /** The writes of one moment: each new text gets a dot of this device and replaces only what its writer was shown (FORMAT.md 5). */
 
-import { base64url, byCodePoints, type Bytes, canonical, compare, fromHex, hex, need, sha256, utf8 } from '../core/bytes.ts'
+import { base64url, byCodePoints, type Bytes, canonical, fromHex, hex, need, sha256, utf8 } from '../core/bytes.ts'
 import { cidOfHash, RAW } from '../core/cid.ts'
 import { CLOCK_ZERO, nextClock } from '../core/clock.ts'
 import type { EpochKey } from '../core/sealed.ts'
 import { type Entry, type Location, readDot, readName, type Value, valueMessage } from '../core/state.ts'
 import { instant, isEvent, lineOf, type TimelineEvent } from '../core/timeline.ts'
-import { isOwnWord } from '../core/views.ts'
+import { authorOf, inViewOrder, nextBases, ofWhenReplacing, shortHash } from '../core/successors.ts'
 import type { Block } from '../sync/provider.ts'
 import { MemoryError } from './errors.ts'
 import type { Kept, Replica } from './replica.ts'
 
 const MOST_DOTS = 4
-const MOST_BASES = 4
 const MOST_LINE = 65_536
 /** Memories that one event of uses names. */
 const MOST_TOLD = 500
 const DAY_MS = 86_400_000
 const SEGMENT = 8188
-
-const short = (body: string): string => body.slice(0, 32)
-
-/** Values of these dots, the shown one first. */
-function inViewOrder(entry: Entry, dots: readonly string[]): [dot: string, value: Value][] {
-  const order = ([dot, value]: [string, Value]): [string, string, string] => [value.h, dot.slice(0, 16), value.body ?? '']
-  return Object.entries(entry)
-    .filter(([dot]) => dots.includes(dot))
-    .sort((a, b) => -compare(order(a), order(b)))
-}
 
 export class Writing {
   #n: number
@@ -161,33 +150,23 @@ export class Writing {
     if (values.length === 0) await this.keepBeside(`c/${scope}`, utf8(canonical({ ids: [], into: null, kind: 'workspace', title: scope, v: 1 })))
   }
 
-  /** `b` and `base` of a text that replaces these dots: the published versions among them, then their lists. */
+  /** `b` and `base` of a text that replaces these dots. */
   #bases(entry: Entry, replaces: readonly string[]): { b?: readonly string[]; base?: Location } {
     const isPublished = (dot: string): boolean => {
       const { dev, n } = readDot(dot)
       return dev !== this.replica.device.id || n <= this.#published
     }
-    const known = new Set(Object.entries(entry).flatMap(([dot, value]) => (value.body !== null && isPublished(dot) ? [short(value.body)] : [])))
-    const found = new Map<string, Location | undefined>()
-    const note = (hash: string, loc: Location | undefined): void => {
-      if (found.get(hash) === undefined) found.set(hash, loc)
-    }
-    const old = inViewOrder(entry, replaces).map(([, value]) => value)
-    for (const value of old) if (value.body !== null && known.has(short(value.body))) note(short(value.body), value.loc)
-    for (const value of old) value.b.forEach((hash, i) => note(hash, i === 0 ? value.base : undefined))
-    const b = [...found.keys()].slice(0, MOST_BASES)
-    const base = b[0] === undefined ? undefined : found.get(b[0])
-    return b.length === 0 ? {} : { b, ...(base === undefined ? {} : { base }) }
+    const known = new Set(Object.entries(entry).flatMap(([dot, value]) => (value.body !== null && isPublished(dot) ? [shortHash(value.body)] : [])))
+    const { b, base } = nextBases(inViewOrder(entry, replaces).map(([, value]) => value), hash => known.has(hash))
+    return b.length === 0 ? {} : { b, ...(base === null ? {} : { base }) }
   }
 
   /** Whose text it is, as far as this device knows (5.2); '' for the writer's own. */
   #whose(entry: Entry, body: Bytes, replaces: readonly string[]): string {
     const { isMine } = this.replica
-    const isOwn = isOwnWord(isMine)
-    const own = new Set(Object.entries(entry).flatMap(([dot, value]) => (isOwn(dot, value) ? [value.body] : [])))
     const hash = hex(sha256(body))
-    if (own.has(hash)) return ''
-    for (const [dot, value] of inViewOrder(entry, replaces)) if (value.body !== null && !own.has(value.body)) return authorOf(dot, value, isMine)
+    const whose = ofWhenReplacing(entry, replaces, hash, isMine)
+    if (whose !== null) return whose
     for (const [dot, value] of Object.entries(entry)) if (value.body === hash) return authorOf(dot, value, isMine)
     return this.replica.kept.others[hash] ?? ''
   }
@@ -221,12 +200,6 @@ export class Writing {
     const entries = Object.fromEntries(this.#changes)
     return { change: { entries, n: this.#n, clock: this.#clock, events: this.#events, ...this.#told }, blocks: this.#blocks }
   }
-}
-
-/** The `of` under which a value goes on when it is copied; '' when it is the copier's own word. */
-export function authorOf(dot: string, value: Value, isMine: (id: string) => boolean): string {
-  if (value.of !== undefined && (value.of === 'foreign' || !isMine(value.of))) return value.of
-  return isMine(dot.slice(0, 16)) ? '' : dot.slice(0, 16)
 }
 
 /** A location whose block is to be kept. */
