@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Queue
 from typing import Any
@@ -27,19 +27,27 @@ Play = tuple[str, dict[str, str | int]]
 
 def played(name: str, plays: Sequence[Play]) -> list[Any]:
     """What comes out of plays, one after another in one browser. AssertionError with the error of a page."""
-    with served() as (url, said):
-        return asyncio.run(_played(name, url, said, plays))
+    with playing(name) as play:
+        return [play(*one) for one in plays]
 
 
-async def _played(name: str, url: str, said: Queue[Any], plays: Sequence[Play]) -> list[Any]:
-    answers = []
-    async with browser(name) as page:
-        for play, asked in plays:
-            await page.goto(f"{url}/?{urlencode({'play': play, **asked})}")
-            answer = await asyncio.to_thread(said.get, timeout=_SECONDS)
+@contextlib.contextmanager
+def playing(name: str) -> Iterator[Callable[[str, dict[str, str | int]], Any]]:
+    """A browser for as long as the block runs: what plays a play in it, a page each, and gives what comes out."""
+    with served() as (url, said), contextlib.closing(asyncio.new_event_loop()) as loop:
+        opened = browser(name)
+        page = loop.run_until_complete(opened.__aenter__())
+
+        def play(name: str, asked: dict[str, str | int]) -> Any:
+            loop.run_until_complete(page.goto(f"{url}/?{urlencode({'play': name, **asked})}"))
+            answer = loop.run_until_complete(asyncio.to_thread(said.get, timeout=_SECONDS))
             assert "error" not in answer, answer["error"]
-            answers.append(answer["answer"])
-    return answers
+            return answer["answer"]
+
+        try:
+            yield play
+        finally:
+            loop.run_until_complete(opened.__aexit__(None, None, None))
 
 
 @contextlib.contextmanager

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from ipfsmem.memory import Memory
-from tests.support.browser_lab import played
+from tests.support.browser_lab import played, playing
 from tests.support.browsers import BROWSERS
 from tests.support.effort import cases
-from tests.support.web_lab import PEER_TOKEN, WALLET_KEY, root_of, words_of
+from tests.support.web_lab import PEER_TOKEN, WALLET, WALLET_KEY, root_of, words_of
 
 #: The words of 32 zero bytes.
 WORDS_OF_NOTHING = " ".join(["abandon"] * 23 + ["art"])
@@ -54,3 +56,28 @@ def test_a_page_asks_a_worker(name: str, url: str, memory: Memory) -> None:
     [said] = played(name, [("worker", asked)])
     assert (said["listed"], said["told"], said["root"]) == (["from_worker"], True, root_of(memory))
     assert said["failed"][0] == "usage"
+
+
+def test_python_and_a_browser_write_at_once_and_end_on_one_root_until_the_browser_is_removed(
+    name: str, url: str, memory: Memory
+) -> None:
+    at: dict[str, str | int] = {"at": f"peer:{url}", "token": PEER_TOKEN, "words": words_of(memory)}
+    with playing(name) as play:
+        play("edits", {**at, "key": "new", "text": "Be direct.\nAlways.\nAnd brief, mostly."})
+        memory.write("tone", "Be direct, please.\nAlways.\nAnd brief.")  # at once, of the same text
+        root_of(memory)
+        assert play("syncs", at)["merged"] is True
+        here = root_of(memory)
+        there = play("syncs", at)
+        assert (there["root"], there["body"]) == (here, "Be direct, please.\nAlways.\nAnd brief, mostly.")
+        reading = memory.read("tone")
+        assert reading is not None and reading.file.body == there["body"] and "browser" in there["labels"]
+        print(f"{name}: Python ends on {here}, the browser on {there['root']}")
+        memory.unlock(WALLET)
+        asyncio.run(memory.members.revoke(there["device"]))
+        play("edits", {**at, "key": "", "text": "Too late."})
+        refused = play("syncs", at)
+        assert refused["root"] is None and "was removed" in refused["said"]
+        root_of(memory)
+        last = memory.read("tone")
+        assert last is not None and last.file.body == there["body"]

@@ -106,6 +106,18 @@ const plays = {
     Object.assign(globalThis, { memory, message, done: n })
     return null
   },
+  /** A text written by the browser that stays unlocked, and nothing sent yet. */
+  async edits({ at, token, key, words }: Asked): Promise<unknown> {
+    const memory = await ipfsmem.openMemory({ at: [{ at, token }], root: key === '' ? null : ipfsmem.keysOfWords(words), stay: true, label: 'browser' })
+    return (await memory.write('tone', given.text ?? '')).merged
+  },
+  /** One sync of it, and what is shown then. */
+  async syncs({ at, token }: Asked): Promise<unknown> {
+    const memory = await ipfsmem.openMemory({ at: [{ at, token }] })
+    const said = await memory.sync().then(({ root }) => ({ root, said: '' }), error => ({ root: null, said: message(error) }))
+    const shown = memory.read('tone')
+    return { ...said, body: shown?.body, merged: shown?.merged, device: memory.device.id, labels: memory.members().map(one => one.label) }
+  },
   /** The lines of the README, as an app has them in its page. */
   async embedded({ code, key }: Asked): Promise<unknown> {
     announceWallet(key)
