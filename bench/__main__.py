@@ -55,6 +55,7 @@ CASES = {
 ASKED = {"latency", "network"}
 #: Cases that say the same at every size, and at which one they run.
 ONCE = {"start", "backup", "shares", "network"}
+RESULTS = Path(__file__).with_name("RESULTS.md")
 
 
 def main() -> None:
@@ -72,9 +73,17 @@ def main() -> None:
     parser.add_argument(
         "--again", type=Path, help="measure nothing: show and write the numbers in this --json file"
     )
+    parser.add_argument(
+        "--write",
+        type=Path,
+        metavar="FILE",
+        help="also write the tables here, such as bench/RESULTS_RECALL.md",
+    )
     given = parser.parse_args()
     if given.again:
-        _show(Console(), msgspec.json.decode(given.again.read_bytes(), type=list[Row]), write=True)
+        _show(
+            Console(), msgspec.json.decode(given.again.read_bytes(), type=list[Row]), given.write or RESULTS
+        )
         return
     sizes = [100, 1_000] if given.quick else sorted(int(size) for size in given.sizes.split(","))
     console = Console()
@@ -105,14 +114,14 @@ def main() -> None:
             shutil.rmtree(ctx.work)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    _show(console, rows, write=not given.quick and not given.only)
+    _show(console, rows, given.write or (None if given.quick or given.only else RESULTS))
 
 
-def _show(console: Console, rows: list[Row], *, write: bool) -> None:
+def _show(console: Console, rows: list[Row], write: Path | None) -> None:
     for table in tables(rows):
         console.print(table)
-    if write:
-        (Path(__file__).parent / "RESULTS.md").write_text(markdown(rows), "utf-8")
+    if write is not None:
+        write.write_text(markdown(rows), "utf-8")
     missed = [row for row in rows if not all(row.verdicts())]
     for row in missed:
         console.print(f"over budget: {row.name} at {row.size:,}", style="bold red")

@@ -38,7 +38,7 @@ from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.recall import recall
 from ipfsmem.memories.search_index import Held, index_of
 from ipfsmem.memories.words import MAX_QUERY
-from ipfsmem.recall.worth import worth
+from ipfsmem.recall.worth import reinforced, worth
 
 #: The tag of an entry that took the place of one which says something else.
 CONFLICT = "conflict"
@@ -186,6 +186,8 @@ class Facts:
                 decision = Decision("added", "", "nothing near", decision.similarity)
         if decision.action == "kept" and old is not None:
             self._in_sight_again(old.key)
+            if decision.by == "same" and old.confidence is not None:
+                old = self._reinforce(old, reinforced(old.confidence, confidence))
             return Remembered("kept", old, decision.by, decision.similarity, "", False, ())
         changes = {
             "name": text if len(text) <= _NAME else f"{text[: _NAME - 1]}…",
@@ -214,6 +216,14 @@ class Facts:
         hidden = self.keep_limits(kind)
         was = old.text if decision.conflict and old is not None else ""
         return Remembered("added", fact, decision.by, decision.similarity, was, decision.conflict, hidden)
+
+    def _reinforce(self, fact: Fact, confidence: float) -> Fact:
+        """The same entry, of which one is so sure now."""
+        reading = self._memories.read(fact.key)
+        if reading is None or not reading.own or fact.confidence == confidence:
+            return fact
+        data = render_memory(reading.file.with_fields({"confidence": f"{confidence:.6g}"}))
+        return fact_of(self._memories.write(fact.key, data, seen=reading)) or fact
 
     def _place_of(self, text: str, kind: Kind) -> tuple[str, Fact | None]:
         """The key under which an entry with this text stands, with that entry, or can stand: where something else was written there

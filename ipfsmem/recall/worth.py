@@ -8,6 +8,8 @@ from math import exp, log2
 import msgspec
 
 HALF_LIFE_DAYS = 7
+#: What a confidence gains when the same is said again.
+REINFORCED = 0.05
 #: Share that fades with each day, by what the header's `decay` says: after so many days a third is left.
 DECAY_RATES = {"30d": 1 / 30, "90d": 1 / 90}
 
@@ -32,6 +34,12 @@ def faded(confidence: float, rate: float, idle_days: float, *, uses: int = 0) ->
     """
     left = confidence * exp(-rate * idle_days) if idle_days > 1 else confidence
     return min(1.0, left * (1.0 + log2(max(1, uses))))
+
+
+def reinforced(confidence: float, again: float | None = None) -> float:
+    """The confidence of what is said once more: a little above the mean of both, at most 1. `again`: how sure it is said now; None is
+    as before."""
+    return min(1.0, (confidence + (confidence if again is None else again)) / 2 + REINFORCED)
 
 
 def worth(

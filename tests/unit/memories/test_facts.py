@@ -10,6 +10,7 @@ import pytest
 
 from ipfsmem.errors import LimitError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
+from ipfsmem.recall.worth import reinforced
 from tests.support.device_lab import Lab
 from tests.support.hints import Refused
 
@@ -247,3 +248,20 @@ def test_every_fact_stands_in_a_context_that_has_room_and_an_empty_memory_gives_
     assert (
         memory.context(layout="full").left_out > 100
     )  # and where there is none, it says how many are missing
+
+
+def test_what_is_said_again_is_surer_and_never_surer_than_sure(memory: Memory) -> None:
+    assert reinforced(0.5) == 0.55 and reinforced(0.5, 0.9) == pytest.approx(0.75) and reinforced(0.98) == 1.0
+    memory.facts.add("Likes green tea", confidence=0.5)
+    kept = memory.facts.add("likes GREEN tea")
+    assert kept is not None and (kept.action, kept.fact.confidence) == ("kept", 0.55)
+    kept = memory.facts.add("Likes green tea", confidence=0.95)
+    assert kept is not None and kept.fact.confidence == 0.8 and kept.fact.text == "Likes green tea"
+    for _ in range(9):
+        memory.facts.add("Likes green tea", confidence=1.0)
+    (fact,) = memory.facts.list()
+    assert fact.confidence == 1.0
+    memory.facts.add("Works by night")
+    before = memory.read(memory.facts.list()[0].key)
+    memory.facts.add("Works by night", confidence=0.3)
+    assert memory.read(memory.facts.list()[0].key) == before  # who said it without doubt said it
