@@ -124,6 +124,13 @@ def test_an_empty_memory_says_what_comes_and_what_to_do(tmp_path: Path) -> None:
         await page.keyboard.press("Control+Enter")
         await page.wait_for_selector(".memory > .prose:has-text('Written by hand.')")
         await page.wait_for_selector(".row.chosen:has-text('First words')")
+        await page.evaluate("document.activeElement.blur()")
+        await page.keyboard.press("/")
+        await page.keyboard.type("hand/")
+        await page.wait_for_selector(".count:has-text('1 match')")
+        assert await page.input_value("input[type=search]") == "hand/"
+        await page.keyboard.press("Escape")
+        assert await page.evaluate("document.activeElement.className") == "rows"
 
     looked_at(tmp_path, look)
 

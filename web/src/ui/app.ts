@@ -65,7 +65,19 @@ export class MemoryApp extends LitElement {
       else void this.#begin(code)
     })
     window.addEventListener('beforeunload', event => this.#drafts.any && event.preventDefault())
+    window.addEventListener('keydown', event => this.#keyed(event))
     this.addEventListener('shut', event => (this.shut = (event as CustomEvent<Refusal>).detail))
+  }
+
+  /** `/` goes to the search of a view, Escape out of it. */
+  #keyed(event: KeyboardEvent): void {
+    const typing = event.target instanceof HTMLElement && event.target.matches('input, textarea, select')
+    const search = this.querySelector<HTMLInputElement>('main input[type=search]')
+    if (search === null || event.ctrlKey || event.metaKey || event.altKey) return
+    if (event.key === '/' && !typing) {
+      event.preventDefault()
+      search.focus()
+    } else if (event.key === 'Escape' && event.target === search) this.querySelector<HTMLElement>('.rows')?.focus()
   }
 
   async #begin(code: string | null): Promise<void> {

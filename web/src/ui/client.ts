@@ -6,6 +6,9 @@
 
 import type { Life } from './life.ts'
 
+/** Memories that a question is answered with, at most. */
+export const BEST = 50
+
 export type Right = 'read' | 'write' | 'admin'
 
 /** A memory in a list. */

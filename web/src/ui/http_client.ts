@@ -1,7 +1,7 @@
 /** A memory behind the HTTP API of this very server (`ipfsmem ui`). The token is held here, and nowhere else: not in storage, not in a cookie. */
 
 import {
-  type Change, type Choice, type Clash, type Context, type Finding, type Happening, type Heard, type Line, type Member, type MemoryClient,
+  BEST, type Change, type Choice, type Clash, type Context, type Finding, type Happening, type Heard, type Line, type Member, type MemoryClient,
   type Opened, type Place, Refusal, type Right, type Scope, type Shown, type State, type Version, type Written
 } from './client.ts'
 import { happeningOf } from './happening.ts'
@@ -69,7 +69,7 @@ export class HttpClient implements MemoryClient {
   }
 
   async recall(query: string, scope: string): Promise<readonly Line[]> {
-    const found = await this.#post('recall', { scope }, { query, limit: 50 })
+    const found = await this.#post('recall', { scope }, { query, limit: BEST })
     return found['hits'].map((hit: Json) => ({ ...lineOf({ ...hit, tags: tagsOf(hit['fields']['tags']), conflicts: 0, merged: false, fetched: true } as Json), score: hit['score'], own: hit['own'] }))
   }
 

@@ -6,7 +6,7 @@
 
 import type { Layout, Memory, Reading, Token } from '../memory.ts'
 import {
-  type Choice, type Clash, type Context, type DayCount, type Finding, type Happening, type Heard, type Line, type Member, type MemoryClient,
+  BEST, type Choice, type Clash, type Context, type DayCount, type Finding, type Happening, type Heard, type Line, type Member, type MemoryClient,
   type Opened, type Place, Refusal, type Right, type Scope, type Shown, type State, type Version, type Written
 } from './client.ts'
 import { happeningOf } from './happening.ts'
@@ -35,7 +35,6 @@ export type LocalHow = {
 
 /** Events of one page. */
 const PAGE = 200
-const HITS = 50
 const STATUS: Readonly<Record<string, number>> = { usage: 400, 'not found': 404, none: 404, changed: 412, limit: 413, member: 403, locked: 423, copied: 409, provider: 502, storage: 507 }
 
 /** What is asked of the memory, with its errors as the views know them. */
@@ -86,7 +85,7 @@ export class LocalClient implements MemoryClient {
   }
 
   async recall(query: string, scope: string): Promise<readonly Line[]> {
-    const { hits } = await asked(() => this.memory.recall(query, { scope, limit: HITS }))
+    const { hits } = await asked(() => this.memory.recall(query, { scope, limit: BEST }))
     return hits.map(({ reading: { key, fields, own, merged, conflicts }, score }): Line => ({
       key, scope, name: fields['name'] ?? '', description: fields['description'] ?? '', type: fields['type'] ?? '', updated: fields['updated'] ?? fields['created'] ?? '',
       tags: [], conflicts: conflicts.length, merged, here: true, score, own

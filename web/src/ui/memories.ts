@@ -1,7 +1,7 @@
 /** The list of memories: by scope and type, searched, and drawn only where it is looked at, however long it is. */
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
-import type { Line } from './client.ts'
+import { BEST, type Line } from './client.ts'
 import { empty, many, View } from './view.ts'
 import { TYPES } from './memory.ts'
 
@@ -147,7 +147,8 @@ export class MemoriesView extends View {
   #count(): string {
     const query = this.query.trim() || null
     if (!this.#loaded || query !== this.found) return query === null ? 'Loading…' : 'Searching…'
-    return query === null ? many(this.total, 'memory', 'memories') : many(this.lines.length, 'match', 'matches')
+    if (query === null) return many(this.total, 'memory', 'memories')
+    return this.lines.length < BEST ? many(this.lines.length, 'match', 'matches') : `The ${BEST} best matches`
   }
 
   protected override render(): TemplateResult {
@@ -158,7 +159,7 @@ export class MemoriesView extends View {
     return html`<div class=${open ? 'split open' : 'split'}>
       <section class="list" aria-label="Memories">
         <div class="tools">
-          <input type="search" placeholder="Search, or ask" aria-label="Search memories" .value=${this.query} @input=${this.#typed} autocomplete="off" spellcheck="false">
+          <input type="search" placeholder="Search, or ask"  aria-label="Search memories" aria-keyshortcuts="/" title="Press / to come here" .value=${this.query} @input=${this.#typed} autocomplete="off" spellcheck="false">
           ${this.mayWrite ? html`<button class="main" @click=${() => { this.#choose(''); this.making = true }}>New</button>` : nothing}
         </div>
         <div class="tools under">
