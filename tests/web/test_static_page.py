@@ -5,7 +5,9 @@ Needs Node, Chromium and the package playwright; without one of them it is skipp
 
 from __future__ import annotations
 
+import asyncio
 import io
+import json
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -23,6 +25,7 @@ from tests.servers.pinata import V3_KEY, Pinata
 from tests.servers.threaded import serve_here
 from tests.support.alone_lab import Page, download, files_of, give_authenticator, give_wallet, hosted, picture
 from tests.support.alone_lab import played as played_alone
+from tests.support.browsers import browser
 from tests.support.page_lab import faults_of
 from tests.support.web_lab import PEER_TOKEN, WALLET_KEY, root_of, words_of
 
@@ -426,3 +429,39 @@ def test_a_key_of_pinata_that_is_typed_into_the_page_publishes_there_and_a_route
     assert tone is not None and "POST https://uploads.pinata.cloud/v3/files" in signed
     kept = memory.read("tone")
     assert kept is not None and kept.file.body.strip() == "Kept at Pinata."
+
+
+_IN_FIREFOX = """(async () => {
+  const type = (where, text) => { const field = document.querySelector(where); field.value = text; field.dispatchEvent(new Event('input')) }
+  const until = async found => { for (let turn = 0; turn < 400 && !found(); turn++) await new Promise(done => setTimeout(done, 50)); return found() }
+  await until(() => document.querySelector("[aria-label='Place 2']"))
+  type("[aria-label='Place 1']", PLACE)
+  type("[aria-label='Place 2']", '')
+  const token = "[aria-label='What lets this browser write to place 1']"
+  await until(() => document.querySelector(token))
+  type(token, TOKEN)
+  document.querySelector('[name=words]').value = WORDS
+  document.querySelector('unlock-form form').requestSubmit()
+  await until(() => document.querySelector('.row'))
+  location.hash = '#/vault'
+  await until(() => document.body.innerText.includes('Everything here is published.'))
+  return [document.body.innerText.includes('Everything here is published.'), (await navigator.serviceWorker.ready).active !== null]
+})()"""
+
+
+def test_firefox_opens_it_too_lets_itself_in_and_keeps_its_files(
+    folder: Path, url: str, memory: Memory
+) -> None:
+    typed_in = {"PLACE": f"peer:{url}", "TOKEN": PEER_TOKEN, "WORDS": words_of(memory)}
+    asked = _IN_FIREFOX
+    for name, text in typed_in.items():
+        asked = asked.replace(name, json.dumps(text))
+
+    async def play() -> Any:
+        async with hosted(folder) as address, browser("firefox") as page:
+            await page.goto(address)
+            return await page.evaluate(asked)
+
+    assert asyncio.run(play()) == [True, True]
+    root_of(memory)
+    assert "Firefox browser" in {one.label for one in memory.members.list()}

@@ -104,7 +104,7 @@ export class BrowserView extends View {
   protected override render(): TemplateResult {
     return html`<section class="page" aria-busy=${this.busy}><h2>This browser</h2>${this.problem()}<p class="faint" role="status">${this.said}</p>
       <h3>Places</h3><p class="faint">Where your memory is looked for and kept.</p>
-      ${this.typed === null ? nothing : html`<form @submit=${this.#save}>${placeRows(this.typed, typed => (this.typed = typed))}<div class="actions end"><button class="main" ?disabled=${this.busy}>Use these</button></div></form>`}
+      ${this.typed === null ? nothing : html`<form @submit=${this.#save}>${placeRows(this.typed, next => (this.typed = next(this.typed ?? [])))}<div class="actions end"><button class="main" ?disabled=${this.busy}>Use these</button></div></form>`}
       ${this.#passkey()}${this.#another()}
       <h3>Lock</h3><div class="line"><span class="faint">What is shown goes, and the wallet, the words or a passkey open it again.</span><button @click=${() => void this.own.lock()}>Lock now</button></div>
     </section>`

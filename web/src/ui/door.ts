@@ -64,7 +64,7 @@ export class MemoryDoor extends LitElement {
       ${this.passkeys.length ? html`<button class="main way" @click=${this.#passkey}>Open with the passkey</button>` : nothing}
       <unlock-form .take=${(root: RootKeys) => this.#take(root)} .twice=${this.isNew}></unlock-form>
       ${this.isNew ? html`<fieldset class="way"><legend>Where it is</legend>
-        ${placeRows(this.typed, typed => (this.typed = typed))}</fieldset>` : nothing}
+        ${placeRows(this.typed, next => (this.typed = next(this.typed)))}</fieldset>` : nothing}
       <label class="way check"><input type="checkbox" .checked=${this.stay} @change=${(event: Event) => (this.stay = (event.target as HTMLInputElement).checked)}>
         <span>Stay open in this browser. <span class="faint">Whoever copies its profile from this disk can read the memory then.</span></span></label>
       ${this.isNew ? html`<details class="way" ?open=${this.pointer !== ''}><summary>Without the wallet: be let in by a device that has it</summary>

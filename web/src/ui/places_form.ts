@@ -12,13 +12,13 @@ export const placesOf = (typed: readonly Typed[]): Spec[] =>
 
 const takesToken = (at: string): boolean => /^(peer:|pinata$)/.test(at.trim())
 
-/** One line a place, and a way to a further one. */
-export function placeRows(typed: readonly Typed[], change: (typed: readonly Typed[]) => void): TemplateResult {
-  const put = (at: number, part: Partial<Typed>): void => change(typed.map((one, i) => (i === at ? { ...one, ...part } : one)))
+/** One line a place, and a way to a further one. `change` is given what comes of the places as they are by then: who fills in fields by themselves changes several at once. */
+export function placeRows(typed: readonly Typed[], change: (next: (typed: readonly Typed[]) => readonly Typed[]) => void): TemplateResult {
+  const put = (at: number, part: Partial<Typed>): void => change(now => now.map((one, i) => (i === at ? { ...one, ...part } : one)))
   const value = (event: Event): string => (event.target as HTMLInputElement).value
   return html`${typed.map((one, i) => html`<div class="place">
       <input aria-label="Place ${i + 1}" placeholder="peer:https://…" .value=${one.at} @input=${(event: Event) => put(i, { at: value(event) })} autocomplete="off" spellcheck="false">
       ${takesToken(one.at) ? html`<input type="password" aria-label="What lets this browser write to place ${i + 1}" placeholder="token, to write there" .value=${one.token} @input=${(event: Event) => put(i, { token: value(event) })} autocomplete="off">` : nothing}</div>`)}
-    <button type="button" class="quiet" @click=${() => change([...typed, { at: '', token: '' }])}>Add a place</button>
+    <button type="button" class="quiet" @click=${() => change(now => [...now, { at: '', token: '' }])}>Add a place</button>
     <p class="faint">A token is kept in this browser alone, sealed under a key that no script reads, and is never a part of the memory.</p>`
 }
