@@ -149,7 +149,6 @@ WRITING: dict[type, set[str]] = {
         "compact",
         "forget",
         "model_summariser",
-        "is_here",
     },
     MemoryUsage: {"add"},
     MemoryDreams: {"ask", "apply", "run", "run_due", "undo", "switch", "abort"},
