@@ -1,7 +1,7 @@
 """The dream that needs no model: what is certain becomes a step, what a person has to judge is listed.
 
-Certain is that a memory goes of which every sentence stands in another, and one that said itself until when it holds. Neither is a
-judgement, and no sentence is lost by the first. That two memories merely have most words in common is none: they may differ by a "not".
+Certain is that a memory goes of which every sentence stands in another, and one that said itself until when it holds; and on which day
+"yesterday" was written. None is a judgement, and no sentence is lost by the first. That two memories merely have most words in common is none: they may differ by a "not".
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from itertools import chain
 from ipfsmem.bundle.keys import is_key
 from ipfsmem.bundle.links import folded, is_index_line, led_elsewhere, links
 from ipfsmem.bundle.memory_file import MemoryFile, render_memory
+from ipfsmem.dream.dating import dated, written_once
 from ipfsmem.dream.proposal import MOST_CHANGES, Change, Found, Note, Proposal, Step
 from ipfsmem.errors import LimitError
 from ipfsmem.recall.duplicates import Pair, duplicates
@@ -105,6 +106,7 @@ def tidy(
     unsure = [pair for pair in pairs if not merging.take(pair)]
     progress("prune")
     steps = [*merging.steps(), *_expired(of, merging.gone)]
+    steps += _dated(of, {key for step in steps for key in step.keys} | {index_key})
     kept = [note for key, note in of.items() if key not in merging.gone and not note.expired]
     found = [
         *_limited(
@@ -308,6 +310,21 @@ def _expired(of: Mapping[str, Note], gone: Collection[str]) -> Iterator[Step]:
 def _known(of: Mapping[str, Note], elsewhere: Collection[str]) -> set[str]:
     """What a link may lead to when all is done: a memory that goes since it stands elsewhere has its links led there."""
     return {*(key for key, note in of.items() if not note.expired), *elsewhere}
+
+
+def _dated(of: Mapping[str, Note], but: Collection[str]) -> Iterator[Step]:
+    """Texts that say "yesterday": with the day on which they were written."""
+    for key, note in of.items():
+        day = written_once(note.file)
+        if not day or key in but:
+            continue
+        text, words = dated(note.file.body, day)
+        if words:
+            data = render_memory(note.file.with_fields({}, text)).decode()
+            yield Step(
+                why=f"{key} says {', '.join(words[:3])}, and was written on {day}",
+                changes=(Change(key=key, text=data),),
+            )
 
 
 def _judged(pairs: Sequence[Pair], of: Mapping[str, Note], gone: Collection[str]) -> Iterator[Found]:

@@ -225,6 +225,42 @@ def test_what_a_model_says_means_the_same_is_listed_and_stays() -> None:
     assert alike.detail == "they mean nearly the same (cosine 0.95)"
 
 
+def test_words_that_mean_another_day_tomorrow_get_the_day_on_which_they_were_written() -> None:
+    """A22."""
+    body = (
+        "They moved Yesterday, and the fair is next week (in May).\n> yesterday they said\n```\nlast week\n```\n"
+        "Yesterday's news. It was 3 days ago; the last Friday, last week of May.\nRun `make tomorrow` tomorrow.\nSee you tomorrow"
+    )
+    day = {"created": "2026-01-05T08:00:00Z", "updated": "2026-01-05"}
+    made = tidy(
+        [
+            note("a", body, **day),
+            note("b", "Tomorrow.", created="2026-01-05", updated="2026-01-09"),
+            note("c", "Tomorrow.x"),
+        ]
+    )
+    (step,) = made.steps
+    assert step.why == "a says yesterday, 3 days ago, tomorrow, and was written on 2026-01-05"
+    text = texts(made)["a"].body
+    assert text == (
+        "They moved Yesterday (as of 2026-01-05), and the fair is next week (in May).\n> yesterday they said\n```\nlast week\n```\n"
+        "Yesterday's news. It was 3 days ago (as of 2026-01-05); the last Friday, last week of May.\nRun `make tomorrow` tomorrow.\n"
+        "See you tomorrow (as of 2026-01-05)"
+    )
+    assert not tidy([note("a", text, **day)]).steps, "once is enough"
+
+
+def test_what_is_joined_is_not_dated_in_the_same_dream() -> None:
+    day = {"created": "2026-01-05", "updated": "2026-01-05"}
+    made = tidy(
+        [
+            note("a", "It was yesterday in the garden.", **day),
+            note("b", "It was yesterday in the garden.", **day),
+        ]
+    )
+    assert len(made.steps) == 1 and len(gone(made)) == 1 and once(made)
+
+
 def test_a_link_may_name_what_a_memory_is_called_as_in_the_graph() -> None:
     """The graph knew links by name; a dream called them broken, and led only those by key elsewhere."""
     longer = f"{TEA} In the afternoon they drink coffee."
