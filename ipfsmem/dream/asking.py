@@ -18,8 +18,8 @@ from ipfsmem.dream.chat import Call, Reply
 from ipfsmem.dream.proposal import Change, Note, Proposal, Step
 from ipfsmem.errors import IpfsmemError, UsageError
 
-#: Answers of the model in one dream, and characters of all that it is shown.
-MOST_ROUNDS, MOST_SHOWN = 40, 400_000
+#: Answers of the model in one dream, calls in one of them, and characters of all that it is shown.
+MOST_ROUNDS, MOST_CALLS, MOST_SHOWN = 40, 64, 400_000
 #: Changes that a model may propose, the share of the memories that it may take away, and characters of one text.
 MOST_CHANGES, MOST_REMOVED, MOST_TEXT = 60, 0.25, 20_000
 _LISTED = 500
@@ -110,6 +110,8 @@ class Asking:
         self._rounds += 1
         if not reply.calls or self._rounds >= MOST_ROUNDS:
             return False
+        calls = reply.calls[:MOST_CALLS]  # all that was said goes along with the next question
+        self.refused += len(reply.calls) - len(calls)
         self.messages.append(
             {
                 "role": "assistant",
@@ -120,11 +122,11 @@ class Asking:
                         "type": "function",
                         "function": {"name": one.name, "arguments": one.arguments},
                     }
-                    for one in reply.calls
+                    for one in calls
                 ],
             }
         )
-        for call in reply.calls:
+        for call in calls:
             answer = self._answer(call)
             self._room -= len(answer)
             self.messages.append({"role": "tool", "tool_call_id": call.id, "content": answer})

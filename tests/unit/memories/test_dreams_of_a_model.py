@@ -13,7 +13,7 @@ from aiohttp import web
 from ipfsmem_providers.http.policy import ONCE
 
 from ipfsmem.device.dreams import Proposed
-from ipfsmem.dream.asking import MOST_ROUNDS
+from ipfsmem.dream.asking import MOST_CALLS, MOST_ROUNDS
 from ipfsmem.errors import ConfigError, IpfsmemError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.memory import Memory
 from tests.servers.chat_model import ChatServer, Says
@@ -163,6 +163,17 @@ def test_a_model_that_never_ends_is_ended(
     server = ChatServer(lambda messages: calls(("list_memories", {})))
     found = ask(memory, server, monkeypatch, tmp_path)
     assert len(server.asked) == MOST_ROUNDS and not found.steps
+
+
+def test_of_thousands_of_calls_in_one_answer_the_first_are_done(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each comes back with its answer in every question that follows."""
+    many = calls(*(("read_memory", {"key": "tea"}) for _ in range(3_000)))
+    server = ChatServer(in_turn(many, "Done."))
+    found = ask(memory, server, monkeypatch, tmp_path)
+    assert found.refused == 3_000 - MOST_CALLS
+    assert sum(one["role"] == "tool" for one in server.asked[-1]["messages"]) == MOST_CALLS
 
 
 @pytest.mark.parametrize(
