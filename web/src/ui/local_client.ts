@@ -10,6 +10,7 @@ import {
   type Opened, type Place, Refusal, type Right, type Scope, type Shown, type State, type Version, type Written
 } from './client.ts'
 import { happeningOf } from './happening.ts'
+import { sentence } from './view.ts'
 import type { Life } from './life.ts'
 import { LocalUsage } from './local_usage.ts'
 
@@ -202,7 +203,7 @@ export class LocalClient implements MemoryClient {
       const report = await asked(() => this.memory.sync())
       this.#notices = report.notices.map(one => one.text)
       const words = [report.joined ? 'something came from others' : '', report.published ? 'published' : ''].filter(Boolean)
-      return [words.join(', ') || 'Everything is up to date', ...this.#notices].join('. ')
+      return [words.join(', ') || 'Everything is up to date', ...this.#notices].map(sentence).join(' ')
     } catch (error) {
       this.#notices = [`it did not sync: ${(error as Error).message}`]
       throw error

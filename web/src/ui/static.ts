@@ -18,6 +18,7 @@ import { MemoryDoor } from './door.ts'
 import { LocalClient } from './local_client.ts'
 import { ownScript } from './own_scripts.ts'
 import type { Typed } from './places_form.ts'
+import { sentence } from './view.ts'
 
 const NAME = 'default'
 /** Milliseconds between two looks at what others wrote, and from a write to its publishing. */
@@ -103,7 +104,7 @@ function ownOf(memory: RemoteMemory): Own {
       return `${location.origin}${location.pathname}#join=${textOfPointer({ ...(await memory.pointer()), at })}`
     },
     asked: request => memory.asked(request),
-    letIn: async (request, root) => (await memory.letIn(request, root)).notices.map(one => one.text).join('. '),
+    letIn: async (request, root) => (await memory.letIn(request, root)).notices.map(one => sentence(one.text)).join(' '),
     passkey: 'PublicKeyCredential' in window ? newPasskey : null,
     passkeys: async () => passkeyIds(await withKeys(openersOf)),
     dropPasskey: id => withKeys(db => db.delete('keys', `passkey ${id}`))
