@@ -27,6 +27,7 @@ def main() -> None:
     threading.Thread(target=_read, args=(asked, lines), daemon=True).start()
     first = json.loads(lines.get())
     most: int = first["characters"]
+    mine = os.getpid()
     sys.path[:] = first["path"]
     try:
         from importlib.metadata import EntryPoint
@@ -34,11 +35,16 @@ def main() -> None:
         plugin = EntryPoint(first["name"], first["value"], first["group"]).load()()
     except BaseException as error:
         _answer(answers, {"failed": f"it cannot be loaded: {_said(error)}"})
-        return
+        os._exit(0)
     _answer(answers, {"text": ""})
     while True:
         wish = json.loads(lines.get())
-        _answer(answers, _called(plugin, wish["method"], wish["arguments"], most))
+        found = _called(plugin, wish["method"], wish["arguments"], most)
+        if os.getpid() != mine:
+            os._exit(
+                0
+            )  # the plugin forked and came back twice: nobody reads what a copy of this process is asked
+        _answer(answers, found)
 
 
 def _read(asked: BinaryIO, lines: queue.Queue[bytes]) -> None:

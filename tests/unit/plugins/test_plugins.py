@@ -292,6 +292,29 @@ def test_a_plugin_is_given_no_passphrase_and_ends_with_the_memory(
     raise AssertionError("it runs on")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no process forks there")
+def test_a_plugin_that_forks_and_comes_back_twice_leaves_no_copy_of_its_process(
+    memory: Memory, lab: Lab, tmp_path: Path
+) -> None:
+    """The copy waited for ever for somebody to ask it, and its answer stood in the way of the next."""
+    pid = tmp_path / "pid"
+    lab.install(
+        "forks",
+        "import os\n"
+        + bad(
+            f"child = os.fork(); child and open({str(pid)!r}, 'w').write(str(child)); return f'Of {{query}}.'"
+        ),
+    )
+    lab.switch_on("forks", more="seconds = 20\n")
+    assert memory.plugins.test("forks", "one").prefetch == "Of one."
+    copy = Path(f"/proc/{pid.read_text()}/stat")
+    until = time.monotonic() + 10
+    while copy.exists() and " Z " not in copy.read_text() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert time.monotonic() < until, "it runs on"
+    assert memory.plugins.test("forks", "two").prefetch == "Of two."
+
+
 def test_the_example_of_the_document_is_what_it_says(memory: Memory, lab: Lab) -> None:
     page = (Path(__file__).parents[3] / "docs" / "PLUGINS.md").read_text("utf-8")
     code = page.split("<!-- test: plugin -->\n```python\n")[1].split("```")[0]
