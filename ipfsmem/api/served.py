@@ -60,6 +60,8 @@ class ServedMemory:
         self._folder = folder
         self._background: Background | None = None
         self._unsent = False
+        #: Ends the sync that runs; None where none does.
+        self._end_sync: Callable[[], None] | None = None
 
     async def on(self, work: Callable[[Memory], T]) -> T:
         """What `work` makes of the memory, in a thread; one at a time. Raises PassphraseError while it is locked."""
@@ -180,7 +182,13 @@ class ServedMemory:
         try:
             await asyncio.Event().wait()
         finally:
-            await self._background.stop(finish=True)
+            stopping = asyncio.ensure_future(self._background.stop(finish=True))
+            await asyncio.wait([stopping], timeout=LAST_SYNC)
+            if not stopping.done():
+                self._unsent = False  # whoever does not answer now would not then
+                if self._end_sync is not None:
+                    self._end_sync()
+            await stopping
             await self._send_the_rest()
 
     def wrote(self) -> None:
@@ -231,15 +239,22 @@ class ServedMemory:
 
         def work() -> SyncReport:
             async def run() -> SyncReport:
+                task, own = asyncio.current_task(), asyncio.get_running_loop()
+                assert task is not None
+                self._end_sync = lambda: (own.call_soon_threadsafe(task.cancel), None)[1]
                 async with self.holder.another() as memory:
                     return await memory.sync(progress=progress)
 
-            return asyncio.run(run())
+            try:
+                return asyncio.run(run())
+            except asyncio.CancelledError:
+                raise ConcurrencyError("the sync ended with its server") from None
 
         async with self._syncing:
             try:
                 return await in_thread(work)
             finally:
+                self._end_sync = None
                 self.tell(Change(what="sync"))
 
     def close(self) -> None:

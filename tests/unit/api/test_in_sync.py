@@ -6,13 +6,17 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.api import served
 from ipfsmem.device.agent_notes import syncing_notes
+from ipfsmem.http import serving
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
 from ipfsmem.wallet.root_keys import RootKeys
+from tests.servers.threaded import serve
 from tests.support.api_lab import NEW, Client, Lab, good
+from tests.support.web_lab import PEER_TOKEN
 
 ROOT = RootKeys.from_random(b"\x05" * 64, "default", 1)
 #: Seconds in which what must come has come.
@@ -116,3 +120,30 @@ def test_what_everybody_could_read_is_published_by_nobody_who_was_not_asked(
 
     lab(tmp_path).run(ask)
     assert list(box.iterdir()) == [] and not syncing_notes(tmp_path / "one" / "m").worked
+
+
+@pytest.mark.timeout(25)
+def test_a_provider_that_never_answers_keeps_no_server_from_ending(
+    tmp_path: Path, box: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served, "LAST_SYNC", 0.2)
+    monkeypatch.setattr(served, "AFTER_WRITE", 0.05)
+    monkeypatch.setenv("PEER_TOKEN", PEER_TOKEN)
+    with serve(lambda: serving.app(DirectoryProvider(box), token=PEER_TOKEN)) as url:
+        Memory.load(
+            "m", "encrypted-ipfs", provider=f"peer:{url}", unlock=ROOT, passphrase=False, home=tmp_path / "one", create=True
+        ).close()  # fmt: skip
+
+    async def ask(_: Client) -> None:
+        asked = asyncio.Event()
+
+        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asked.set()
+            while await reader.read(1_000):
+                pass
+            writer.close()
+
+        await asyncio.start_server(silent, "127.0.0.1", int(url.rpartition(":")[2]))
+        await asked.wait()
+
+    lab(tmp_path).run(ask)
