@@ -28,7 +28,8 @@ def command(context: CommandContext) -> None:
 
     Where recall goes by a model too, the texts without a vector get theirs, the newest first; Ctrl-C keeps what is made.
 
-    Nothing needs this: each recall brings the index up to date, and one that is damaged is made anew.
+    Nothing needs this: each recall brings the index up to date, and one that is damaged is made anew. The exit code is 7 when vectors
+    that are missing could not be made.
     """
     with context.memory() as memory:
         found = memory.maintenance.reindex(None if context.json else _progress())
@@ -36,3 +37,5 @@ def command(context: CommandContext) -> None:
         context.emit(found)
     else:
         click.echo(in_words(found))
+    if found.problem:
+        click.get_current_context().exit(7)

@@ -442,6 +442,13 @@ def dreams_allowed(place: Place) -> None:
     place.patch.setenv("IPFSMEM_CONFIG", str(file))
 
 
+def model_that_is_down(place: Place) -> None:
+    file = place.base / "model.toml"
+    file.write_text('[embeddings]\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"\n')
+    place.patch.delenv("IPFSMEM_EMBEDDINGS")
+    place.patch.setenv("IPFSMEM_CONFIG", str(file))
+
+
 def page_served(place: Place) -> None:
     """A page that ends as soon as it is served."""
     from ipfsmem.api.page import Files
@@ -900,6 +907,7 @@ ROWS: tuple[Row, ...] = (
     Row("cleanup", "the time is less than an hour, or not said", 2, "cleanup --older-than 5m"),
     Row("index status", "said", 0, "index status"),
     Row("reindex", "made anew, where the memory is large enough", 0, "reindex"),
+    Row("reindex", "the words are there; vectors could not be made", 7, "reindex", before=HAS, prepare=model_that_is_down),
     Row("reindex", "the index could not be written", 30, "reindex", prepare=folder_in_place_of_the_index),
     Row("gc", "no provider could be reached; --daily is not noted", 41, "gc --daily", "sealed", prepare=unplug),
     Row("cid", "printed", 0, "cid PLAIN", "none"),
