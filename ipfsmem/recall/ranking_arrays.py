@@ -70,7 +70,9 @@ class _Arrays:
         self.before, self.after = np.array(index.before, dtype=np.intp), np.array(index.after, dtype=np.intp)
         self.lengths, self.group_lengths = np.array(index.words.lengths), np.array(index.group_lengths)
         self.sizes, self.marks = np.array(sizes, dtype=np.intp), np.array(marks)
-        self.salience = np.clip(np.array(salience), 0.0, 1.0)
+        self.salience = np.clip(
+            np.nan_to_num(np.array(salience)), 0.0, 1.0
+        )  # what is no number counts 0, as in `hit_of`
         self.against = np.array(index.words.against)
         self.changed = np.array(days, dtype=np.int64)
         #: The day on which each was changed or used last, and the uses that these were.
