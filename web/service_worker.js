@@ -1,6 +1,8 @@
 // Keeps the files of this page, and nothing of a memory, so that it opens without a network. What is new is used from the next start on.
 
-const NAME = 'ipfsmem-page-%VERSION%'
+// Another of these pages on the same host keeps its own.
+const NAME = `${registration.scope} ipfsmem-page-%VERSION%`
+const OURS = NAME.slice(0, NAME.lastIndexOf('-') + 1)
 const FILES = ['%FILES%'].map(name => new URL(name, registration.scope).href)
 
 addEventListener('install', event => {
@@ -8,7 +10,7 @@ addEventListener('install', event => {
 })
 
 addEventListener('activate', event => {
-  const drop = all => Promise.all(all.filter(name => name.startsWith('ipfsmem-page-') && name !== NAME).map(name => caches.delete(name)))
+  const drop = all => Promise.all(all.filter(name => name.startsWith(OURS) && name !== NAME).map(name => caches.delete(name)))
   event.waitUntil(caches.keys().then(drop).then(() => clients.claim()))
 })
 

@@ -331,6 +331,8 @@ def test_a_browser_without_the_wallet_is_let_in_by_its_public_keys_and_six_words
         await at_place(phone, 1, f"peer:{url}")
         await phone.click("button:has-text('Use these')")
         await phone.wait_for_selector("[role=status]:has-text('published')")
+        await phone.click("button:has-text('Lock now')")
+        await phone.wait_for_selector(".problem:has-text('Nothing was locked')")
 
     camera = (
         "--use-fake-device-for-media-stream",

@@ -68,11 +68,13 @@ export const openMemory = async (how: OpenHow): Promise<Memory> => (await openWi
  */
 export async function requestEntry({ name = 'default', label = 'browser', pointer, world = theWorld }: { name?: string; label?: string; pointer: Pointer; world?: World }): Promise<{ text: string; words: string[] }> {
   const db = await openDatabase(name)
+  const keeping = new BrowserKeeping(db, name)
   try {
-    const device = (await unlockedDevice(db, world)) ?? (await openDevice(db, { name: 'nobody', secret: world.chance(32) }, { label, stay: true, world })).device
+    // Not while the keys of a device that is about to find its memory look as if they were left over.
+    const device = await keeping.exclusively('open', async () => (await unlockedDevice(db, world)) ?? (await openDevice(db, { name: 'nobody', secret: world.chance(32) }, { label, stay: true, world })).device)
     return await Memory.request(device, pointer)
   } finally {
-    db.close()
+    keeping.close()
   }
 }
 

@@ -5,6 +5,7 @@ import { keccak_256 } from '@noble/hashes/sha3.js'
 import { fromHex, hex, join } from '../src/core/bytes.ts'
 import { signingHash } from '../src/core/wallet.ts'
 import * as ipfsmem from '../src/index.ts'
+import { requestEntry } from '../src/open.ts'
 
 type Asked = { readonly play: keyof typeof plays; readonly at: string; readonly token: string; readonly words: string; readonly code: string; readonly key: string; readonly n: number }
 
@@ -61,6 +62,21 @@ const plays = {
     memory.close()
     const locked = await ipfsmem.openMemory({ at: [{ at, token }] }).then(() => '', error => (error as ipfsmem.MemoryError).kind)
     return { text, exports, seen, locked, local: Object.keys(localStorage).length }
+  },
+  /** While the words open it for the first time, somebody asks here to be let in too; whether the words open it again, and whether it locks where nothing opens it. */
+  async asked({ at, token, words }: Asked): Promise<unknown> {
+    const [root, name, db] = [ipfsmem.keysOfWords(words), 'asked', await ipfsmem.openDatabase('asked')]
+    const opening = ipfsmem.openMemory({ name, at: [{ at, token }], root })
+    while (!(await ipfsmem.hasDevice(db))) await new Promise(done => setTimeout(done, 1))
+    const asking = requestEntry({ name, pointer: { vault: '0'.repeat(32), anchor: '0'.repeat(64) } }).then(() => 'asked', message)
+    const memory = await opening
+    const said = await asking
+    memory.close()
+    const again = await ipfsmem.openMemory({ name, at: [{ at, token }], root }).then(one => (one.close(), 'opened'), message)
+    await requestEntry({ name: 'guest', pointer: { vault: '0'.repeat(32), anchor: '0'.repeat(64) } })
+    const guest = await ipfsmem.openDatabase('guest')
+    const locked = await ipfsmem.lock(guest).then(() => 'locked', message)
+    return { said, again, locked, kept: (await guest.getAllKeys('keys')).includes('staying unlocked') }
   },
   /** A wallet that signs otherwise each time makes no keys. */
   async hedged({ key }: Asked): Promise<unknown> {

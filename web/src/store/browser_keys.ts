@@ -162,5 +162,10 @@ export async function forgetDevice(db: Database): Promise<void> {
   for (const name of await db.getAllKeys('keys')) await db.delete('keys', name)
 }
 
-/** The device is locked from the next opening on. */
-export const lock = (db: Database): Promise<void> => db.delete('keys', STAYING)
+/** The device is locked from the next opening on. Refused where nothing would open it again, as in a browser that was let in without the wallet. */
+export async function lock(db: Database): Promise<void> {
+  if ((await openersOf(db)).length === 0 && (await hasDevice(db))) {
+    throw new MemoryError('usage', 'nothing was locked: no wallet, words or passkey would open what this browser keeps again, as it was let in without them', 'To take the memory off this browser, sync, then delete what it keeps of this page in its settings.')
+  }
+  await db.delete('keys', STAYING)
+}

@@ -2,7 +2,7 @@
 
 import { fromHex, unlessRefused } from '../core/bytes.ts'
 import { boxKeyOf } from '../core/curves.ts'
-import { ipnsName } from '../core/cid.ts'
+import { asVersion1, ipnsName, parseCid } from '../core/cid.ts'
 import { targetOf } from '../core/ipns.ts'
 import type { Ring } from '../core/ring.ts'
 import { pinName, type Shelf, VaultReader } from '../core/vault.ts'
@@ -83,7 +83,9 @@ async function list(run: Run, pins: Record<string, readonly string[]>, name: str
   const found: string[] = []
   for (const provider of run.providers) {
     try {
-      found.push(...((await provider.pins?.(name)) ?? []))
+      // What is no CID there is nothing, and keeps nobody from the rest.
+      const listed = (await provider.pins?.(name)) ?? []
+      found.push(...listed.flatMap(one => unlessRefused(() => asVersion1(parseCid(one)).text) ?? []))
     } catch (error) {
       run.failed(error)
     }

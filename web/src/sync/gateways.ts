@@ -19,6 +19,8 @@ export function gateway(url: string, fetch: Fetch): Provider {
   const base = url.replace(/\/+$/, '')
   const name = `gateway:${base}`
   const http = new Http(name, fetch)
+  /** Until it sends more than a tree may have. */
+  let givesTrees = true
   const reader: Reader = {
     name,
     async blocks(cids) {
@@ -40,12 +42,14 @@ export function gateway(url: string, fetch: Fetch): Provider {
       return found
     },
     async tree(root) {
+      if (!givesTrees) return []
       const answer = await http.ask(`${base}/ipfs/${root}?format=car&dag-scope=all`, { headers: { Accept: CAR }, allow: NOT_HERE, what: 'get a tree' })
       if (!answer.ok) return []
       try {
         return readCar(await http.bytes(answer)).blocks
       } catch (error) {
         // A gateway may break off in the middle; what is missing is asked for block by block.
+        if (error instanceof ProviderError) givesTrees &&= !error.refused
         if (error instanceof Refused || error instanceof ProviderError) return []
         throw error
       }
@@ -65,7 +69,7 @@ export function router(url: string, fetch: Fetch): Provider {
       const answer = await http.ask(`${base}/routing/v1/ipns/${ipns}`, { headers: { Accept: RECORD }, allow: [404], what: 'tell where a name leads' })
       const type = (answer.headers.get('Content-Type') ?? '').split(';')[0]?.trim()
       if (answer.status === 200 && type === RECORD) return http.bytes(answer, MOST_RECORD)
-      const said = (await answer.text()).slice(0, 1000)
+      const said = (await http.beginning(answer)).slice(0, 1000)
       // "None" is a server's own word: plain text that says so, or 404. A page is a portal's or another server's, and no answer.
       const isPage = type === 'text/html' || /^\s*</.test(said)
       if (!isPage && (answer.status === 404 || /not found/i.test(said))) return null

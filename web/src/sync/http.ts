@@ -9,6 +9,10 @@ export type Fetch = (url: string, init?: RequestInit) => Promise<Response>
 const SILENT_MS = 60_000
 /** Bytes of an answer. */
 const MOST_ANSWER = 512 << 20
+/** Bytes of an answer in words. */
+const MOST_TEXT = 8 << 20
+/** Bytes that are looked at of what a server says beside the matter. */
+const MOST_SAID = 4096
 
 export type Asked = {
   readonly method?: string
@@ -44,7 +48,7 @@ export class Http {
       throw new ProviderError(this.name, false, `${this.name} did not answer when asked to ${what} (${error instanceof Error ? error.message : error})`)
     }
     if (response.ok || allow.includes(response.status)) return response
-    const said = await response.text().then(
+    const said = await this.beginning(response).then(
       text => text.slice(0, 200).replace(/\s+/g, ' '),
       () => ''
     )
@@ -52,16 +56,48 @@ export class Http {
     throw new ProviderError(this.name, refused, `${this.name} answered ${response.status} when asked to ${what}${said === '' ? '' : `: ${said}`}`)
   }
 
-  /** The bytes of an answer. */
+  /** The bytes of an answer. No more of it is taken than may come, whatever the server says of its length. */
   async bytes(response: Response, most = MOST_ANSWER): Promise<Bytes> {
-    const length = Number(response.headers.get('Content-Length') ?? 0)
-    if (length > most) throw new ProviderError(this.name, true, `${this.name} sends more than was asked for`)
+    const isTooLong = Number(response.headers.get('Content-Length') ?? 0) > most
+    const { data, isWhole } = await this.#upTo(response, isTooLong ? 0 : most)
+    if (!isWhole) throw new ProviderError(this.name, true, `${this.name} sends more than was asked for`)
+    return data
+  }
+
+  /** An answer in words. */
+  async text(response: Response): Promise<string> {
+    return new TextDecoder().decode(await this.bytes(response, MOST_TEXT))
+  }
+
+  /** The beginning of an answer in words, however long it is. */
+  async beginning(response: Response): Promise<string> {
+    return new TextDecoder().decode((await this.#upTo(response, MOST_SAID)).data)
+  }
+
+  /** Up to so many bytes of an answer, and whether that is all of it; what follows is not waited for. */
+  async #upTo(response: Response, most: number): Promise<{ data: Bytes; isWhole: boolean }> {
+    const parts: Bytes[] = []
+    let size = 0
+    let isWhole = true
     try {
-      const data = new Uint8Array(await response.arrayBuffer())
-      if (data.length <= most) return data
+      const reader = response.body?.getReader()
+      for (let next = await reader?.read(); next?.done === false; next = await reader?.read()) {
+        parts.push(next.value)
+        size += next.value.length
+        if (size <= most) continue
+        isWhole = false
+        void reader?.cancel().catch(() => undefined)
+        break
+      }
     } catch (error) {
       throw new ProviderError(this.name, false, `${this.name} broke off (${error instanceof Error ? error.message : error})`)
     }
-    throw new ProviderError(this.name, true, `${this.name} sends more than was asked for`)
+    const data = new Uint8Array(size)
+    let at = 0
+    for (const part of parts) {
+      data.set(part, at)
+      at += part.length
+    }
+    return { data, isWhole }
   }
 }

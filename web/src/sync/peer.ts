@@ -17,7 +17,7 @@ export function peer(url: string, token: string | null, fetch: Fetch): Provider 
   const json = async (path: string, value: unknown, what: string): Promise<Record<string, unknown>> => {
     const body = JSON.stringify(value)
     const answer = await http.ask(`${base}${path}`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body, what })
-    return answerOf(name, await answer.text())
+    return answerOf(name, await http.text(answer))
   }
 
   const reader = {
@@ -38,7 +38,7 @@ export function peer(url: string, token: string | null, fetch: Fetch): Provider 
       const answer = await http.ask(`${base}/routing/v1/ipns/${ipns}`, { headers: { Accept: RECORD_TYPE }, allow: [404], what: 'tell where a name leads' })
       if (answer.status !== 404) return http.bytes(answer, MOST_RECORD)
       // Only a server of ours says so in this form; any other page is no answer.
-      const said = answerOf(name, await answer.text())
+      const said = answerOf(name, await http.text(answer))
       if (isObject(said.error) && said.error.reason === 'NOT_FOUND') return null
       throw new ProviderError(name, false, `${name} does not keep names: is there an ipfsmem server at that address?`)
     },
@@ -64,7 +64,7 @@ export function peer(url: string, token: string | null, fetch: Fetch): Provider 
       const query = new URLSearchParams({ root, name: pinName })
       const body = writeCar({ roots: [root], blocks })
       const answer = await http.ask(`${base}/car?${query}`, { method: 'POST', headers: { 'Content-Type': 'application/vnd.ipld.car' }, body, what: 'store blocks' })
-      const { root: answered } = answerOf(name, await answer.text())
+      const { root: answered } = answerOf(name, await http.text(answer))
       if (answered !== root) throw new ProviderError(name, true, `${name} answered ${answered} for a CAR of ${root}`)
     },
     async pin(root, pinName) {
@@ -82,7 +82,7 @@ export function peer(url: string, token: string | null, fetch: Fetch): Provider 
     async pins(pinName) {
       const query = new URLSearchParams({ name: pinName })
       const answer = await http.ask(`${base}/pins?${query}`, { what: 'list pins' })
-      const { pins } = answerOf(name, await answer.text())
+      const { pins } = answerOf(name, await http.text(answer))
       const named = Array.isArray(pins) ? pins.filter(one => isObject(one) && one.name === pinName) : []
       return named.map(one => String((one as Record<string, unknown>).cid))
     }

@@ -22,13 +22,21 @@ const PAGE = 100
 
 type Entry = { readonly id: string; readonly cid: string; readonly name: string }
 
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
 /** `jwt`: a key with the scopes org:files:read and org:files:write. */
 export function pinata(jwt: string, fetch: Fetch, rest: (ms: number) => Promise<void> = ms => new Promise(done => setTimeout(done, ms))): Provider {
   const name = 'pinata'
   const http = new Http(name, fetch, { Authorization: `Bearer ${jwt}` })
 
   const json = async (answer: Response): Promise<Record<string, unknown>> => {
-    const said: unknown = await answer.json().catch(() => null)
+    const said = parsed(await http.text(answer))
     const data = isObject(said) ? said['data'] : null
     if (!isObject(data)) throw new ProviderError(name, false, 'pinata answered something else than its documents say')
     return data

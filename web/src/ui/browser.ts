@@ -31,7 +31,8 @@ export class BrowserView extends View {
   declare said: string
   declare link: string
   declare request: string
-  declare guest: { readonly label: string; readonly words: readonly string[] } | null
+  /** Whose words are shown, and by which request: what is let in is what was compared. */
+  declare guest: { readonly request: string; readonly label: string; readonly words: readonly string[] } | null
   declare passkeys: readonly string[]
   declare proving: boolean
   declare make: (() => Promise<void>) | null
@@ -60,12 +61,15 @@ export class BrowserView extends View {
   }
 
   async #read(text: string): Promise<void> {
-    this.request = text.trim()
-    this.guest = this.request === '' ? null : ((await this.attempt(() => asked(() => this.own.asked(this.request)))) ?? null)
+    const request = text.trim()
+    Object.assign(this, { request, guest: null })
+    if (request === '') return
+    const said = await this.attempt(() => asked(() => this.own.asked(request)))
+    if (said !== undefined && this.request === request) this.guest = { request, ...said }
   }
 
-  async #letIn(root: RootKeys): Promise<void> {
-    this.said = await this.own.letIn(this.request, root)
+  async #letIn(request: string, root: RootKeys): Promise<void> {
+    this.said = await this.own.letIn(request, root)
     Object.assign(this, { request: '', guest: null })
   }
 
@@ -92,13 +96,14 @@ export class BrowserView extends View {
   }
 
   #another(): TemplateResult {
+    const { guest } = this
     return html`<h3>Another device</h3>
       ${this.link === '' ? html`<div class="line"><span class="faint">A phone or another browser, with the wallet or without.</span><button @click=${async () => { this.link = (await this.attempt(() => asked(() => this.own.link()))) ?? '' }}>Show where this memory is</button></div>`
       : html`<p class="faint">Open this there. It holds public keys and places, and no secret.</p>${qrCode(this.link, 'A link to where this memory is')}<label class="way">As text<textarea class="link" readonly rows="3" .value=${this.link}></textarea></label>`}
       <label class="way">What it shows, to be let in without the wallet<textarea name="request" rows="3" .value=${this.request} placeholder="ipfsmem:request:…" @input=${(event: Event) => void this.#read((event.target as HTMLTextAreaElement).value)} autocomplete="off" spellcheck="false"></textarea></label>
       <qr-scanner .read=${(text: string) => void this.#read(text)}></qr-scanner>
-      ${this.guest === null ? nothing : html`<div class="clash"><h3 dir="auto">${this.guest.label}</h3><p>Let it in only if it shows these six words too:</p><p class="six">${this.guest.words.join(' ')}</p>
-        <unlock-form .take=${(root: RootKeys) => this.#letIn(root)}></unlock-form></div>`}`
+      ${guest === null ? nothing : html`<div class="clash"><h3 dir="auto">${guest.label}</h3><p>Let it in only if it shows these six words too:</p><p class="six">${guest.words.join(' ')}</p>
+        <unlock-form .take=${(root: RootKeys) => this.#letIn(guest.request, root)}></unlock-form></div>`}`
   }
 
   protected override render(): TemplateResult {
@@ -106,7 +111,7 @@ export class BrowserView extends View {
       <h3>Places</h3><p class="faint">Where your memory is looked for and kept.</p>
       ${this.typed === null ? nothing : html`<form @submit=${this.#save}>${placeRows(this.typed, next => (this.typed = next(this.typed ?? [])))}<div class="actions end"><button class="main" ?disabled=${this.busy}>Use these</button></div></form>`}
       ${this.#passkey()}${this.#another()}
-      <h3>Lock</h3><div class="line"><span class="faint">What is shown goes, and the wallet, the words or a passkey open it again.</span><button @click=${() => void this.own.lock()}>Lock now</button></div>
+      <h3>Lock</h3><div class="line"><span class="faint">What is shown goes, and the wallet, the words or a passkey open it again.</span><button @click=${() => void this.attempt(() => asked(() => this.own.lock()))}>Lock now</button></div>
     </section>`
   }
 }
