@@ -35,13 +35,13 @@ _WALLET = """(() => {
 
 @contextlib.asynccontextmanager
 async def hosted(folder: Path) -> AsyncIterator[str]:
-    """The address of a host that serves the files of a folder and nothing else."""
+    """The address of a host that serves the files of a folder, which may hold a page in each of its folders, and nothing else."""
     app = web.Application()
 
     async def first(request: web.Request) -> web.FileResponse:
-        return web.FileResponse(folder / "index.html")
+        return web.FileResponse(folder / request.match_info["page"] / "index.html")
 
-    app.router.add_get("/", first)
+    app.router.add_get("/{page:(?:[a-z]+/)?}", first)
     app.router.add_static("/", folder)
     async with serve_here(app) as url:
         yield url.replace("127.0.0.1", "localhost")  # passkeys have no name in numbers

@@ -237,6 +237,22 @@ def test_it_is_an_app_that_opens_and_is_read_without_a_network_and_locks_in_ever
     assert tone is not None and tone.file.body.strip() == "Written offline."
 
 
+def test_two_pages_on_one_host_keep_each_its_own_files(tmp_path: Path, url: str) -> None:
+    """They are not the same build: the worker of one drops older files of its own page, and none of the other."""
+    for name, place in (("one", f"gateway:{url}"), ("two", f"routing:{url}")):
+        write_static_page(tmp_path / "host" / name, [place], built_page())
+
+    async def play(page: Page, address: str) -> None:
+        for name in ("one", "two"):
+            await page.goto(f"{address}/{name}/")
+            await page.wait_for_selector("h1:has-text('Open your memory')")
+            await page.evaluate("navigator.serviceWorker.ready")
+            await page.wait_for_function("navigator.serviceWorker.controller?.state === 'activated'")
+        assert await page.evaluate("caches.keys().then(all => all.length)") == 2
+
+    played(play, tmp_path / "host")
+
+
 def test_a_passkey_opens_what_a_browser_keeps_and_nothing_else_does(
     folder: Path, url: str, memory: Memory
 ) -> None:
