@@ -99,6 +99,28 @@ def test_a_list_of_what_is_no_cid_names_nothing(
     assert failed.value.kind == "none"
 
 
+def test_who_asks_with_a_token_is_led_nowhere_else(client: Client, url: str, memory: Memory) -> None:
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(307)
+            self.send_header("Location", f"{there}/other{self.path}")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        there = f"http://127.0.0.1:{server.server_address[1]}"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(ClientError):
+            client.open("led", url, words=words_of(memory), at=[f"peer:{there}"], token=PEER_TOKEN)
+        server.shutdown()
+    assert asked and not [path for path in asked if path.startswith("/other")]
+
+
 def test_who_asks_to_be_let_in_takes_no_keys_away_and_locks_nothing_for_ever(
     url: str, memory: Memory
 ) -> None:

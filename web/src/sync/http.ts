@@ -32,16 +32,18 @@ export class Http {
   ) {}
 
   async ask(url: string, { method = 'GET', headers = {}, body, allow = [], what }: Asked): Promise<Response> {
+    const sent = { ...this.headers, ...headers }
     let response: Response
     try {
       response = await this.fetch(url, {
         method,
-        headers: { ...this.headers, ...headers },
+        headers: sent,
         ...(body === undefined ? {} : { body: body as BodyInit }),
         signal: AbortSignal.timeout(SILENT_MS),
         credentials: 'omit',
         cache: 'no-store',
-        redirect: 'follow',
+        // A token goes to the address that it was given for, and nowhere else.
+        redirect: 'Authorization' in sent ? 'error' : 'follow',
         referrerPolicy: 'no-referrer'
       })
     } catch (error) {

@@ -148,7 +148,7 @@ export class MemoryApp extends LitElement {
   #read(): void {
     const [view, key = ''] = location.hash.slice(2).split('/')
     this.view = [...VIEWS.map(([name]) => name as string), ...this.extras.map(one => one.name)].includes(view!) ? view! : 'memories'
-    this.chosen = CHOOSING.includes(this.view) ? decodeURIComponent(key) : ''
+    this.chosen = CHOOSING.includes(this.view) ? decoded(key) : ''
   }
 
   #go(view: string, key = ''): void {
@@ -240,4 +240,13 @@ function takenCode(instead: string): string | null {
   const code = new URLSearchParams(location.hash.slice(1)).get('code')
   if (code !== null) history.replaceState(null, '', location.pathname + instead)
   return code
+}
+
+/** The name that a part of an address stands for; the part itself where it is none that a browser wrote. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
 }
