@@ -64,13 +64,16 @@ class PluginProcess:
         self._characters = characters
         self._calls: queue.Queue[_Call | None] = queue.Queue(_QUEUE)
         self._process: subprocess.Popen[bytes] | None = None
-        self._ended = False
+        self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work, name=f"plugin {point.name}", daemon=True)
         self._thread.start()
 
     def call(self, method: str, *arguments: str) -> Future[Given]:
         """Ask for a call; its result, or a Failed, comes once those before it are done."""
         result: Future[Given] = Future()
+        if self._ended.is_set():
+            result.set_exception(Failed("the memory is closed"))
+            return result
         try:
             self._calls.put_nowait(_Call(method, arguments, result))
         except queue.Full:
@@ -82,7 +85,7 @@ class PluginProcess:
         with contextlib.suppress(queue.Full):
             self._calls.put_nowait(None)
             self._thread.join(wait)
-        self._ended = True
+        self._ended.set()
         process = self._process
         if process is not None:
             _end(process)  # its thread, which may still read what it says, lets go of the rest
@@ -101,6 +104,8 @@ class PluginProcess:
                 call.result.set_exception(error)
             else:
                 call.result.set_result(Given(answer.text, answer.cut))
+            if self._ended.is_set() and self._calls.empty():
+                break  # the word to end found no room
         self._kill()
 
     def _started(self) -> None:
@@ -108,6 +113,8 @@ class PluginProcess:
         if self._process is not None and self._process.poll() is None:
             return
         self._kill()
+        if self._ended.is_set():
+            raise Failed("the memory is closed")
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", str(_CHILD)],
@@ -120,7 +127,7 @@ class PluginProcess:
             )
         except OSError as error:
             raise Failed(f"no process can be started for it: {error}") from None
-        if self._ended:
+        if self._ended.is_set():
             self._kill()
             raise Failed("the memory is closed")
         point = self._point

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
+from functools import partial
 from importlib.metadata import EntryPoint
 from typing import Final, NamedTuple
 
@@ -99,14 +100,14 @@ class Plugins:
         texts: dict[str, list[str]] = {}
         for one in found:
             texts.setdefault(one.name, []).append(one.text)
-        return [Part(name, "\n\n".join(texts[name])) for name in self._running if name in texts]
+        return [Part(name, "\n\n".join(texts[name])) for name in list(self._running) if name in texts]
 
     def turn_complete(self, session: str, summary: str) -> None:
         """Tell each that a turn is over. Waits for none."""
-        for name, one in self._running.items():
+        for name, one in list(self._running.items()):
             if not one.breaker.is_open:
                 told = one.process.call("on_turn_complete", session, summary[:MOST_SAID])
-                told.add_done_callback(lambda done, name=name: self._taken(name, done))  # type: ignore[misc]
+                told.add_done_callback(partial(self._taken, name, one.breaker))
 
     def close(self, wait: float | None = None) -> None:
         """End them, after what they were told and at most so many seconds: as long as a call may take, unless said."""
@@ -129,13 +130,14 @@ class Plugins:
 
     def _ask(self, method: str, *arguments: str) -> list[Part]:
         until = self._clock() + self.settings.seconds
-        asked = {
-            name: one.process.call(method, *arguments)
-            for name, one in self._running.items()
+        # Another thread may close these meanwhile.
+        asked = [
+            (name, one.breaker, one.process.call(method, *arguments))
+            for name, one in list(self._running.items())
             if not one.breaker.is_open
-        }
+        ]
         given = {}
-        for name, result in asked.items():
+        for name, breaker, result in asked:
             try:
                 result.result(max(0.0, until - self._clock()) + 0.05)  # its own limit comes first
             except Late:
@@ -144,14 +146,13 @@ class Plugins:
                     continue
             except Failed:
                 pass
-            found = self._taken(name, result)
+            found = self._taken(name, breaker, result)
             if found is not None and found.text.strip():
                 given[name] = Part(name, clean_text(found.text).strip())
         return list(given.values())
 
-    def _taken(self, name: str, result: Future[Given]) -> Given | None:
+    def _taken(self, name: str, breaker: Breaker, result: Future[Given]) -> Given | None:
         """What a call gave, noted in its breaker; None where it failed, which is logged."""
-        breaker = self._running[name].breaker
         try:
             found = result.result(0)
         except (Failed, Late) as error:

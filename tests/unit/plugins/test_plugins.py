@@ -293,6 +293,24 @@ def test_a_plugin_is_given_no_passphrase_and_ends_with_the_memory(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no process forks there")
+def test_turns_that_wait_when_the_memory_is_closed_are_let_go_of_without_a_word_and_start_nothing(
+    lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each looked for the plugin that was closed, which Python told on standard error, and started one more process."""
+    lab.install(
+        "slow", "class Plugin:\n    def on_turn_complete(self, *said):\n        import time; time.sleep(60)\n"
+    )
+    plugins = Plugins(PluginSettings(on="slow", seconds=30))
+    process = plugins._running["slow"].process
+    for _ in range(70):
+        plugins.turn_complete("s", "x")
+    plugins.close(wait=0)
+    process._thread.join(20)
+    assert not process._thread.is_alive() and process._process is None
+    assert not [one for one in caplog.records if one.exc_info]
+    plugins.turn_complete("s", "x")
+
+
 def test_a_plugin_that_forks_and_comes_back_twice_leaves_no_copy_of_its_process(
     memory: Memory, lab: Lab, tmp_path: Path
 ) -> None:
