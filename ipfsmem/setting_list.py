@@ -62,7 +62,7 @@ class Described(NamedTuple):
         if self.kind is bool:
             found = _SWITCH.get(text.lower())
         elif self.kind is str:
-            found = text if not self.choices or text in self.choices else None
+            found = text if _is_unicode(text) and (not self.choices or text in self.choices) else None
         else:
             try:
                 found = self.kind(text)
@@ -79,6 +79,15 @@ class Described(NamedTuple):
             and (self.least is None or number >= self.least)
             and (self.most is None or number <= self.most)
         )
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it can be written: a command line may hold bytes that are no text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @cache

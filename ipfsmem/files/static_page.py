@@ -29,9 +29,9 @@ def write_static_page(folder: Path, places: Sequence[str] = PUBLIC_PLACES, built
     place that a page cannot ask, or when something is in the folder, NotFoundError where the page was not built, StorageError.
     """
     for place in places:
-        if not _PLACE.fullmatch(place):
+        if not _PLACE.fullmatch(place) or not place.isascii():
             raise UsageError(
-                f"{place} is no place that a page can ask",
+                f"{place!a:.80} is no place that a page can ask",
                 hint="peer:https://..., gateway:https://... or routing:https://..., without a token: that is typed into the page.",
             )
     top = (built or BUILT) / STATIC

@@ -1,7 +1,7 @@
 """The tools of the life of a memory: facts with their history, sessions, ways in the graph, dreams, usage.
 
 They are offered to who asks for them. What stands there is replaced only with the `seen` of an answer, or the id of a proposal that was
-shown whole; what is taken away here can be brought back. What is out of sight on a device is for the person alone.
+shown whole; but `add_fact` may put a fact in the place of one that says less, which its history keeps. What is taken away here can be brought back. What is out of sight on a device is for the person alone.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 #: Characters of one message, and of all texts of a proposal that one answer shows.
 _MESSAGE: Final = 4_000
 _PROPOSAL: Final = 50_000
+#: Earlier texts that one answer has.
+_EARLIER: Final = 50
 _string, _count, _flag = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
 _list: Final = {"type": "array", "items": {"type": "object"}}
 _keys: Final = {"type": "array", "items": _string}
@@ -103,7 +105,10 @@ def _list_facts(desk: Desk, given: JSON) -> ToolResult:
 
 
 def _earlier(found: list[EarlierFact], nothing: str) -> ToolResult:
+    left = len(found[_EARLIER:])
+    found = found[:_EARLIER]
     lines = [f"{one.number}. {one.key}, {one.why} {moment(one.until)}: {one_line(one.text)}" for one in found]
+    lines += [f"And {count(left, 'older one', 'older ones')}."] if left else []
     values = [
         {
             "number": one.number,
@@ -115,7 +120,7 @@ def _earlier(found: list[EarlierFact], nothing: str) -> ToolResult:
         for one in found
     ]
     said = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else nothing
-    return ToolResult(said, {"notice": NOTICE, "texts": values})
+    return ToolResult(said, {"notice": NOTICE, "texts": values, "more": left})
 
 
 def _fact_history(desk: Desk, given: JSON) -> ToolResult:
@@ -430,7 +435,7 @@ _TOKENS = 10**12
 LIFE: Final = (
     _one("add_fact", "Add a fact", "Remember one sentence with a category. It is held against those that are there: what is known already is kept, what says more takes the place of what it says more than.", _add_fact, arguments("text", text=text("The sentence.", least=1, most=MAX_FACT), category=_CATEGORY, kind=_KIND, confidence={"type": "number", "description": "How certain it is, 0 to 1.", "minimum": 0, "maximum": 1}, important=yes("It goes out of sight last."), scope=SCOPE), answer(action=_string, key=_string, category=_string, seen=_string, was=_string, conflict=_flag), changes=True),
     _one("list_facts", "List facts", "Facts, procedures and episodes, the last written first, each with its seen.", _list_facts, arguments(kind=_KIND, category=_CATEGORY, limit=number("At most so many.", 1, 200, 50), after=text("Go on after this, as the last answer said.", most=200), scope=SCOPE), answer(notice=_string, facts=_list, after=_string)),
-    _one("fact_history", "What a fact said before", "The earlier texts of a fact, the newest first; without a key the facts that were deleted and can come back.", _fact_history, arguments(key=KEY, scope=SCOPE), answer(notice=_string, texts=_list)),
+    _one("fact_history", "What a fact said before", "The earlier texts of a fact, the newest first; without a key the facts that were deleted and can come back.", _fact_history, arguments(key=KEY, scope=SCOPE), answer(notice=_string, texts=_list, more=_count)),
     _one("restore_fact", "Restore a fact", "Bring an earlier text of a fact back, or one that was deleted. What stands there now goes into its history, and only with its seen.", _restore_fact, arguments("key", key=KEY, number=number("Which, as fact_history counts them.", 1, 100_000, 1), seen=_SEEN, scope=SCOPE), answer(key=_string, text=_string, seen=_string), changes=True),
     _one("delete_fact", "Delete a fact", "Take a fact away, so that restore_fact can bring it back. forget takes all that it ever said.", _delete_fact, arguments("key", "seen", key=KEY, seen=_SEEN, reason=text("Why.", most=1_000), scope=SCOPE), answer(key=_string), takes_away=True),
     _one("list_sessions", "List sessions", "Kept conversations, the last written to first. recall with kind=message finds what was said in them.", _list_sessions, arguments(limit=number("At most so many.", 1, 100, 20), scope=SCOPE), answer(notice=_string, total=_count, sessions=_list)),

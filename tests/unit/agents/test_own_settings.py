@@ -129,6 +129,7 @@ def test_a_value_taken_out_leaves_the_default_and_no_empty_table(file: Path) -> 
         ("recall.weights.words", "-1", "could not be used then"),
         ("recall.weights.none", "1", "perhaps recall.weights.cover"),
         ("providers.pinata.pinata_jwt", "x", "no arguments of a command"),
+        ("label", "a\udcff", "label takes"),
         ("sessions", "1", "there is no setting"),
         ("", "1", "there is no setting"),
     ],

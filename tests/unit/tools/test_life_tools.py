@@ -34,7 +34,7 @@ def test_they_are_offered_to_who_asks_and_readers_change_nothing(memory: Memory)
     assert [tool.name for tool in toolset(memory, ["add_fact", "usage"])] == ["add_fact", "usage"]
 
 
-def test_a_fact_is_kept_updated_taken_away_and_brought_back(model: Model) -> None:
+def test_a_fact_is_kept_updated_taken_away_and_brought_back(memory: Memory, model: Model) -> None:
     made = model("add_fact", text="Likes tea", category="preference", confidence=0.5).structured
     key = made["key"]
     assert made["action"] == "added" and model("add_fact", text="Likes tea").structured["action"] == "kept"
@@ -56,7 +56,11 @@ def test_a_fact_is_kept_updated_taken_away_and_brought_back(model: Model) -> Non
     assert model("restore_fact", key=key).structured["text"] == "Likes tea with milk"
     history = model("fact_history", key=key)
     assert [one["why"] for one in history.structured["texts"]] == ["deleted", "updated"]
-    assert history.text.startswith(NOTICE)
+    assert history.text.startswith(NOTICE) and history.structured["more"] == 0
+    for n in range(60):
+        memory.facts.edit(key, f"Likes tea number {n}")
+    history = model("fact_history", key=key)
+    assert len(history.structured["texts"]) == 50 and "And 12 older ones." in history.text
 
 
 def test_what_is_said_in_a_session_is_read_quoted(memory: Memory, model: Model) -> None:
