@@ -198,7 +198,9 @@ class Facts:
             **({"source": source} if source else {}),
         }
         if decision.action == "updated" and old is not None:
-            written = self._replace(old.key, text, changes, "updated", conflict=decision.conflict)
+            written = self._replace(
+                old.key, text, changes, "updated", conflict=decision.conflict, seen=old.seen
+            )
             return Remembered(
                 "updated", written, decision.by, decision.similarity, old.text, decision.conflict, ()
             )

@@ -226,7 +226,7 @@ class GraphIndex:
         out = Out(relation_type(type), other.key)
         if Relation(one.key, out.type, other.key) in self.graph().out(one.key):
             return False
-        self._change(one.key, lambda old: (one.name, one.kind, list(one.observations), [*one.out, out]))
+        self._edit(one.key, out=lambda old: list(dict.fromkeys((*old.out, out))))
         return True
 
     def unrelate(self, begin: str, type: str, end: str) -> bool:
@@ -235,20 +235,23 @@ class GraphIndex:
         key, other, wanted = graph.find(begin), graph.find(end), relation_type(type)
         if key is None or other is None:
             return False
+
+        def kept(one: Entity) -> list[Out]:
+            return [out for out in one.out if out.type != wanted or graph.find(out.to) != other]
+
         one = graph.entities[key]
-        kept = [out for out in one.out if out.type != wanted or graph.find(out.to) != other]
-        if len(kept) == len(one.out):
+        if len(kept(one)) == len(one.out):
             return False
-        self._change(key, lambda old: (one.name, one.kind, list(one.observations), kept))
+        self._edit(key, out=kept)
         return True
 
     def unobserve(self, name: str, said: Iterable[str]) -> list[str]:
         """Take observations of an entity away; those that were there. Raises NotFoundError."""
         old, gone = self._there(name), {" ".join(one.split()) for one in said}
-        kept = [one for one in old.observations if one not in gone]
-        if len(kept) < len(old.observations):
-            self._change(old.key, lambda _: (old.name, old.kind, kept, list(old.out)))
-        return [one for one in old.observations if one in gone]
+        taken = [one for one in old.observations if one in gone]
+        if taken:
+            self._edit(old.key, said=lambda now: [one for one in now.observations if one not in gone])
+        return taken
 
     def _there(self, name: str) -> Entity:
         graph = self.graph()
@@ -258,6 +261,21 @@ class GraphIndex:
                 f"there is no entity {name[:80]}", hint="Look for it: ipfsmem graph search WORDS"
             )
         return graph.entities[key]
+
+    def _edit(
+        self,
+        key: str,
+        *,
+        said: Callable[[Entity], list[str]] = lambda old: list(old.observations),
+        out: Callable[[Entity], list[Out]] = lambda old: list(old.out),
+    ) -> None:
+        """Give an entity other observations or relations, made of those that it has inside the transaction. Raises NotFoundError."""
+
+        def make(old: Entity | None) -> tuple[str, str, list[str], list[Out]]:
+            assert old is not None
+            return old.name, old.kind, said(old), out(old)
+
+        self._change(key, make)
 
     def _change(self, key: str, make: _Make, *, must_exist: bool = True) -> Entity:
         """Write what an entity says, in one transaction with what it said. Only a file that is all list and relations is written anew;

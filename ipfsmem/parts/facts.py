@@ -56,7 +56,7 @@ class MemoryFacts(MemoryPart):
 
         One that says what is known already is `kept`; one that says more of an entry, or says it anew, takes its place (`updated`), and
         what stood there goes into its history. `category`: any word; `confidence`: 0 to 1. More entries of a kind than the settings allow
-        go out of sight on this device. Raises UsageError, LimitError.
+        go out of sight on this device. Raises UsageError, LimitError, ChangedError.
         """
         _check_kind(kind)
         self._open.look()
@@ -118,13 +118,13 @@ class MemoryFacts(MemoryPart):
 
     def delete(self, key: str, *, reason: str = "", seen: str | None = None) -> Fact:
         """Take an entry away, on every device, so that `restore` can bring it back. `forget` takes its earlier texts too. `seen`: of
-        the entry that is to go; a text that somebody writes meanwhile stays. Raises NotFoundError, ChangedError."""
+        the entry that is to go. A text that somebody writes meanwhile stays. Raises NotFoundError, ChangedError."""
         self._open.take(key, self._target())
         gone = self._facts().keep_deleted(key, seen)
         self._texts().forget(
             key,
             reason=reason or "deleted; it can be restored",
-            seen=None if seen is None else gone,
+            seen=gone,
             keep_earlier=True,
         )
         return as_fact(gone)

@@ -166,7 +166,7 @@ class MemoryGraph(MemoryPart):
 
     def delete(self, name: str, *, seen: str | None = None) -> bool:
         """Take an entity away on every device, so that `memory.facts.restore` can bring it back; False where there is none. Relations
-        that lead to it stay in their texts and lead nowhere meanwhile. `seen`: of the memory that is to go; what somebody writes
+        that lead to it stay in their texts and lead nowhere meanwhile. `seen`: of the memory that is to go. What somebody writes
         meanwhile stays. Raises ChangedError."""
         graph = self._graph()
         key = graph.find(name)
@@ -175,7 +175,7 @@ class MemoryGraph(MemoryPart):
         gone = keep_shown(self._open.memories.in_scope(self._target()), key, seen)
         texts = MemoryTexts(self._open, self._target())
         why = "deleted; it can be restored"
-        return texts.forget(key, reason=why, seen=None if seen is None else gone, keep_earlier=True)
+        return texts.forget(key, reason=why, seen=gone, keep_earlier=True)
 
     def _target(self) -> str:
         return self._open.scopes.target(self._scope) if self._scope else ""

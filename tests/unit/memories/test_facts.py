@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.errors import LimitError, NotFoundError, UsageError
+from ipfsmem.errors import ChangedError, LimitError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.recall.worth import reinforced
 from tests.support.device_lab import Lab
 from tests.support.hints import Refused
+from tests.support.meanwhile import meanwhile
 
 
 @pytest.fixture
@@ -265,3 +266,18 @@ def test_what_is_said_again_is_surer_and_never_surer_than_sure(memory: Memory) -
     before = memory.read(memory.facts.list()[0].key)
     memory.facts.add("Works by night", confidence=0.3)
     assert memory.read(memory.facts.list()[0].key) == before  # who said it without doubt said it
+
+
+def test_what_another_process_writes_meanwhile_is_not_replaced_and_not_taken_away(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = remember(memory, "User likes tea")
+    meanwhile(monkeypatch, "write", lambda: memory.facts.edit(key, "User hates all drinks"))
+    with pytest.raises(ChangedError):
+        memory.facts.add("User likes tea with milk", "preference")
+    assert said(memory) == ["User hates all drinks"]
+    meanwhile(monkeypatch, "forget", lambda: memory.facts.edit(key, "User hates tea only"))
+    memory.facts.delete(key)
+    (left,) = memory.conflicts()
+    texts = [one.reading.file.body for one in left.copies if one.reading is not None]
+    assert left.forgotten and texts == ["User hates tea only"]

@@ -11,6 +11,7 @@ from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.tools import EVERYDAY, GRAPH, PEERS, toolset
 from tests.support.hints import Refused
+from tests.support.meanwhile import meanwhile
 from tests.support.tools_lab import Model, others
 
 
@@ -171,3 +172,32 @@ def test_recall_shows_what_hits_are_joined_with_where_it_is_asked_for(memory: Me
         memory.write(f"m{number}", f"Other {number}.")
     (many,) = [one for one in memory.recall("knows", joined=True).hits if one.reading.key == "many"]
     assert len(many.joined) == 20
+
+
+def test_what_another_process_writes_meanwhile_is_kept(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = memory.graph
+    graph.add("Bob", "person", ["likes tea"])
+    graph.add("Acme")
+    meanwhile(monkeypatch, "write", lambda: graph.observe("Bob", ["is tall"]))
+    assert graph.relate("bob", "works at", "acme")
+    meanwhile(monkeypatch, "write", lambda: graph.observe("Bob", ["is kind"]))
+    assert graph.unrelate("bob", "works at", "acme")
+    meanwhile(monkeypatch, "write", lambda: graph.relate("bob", "knows", "acme"))
+    assert graph.unobserve("Bob", ["is kind"]) == ["is kind"]
+    meanwhile(monkeypatch, "write", lambda: graph.relate("bob", "owns", "acme"))
+    assert graph.relate("bob", "owns", "acme")
+    bob = graph.get("Bob")
+    assert bob is not None and bob.observations == ("likes tea", "is tall")
+    assert joined(memory) == {("bob", "knows", "acme"), ("bob", "owns", "acme")}
+
+
+def test_what_is_written_while_an_entity_is_deleted_stays(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.graph.add("Bob", "person", ["likes tea"])
+    meanwhile(monkeypatch, "forget", lambda: memory.graph.observe("Bob", ["is tall"]))
+    assert memory.graph.delete("Bob")
+    (left,) = memory.conflicts()
+    assert left.forgotten and [one.reading is not None and "is tall" in one.reading.file.body for one in left.copies] == [True]  # fmt: skip
