@@ -1,9 +1,9 @@
 """What can still be read of a damaged database, copied into a sound one in memory.
 
 Each row counts for itself: a value of `meta` and a row of the journal by its checksum, a part of the tree by its hash, a block
-by its digest. What does not have its own is left out and named. That none is missing or an older one, only the state proves, for
-the tree, and the hash over the journal, for the changes since: without them, that is named too. The damaged file is opened to
-be read only.
+by its digest. What does not have its own is left out and named, and so are sessions that are kept on this device only: they go into no
+export. That none is missing or an older one, only the state proves, for the tree, and the hash over the journal, for the changes since:
+without them, that is named too. The damaged file is opened to be read only.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from ipfsmem.device.connection import (
 from ipfsmem.device.database import Database
 from ipfsmem.device.identity import Device, open_row
 from ipfsmem.device.state import Frame, Store, locations, read_row, read_top
-from ipfsmem.device.tables import authors, blocks, held_texts, journal, meta, nodes, schema
+from ipfsmem.device.tables import authors, blocks, held_texts, journal, meta, nodes, schema, sessions_here
 from ipfsmem.device.tables.nodes import NodeRow
 from ipfsmem.errors import DamagedError, FormatError, IpfsmemError, OpenError, StorageError
 from ipfsmem.ring.keyring import Ring
+from ipfsmem.wording import count
 
 T = TypeVar("T")
 
@@ -73,6 +74,9 @@ def rescue(folder: Path, device: Device, codec: Codec, *, sealed: bool) -> Rescu
             entries = _entries(source, codec, eks, values, lost)
             if lost and not entries:
                 raise DatabaseDamagedError(f"nothing can be read of {path}", hint=DAMAGED_HINT)
+            if schema.version(source) >= schema.SESSIONS_HERE:
+                here = len(set(_until_damage(source, sessions_here.marks, lost)))
+                lost += [f"{count(here, 'session')} kept on this device only"] if here else []
             held = [*entries.values(), *(entry for _, _, entry in kept)]
             digests = {bytes.fromhex(loc.sha) for entry in held for loc in locations(entry)}
             found = ((digest, data) for digest in digests if (data := _block(source, digest)) is not None)

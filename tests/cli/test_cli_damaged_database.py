@@ -355,3 +355,16 @@ def test_what_lies_on_a_full_disk_comes_out(device: Cli) -> None:
     brought = json.loads(done.stdout)["files"]
     assert brought.keys() == {f"{key}.md" for key in TEXTS | LATER}
     assert all(text in brought[f"{key}.md"] for key, text in (TEXTS | LATER).items())
+
+
+def test_sessions_that_are_kept_on_this_device_only_are_named(
+    device: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("[sessions]\nhere_only = true\n")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    for name in ("one", "two"):
+        device.ok("session", "add", name, stdin=b'{"role": "user", "content": "a"}\n{"content": "b"}')
+    flip_value(device.home / "default", meta.STATE)
+    _, _, said = brought_out(device, tmp_path / "out")
+    assert "2 sessions kept on this device only" in said

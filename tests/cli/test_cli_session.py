@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ipfsmem.cli import secret_input
+from ipfsmem.memory import Memory
 from tests.support.cli_lab import Cli
 
 
@@ -162,6 +163,28 @@ def test_clearing_takes_what_is_hidden_and_what_could_come_back(cli: Cli) -> Non
     for gone in ("tone", "shy"):
         cli.fails(4, "read", gone)
     assert cli.ok("clear", "--yes").out == "There is nothing to forget.\n"
+
+
+def test_what_is_written_while_clearing_asks_stays(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [
+        cli.ok("fact", "add", said, "--json").json["fact"]["key"]
+        for said in ("User likes zebras", "Lunch is at noon")
+    ]
+    for key in keys:
+        cli.ok("fact", "delete", key)
+    cli.ok("write", "tone", "--body", "Be brief.")
+
+    def write_meanwhile(*_: object, **__: object) -> None:
+        with Memory.load(home=cli.home) as memory:
+            memory.facts.restore(keys[0])
+            memory.write("tone", "Be very brief.")
+
+    monkeypatch.setattr(secret_input, "can_ask", lambda: True)
+    monkeypatch.setattr("click.confirm", write_meanwhile)
+    done = cli("clear")
+    assert done.code == 7 and all(key in done.err for key in ("tone", keys[0])), done
+    assert "zebras" in cli.ok("read", keys[0]).out and "very" in cli.ok("read", "tone").out
+    assert cli.ok("fact", "list", "--deleted").out == ""
 
 
 def test_who_deleted_a_fact_can_forget_it_too(cli: Cli) -> None:

@@ -49,6 +49,8 @@ STEPS: Final[tuple[Step, ...]] = (
     _add_hidden,
     _add_sessions_here,
 )
+#: The version from which on sessions can be kept on this device only.
+SESSIONS_HERE: Final = FIRST + STEPS.index(_add_sessions_here) + 1
 #: The version that this program writes.
 VERSION: Final = FIRST + len(STEPS)
 

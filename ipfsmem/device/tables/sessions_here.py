@@ -45,6 +45,11 @@ def last_of_each(db: Connection) -> Iterator[tuple[bytes, bytes]]:
     )
 
 
+def marks(db: Connection) -> Iterator[bytes]:
+    """The mark of each session, of a damaged file too."""
+    yield from (mark for (mark,) in db.execute("SELECT DISTINCT mark FROM sessions_here"))
+
+
 def delete(db: Connection, mark: bytes, n: int | None = None) -> None:
     """Delete one row of a session, or all (inside a transaction)."""
     if n is None:
