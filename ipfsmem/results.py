@@ -1512,10 +1512,10 @@ class SessionCompacted(Answer, frozen=True, kw_only=True):
 
 
 class SessionDeleted(Answer, frozen=True, kw_only=True):
-    """The session that was forgotten, with so many messages."""
+    """The session that was forgotten, with so many messages; None where it was damaged, so that they could not be counted."""
 
     session: str
-    messages: int
+    messages: int | None
 
 
 class Cleared(Answer, frozen=True, kw_only=True):

@@ -202,11 +202,21 @@ class Scopes(msgspec.Struct, frozen=True, kw_only=True):
     scopes: list[ScopeLine]
 
 
+class SessionProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that is damaged; `seen` between quotes is the ETag with which it can be forgotten."""
+
+    session: str
+    detail: str
+    seen: str
+
+
 class Sessions(msgspec.Struct, frozen=True, kw_only=True):
-    """The sessions, the last written to first; `older` are left out, as the settings say how many are shown."""
+    """The sessions, the last written to first; `older` are left out, as the settings say how many are shown. `problems`: why others
+    are left out, as they are damaged."""
 
     sessions: list[SessionLine]
     older: int
+    problems: list[SessionProblem]
 
 
 class Messages(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,9 +235,10 @@ class ShownMessages(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionHits(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages that fit a question, the best first."""
+    """Messages that fit a question, the best first. `problems`: why sessions were not searched, as they are damaged."""
 
     hits: list[SessionHit]
+    problems: list[SessionProblem]
 
 
 class Providers(msgspec.Struct, frozen=True, kw_only=True):

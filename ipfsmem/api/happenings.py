@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from typing import Any, Final
 
@@ -18,13 +19,14 @@ from ipfsmem.api.bodies import (
     SearchBody,
     SessionBody,
     SessionHits,
+    SessionProblem,
     Sessions,
     ShownMessages,
 )
 from ipfsmem.api.calls import Call, Download, Reply
 from ipfsmem.api.routes import Route
 from ipfsmem.config import settings
-from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.errors import NotFoundError, StorageError, UsageError
 from ipfsmem.results import (
     SessionAdded,
     SessionBegun,
@@ -91,8 +93,18 @@ def _told(call: Call) -> Told:
 def _sessions(call: Call) -> Sessions:
     known = call.memory.sessions.list()
     shown = known if call.query.get("all") else known[: settings().sessions.shown]
-    lines = [SessionLine.of(one, call.memory.sessions.told(one.session)) for one in shown]
-    return Sessions(sessions=lines, older=len(known) - len(shown))
+    problems: dict[str, StorageError] = {}
+    told = call.memory.sessions.told_each([one.session for one in shown], problems)
+    lines = [SessionLine.of(one, told[one.session]) for one in shown if one.session in told]
+    return Sessions(sessions=lines, older=len(known) - len(shown), problems=_problems(call, problems))
+
+
+def _problems(call: Call, found: dict[str, StorageError]) -> list[SessionProblem]:
+    """What is damaged, with what says at its DELETE that it is meant."""
+    return [
+        SessionProblem(session=name, detail=str(error), seen=call.memory.sessions.seen(name))
+        for name, error in found.items()
+    ]
 
 
 def _session(call: Call) -> Reply:
@@ -151,7 +163,9 @@ def _export(call: Call) -> Download:
 
 def _search(call: Call) -> SessionHits:
     asked: SearchBody = call.body
-    return SessionHits(hits=call.memory.sessions.search(asked.query, asked.limit))
+    problems: dict[str, StorageError] = {}
+    hits = call.memory.sessions.search(asked.query, asked.limit, problems=problems)
+    return SessionHits(hits=hits, problems=_problems(call, problems))
 
 
 def _compact(call: Call) -> SessionCompacted:
@@ -164,7 +178,9 @@ def _compact(call: Call) -> SessionCompacted:
 
 def _delete(call: Call) -> SessionDeleted:
     name = call.query["session"]
-    messages = len(_told(call).messages)
+    messages: int | None = None
+    with contextlib.suppress(StorageError):  # one that is damaged can be forgotten as well
+        messages = len(_told(call).messages)
     if not call.memory.sessions.forget(name, reason=call.query.get("reason", ""), seen=call.seen):
         raise NotFoundError(f"there is no session {name[:60]!a}")
     return SessionDeleted(session=name, messages=messages)

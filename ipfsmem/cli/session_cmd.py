@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +15,7 @@ from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import WholeNumber
 from ipfsmem.cli.printing import clean, facts, is_terminal, moment, table, write_bytes
 from ipfsmem.cli.status_cmd import when_others_learn
-from ipfsmem.errors import LimitError, NotFoundError, UsageError
+from ipfsmem.errors import LimitError, NotFoundError, StorageError, UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ def list_command(context: CommandContext, every: bool) -> None:
     with context.memory() as memory:
         known = memory.sessions.list()
         shown = known if every else known[: settings().sessions.shown]
-        lines = [SessionLine.of(one, memory.sessions.told(one.session)) for one in shown]
+        problems: dict[str, StorageError] = {}
+        told = memory.sessions.told_each([one.session for one in shown], problems)
+        lines = [SessionLine.of(one, told[one.session]) for one in shown if one.session in told]
     if context.json:
         context.emit(lines)
     else:
@@ -61,6 +64,7 @@ def list_command(context: CommandContext, every: bool) -> None:
     if len(known) > len(shown):
         hidden = count(len(known) - len(shown), "older session")
         click.echo(advice(f"{hidden} not shown. See them: ipfsmem session list --all"), err=True)
+    _name(problems)
 
 
 @cli_command("info", scoped=True, shows=True, short_help="What one session is.")
@@ -156,17 +160,19 @@ def search_command(context: CommandContext, query: str, limit: int) -> None:
     from ipfsmem.sessions.transcript import shortened
 
     with context.memory() as memory:
-        hits = memory.sessions.search(query, limit)
+        problems: dict[str, StorageError] = {}
+        hits = memory.sessions.search(query, limit, problems=problems)
     if context.json:
         context.emit(hits)
-        return
-    table(
-        ("session", "when (UTC)", "who", "what"),
-        [(one.session, moment(one.at), one.role, shortened(one.text)) for one in hits],
-        styles=("bold", "dim", "cyan", ""),
-    )
-    if not hits:
-        click.echo("Nothing found.", err=True)
+    else:
+        table(
+            ("session", "when (UTC)", "who", "what"),
+            [(one.session, moment(one.at), one.role, shortened(one.text)) for one in hits],
+            styles=("bold", "dim", "cyan", ""),
+        )
+        if not hits:
+            click.echo("Nothing found.", err=True)
+    _name(problems)
 
 
 @cli_command("export", scoped=True, shows=True, short_help="All of a session, as Markdown or JSON.")
@@ -239,18 +245,18 @@ def status_command(context: CommandContext) -> None:
     from ipfsmem.results import SessionInfo
 
     with context.memory() as memory:
-        infos = [
-            SessionInfo.of(one.session, memory.sessions.told(one.session), memory.sessions.due(one.session))
-            for one in memory.sessions.list()
-        ]
+        problems: dict[str, StorageError] = {}
+        told = memory.sessions.told_each([one.session for one in memory.sessions.list()], problems)
+        infos = [SessionInfo.of(name, found, memory.sessions.due_of(found)) for name, found in told.items()]
     if context.json:
         context.emit(infos)
-        return
-    table(
-        ("session", "messages", "in its summary", "to compact"),
-        [(one.session, str(one.messages), str(one.covered), str(one.due)) for one in infos],
-        styles=("bold",),
-    )
+    else:
+        table(
+            ("session", "messages", "in its summary", "to compact"),
+            [(one.session, str(one.messages), str(one.covered), str(one.due)) for one in infos],
+            styles=("bold",),
+        )
+    _name(problems)
 
 
 @cli_command("delete", scoped=True, short_help="Forget a session, on every device.")
@@ -263,8 +269,11 @@ def delete_command(context: CommandContext, name: str, reason: str, yes: bool) -
 
     with context.memory() as memory:
         seen = memory.sessions.seen(name)
-        number = len(_there(memory, name).messages)
-        what = f"the session {clean(name)} with {count(number, 'message')}, on every device"
+        number: int | None = None
+        with contextlib.suppress(StorageError):  # one that is damaged can be forgotten as well
+            number = len(_there(memory, name).messages)
+        holds = "messages that cannot be read" if number is None else count(number, "message")
+        what = f"the session {clean(name)} with {holds}, on every device"
         if not yes:
             if not secret_input.can_ask():
                 raise UsageError(f"this forgets {what}", hint="Say so: --yes")
@@ -276,7 +285,13 @@ def delete_command(context: CommandContext, name: str, reason: str, yes: bool) -
 
         context.emit(SessionDeleted(session=name, messages=number))
     else:
-        click.echo(f"The session {clean(name)} is forgotten here with {count(number, 'message')}{told}.")
+        click.echo(f"The session {clean(name)} is forgotten here with {holds}{told}.")
+
+
+def _name(problems: dict[str, StorageError]) -> None:
+    """Raises StorageError for sessions that were left out as they are damaged."""
+    if problems:
+        raise StorageError("; ".join(map(str, problems.values())), hint=next(iter(problems.values())).hint)
 
 
 def _there(memory: Memory, session: str) -> Told:

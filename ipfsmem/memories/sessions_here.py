@@ -47,8 +47,20 @@ _encode = msgspec.msgpack.Encoder().encode
 
 def scopes_with_sessions_here(replica: Replica) -> set[str]:
     """The scopes in which a session is kept here (inside `reading` or a transaction); nothing else need be in them."""
-    rows = (_opened_if_sound(replica, row) for _, row in table.last_of_each(replica.db.connection))
-    return {one.scope for one in rows if one is not None}
+    return {one.scope for _, one in _newest_of_each(replica)}
+
+
+def _newest_of_each(replica: Replica) -> list[tuple[bytes, _Item]]:
+    """Mark and last sound item of each session, also of one in which the disk changed a row."""
+    db, found = replica.db.connection, []
+    for mark, row in list(table.last_of_each(db)):
+        one = _opened_if_sound(replica, row)
+        if one is None:
+            sound = (_opened_if_sound(replica, other) for _, other in reversed([*table.rows(db, mark)]))
+            one = next((other for other in sound if other is not None), None)
+        if one is not None:
+            found.append((mark, one))
+    return found
 
 
 def _opened_if_sound(replica: Replica, row: object) -> _Item | None:
@@ -63,11 +75,9 @@ def _opened_if_sound(replica: Replica, row: object) -> _Item | None:
 
 def forget_sessions_here(replica: Replica, scope: str) -> None:
     """Delete all sessions of a scope that are kept here (inside a transaction)."""
-    db = replica.db.connection
-    for mark, row in list(table.last_of_each(db)):
-        one = _opened_if_sound(replica, row)
-        if one is not None and one.scope == scope:
-            table.delete(db, mark)
+    for mark, one in _newest_of_each(replica):
+        if one.scope == scope:
+            table.delete(replica.db.connection, mark)
 
 
 class AllSessions:
@@ -208,9 +218,7 @@ class AllSessions:
         return found
 
     def _last_of_each(self) -> list[_Item]:
-        """The last item of each session of this scope; a row that the disk changed is left out."""
+        """The last item of each session of this scope that the disk did not change."""
         if self._memories.forgotten():
             return []
-        rows = table.last_of_each(self._replica.db.connection)
-        found = (_opened_if_sound(self._replica, row) for _, row in rows)
-        return [one for one in found if one is not None and one.scope == self._memories.scope]
+        return [one for _, one in _newest_of_each(self._replica) if one.scope == self._memories.scope]

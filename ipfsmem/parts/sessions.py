@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipfsmem.bundle.session_parts import HISTORY
 from ipfsmem.config import SessionSettings, settings
-from ipfsmem.errors import UsageError
+from ipfsmem.errors import StorageError, UsageError
 from ipfsmem.memories.context import tokens_of
 from ipfsmem.memories.purge import erase
 from ipfsmem.memories.session_search import SessionHit, search
@@ -18,6 +18,7 @@ from ipfsmem.parts.conversation import Conversation
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart, waits_outside
 from ipfsmem.sessions.compaction import (
+    Entry,
     Summariser,
     Told,
     extract,
@@ -69,6 +70,12 @@ class MemorySessions(MemoryPart):
         self._open.look()
         return told(self._sessions().entries(session))
 
+    def told_each(self, sessions: Iterable[str], problems: dict[str, StorageError]) -> dict[str, Told]:
+        """`told` of several, by name. One that is damaged is left out, and `problems` gets why, by name. Raises NotFoundError when a part is
+        not fetched."""
+        self._open.look()
+        return {name: told(entries) for name, entries in self._sound(sessions, problems).items()}
+
     def seen(self, session: str) -> str:
         """A hash that stands for all of a session as it is now, for `forget`. Raises NotFoundError when a part of it is not fetched."""
         self._open.look()
@@ -76,7 +83,11 @@ class MemorySessions(MemoryPart):
 
     def due(self, session: str) -> int:
         """How many messages `compact` would cover now. Raises NotFoundError when a part of it is not fetched."""
-        return _to_cover(self.told(session), _limits(), now=False)
+        return self.due_of(self.told(session))
+
+    def due_of(self, found: Told) -> int:
+        """`due` of what `told` gave."""
+        return _to_cover(found, _limits(), now=False)
 
     def resume(self, session: str, last: int | None = None) -> builtins.list[dict[str, Any]]:
         """The last messages, 20 unless the settings or `last` say otherwise, from the beginning of a turn on and without instructions of
@@ -86,15 +97,32 @@ class MemorySessions(MemoryPart):
         """
         return resumed(self.told(session), _limits().resume if last is None else last)
 
-    def search(self, query: str, limit: int = 10) -> builtins.list[SessionHit]:
-        """The messages of all sessions that fit a question best. Raises UsageError for an empty one."""
+    def search(
+        self, query: str, limit: int = 10, *, problems: dict[str, StorageError] | None = None
+    ) -> builtins.list[SessionHit]:
+        """The messages of all sessions that fit a question best. Raises UsageError for an empty one, StorageError where a session is
+        damaged: with `problems` that one is left out, and these get why, by name."""
         if not query.strip():
             raise UsageError("the question is empty")
         self._open.look()
-        sessions = self._sessions()
-        named = [one.session for one in sessions.listing()]
+        named = [one.session for one in self._sessions().listing()]
         today = self._replica.world.today()
-        return search({one: sessions.entries(one) for one in named}, query, max(0, limit), today)
+        damaged: dict[str, StorageError] = {} if problems is None else problems
+        found = self._sound(named, damaged)
+        if problems is None and damaged:
+            raise next(iter(damaged.values()))
+        return search(found, query, max(0, limit), today)
+
+    def _sound(
+        self, named: Iterable[str], problems: dict[str, StorageError]
+    ) -> dict[str, builtins.list[Entry]]:
+        sessions, found = self._sessions(), {}
+        for name in named:
+            try:
+                found[name] = sessions.entries(name)
+            except StorageError as error:
+                problems[name] = error
+        return found
 
     def is_here(self, session: str) -> bool:
         """Whether a session is kept on this device only, or some of it."""

@@ -11,7 +11,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from ipfsmem.bundle.fence import NOTICE, clean_text, quote, tagged
-from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.errors import NotFoundError, StorageError, UsageError
 from ipfsmem.facts.categories import GENERAL, KINDS, MAX_CATEGORY, MAX_FACT
 from ipfsmem.memories.usage import BYS, MOST, dollars
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
@@ -154,8 +154,10 @@ def _list_sessions(desk: Desk, given: JSON) -> ToolResult:
     from ipfsmem.results import SessionLine
 
     sessions = desk.there(given).sessions
-    known = sessions.list()
-    shown = [SessionLine.of(one, sessions.told(one.session)) for one in known[: given.get("limit", 20)]]
+    known, problems = sessions.list(), dict[str, StorageError]()
+    chosen = known[: given.get("limit", 20)]
+    told = sessions.told_each([one.session for one in chosen], problems)
+    shown = [SessionLine.of(one, told[one.session]) for one in chosen if one.session in told]
     lines = [
         f"{one_line(one.session)}: {one_line(one.title)} ({count(one.messages, 'message')}, {moment(one.changed)})"
         for one in shown
@@ -175,6 +177,7 @@ def _list_sessions(desk: Desk, given: JSON) -> ToolResult:
         if lines
         else "No sessions."
     )
+    said = "\n\n".join([said, *(one_line(str(one)) for one in problems.values())])
     return ToolResult(said, {"notice": NOTICE, "total": len(known), "sessions": values})
 
 

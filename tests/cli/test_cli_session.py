@@ -194,3 +194,29 @@ def test_who_deleted_a_fact_can_forget_it_too(cli: Cli) -> None:
     cli.ok("forget", key)
     assert cli.ok("fact", "list", "--deleted").out == "" == cli.ok("fact", "history", key).out
     cli.fails(4, "forget", key)
+
+
+def test_a_damaged_session_is_named_beside_the_others_and_can_be_forgotten(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("[sessions]\nhere_only = true\n")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    for name in ("sound", "torn", "worn"):
+        cli.ok("session", "add", name, stdin=lines(*turns(2)))
+    with Memory.load(home=cli.home) as memory, memory.replica.transaction():
+        db = memory.replica.db.connection
+        _, torn, worn = db.execute("SELECT mark FROM sessions_here WHERE n = 0 ORDER BY rowid").fetchall()
+        for (mark,), n in ((torn, 0), (worn, 3)):
+            db.execute("UPDATE sessions_here SET row = x'00' WHERE mark = ? AND n = ?", (mark, n))
+    for command in (["list"], ["status"], ["search", turns(1)[0]["content"]]):
+        for form in ([], ["--json"]):
+            said = cli("session", *command, *form)
+            assert said.code == 30 and "sound" in said.out and "torn" not in said.out, said
+            for name in ("torn", "worn"):
+                assert f"the session '{name}' is not what was written" in said.err
+            assert "ipfsmem session delete SESSION" in said.err
+    assert "messages that cannot be read" in cli.ok("session", "delete", "torn", "--yes").out
+    assert cli.ok("session", "delete", "worn", "--yes", "--json").json["messages"] is None
+    assert [one["session"] for one in cli.ok("session", "list", "--json").json] == ["sound"]
+    cli.fails(4, "session", "delete", "torn", "--yes")

@@ -332,6 +332,19 @@ def old_place_gone(place: Place) -> None:
     unplug(place)
 
 
+def damaged_session(place: Place) -> None:
+    """A session that stays on this device, of which the disk changed a message."""
+    from ipfsmem.memory import Memory
+
+    file = place.base / "sessions.toml"
+    file.write_text("[sessions]\nhere_only = true\n")
+    place.patch.setenv("IPFSMEM_CONFIG", str(file))
+    with Memory.load(home=place.base / "home") as memory:
+        memory.sessions.add("torn", [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}])
+        with memory.replica.transaction():
+            memory.replica.db.connection.execute("UPDATE sessions_here SET row = x'00' WHERE n = 0")
+
+
 def folder_in_place_of_the_index(place: Place) -> None:
     """The index cannot be written: a folder has its name."""
     from ipfsmem.memories import search_index
@@ -694,6 +707,7 @@ ROWS: tuple[Row, ...] = (
     Row("clear", "somebody wrote meanwhile, and that stays", 7, "clear --yes", before=HAS, prepare=listed_then_written),
     Row("session list", "listed, also when there is none", 0, "session list"),
     Row("session list", "there is no such scope", 4, "session list --scope work"),
+    Row("session list", "a session is damaged; the others are shown", 30, "session list", before=(CHAT,), prepare=damaged_session),
     Row("session info", "shown", 0, "session info chat", before=(CHAT,)),
     Row("session info", "there is no such session", 4, "session info chat"),
     Row("session create", "begun", 0, "session create chat"),
@@ -705,6 +719,7 @@ ROWS: tuple[Row, ...] = (
     Row("session resume", "there is no session, or none of this name", 4, "session resume"),
     Row("session search", "found, also when nothing is", 0, "session search boat"),
     Row("session search", "the question is empty", 2, "session search ''"),
+    Row("session search", "a session is damaged; the others are shown", 30, "session search boat", before=(CHAT,), prepare=damaged_session),
     Row("session export", "printed", 0, "session export chat", before=(CHAT,)),
     Row("session export", "there is no such session", 4, "session export chat"),
     Row("session compact", "compacted, also when nothing is long enough", 0, "session compact --all", before=(CHAT,)),
@@ -712,7 +727,9 @@ ROWS: tuple[Row, ...] = (
     Row("session compact", "there is no such session", 4, "session compact chat"),
     Row("session status", "listed", 0, "session status", before=(CHAT,)),
     Row("session status", "there is no such scope", 4, "session status --scope work"),
+    Row("session status", "a session is damaged; the others are shown", 30, "session status", before=(CHAT,), prepare=damaged_session),
     Row("session delete", "forgotten here", 0, "session delete chat --yes", before=(CHAT,)),
+    Row("session delete", "forgotten here, though it was damaged", 0, "session delete torn --yes", before=(CHAT,), prepare=damaged_session),
     Row("session delete", "nobody was there to say yes", 2, "session delete chat", before=(CHAT,)),
     Row("session delete", "there is no such session", 4, "session delete chat --yes"),
     Row("scope list", "listed, also when there is none", 0, "scope list"),

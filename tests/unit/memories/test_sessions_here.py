@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 
 from ipfsmem.errors import ChangedError, StorageError, UsageError
 from ipfsmem.memory import Memory
+from ipfsmem.tools import toolset
+from tests.support.api_lab import Client, good, opener
+from tests.support.api_lab import Lab as ApiLab
 from tests.support.device_lab import Lab, same
 from tests.support.effort import cases
 from tests.support.hints import Refused
@@ -184,3 +187,31 @@ def test_a_message_that_the_disk_changed_is_said(
         assert (
             memory.sessions.forget("chat", seen=memory.sessions.seen("chat")) and not memory.sessions.list()
         )
+
+
+def test_over_http_and_for_a_model_a_damaged_session_is_named_beside_the_others(
+    tmp_path: Path, here_only: Path
+) -> None:
+    with opener(tmp_path, "m")() as memory:
+        for name in ("sound", "torn"):
+            memory.sessions.add(name, [said(1), said(2)])
+        db = memory.replica.db.connection
+        with memory.replica.transaction():
+            _, (mark,) = db.execute("SELECT mark FROM sessions_here WHERE n = 0 ORDER BY rowid").fetchall()
+            db.execute("UPDATE sessions_here SET row = x'00' WHERE mark = ? AND n = 1", (mark,))
+        (tool,) = toolset(memory, ["list_sessions"])
+        model = tool.call()
+        assert "sound" in model.text and "'torn' is not what was written" in model.text
+
+    async def ask(client: Client) -> None:
+        listed, _ = await good(client.get("/v1/sessions"))
+        found, _ = await good(client.post("/v1/sessions/search", json={"query": "canary"}))
+        assert [one["session"] for one in listed["sessions"]] == ["sound"] and len(found["hits"]) == 2
+        for problems in (listed["problems"], found["problems"]):
+            assert len(problems) == 1 and "'torn' is not what was written" in problems[0]["detail"]
+        etag = {"If-Match": f'"{listed["problems"][0]["seen"]}"'}
+        gone, _ = await good(client.delete("/v1/sessions/torn", headers=etag))
+        assert gone == {"session": "torn", "messages": None}
+        assert (await good(client.get("/v1/sessions")))[0]["problems"] == []
+
+    ApiLab(tmp_path).run(ask)
