@@ -5,14 +5,17 @@ What stands there already is replaced only by who says what it is; nothing is lo
 
 from __future__ import annotations
 
+import contextlib
 from shlex import quote
 
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.fact_history import session_of
+from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.readings import Reading, Seen, place_of
+from ipfsmem.memories.sessions import Sessions
 
 #: The event that says so, in the timeline of the scope that has it now.
 PROMOTED = "promoted"
@@ -27,7 +30,8 @@ def promote_to(
     if_match: str | None = None,
     keep: bool = False,
 ) -> Reading:
-    """Put the own text of a scope into another one and, unless `keep`, forget it here, in one step; what is shown there then.
+    """Put the own text of a scope into another one and, unless `keep`, forget it here, in one step; what is shown there then. Unless
+    `keep`, its earlier texts go along, behind those that it has there.
 
     `seen`: what the caller was shown here. `if_match`: the SHA-256 of the text that is shown there now, which is replaced; without it
     there must be none, or the same. Raises NotFoundError, UsageError for a text of others and for one that has conflicts,
@@ -68,6 +72,8 @@ def promote_to(
 
             change.forget(name, before.dots)
             forget_in_dreams(source.replica, source.scope, key)
+            with contextlib.suppress(NotHereError):  # earlier texts that are not fetched stay where they are
+                Sessions(source).move_in(change, session_of(key), Sessions(target))
         said = {"key": key, "from": source.scope, "to": target.scope}
         Timeline(target.replica, target.scope).note_in(change, PROMOTED, said)
         note_irrevocable(

@@ -239,6 +239,8 @@ class Scopes:
             note_irrevocable(self.replica, f"the scope {token} was forgotten (ipfsmem scope restore {token})")
         if self.replica.config.mode.only_here:
             erase(self.replica, Memories(self.replica), "")
+        elif not self.replica.config.mode.sealed:
+            self.replica.db.empty_log()  # sessions that were kept here lay in the clear
         return gone
 
     def restore(self, token: str, past: Iterable[tuple[str, Entry]] | None = None) -> Restored:

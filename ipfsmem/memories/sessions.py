@@ -249,7 +249,8 @@ class Sessions:
 
     def add_in(self, change: Writing, session: str, items: Iterable[Mapping[str, Any]]) -> list[str]:
         """`add` inside a transaction that holds more."""
-        return self._added(change, session, [item_text(item) for item in items])
+        texts = [item_text(item) for item in items]
+        return self._added(change, session, texts) if texts else []
 
     def _added(self, change: Writing, session: str, texts: list[str]) -> list[str]:
         parts = self._last_parts(session, change)
@@ -283,21 +284,33 @@ class Sessions:
     def forget(self, session: str, reason: str = "", seen: str | None = None) -> list[str]:
         """Forget all parts that are known, together, with one event; their keys. Raises ChangedError when they are not what `seen`
         stands for."""
-        memories, changed = self._memories, []
         with writing(self._replica) as change:
             parts = self._parts(session, change)
             if seen is not None and parts and _seen(parts) != seen:
                 raise ChangedError(f"the session {session} is not what was read", hint="Read it again.")
-            for key in [part.key for part in parts]:
-                entry = change.entry(memories.name(key))
-                own = [value for dot, value in entry.items() if memories.is_own(dot, value.of)]
-                if any(value.kind == LIVE for value in own):
-                    change.forget(memories.name(key), tuple(d for one in siblings(entry) for d in one.dots))
-                    changed.append(key)
+            changed = self._forget_parts(change, parts)
             if changed:
                 said = {"session": session, **({"reason": reason} if reason else {})}
-                Timeline(self._replica, memories.scope).note_in(change, "forgot", said)
+                Timeline(self._replica, self._memories.scope).note_in(change, "forgot", said)
                 note_irrevocable(self._replica, f"the session {session} was forgotten")
+        return changed
+
+    def move_in(self, change: Writing, session: str, to: Sessions) -> None:
+        """Add what it holds to the one of that name in another scope, and forget it here, inside a transaction that holds more. Raises
+        NotFoundError when a part is not fetched: then nothing is moved."""
+        parts = self._parts(session, change)
+        if parts:
+            to.add_in(change, session, [json.loads(text) for _, text in _items(parts)])
+            self._forget_parts(change, parts)
+
+    def _forget_parts(self, change: Writing, parts: list[_Part]) -> list[str]:
+        memories, changed = self._memories, []
+        for key in [part.key for part in parts]:
+            entry = change.entry(memories.name(key))
+            own = [value for dot, value in entry.items() if memories.is_own(dot, value.of)]
+            if any(value.kind == LIVE for value in own):
+                change.forget(memories.name(key), tuple(d for one in siblings(entry) for d in one.dots))
+                changed.append(key)
         return changed
 
     def _next(self, parts: list[_Part]) -> int:

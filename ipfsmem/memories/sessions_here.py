@@ -178,8 +178,11 @@ class AllSessions:
             for number, one in reversed(self._items(session)):
                 if (one.at, self._replica.device.id, one.n) == entries[-1].place:
                     table.delete(self._replica.db.connection, self._mark(session), number)
-                    return entries[-1].item, []
-            return self._everywhere.pop(session)
+                    break
+            else:
+                return self._everywhere.pop(session)
+        self._off_the_disk()
+        return entries[-1].item, []
 
     def forget(self, session: str, reason: str = "", seen: str | None = None) -> Forgotten:
         """Forget all of it. Raises ChangedError when it is not what `seen` stands for."""
@@ -190,9 +193,14 @@ class AllSessions:
             keys = self._everywhere.forget(session, reason, None if here else seen)
             if here:
                 table.delete(self._replica.db.connection, self._mark(session))
-        if here and self._replica.config.mode.only_here:
-            self._replica.db.empty_log()  # where it lies in the clear it leaves the disk at once
+        if here:
+            self._off_the_disk()
         return Forgotten(keys, here or bool(keys))
+
+    def _off_the_disk(self) -> None:
+        """Where it lay in the clear, what was deleted leaves the disk at once (outside a transaction)."""
+        if not self._replica.config.mode.sealed:
+            self._replica.db.empty_log()
 
     # -- rows ----------------------------------------------------------------------------------------------------
 

@@ -121,7 +121,10 @@ class MemoryMaintenance(MemoryPart):
         """How often what was done here, as far as the list of operations goes back."""
         from ipfsmem.parts.operations import MemoryOperations
 
-        counted = MemoryOperations(self._open).counts()
+        try:
+            counted = MemoryOperations(self._open).counts()
+        except StorageError as error:
+            return Finding("error", "operations", str(error), error.hint)
         named = ", ".join(f"{number:,} {name}" for name, number in [*counted.items()][:_NAMED])
         more = f" and {len(counted) - _NAMED} more kinds" if len(counted) > _NAMED else ""
         return Finding("ok", "operations", f"operations noted here: {named or 'none'}{more}")

@@ -85,3 +85,24 @@ def test_of_two_devices_that_write_meanwhile_none_loses_its_text(tmp_path: Path)
         (left,) = memory.scope("shop").conflicts()
         texts = [one.reading.file.body for one in left.copies if one.reading is not None]
         assert left.forgotten and texts == ["tabs, and no trailing blanks"]
+
+
+def test_the_earlier_texts_of_a_fact_go_along(memory: Memory) -> None:
+    shop = memory.scope("shop")
+    made = shop.facts.add("User likes tea", "preference")
+    assert made is not None
+    key = made.fact.key
+    for text in ("User likes green tea", "User likes black tea"):
+        shop.facts.edit(key, text)
+    shop.promote(key, to="", keep=True)
+    assert memory.facts.history(key) == [] and len(shop.facts.history(key)) == 2
+    shop.promote(key, to="")
+    assert [one.text for one in memory.facts.history(key)] == ["User likes green tea", "User likes tea"]
+    assert shop.facts.deleted() == [] == shop.facts.history(key)
+    assert memory.facts.restore(key, 2).text == "User likes tea"
+    # What it had there comes first, and one without earlier texts brings none.
+    memory.promote(key, to="shop")
+    assert [one.text for one in shop.facts.history(key)][-2:] == ["User likes green tea", "User likes tea"]
+    shop.write("plain", "One text.")
+    shop.promote("plain", to="")
+    assert memory.facts.history("plain") == [] and memory.facts.deleted() == []

@@ -100,6 +100,27 @@ def test_no_word_of_it_lies_open_where_the_memory_is_sealed(lab: Lab) -> None:
         assert not path.is_file() or b"canary" not in path.read_bytes(), path
 
 
+def test_what_is_forgotten_leaves_the_disk_where_it_lies_in_the_clear(tmp_path: Path) -> None:
+    """Also in a memory that others read: what stays here was published to nobody."""
+    lab = Lab(tmp_path)
+    lab.mode = "ipfs"
+    a = lab.create("a")
+
+    def on_disk() -> bool:
+        return any(b"canary" in path.read_bytes() for path in lab.home("a").rglob("*") if path.is_file())
+
+    work = a.scope("work").sessions
+    for sessions, take in (
+        (a.sessions, lambda: a.sessions.forget("chat")),
+        (a.sessions, lambda: a.sessions.pop("chat")),
+        (work, lambda: a.scopes.forget("work")),
+    ):
+        sessions.add("chat", [said(1)])
+        assert on_disk()
+        take()
+        assert not on_disk()
+
+
 def test_what_is_forgotten_leaves_the_disk_and_a_scope_takes_its_sessions_along(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path / "home") as memory:
         memory.sessions.add("chat", [said(1)])

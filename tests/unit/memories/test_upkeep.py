@@ -129,3 +129,13 @@ def test_a_sealed_list_of_operations_is_still_sealed_after_a_cleanup(tmp_path: P
 def test_a_time_that_is_none_is_refused(tmp_path: Path, wrong: float) -> None:
     with Memory.load("x", "local", home=tmp_path) as memory, pytest.raises(UsageError):
         memory.maintenance.cleanup(wrong)
+
+
+def test_a_list_of_operations_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
+    with Memory.load("x", mode="local", home=tmp_path) as memory:
+        memory.write("a", "x")
+        (listed,) = tmp_path.rglob("operations")
+        listed.unlink()
+        listed.mkdir()
+        (finding,) = [one for one in memory.check() if one.code == "operations"]
+        assert finding.level == "error" and str(listed) in finding.text
