@@ -8,7 +8,7 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.status_cmd import when_others_learn
-from ipfsmem.errors import ChangedError, IncompleteError, NotFoundError, UsageError
+from ipfsmem.errors import ChangedError, IncompleteError, UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -60,30 +60,19 @@ def command(
         )
 
 
-def _texts(memory: Memory) -> dict[str, str | None]:
-    """The own memories by key, with the hash of what is shown: also those that are hidden on this device, and, with None, those whose
+def _texts(memory: Memory) -> dict[str, str]:
+    """The own memories by key, with the hash of what is shown: also those that are hidden on this device, and, with none, those whose
     text is not on this device, or that were deleted and could come back."""
-    found: dict[str, str | None] = {one.key: one.sha256 for one in memory.list() if one.own}
+    found = {one.key: one.sha256 if one.sha256 and one.fetched else "" for one in memory.list() if one.own}
     hidden = (memory.read(one.key) for one in memory.hidden.list())
     found |= {one.key: one.sha256 for one in hidden if one is not None and one.own}
-    return found | {one.key: None for one in memory.facts.deleted() if one.key not in found}
+    return found | {one.key: "" for one in memory.facts.deleted() if one.key not in found}
 
 
-def _has_text(memory: Memory, key: str) -> bool:
-    """Whether there is a text by now where none could be shown."""
-    try:
-        return memory.read(key) is not None
-    except NotFoundError:
-        return False
-
-
-def _forget(memory: Memory, texts: dict[str, str | None], sessions: dict[str, str], reason: str) -> list[str]:
+def _forget(memory: Memory, texts: dict[str, str], sessions: dict[str, str], reason: str) -> list[str]:
     """Forget what is as it was; what is not, by key and name."""
     left = []
     for key, sha256 in texts.items():
-        if sha256 is None and _has_text(memory, key):
-            left.append(key)
-            continue
         try:
             memory.forget(key, reason=reason, if_match=sha256)
         except ChangedError:

@@ -359,8 +359,9 @@ class MemoryTexts(MemoryPart):
     ) -> bool:
         """Forget a memory on every device, concurrent edits included, and note it. False when there is none.
 
-        With `seen` only what the caller was shown goes; other texts stay behind the forget, under conflicts. The earlier texts of a
-        fact go too, unless `keep_earlier`, also those of one that was deleted before.
+        With `seen` only what the caller was shown goes; other texts stay behind the forget, under conflicts. `if_match`: only if that
+        is the SHA-256 of what is shown, "" if no text is; ChangedError else. The earlier texts of a fact go too, unless `keep_earlier`,
+        also those of one that was deleted before.
         """
         self._open.take(key, self.scope)
         below = self._below()
@@ -368,7 +369,7 @@ class MemoryTexts(MemoryPart):
             return self.in_scope(seen.scope).forget(key, reason=reason, seen=seen, if_match=if_match)
         lower = [self.in_scope(part.scope) for part in below] if seen is None and if_match is None else []
         if not self.memories.forget(key, seen=seen, if_match=if_match):
-            earlier = not keep_earlier and seen is None and if_match is None and self._forget_earlier(key)
+            earlier = not keep_earlier and seen is None and not if_match and self._forget_earlier(key)
             return sum(part.forget(key, reason=reason) for part in lower) > 0 or earlier
         for part in lower:
             part.forget(key, reason=reason)

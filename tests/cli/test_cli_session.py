@@ -187,6 +187,20 @@ def test_what_is_written_while_clearing_asks_stays(cli: Cli, monkeypatch: pytest
     assert cli.ok("fact", "list", "--deleted").out == ""
 
 
+def test_clearing_takes_a_text_that_is_not_on_this_device(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "Be brief.")
+    with Memory.load(home=cli.home) as memory, memory.replica.transaction():
+        memory.replica.store.checkpoint(folders=False)
+        (value,) = memory.replica.store.entry("m/tone").values()
+        assert value.loc is not None
+        memory.replica.db.connection.execute(
+            "DELETE FROM blocks WHERE digest=?", (bytes.fromhex(value.loc.sha),)
+        )
+    assert not cli.ok("list", "--json").json[0]["fetched"]
+    assert cli.ok("clear", "--yes").out.startswith("Forgotten here: 1 memory")
+    assert cli.ok("list", "--json").json == []
+
+
 def test_who_deleted_a_fact_can_forget_it_too(cli: Cli) -> None:
     key = cli.ok("fact", "add", "User likes zebras", "--json").json["fact"]["key"]
     cli.ok("fact", "delete", key)
