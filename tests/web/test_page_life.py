@@ -89,6 +89,35 @@ def test_sessions_are_read_searched_saved_and_forgotten_as_they_were_shown(tmp_p
     looked_at(tmp_path, look)
 
 
+def test_a_damaged_session_is_named_beside_the_others_and_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("[sessions]\nhere_only = true\n")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    with opener(tmp_path)() as memory:
+        for name in ("torn", "sound"):
+            memory.sessions.add(name, [{"role": "user", "content": f"The {name} one"}, {"content": "more"}])
+        with memory.replica.transaction():
+            db = memory.replica.db.connection
+            (mark,) = db.execute("SELECT mark FROM sessions_here ORDER BY rowid").fetchone()
+            db.execute("UPDATE sessions_here SET row = x'00' WHERE mark = ? AND n = 0", (mark,))
+
+    async def look(shown: Shown) -> None:
+        page = shown.page
+        await page.click("nav a:has-text('Sessions')")
+        await page.wait_for_selector(".item:has-text('The sound one')")
+        await page.wait_for_selector(".list .problem:has-text(\"'torn' is not what was written\")")
+        assert await shown.faults() == []
+        await page.click(".list .problem button:has-text('Forget')")
+        await page.click(".list .problem button:has-text('Forget it on every device')")
+        await page.wait_for_selector(".list .problem", state="detached")
+        with opener(tmp_path)() as other:
+            assert [one.session for one in other.sessions.list()] == ["sound"]
+
+    looked_at(tmp_path, look)
+
+
 def test_the_graph_is_a_list_and_a_picture_that_is_walked_by_keyboard(tmp_path: Path) -> None:
     lived(tmp_path)
 

@@ -1,7 +1,7 @@
 /** The life of a memory behind the HTTP API of this very server. */
 
 import { Refusal } from './client.ts'
-import type { Budget, By, Done, DreamState, Dreamt, Entity, DreamsClient, Graph, GraphClient, Message, Proposal, Session, SessionFacts, SessionHit, SessionsClient, Total, UsageClient } from './life.ts'
+import type { Budget, By, Done, DreamState, Dreamt, Entity, DreamsClient, Graph, GraphClient, Message, Proposal, Session, SessionFacts, SessionHit, SessionProblem, SessionsClient, Total, UsageClient } from './life.ts'
 
 type Json = { [name: string]: any }
 type Query = Record<string, string | number | undefined>
@@ -23,8 +23,9 @@ export class HttpLife implements SessionsClient, GraphClient, DreamsClient, Usag
     return (await this.#ask('POST', path, query, body)).json() as Promise<Json>
   }
 
-  async sessions(scope: string, all: boolean): Promise<{ sessions: readonly Session[]; older: number }> {
-    return (await this.#get('sessions', { scope, ...(all ? { all: 'true' } : {}) })) as unknown as { sessions: Session[]; older: number }
+  async sessions(scope: string, all: boolean): Promise<{ sessions: readonly Session[]; older: number; problems: readonly SessionProblem[] }> {
+    const found = await this.#get('sessions', { scope, ...(all ? { all: 'true' } : {}) })
+    return { sessions: found['sessions'], older: found['older'], problems: found['problems'].map((one: Json) => ({ session: one['session'], detail: one['detail'], seen: `"${one['seen']}"` })) }
   }
 
   async session(scope: string, name: string): Promise<SessionFacts> {

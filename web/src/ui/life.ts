@@ -8,6 +8,8 @@ export type Session = { readonly session: string; readonly title: string; readon
 /** `covered` of its messages stand in the summary. */
 export type SessionFacts = { readonly session: string; readonly title: string; readonly messages: number; readonly tokens: number; readonly devices: number; readonly began: number | null; readonly changed: number | null; readonly covered: number; readonly summary: string; readonly summaryBy: string; readonly seen: string }
 export type Message = { readonly role: string; readonly at: number; readonly text: string; readonly tools: readonly string[] }
+/** One that is damaged, which nothing can be read of; it can be forgotten as it was seen. */
+export type SessionProblem = { readonly session: string; readonly detail: string; readonly seen: string }
 export type SessionHit = { readonly session: string; readonly at: number; readonly role: string; readonly text: string }
 
 export type Entity = { readonly key: string; readonly name: string; readonly kind: string; readonly observations: readonly string[] }
@@ -31,8 +33,8 @@ export type Total = { readonly name: string; readonly uses: number; readonly inp
 export type Budget = { readonly period: string; readonly spent: number; readonly limit: number }
 
 export interface SessionsClient {
-  /** The newest, as many as the settings say, or all; `older` are left out. */
-  sessions(scope: string, all: boolean): Promise<{ sessions: readonly Session[]; older: number }>
+  /** The newest, as many as the settings say, or all; `older` are left out, and `problems` cannot be read. */
+  sessions(scope: string, all: boolean): Promise<{ sessions: readonly Session[]; older: number; problems: readonly SessionProblem[] }>
   session(scope: string, name: string): Promise<SessionFacts>
   /** The last messages, and how many stand before them. */
   messages(scope: string, name: string, last: number): Promise<{ before: number; messages: readonly Message[] }>

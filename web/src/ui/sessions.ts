@@ -1,7 +1,7 @@
 /** Kept conversations: which there are, what was said in one, found again, saved as a file, forgotten. */
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
-import type { Message, Session, SessionFacts, SessionHit } from './life.ts'
+import type { Message, Session, SessionFacts, SessionHit, SessionProblem } from './life.ts'
 import { LifeView } from './life_view.ts'
 import { empty, many, moment, saved } from './view.ts'
 
@@ -13,11 +13,14 @@ const WHO: Readonly<Record<string, string>> = { user: 'User', assistant: 'Assist
 
 export class SessionsView extends LifeView<'sessions'> {
   protected readonly of = 'sessions'
-  static override properties = { ...LifeView.properties, chosen: { attribute: false }, all: { state: true }, facts: { state: true }, messages: { state: true }, older: { state: true }, last: { state: true }, query: { state: true }, hits: { state: true }, sure: { state: true }, every: { state: true }, more: { state: true } }
+  static override properties = { ...LifeView.properties, chosen: { attribute: false }, all: { state: true }, facts: { state: true }, messages: { state: true }, older: { state: true }, last: { state: true }, query: { state: true }, hits: { state: true }, sure: { state: true }, every: { state: true }, more: { state: true }, torn: { state: true }, asking: { state: true } }
   declare chosen: string
   declare all: readonly Session[] | null
   declare facts: SessionFacts | null
   declare messages: readonly Message[]
+  /** Those that are damaged, and which of them somebody is about to forget. */
+  declare torn: readonly SessionProblem[]
+  declare asking: string
   declare older: number
   declare last: number
   declare query: string
@@ -32,7 +35,7 @@ export class SessionsView extends LifeView<'sessions'> {
 
   constructor() {
     super()
-    Object.assign(this, { chosen: '', all: null, facts: null, messages: [], older: 0, last: STEP, query: '', hits: null, sure: false, every: false, more: 0 })
+    Object.assign(this, { chosen: '', all: null, facts: null, messages: [], older: 0, last: STEP, query: '', hits: null, sure: false, every: false, more: 0, torn: [], asking: '' })
   }
 
   protected override willUpdate(changed: PropertyValues<this>): void {
@@ -49,7 +52,7 @@ export class SessionsView extends LifeView<'sessions'> {
     const query = this.query.trim()
     const number = ++this.#asked
     const found = await this.attempt(async () => [await this.life.sessions(scope, this.every), query ? await this.life.searchSessions(scope, query) : null] as const)
-    if (found !== undefined && number === this.#asked) Object.assign(this, { all: found[0].sessions, more: found[0].older, hits: found[1] })
+    if (found !== undefined && number === this.#asked) Object.assign(this, { all: found[0].sessions, more: found[0].older, torn: found[0].problems, hits: found[1] })
   }
 
   async #show(): Promise<void> {
@@ -83,6 +86,19 @@ export class SessionsView extends LifeView<'sessions'> {
     else void this.#show()
   }
 
+  async #forgetTorn(one: SessionProblem): Promise<void> {
+    this.asking = ''
+    await this.act(() => this.life.deleteSession(this.place.scope, one.session, one.seen))
+    await this.#load()
+  }
+
+  /** What is damaged, beside the others: nothing else would say that it is missing. */
+  #damaged(): readonly TemplateResult[] {
+    return this.torn.map(one => html`<div class="problem" role="alert"><span dir="auto">${one.detail}.</span>
+      ${!this.mayWrite ? nothing : this.asking === one.session ? html`<button class="danger" @click=${() => void this.#forgetTorn(one)} ?disabled=${this.acting}>Forget it on every device</button><button @click=${() => (this.asking = '')}>Keep it</button>`
+      : html`<button @click=${() => (this.asking = one.session)}>Forget</button>`}</div>`)
+  }
+
   #line(session: string, title: string, about: string, when: number): TemplateResult {
     return html`<li><a class=${session === this.chosen ? 'item chosen' : 'item'} href=${`#/sessions/${encodeURIComponent(session)}`} aria-current=${session === this.chosen ? 'true' : nothing}>
       <span class="title" dir="auto">${title}</span><span class="when">${moment(when)}</span><span class="about" dir="auto">${about}</span></a></li>`
@@ -94,7 +110,7 @@ export class SessionsView extends LifeView<'sessions'> {
       return this.hits.length ? html`<ul class="items">${this.hits.map(one => this.#line(one.session, one.text, `${WHO[one.role] ?? 'Other'} in ${this.#titled(one.session)}`, one.at))}</ul>` : empty('Nothing fits', 'Try other words, or another scope.')
     }
     return this.all.length ? html`<ul class="items">${this.all.map(one => this.#line(one.session, one.title, `${many(one.messages, 'message')}${one.preview ? ` · ${one.preview}` : ''}`, one.changed))}${this.more ? html`<li class="more"><button @click=${() => { this.every = true; void this.#load() }}>Show ${many(this.more, 'older session')}</button></li>` : nothing}</ul>`
-    : empty('No sessions yet', 'Conversations that your agents keep appear here.')
+    : this.torn.length ? nothing : empty('No sessions yet', 'Conversations that your agents keep appear here.')
   }
 
   #titled(session: string): string {
@@ -123,7 +139,7 @@ export class SessionsView extends LifeView<'sessions'> {
     return html`<div class=${this.chosen ? 'split open' : 'split'}>
       <section class="list" aria-label="Sessions" aria-busy=${this.busy}><div class="tools"><input type="search" placeholder="Search what was said" aria-label="Search sessions" .value=${this.query} @input=${this.#typed} autocomplete="off" spellcheck="false"></div>
         <div class="tools under"><p class="count" role="status">${this.all === null ? 'Loading…' : this.hits === null ? many(this.all.length, 'session') : many(this.hits.length, 'message')}</p></div>
-        ${this.chosen ? nothing : this.problem()}${this.#list()}</section>
+        ${this.chosen ? nothing : this.problem()}${this.#damaged()}${this.#list()}</section>
       <section class="detail" aria-label="Session">${this.chosen ? this.#detail() : empty('Choose a session', 'What was said in it appears here.')}</section></div>`
   }
 }
