@@ -247,7 +247,7 @@ def status_command(context: CommandContext) -> None:
     with context.memory() as memory:
         problems: dict[str, StorageError] = {}
         told = memory.sessions.told_each([one.session for one in memory.sessions.list()], problems)
-        infos = [SessionInfo.of(name, found, memory.sessions.due_of(found)) for name, found in told.items()]
+        infos = [SessionInfo.of(name, found, memory.sessions.due(name)) for name, found in told.items()]
     if context.json:
         context.emit(infos)
     else:

@@ -83,11 +83,7 @@ class MemorySessions(MemoryPart):
 
     def due(self, session: str) -> int:
         """How many messages `compact` would cover now. Raises NotFoundError when a part of it is not fetched."""
-        return self.due_of(self.told(session))
-
-    def due_of(self, found: Told) -> int:
-        """`due` of what `told` gave."""
-        return _to_cover(found, _limits(), now=False)
+        return _to_cover(self.told(session), _limits(), now=False)
 
     def resume(self, session: str, last: int | None = None) -> builtins.list[dict[str, Any]]:
         """The last messages, 20 unless the settings or `last` say otherwise, from the beginning of a turn on and without instructions of

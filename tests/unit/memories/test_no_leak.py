@@ -115,6 +115,7 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
         "latest": lambda sessions: sessions.latest(),
         "items": lambda sessions: [sessions.items(talk) for talk in TALKS],
         "told": lambda sessions: [sessions.told(talk) for talk in TALKS],
+        "told_each": lambda sessions: sessions.told_each(TALKS, {}),
         "seen": lambda sessions: [sessions.seen(talk) for talk in TALKS],
         "due": lambda sessions: [sessions.due(talk) for talk in TALKS],
         "is_here": lambda sessions: [sessions.is_here(talk) for talk in TALKS],
