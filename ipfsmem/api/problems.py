@@ -24,6 +24,7 @@ _STATUS: Final[tuple[tuple[type[errors.IpfsmemError], int], ...]] = (
     (errors.NotFoundError, 404),
     (errors.IncompleteError, 409),
     (errors.PublicError, 409),
+    (errors.ConfigError, 409),  # what the settings here do not have
     (errors.StorageError, 507),
     (errors.ProviderUnavailable, 503),
     (errors.ProviderError, 502),

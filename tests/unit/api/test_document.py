@@ -96,7 +96,7 @@ async def _life(client: Client, do: Any, tags: dict[str, str], home: Path) -> No
     assert [one["how"] for one in twice["duplicates"]] == ["same"]
     proposal = "/v1/dream/proposal"
     await told(client.get(proposal), 404, "NotFoundError")
-    await told(client.post("/v1/dream", json={"model": True}), 500, "ConfigError")
+    await told(client.post("/v1/dream", json={"model": True}), 409, "ConfigError")
     await told(client.post("/v1/dream", json={"model": True, "apply": True}), 400, "UsageError")
     dreamed = await do("post", "/v1/dream", "/v1/dream", json={})
     assert (await do("get", "/v1/dream", "/v1/dream"))["proposed"] == dreamed["proposed"]["id"]
