@@ -10,6 +10,7 @@ import io
 import json
 import re
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,18 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 #: The words of 32 zero bytes.
 OTHER_WORDS = " ".join(["abandon"] * 23 + ["art"])
+
+#: The camera starts, and the page learns it when the test says so.
+_ASKED_FOR_LONG = """(() => {
+  window.given = []
+  const media = navigator.mediaDevices
+  const start = media.getUserMedia.bind(media)
+  media.getUserMedia = async what => {
+    const stream = await start(what)
+    await new Promise(allow => given.push({ stream, allow }))
+    return stream
+  }
+})()"""
 
 
 def played(play: Callable[[Page, str], Awaitable[None]], folder: Path, *arguments: str) -> list[str]:
@@ -80,6 +93,9 @@ def test_words_open_it_in_a_browser_which_writes_and_publishes(
     for agent, cost in (("=SUM(1)", 1.5), ('say "hi"', 0.5)):
         memory.usage.add(model="large", agent=agent, input_tokens=600, cost_usd=cost)
     memory.usage.add(provider="p", cost_usd=0.000001)
+    # A moment that the format takes, and that no `Date` of a browser does.
+    odd = {"ts": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S},5Z", "type": "oddly-dated", "id": "a1"}
+    memory.bundles.import_(json.dumps({"version": "memory/0.1", "files": {}, "timeline": [odd]}))
     root_of(memory)
 
     async def play(page: Page, address: str) -> None:
@@ -105,6 +121,8 @@ def test_words_open_it_in_a_browser_which_writes_and_publishes(
 
         await page.goto(f"{address}#/timeline")
         await page.wait_for_selector(".events:has-text('waved')")
+        await page.wait_for_selector(".events:has-text('oddly-dated')")
+        assert await page.locator("h3:has-text('Not dated')").count() == 0
         await page.goto(f"{address}#/vault")
         await page.wait_for_selector("h3:has-text('Devices')")
         await page.click("button:has-text('Sync now')")
@@ -163,6 +181,9 @@ def test_a_wallet_alone_finds_it_and_what_is_written_waits_until_a_token_takes_i
         await page.evaluate("location.hash = '#/vault'")
         await page.wait_for_selector("text=Something here is published nowhere yet.")
         await page.wait_for_selector(".notices:has-text('Nothing could be sent')")
+        await page.click("button:has-text('Sync now')")
+        said = page.locator("[role=status]:has-text('Nothing could be sent')")
+        assert "up to date" not in await said.inner_text()
         cars.append(await download(page, "Save as CAR"))
         await memory.sync()
         before = memory.read("tone")
@@ -330,7 +351,18 @@ def test_a_browser_without_the_wallet_is_let_in_by_its_public_keys_and_six_words
 
         seen.write_bytes(await picture(phone, "svg.qr"))
         await page.bring_to_front()
+        # Closed while the person is asked whether it may look, and opened again: what was allowed late is turned off.
+        await page.evaluate(_ASKED_FOR_LONG)
+        for turn in (1, 2):
+            await page.click("button:has-text('with the camera')")
+            await page.wait_for_function("turn => given.length === turn", arg=turn)
+            await page.click("button:has-text('Close the camera')")
+        await page.evaluate("delete navigator.mediaDevices.getUserMedia")
         await page.click("button:has-text('with the camera')")
+        await page.evaluate("given.forEach(one => one.allow())")
+        await page.wait_for_function(
+            "given.every(one => one.stream.getTracks().every(track => track.readyState === 'ended'))"
+        )
         await page.wait_for_selector(".clash h3:has-text('phone')")
         assert await page.input_value("[name=request]") == request
         assert await page.inner_text(".clash .six") == words and len(words.split()) == 6

@@ -194,9 +194,16 @@ def test_the_head_is_found_by_the_words_alone_through_a_gateway_and_a_router(
     web = client.open("reader", url, words=words_of(memory), at=at)
     assert web.read("tone")["body"].startswith("Be direct.")
     web.write("later", "It goes out later.")
+    written = web.changes()
+    web.outbox()
+    assert web.changes() > written
     report = web.sync()
     assert [one["kind"] for one in report["notices"]] == ["not-sent", "not-announced"]
     assert not report["published"]
+    # A sync that brings nothing changes nothing: who syncs after each change of what waits would do so for ever.
+    synced = web.changes()
+    again = web.sync()
+    assert (again["root"], again["notices"], web.changes()) == (report["root"], report["notices"], synced)
     made = client.ask({"do": "outbox", "as": "reader"})
     car = read_car(io.BytesIO(base64.b64decode(made["car"])), OWN_LIMITS)
     blocks = dict(car)

@@ -383,9 +383,13 @@ export class Memory {
   // --- sync ---
 
   /** Bring what others wrote here, and what was written here to the providers. */
-  async sync(how: SyncHow = {}): Promise<SyncReport> {
+  sync(how: SyncHow = {}): Promise<SyncReport> {
+    return this.#synced(this.#providers, how)
+  }
+
+  async #synced(providers: readonly Provider[], how: SyncHow): Promise<SyncReport> {
     try {
-      return await sync(this.#replica, this.#providers, how)
+      return await sync(this.#replica, providers, how)
     } finally {
       this.#tell()
     }
@@ -395,7 +399,7 @@ export class Memory {
   async outbox(): Promise<{ root: string; car: Bytes } | null> {
     const { kept, device } = this.#replica
     // What was written since is in no version yet; one is made, and nobody is asked for that.
-    if (kept.n > (kept.seen[device.id]?.n ?? 0)) await sync(this.#replica, [])
+    if (kept.n > (kept.seen[device.id]?.n ?? 0)) await this.#synced([], {})
     const root = this.#replica.kept.commit?.root
     if (root === undefined) return null
     const { blocks } = this.#replica

@@ -34,6 +34,8 @@ const filesBelow = (folder: string): Map<string, Uint8Array> =>
   new Map((readdirSync(folder, { recursive: true }) as string[]).filter(path => statSync(join(folder, path)).isFile()).map(path => [path, new Uint8Array(readFileSync(join(folder, path)))]))
 
 const opened = new Map<string, Memory>()
+/** How often each said that something changed. */
+const changes = new Map<string, number>()
 const keepings = new Map<string, { keeping: VolatileKeeping; device: Awaited<ReturnType<typeof volatileDevice>> }>()
 
 async function answer(command: Command): Promise<unknown> {
@@ -53,9 +55,11 @@ async function answer(command: Command): Promise<unknown> {
       return { ...opened.get(name)?.device, words: recovery?.words ?? null }
     }
     opened.set(name, await Memory.load({ ...kept, providers, world, pointer, root: await rootOf(command) }))
+    opened.get(name)?.subscribe(() => void changes.set(name, (changes.get(name) ?? 0) + 1))
     return opened.get(name)?.device
   }
   if (command.do === 'letIn') return (opened.get(name) as Memory).letIn(String(command.text), (await rootOf(command)) as RootKeys)
+  if (command.do === 'changes') return changes.get(name) ?? 0
   if (command.do === 'later') return (ahead += Number(command.ms))
   const memory = opened.get(name) as Memory
   if (command.do === 'use') return memory.use([providerOf({ at: `peer:${command.url}`, token: String(command.token) }, fetch)])

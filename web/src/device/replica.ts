@@ -194,6 +194,11 @@ export class Replica {
     return { ...this.#kept.uses, ...Object.fromEntries(this.#used) }
   }
 
+  /** Whether something was used since the last change. */
+  get hasCounted(): boolean {
+    return this.#used.size > 0
+  }
+
   /** These memories were used now. It is written down with the next change, and lost without harm. */
   count(names: Iterable<string>): void {
     for (const name of names) {

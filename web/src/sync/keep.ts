@@ -1,6 +1,6 @@
 /** What a sync keeps: the joined state, and the version to publish, durable before anything leaves. */
 
-import { base64url, byCodePoints, type Bytes, compare, fromHex, hex, Refused, sha256 } from '../core/bytes.ts'
+import { base64url, byCodePoints, type Bytes, canonical, compare, fromHex, hex, Refused, sha256 } from '../core/bytes.ts'
 import { ipnsName } from '../core/cid.ts'
 import { clockAfterSeeing } from '../core/clock.ts'
 import { type Signer, signerOf } from '../core/curves.ts'
@@ -79,7 +79,9 @@ export async function keep(run: Run, found: Found, reading: VaultReading, ring: 
     }
     if (announcing !== null) moved.push(ipnsName(fromHex(announcing.head)), ...(announcing.also ?? []))
   }
-  await replica.change({ ...change, records: recordsText(run.names) }, replica.unkept())
+  const [news, blocks] = [newsIn(kept, { ...change, records: recordsText(run.names) }), replica.unkept()]
+  // A sync that brought nothing writes nothing: nobody who hears of changes is woken by it.
+  if (Object.keys(news).length > 0 || blocks.length > 0 || replica.hasCounted) await replica.change(news, blocks)
   const live = liveBlocks(run, joined, made?.root ?? null, announcing?.root ?? null, found)
   const gone = live === null ? [] : [...replica.blocks.cids()].filter(cid => !live.has(cid))
   // A snapshot costs as much as there is, so it waits until it is worth it.
@@ -108,6 +110,14 @@ async function isKnownAt(run: Run, { reader, ring }: Found, head: Bytes): Promis
 }
 
 type Mutable = { -readonly [K in keyof Kept]?: Kept[K] }
+
+/** What of a change is other than what is kept. Its entries are that already. */
+function newsIn(kept: Kept, { entries = {}, others = {}, records = {}, ...rest }: Mutable): Mutable {
+  const newIn = <T extends object>(given: T, held: { readonly [name: string]: unknown }): T =>
+    Object.fromEntries(Object.entries(given).filter(([name, value]) => canonical(value) !== canonical(held[name]))) as T
+  const laid = { entries, others: newIn(others, kept.others), records: newIn(records, kept.records) }
+  return { ...newIn(rest, kept), ...Object.fromEntries(Object.entries(laid).filter(([, one]) => Object.keys(one).length > 0)) }
+}
 
 /** Entries that are other than here; empty ones go. */
 function differences(replica: Replica, state: State): Kept['entries'] {

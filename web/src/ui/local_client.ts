@@ -4,6 +4,7 @@
  * It only translates. What a view was shown is a list of dots; a write gives them back, and replaces exactly these.
  */
 
+import { instant, normalTs } from '../core/timeline.ts'
 import type { Layout, Memory, Reading, Token } from '../memory.ts'
 import {
   BEST, type Choice, type Clash, type Context, type DayCount, type Finding, type Happening, type Heard, type Line, type Member, type MemoryClient,
@@ -135,14 +136,14 @@ export class LocalClient implements MemoryClient {
     const all = await asked(() => this.memory.timeline({ scope, ...(how.day ? { from: how.day, to: how.day } : {}) }))
     const newest = [...all].reverse()
     const from = Number(how.cursor ?? 0)
-    const events = newest.slice(from, from + PAGE).map(happeningOf)
+    const events = newest.slice(from, from + PAGE).map(one => happeningOf({ ...one, ts: normalTs(one.ts) ?? one.ts }))
     return { events, next: from + PAGE < newest.length ? String(from + PAGE) : null }
   }
 
   async days(scope: string, since: string): Promise<readonly DayCount[]> {
     const counted = new Map<string, number>()
     for (const { ts } of await asked(() => this.memory.timeline({ scope, from: since }))) {
-      const day = new Date(ts).toISOString().slice(0, 10)
+      const day = new Date(instant(ts) ?? 0).toISOString().slice(0, 10)
       counted.set(day, (counted.get(day) ?? 0) + 1)
     }
     return [...counted].map(([day, events]) => ({ day, events }))
@@ -184,7 +185,7 @@ export class LocalClient implements MemoryClient {
 
   async providers(): Promise<readonly Place[]> {
     const all = await asked(() => this.memory.places())
-    return all.map(({ name, can }) => ({ name, can: can.join(', '), limits: [], at: null, problem: this.#notices.find(one => one.startsWith(name)) ?? '' }))
+    return all.map(({ name, can }) => ({ name, can: can.join(', '), limits: [], at: null, problem: this.#notices.find(one => one.startsWith(`${name} `)) ?? '' }))
   }
 
   async check(): Promise<readonly Finding[]> {
@@ -202,8 +203,9 @@ export class LocalClient implements MemoryClient {
     try {
       const report = await asked(() => this.memory.sync())
       this.#notices = report.notices.map(one => one.text)
-      const words = [report.joined ? 'something came from others' : '', report.published ? 'published' : ''].filter(Boolean)
-      return [words.join(', ') || 'Everything is up to date', ...this.#notices].map(sentence).join(' ')
+      const done = [report.joined ? 'something came from others' : '', report.published ? 'published' : ''].filter(Boolean).join(', ')
+      const said = [...(done === '' ? [] : [done]), ...this.#notices]
+      return (said.length > 0 ? said : ['Everything is up to date']).map(sentence).join(' ')
     } catch (error) {
       this.#notices = [`it did not sync: ${(error as Error).message}`]
       throw error

@@ -31,15 +31,29 @@ export class QrScanner extends LitElement {
   }
 
   async #start(): Promise<void> {
+    this.#end()
+    let stream: MediaStream | null = null
+    let timer = 0
+    let isOver = false
+    // Somebody may close it while they are asked whether it may look: what comes then is turned off at once.
+    const stop = (): void => {
+      isOver = true
+      clearInterval(timer)
+      for (const track of stream?.getTracks() ?? []) track.stop()
+    }
+    this.#stop = stop
     this.on = true
     this.failed = ''
-    await this.updateComplete
-    const video = this.querySelector('video')!
     try {
-      const stream = await navigator.mediaDevices.getUserMedia({ video: { facingMode: 'environment', width: { ideal: 1280 } } })
+      await this.updateComplete
+      if (isOver) return
+      const video = this.querySelector('video')!
+      stream = await navigator.mediaDevices.getUserMedia({ video: { facingMode: 'environment', width: { ideal: 1280 } } })
+      if (isOver) return stop()
       const { default: decodeQR } = await import('qr/decode.js')
       video.srcObject = stream
       await video.play()
+      if (isOver) return
       const canvas = document.createElement('canvas')
       const look = (): void => {
         const { videoWidth: width, videoHeight: height } = video
@@ -56,12 +70,9 @@ export class QrScanner extends LitElement {
           }
         }
       }
-      const timer = setInterval(look, 200)
-      this.#stop = () => {
-        clearInterval(timer)
-        for (const track of stream.getTracks()) track.stop()
-      }
+      timer = window.setInterval(look, 200)
     } catch (error) {
+      if (isOver) return
       this.#end()
       this.failed = `the camera cannot be used: ${error instanceof Error ? error.message : error}`
     }

@@ -15,7 +15,7 @@ import './browser.ts'
 import type { Own } from './browser.ts'
 import { Refusal } from './client.ts'
 import { MemoryDoor } from './door.ts'
-import { LocalClient } from './local_client.ts'
+import { asked, LocalClient } from './local_client.ts'
 import { ownScript } from './own_scripts.ts'
 import type { Typed } from './places_form.ts'
 import { sentence } from './view.ts'
@@ -46,12 +46,23 @@ function named(): Typed[] {
 
 /** Sync after each write, once a minute while somebody looks, and when the network is back; one at a time. */
 function syncing(client: LocalClient, memory: RemoteMemory): void {
-  let waiting = 0
-  const soon = (rest: number): void => {
-    clearTimeout(waiting)
-    waiting = window.setTimeout(() => void client.sync().catch(() => undefined), rest)
+  let [waiting, due, isStuck] = [0, Infinity, false]
+  const isWaiting = (): Promise<boolean> => memory.status().then(one => one.unpublished, () => false)
+  const sync = async (): Promise<void> => {
+    due = Infinity
+    await client.sync().catch(() => undefined)
+    isStuck = await isWaiting()
   }
-  memory.subscribe(() => void memory.status().then(({ unpublished }) => (unpublished ? soon(REST) : undefined), () => undefined))
+  // What is to come sooner is not put off.
+  const soon = (rest: number): void => {
+    const at = performance.now() + rest
+    if (at >= due) return
+    clearTimeout(waiting)
+    due = at
+    waiting = window.setTimeout(() => void sync(), rest)
+  }
+  // Where nobody takes what waits here, each sync would call for the next.
+  memory.subscribe(() => void isWaiting().then(does => (does ? soon(isStuck ? LOOK : REST) : undefined)))
   window.addEventListener('online', () => soon(0))
   setInterval(() => (document.visibilityState === 'visible' ? soon(0) : undefined), LOOK)
   soon(0)
@@ -136,14 +147,14 @@ async function begin(): Promise<void> {
   const db = await openDatabase(NAME)
   const [has, kept, openers] = [await hasDevice(db), await isKept(db), await openersOf(db)]
   db.close()
+  const door = new MemoryDoor()
   if (has && kept) {
     try {
-      return show(await remote({ at: null }))
+      return show(await asked(() => remote({ at: null })))
     } catch (error) {
-      if ((error as { kind?: string }).kind !== 'locked') console.warn(error)
+      if ((error as Refusal).kind !== 'locked') door.failed = error as Refusal
     }
   }
-  const door = new MemoryDoor()
   const pointer = new URLSearchParams(location.hash.slice(1)).get('join') ?? ''
   if (pointer !== '') history.replaceState(null, '', location.pathname)
   Object.assign(door, { ask, pointer, forget: forgotten, isNew: !kept, passkeys: passkeyIds(openers), typed: named(), enter: async (how: OpenHow) => show(await remote(how)) })
