@@ -28,6 +28,8 @@ class Holder:
         self.let_go_when_locked()
         if self._memory is None:
             self._memory = self._open_memory()
+        elif self._memory._open.locked:  # a sync in another thread is cut off at this moment
+            self._memory._open.refuse_closed("the memory")
         return self._memory
 
     def another(self) -> Memory:
@@ -39,9 +41,9 @@ class Holder:
         if self._memory is None:
             return
         opened = self._memory._open
-        if not opened.closed and not opened.still_unlocked():
+        if not opened.closed and (opened.locked or not opened.still_unlocked()):
             opened.drop_keys()
-        if opened.locked:
+        if opened.locked and opened.closed:
             self.close()
 
     def memory_if_unlocked(self) -> Memory | None:

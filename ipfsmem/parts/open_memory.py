@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from threading import get_ident
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import msgspec
@@ -95,7 +96,8 @@ class OpenMemory:
         #: Why its keys were dropped, in words; "" unless they were locked while it was open.
         self.locked = ""
         #: How many syncs are under way. They look by themselves whether the keys are locked.
-        self.at_work = 0
+        #: The threads in which a sync is under way: each reads between its transactions, without `alone`.
+        self.at_work: list[int] = []
         #: What else holds a key lets go of it here.
         self.when_locked: Callable[[], None] = lambda: None
 
@@ -217,7 +219,7 @@ class OpenMemory:
     def refuse_closed(self, asked: str) -> None:
         """Raises PassphraseError when the keys were locked, which drops those that this process took, and ClosedError when the
         memory is closed."""
-        if not self.closed and not self.still_unlocked():
+        if not self.closed and (self.locked or not self.still_unlocked()):
             self.drop_keys()
         if self.locked:
             raise PassphraseError(f"{asked}: {self.locked}", hint=UNLOCK_HINT)
@@ -232,13 +234,16 @@ class OpenMemory:
     @_alone
     def drop_keys(self) -> None:
         """Close the memory because its keys were locked: nothing of it holds one from then on. Waits for no other
-        process, so it writes nothing: an index that is behind is written when the memory is opened again."""
+        process, so it writes nothing: an index that is behind is written when the memory is opened again. While a sync is under
+        way in another thread, that one is cut off and does this: SQLite ends a process that closes what another thread reads."""
         if self.closed:
             return
         watch = self.replica.lock_watch
         self.locked = (
             watch.why_locked() if watch is not None else ""
         ) or "the keys of this device were locked again"
+        if any(thread != get_ident() for thread in self.at_work):
+            return  # nobody else is given anything from here on
         self.closed = True
         self.files = None
         try:

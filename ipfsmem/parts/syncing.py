@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
+from threading import get_ident
 
 import msgspec
 
@@ -124,13 +125,15 @@ class Syncing(MemoryPart):
         places = self.published_at()
         saved = None if car is None else CarFile(Path(car))
         self.agree(public_ok)
-        self._open.at_work += 1
+        with self._open.alone:
+            self._open.refuse_closed("sync")
+            self._open.at_work.append(get_ident())
         try:
             return await while_unlocked(
                 self._open, "sync", self._sync_or_repair(places, allow, progress or no_progress, saved)
             )
         finally:
-            self._open.at_work -= 1
+            self._open.at_work.remove(get_ident())
 
     async def _sync_or_repair(
         self, places: Providers, allow: Iterable[str], progress: Progress, saved: CarFile | None

@@ -6,10 +6,12 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event, Thread, get_ident
 
 import pytest
 
-from ipfsmem.errors import ClosedError
+from ipfsmem.errors import ClosedError, PassphraseError
+from ipfsmem.holding import Holder
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
 from tests.support.device_lab import Lab, body
@@ -93,3 +95,63 @@ def test_what_reads_or_writes_the_plain_files_waits_for_the_thread_that_works_th
             assert thread.is_alive()
         thread.join(10)
         assert not thread.is_alive()
+
+
+def test_keys_that_are_locked_under_a_sync_are_dropped_by_the_thread_that_syncs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sync reads the database between its transactions. Closed by another thread at that moment, SQLite ended the process."""
+    (tmp_path / "stick").mkdir()
+    memory = Memory.create(
+        "default",
+        "encrypted-ipfs",
+        provider=str(tmp_path / "stick"),
+        passphrase=False,
+        home=tmp_path / "home",
+    )
+    memory.write("tone", "x")
+    began, locked, closed_by, ended = Event(), Event(), list[int](), list[BaseException | int]()
+    replica = memory.replica
+
+    class Watch:
+        def why_locked(self) -> str:
+            return "the keys were locked" if locked.is_set() else ""
+
+    async def reading(*_: object, **__: object) -> None:
+        while True:
+            began.set()
+            replica.db.connection.execute("SELECT count(*) FROM blocks").fetchall()
+            await asyncio.sleep(0)
+
+    close = replica.close
+
+    def closing() -> None:
+        closed_by.append(get_ident())
+        close()
+
+    monkeypatch.setattr(replica, "lock_watch", Watch())
+    monkeypatch.setattr(replica, "close", closing)
+    monkeypatch.setattr("ipfsmem.parts.syncing.sync", reading)
+
+    def work() -> None:
+        ended.append(get_ident())
+        try:
+            asyncio.run(memory.sync())
+        except PassphraseError as error:
+            ended.append(error)
+
+    holder = Holder(lambda: memory)
+    holder.memory()
+    syncing = Thread(target=work)
+    syncing.start()
+    assert began.wait(30)
+    locked.set()
+    with pytest.raises(PassphraseError, match="the keys were locked"):
+        memory.read("tone")
+    with pytest.raises(PassphraseError, match="the keys were locked"):
+        holder.memory()
+    while syncing.is_alive():
+        holder.let_go_when_locked()
+    assert isinstance(ended[1], PassphraseError) and closed_by[0] == ended[0]
+    holder.let_go_when_locked()
+    assert holder._memory is None
