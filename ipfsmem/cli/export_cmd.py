@@ -88,20 +88,15 @@ def command(
         raise UsageError(
             f"{form} is a folder of files", hint="Name a new one: ipfsmem export --to okf --dir DIR"
         )
+    if (html is not None or car is not None) and context.scope is not None:
+        raise UsageError(
+            f"a published version holds all scopes, so --{'car' if html is None else 'html'} takes no --scope (or IPFSMEM_SCOPE)",
+            hint="One scope as plain files: --dir, --zip or --plain-car.",
+        )
     if html is not None:
-        if context.scope is not None:
-            raise UsageError(
-                "a published version holds all scopes, so --html takes no --scope (or IPFSMEM_SCOPE)",
-                hint="One scope as plain files: --dir, --zip or --plain-car.",
-            )
         _export_html(context, expanded(html), partial)
         return
     if car is not None:
-        if context.scope is not None:
-            raise UsageError(
-                "a published version holds all scopes, so --car takes no --scope (or IPFSMEM_SCOPE)",
-                hint="One scope as plain files: --dir, --zip or --plain-car.",
-            )
         _export_car(context, expanded(car), root)
         return
     tree = folder or zipped or plain_car
