@@ -140,7 +140,7 @@ async def restore(
 
 
 def _require_whole(run: Run, joined: Joined) -> None:
-    joined.outages.refuse(joined.heads, run.where)
+    joined.outages.refuse(joined.with_content, run.where)
     if parts := joined.unreadable:
         raise DamagedError(
             f"this memory could not be read whole at {run.where}: at least {parts} parts cannot be read. "

@@ -93,11 +93,17 @@ class Joined(msgspec.Struct, frozen=True):
     unsure: str = ""
 
     @property
+    def with_content(self) -> set[CID]:
+        """The heads that were joined and hold anything: one of a memory that nobody had written in yet says of no older root that it
+        stands in it."""
+        return {root for root, head in self.heads.items() if head.commit.commit.ctx}
+
+    @property
     def unreadable(self) -> int:
         """When no head with any content could be joined whole: how many roots may hold what is missing, else 0. Those are the roots
         that cannot be read; and where no head was joined at all also those that were refused, for one may be a true head under a
         folder that somebody else made."""
-        if any(head.commit.commit.ctx for head in self.heads.values()):
+        if self.with_content:
             return 0
         refused = () if self.heads else self.refused
         return len({*self.damaged, *self.found.unread, *refused, *self.outages.roots})

@@ -733,11 +733,14 @@ FOUND: list[tuple[str, Plan]] = [
             ("sync failing", 2478868499),
         ],
     ),
+    # An outage over versions beside an empty one was called damage (CI of 2026-11-27).
+    ("", [*[("write", 0)] * 7, ("bring back", 3318)]),
 ]
 
 
 @example(*FOUND[0])
 @example(*FOUND[1])
+@example(*FOUND[2])
 @settings(deadline=None, max_examples=cases(6, 250))
 @given(
     st.sampled_from(WORLDS),

@@ -147,6 +147,31 @@ def test_a_fetch_of_which_any_call_fails_is_whole_or_says_what_it_is_not(
     assert found["whole"] and found["error"]
 
 
+@pytest.mark.parametrize("calls", [1, 1_000])
+def test_an_outage_over_a_memory_that_nobody_has_written_in_yet_is_no_damage(
+    tmp_path: Path, calls: int
+) -> None:
+    """What could not be read now was called damaged where the newest version that could be read holds no text."""
+    first = SimProvider(SimCloud())
+    with Memory.create(NAMESPACE, "encrypted-ipfs", provider=first, unlock=ROOT, recovery=False, passphrase=False, home=tmp_path / "a") as a:  # fmt: skip
+        asyncio.run(a.sync())
+    for name in "bc":
+        restore(tmp_path / name, first).close()
+    found: Counter[bool] = Counter()
+    for number in range(1, 1_000):
+        provider = SimProvider(copy_of(first.cloud))
+        for more in range(calls):
+            provider.fail_call(number + more)
+        try:
+            restore(tmp_path / str(number), provider).close()
+            found[True] += 1
+        except ProviderError:
+            found[False] += 1
+        if len(provider.calls) < number:
+            break
+    assert found[True] and found[False]
+
+
 # -- several providers: one that is down hides only what it alone has ---------------------------------------------------
 
 
