@@ -79,16 +79,25 @@ def played(play: Callable[[Page], Awaitable[None]], *arguments: str) -> list[str
 
 async def give_wallet(page: Page, key: str) -> list[str]:
     """Put a wallet with this key, in hex, into the pages that come; the texts that it is asked to sign."""
-    signed: list[str] = []
 
     def sign(data: str) -> str:
-        text = bytes.fromhex(data.removeprefix("0x"))
-        signed.append(text.decode())
-        made = Account.sign_message(encode_defunct(text), private_key=key)
+        made = Account.sign_message(encode_defunct(hexstr=data), private_key=key)
         return str(made.signature.to_0x_hex())
 
-    await page.context.expose_function("testSign", sign)
-    await page.context.expose_function("testAccount", lambda: Account.from_key(key).address)
+    return await give_signer(page, Account.from_key(key).address, sign)
+
+
+async def give_signer(page: Page, account: str, sign: Callable[[str], str]) -> list[str]:
+    """Put a wallet with this account into the pages that come, which has `sign` make its signatures: from hex to hex. The texts that
+    it is asked to sign."""
+    signed: list[str] = []
+
+    def noted(data: str) -> str:
+        signed.append(bytes.fromhex(data.removeprefix("0x")).decode())
+        return sign(data)
+
+    await page.context.expose_function("testSign", noted)
+    await page.context.expose_function("testAccount", lambda: account)
     await page.context.add_init_script(_WALLET)
     return signed
 

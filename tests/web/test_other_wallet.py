@@ -1,0 +1,53 @@
+"""A wallet that others wrote signs what ours signs, byte for byte, and opens in the browser what Python sealed with the same account.
+
+Needs Node and, for the page, Chromium and the package playwright; without one of them it is skipped, and fails where counterparts are
+required.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.files.static_page import write_static_page
+from ipfsmem.memory import Memory
+from ipfsmem.wallet.message import key_request
+from tests.interop.counterparts import built_page
+from tests.support.alone_lab import Page, give_signer, hosted, played
+from tests.support.anvil_lab import anvil
+from tests.support.web_lab import WALLET, root_of
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+
+@pytest.mark.parametrize(("vault", "number"), [("default", 1), ("work-2", 17)])
+def test_it_signs_what_our_signer_signs_and_the_same_each_time(
+    tmp_path: Path, vault: str, number: int
+) -> None:
+    request = key_request(WALLET.address, vault, number)
+    with anvil(tmp_path) as node:
+        assert bytes.fromhex(node.account.removeprefix("0x")) == WALLET.address
+        told = {node.sign("0x" + request.hex()) for _ in range(3)}
+    assert told == {"0x" + WALLET.sign_message(request).hex()}
+
+
+def test_it_opens_in_the_browser_what_python_sealed(tmp_path: Path, url: str, memory: Memory) -> None:
+    root_of(memory)
+    pages = tmp_path / "pages"
+    write_static_page(pages, [f"routing:{url}", f"gateway:{url}"], built_page())
+    signed: list[str] = []
+
+    async def play(page: Page) -> None:
+        async with hosted(pages) as address:
+            asked = await give_signer(page, node.account, node.sign)
+            await page.goto(address)
+            await page.click("button:has-text('Open with Test wallet')")
+            await page.wait_for_selector(".row:has-text('Tone')")
+            signed.extend(asked)
+
+    with anvil(tmp_path) as node:
+        played(play)
+    assert (
+        len(signed) == 2 and len(set(signed)) == 1
+    )  # a wallet that signs anew each time is found out before anything is made
