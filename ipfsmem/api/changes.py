@@ -16,7 +16,7 @@ import msgspec
 
 from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.causal.entries import card_name, memory_name, segment_name
-from ipfsmem.device.dreams import dreams, kept_proposal
+from ipfsmem.device.dreams import dreams, kept_proposals
 from ipfsmem.device.hidden import hidden_texts
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateMark
@@ -150,8 +150,7 @@ def _beside(replica: Replica) -> set[tuple[Literal["sight", "dream"], str, str]]
         ("sight", one.scope, f"{one.key} {one.hlc}") for one in hidden_texts(replica).values()
     }
     found.update(("dream", one.scope, one.id) for one in dreams(replica))
-    if (proposed := kept_proposal(replica)) is not None:
-        found.add(("dream", proposed.scope, f"proposed {proposed.id}"))
+    found.update(("dream", one.scope, f"proposed {one.id}") for one in kept_proposals(replica))
     return found
 
 

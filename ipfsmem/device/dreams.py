@@ -1,11 +1,15 @@
 """What dreams proposed and did on this device, with what is needed to undo it: sealed rows beside the state.
 
-The last few dreams of all scopes are kept, and their texts with them, until these are undone or forgotten. What was done is also an event
+A proposal is kept for each scope until it is done or another takes its place. The last few dreams of each scope are kept, and their texts with them, until these are undone or forgotten. What was done is also an event
 in the timeline, for every device; undoing is for this one. Nothing here changes a memory: that is `memories/dreams.py`.
 """
 
 from __future__ import annotations
 
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
 from typing import Literal
 
 import msgspec
@@ -14,9 +18,11 @@ from ipfsmem.causal.value import Entry, decode_entry, encode_entry
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import Store, locations
 from ipfsmem.device.tables import meta
+from ipfsmem.device.texts_of_others import mark
 from ipfsmem.dream.proposal import Found, Step
+from ipfsmem.errors import OpenError
 
-#: Dreams that can be undone.
+#: Dreams of a scope that can be undone.
 KEPT = 8
 
 
@@ -81,16 +87,40 @@ _proposed = msgspec.json.Decoder(Proposed)
 _dreams = msgspec.json.Decoder(list[_DreamtRow])
 
 
-def keep_proposal(replica: Replica, proposed: Proposed | None) -> None:
-    """Keep what was proposed last (inside a transaction); None: nothing is."""
-    row = b"" if proposed is None else replica.codec.seal_row(msgspec.json.encode(proposed))
-    replica.db.set_meta(meta.DREAM_PROPOSED, row)
+def keep_proposal(replica: Replica, proposed: Proposed) -> None:
+    """Keep what was proposed of a scope in place of what was before (inside a transaction)."""
+    let_go_of_proposal(replica, proposed.scope)
+    replica.db.set_meta(
+        _place(replica, proposed.scope), replica.codec.seal_row(msgspec.json.encode(proposed))
+    )
 
 
-def kept_proposal(replica: Replica) -> Proposed | None:
-    """What was proposed last and not done yet."""
-    stored = replica.db.get_meta(meta.DREAM_PROPOSED)
-    return _proposed.decode(replica.codec.open_row(stored)) if stored else None
+def let_go_of_proposal(replica: Replica, scope: str) -> None:
+    """Nothing is proposed of a scope any more (inside a transaction)."""
+    names = [name for name, kept in _proposals(replica) if kept.scope == scope]
+    meta.forget(replica.db.connection, [*names, _place(replica, scope)])
+
+
+def kept_proposal(replica: Replica, scope: str) -> Proposed | None:
+    """What was proposed of a scope last and not done yet."""
+    return next((kept for _, kept in _proposals(replica) if kept.scope == scope), None)
+
+
+def kept_proposals(replica: Replica) -> list[Proposed]:
+    """What was proposed last and not done yet, of each scope."""
+    return [kept for _, kept in _proposals(replica)]
+
+
+def _proposals(replica: Replica) -> Iterator[tuple[str, Proposed]]:
+    """Name and value of each that the disk did not change: who lost one dreams again."""
+    for name, row in list(meta.sound(replica.db.connection, meta.DREAM_PROPOSED)):
+        with contextlib.suppress(OpenError, msgspec.MsgspecError, UnicodeDecodeError):
+            yield name, _proposed.decode(replica.codec.open_row(row))
+
+
+def _place(replica: Replica, scope: str) -> str:
+    hashed = sha256(f"{meta.DREAM_PROPOSED}\0{scope}".encode()).hexdigest()
+    return f"{meta.DREAM_PROPOSED}/{mark(replica, hashed).hex()}"
 
 
 def dreams(replica: Replica) -> list[Dreamt]:
@@ -118,7 +148,12 @@ def note_dream(replica: Replica, dreamt: Dreamt) -> None:
         dreamt.by,
         [_DoneRow(one.name, encode_entry(one.gone), one.body, one.together) for one in dreamt.done],
     )
-    _keep(replica, [row, *_rows(replica.store)][:KEPT])
+    kept, of = list[_DreamtRow](), Counter[str]()
+    for one in [row, *_rows(replica.store)]:
+        of[one.scope] += 1
+        if of[one.scope] <= KEPT:
+            kept.append(one)
+    _keep(replica, kept)
 
 
 def forget_dream(replica: Replica, id: str) -> None:
@@ -129,9 +164,9 @@ def forget_dream(replica: Replica, id: str) -> None:
 def forget_in_dreams(replica: Replica, scope: str, key: str | None = None) -> None:
     """Let go of what is kept for undoing of a forgotten memory, or of a whole scope (inside a transaction), with what went together
     with it, as its sentences may stand there; and of a proposal, which may say what stood there."""
-    proposed = kept_proposal(replica)
-    if proposed is not None and proposed.scope == scope and (key is None or key in proposed.seen):
-        keep_proposal(replica, None)
+    proposed = kept_proposal(replica, scope)
+    if proposed is not None and (key is None or key in proposed.seen):
+        let_go_of_proposal(replica, scope)
     rows = _rows(replica.store)
     if any(row.scope == scope for row in rows):
         for row in rows:

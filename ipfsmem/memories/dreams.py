@@ -33,6 +33,7 @@ from ipfsmem.device.dreams import (
     forget_dream,
     keep_proposal,
     kept_proposal,
+    let_go_of_proposal,
     note_dream,
 )
 from ipfsmem.device.events import Timeline
@@ -104,7 +105,7 @@ class Dreams:
         among: Container[str] | None = None,
         progress: Progress = lambda phase: None,
     ) -> Proposed:
-        """Look through all memories and keep what a dream proposes, in place of what was proposed before. Changes no memory."""
+        """Look through all memories and keep what a dream proposes, in place of what was proposed of this scope before. Changes no memory."""
         gathered = self.gathered(among)
         if dreamer is None:
             keys = sorted(gathered.seen)
@@ -146,8 +147,7 @@ class Dreams:
     def proposed(self) -> Proposed | None:
         """What was proposed last for this scope and not done yet."""
         with self._replica.reading():
-            kept = kept_proposal(self._replica)
-        return kept if kept is not None and kept.scope == self._memories.scope else None
+            return kept_proposal(self._replica, self._memories.scope)
 
     def gathered(self, among: Container[str] | None = None) -> Gathered:
         """What a dream looks at: the own memories that nothing is open about. `among`: the scopes of which it may know which keys
@@ -201,8 +201,8 @@ class Dreams:
                 )
                 note_dream(replica, dreamt)
                 note_irrevocable(replica, f"a dream changed {count(len(done), 'memory', 'memories')}")
-            if (kept := kept_proposal(replica)) is not None and kept.id == proposed.id:
-                keep_proposal(replica, None)
+            if (kept := kept_proposal(replica, scope)) is not None and kept.id == proposed.id:
+                let_go_of_proposal(replica, scope)
         return Outcome(
             id=proposed.id if done else "",
             scope=scope,

@@ -30,8 +30,10 @@ DAMAGED_STATE: Final = "damaged state"
 EVENTS: Final = "events"
 #: This device's last change, sealed JSON, for `undo`.
 LAST_CHANGE: Final = "last-change"
-#: What a dream proposed last, and what the last few did, sealed JSON; empty when there is nothing.
+#: Prefix of the names of what a dream proposed last; "/" and a keyed hash of the scope follow. One of a version that kept a single one
+#: has the bare name. Sealed JSON.
 DREAM_PROPOSED: Final = "dream proposed"
+#: What the last few dreams did, sealed JSON; empty when there is nothing.
 DREAMS: Final = "dreams"
 #: "1": dreams that begin by themselves are switched on for this memory on this device.
 DREAMING: Final = "dreaming"

@@ -104,3 +104,25 @@ def test_a_dream_that_somebody_aborts_ends_before_it_changes_anything(
             assert (await good(client.get("/v1/dream")))[0]["failure"] == "IncompleteError"
 
         Lab(tmp_path).run(ask)
+
+
+def test_what_is_proposed_of_one_scope_stays_beside_a_dream_over_another(tmp_path: Path) -> None:
+    with opener(tmp_path)() as memory:
+        for one in (memory, memory.scope("work")):
+            one.write("tea", "They drink tea.")
+            one.write("tea_too", "They drink tea.")
+
+    async def ask(client: Client) -> None:
+        made = {}
+        for scope in ("", "work"):
+            made[scope], _ = await good(client.post(f"/v1/dream?scope={scope}", json={}))
+        for scope in ("", "work"):
+            proposed = made[scope]["proposed"]
+            assert (await good(client.get(f"/v1/dream/proposal?scope={scope}")))[0] == proposed
+            assert (await good(client.get(f"/v1/dream?scope={scope}")))[0]["proposed"] == proposed["id"]
+        for scope in ("", "work"):
+            wanted = {"proposal": made[scope]["proposed"]["id"]}
+            done, _ = await good(client.post(f"/v1/dream/apply?scope={scope}", json=wanted))
+            assert done["outcome"]["removed"] and done["exit_code"] == 0
+
+    Lab(tmp_path).run(ask)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,8 @@ from ipfsmem.agents import background_sync
 from ipfsmem.agents.background_sync import dream_if_due
 from ipfsmem.cli import sync_cmd
 from ipfsmem.device.dream_notes import dream_notes, dreaming, is_to_abort
+from ipfsmem.device.dreams import KEPT
+from ipfsmem.device.tables import meta
 from ipfsmem.dream.proposal import Change, Proposal, Step
 from ipfsmem.errors import IncompleteError, LimitError, LockedError, NotFoundError, StorageError
 from ipfsmem.memories.dreams import Dreams
@@ -381,12 +384,77 @@ def test_one_that_failed_or_was_aborted_leaves_the_time_of_the_last_one(
     assert a.dreams.waits_for().startswith("the last dream was 0.0 h ago")
 
 
+def said_twice_in(memory: Memory, *scopes: str) -> list[Memory]:
+    """The memory in these scopes, in each of which two memories say the same."""
+    found = [memory.scope(scope) if scope else memory for scope in scopes]
+    for one in found:
+        one.write("a", TEA)
+        one.write("b", TEA)
+    return found
+
+
+def test_each_scope_keeps_its_own_proposal_until_it_is_done_replaced_or_forgotten(memory: Memory) -> None:
+    here, work, home = said_twice_in(memory, "", "work", "home")
+    made = [one.dreams.propose() for one in (here, work, home)]
+    assert [one.dreams.proposed() for one in (here, work, home)] == made
+    again = work.dreams.propose()
+    assert work.dreams.proposed() == again != made[1] and here.dreams.proposed() == made[0]
+    with pytest.raises(NotFoundError, match="is not there any more"):
+        work.dreams.apply(made[1].id)
+    home.forget("a")
+    assert home.dreams.proposed() is None and work.dreams.proposed() == again
+    assert here.dreams.apply().id == made[0].id and here.dreams.proposed() is None
+    assert work.dreams.proposed() == again and work.dreams.status().changes == 1
+    memory.scopes.forget("work")
+    memory.scopes.restore("work")
+    assert work.dreams.proposed() is None
+
+
+def test_the_last_dreams_of_each_scope_can_be_taken_back(memory: Memory) -> None:
+    here, work = said_twice_in(memory, "", "work")
+    assert here.dreams.run().outcome is not None
+    for _ in range(KEPT + 1):
+        said_twice_in(memory, "work")
+        work.dreams.run()
+    assert len(work.dreams.list()) == KEPT and len(here.dreams.list()) == 1
+    assert here.dreams.undo().back
+
+
+def test_what_a_version_that_kept_one_proposal_of_all_scopes_kept_is_still_there(memory: Memory) -> None:
+    here, work = said_twice_in(memory, "", "work")
+    made = work.dreams.propose()
+    replica = memory.replica
+    with replica.transaction():
+        (name,) = meta.names(replica.db.connection, meta.DREAM_PROPOSED)
+        meta.forget(replica.db.connection, [name])
+        replica.db.set_meta("dream proposed", replica.codec.seal_row(msgspec.json.encode(made)))
+    assert work.dreams.proposed() == made and here.dreams.proposed() is None
+    here.dreams.propose()
+    assert work.dreams.proposed() == made
+    again = work.dreams.propose()
+    assert (
+        work.dreams.proposed() == again and len(meta.names(replica.db.connection, meta.DREAM_PROPOSED)) == 2
+    )
+    with replica.transaction():  # so it said that there was none
+        replica.db.set_meta("dream proposed", b"")
+    assert work.dreams.apply(again.id).id == again.id and work.dreams.proposed() is None
+
+
+def test_a_proposal_that_the_disk_changed_is_as_none_and_the_next_takes_its_place(memory: Memory) -> None:
+    memory.write("a", TEA)
+    memory.write("b", TEA)
+    memory.dreams.propose()
+    run = memory.replica.db.connection
+    with memory.replica.transaction():
+        run.execute("UPDATE meta SET value = CAST(value || 'x' AS BLOB) WHERE name LIKE 'dream proposed%'")
+    assert memory.dreams.proposed() is None
+    made = memory.dreams.propose()
+    assert memory.dreams.proposed() == made and len(meta.names(run, meta.DREAM_PROPOSED)) == 1
+
+
 @pytest.mark.parametrize("scope", ["", "work"])
 def test_a_dream_is_of_one_scope(memory: Memory, scope: str) -> None:
-    for key in ("a", "b"):
-        memory.write(key, TEA)
-        memory.scope("work").write(key, TEA)
-    here, there = memory.scope(scope), memory.scope("" if scope else "work")
+    here, there = said_twice_in(memory, *(("work", "")[:: -1 if not scope else 1]))
     here.dreams.propose()
     assert there.dreams.proposed() is None
     here.dreams.apply()

@@ -92,6 +92,19 @@ def test_a_way_is_found_or_said_not_to_be_there(memory: Memory, model: Model) ->
     assert len(model("knowledge_query", entity="Ada").structured["entities"]) == 2
 
 
+def test_a_dream_in_one_scope_leaves_what_was_proposed_of_another(memory: Memory, model: Model) -> None:
+    for one in (memory, memory.scope("work")):
+        one.write("a", "They drink tea.")
+        one.write("b", "They drink tea.")
+    shown = model("dream")
+    there = model("dream", scope="work")
+    assert model("show_dream").structured == shown.structured != there.structured
+    assert model("show_dream", scope="work").structured == there.structured
+    assert "is not there any more" in model.refused("apply_dream", proposal=there.structured["proposal"])
+    for said, scope in ((there, {"scope": "work"}), (shown, {})):
+        assert model("apply_dream", proposal=said.structured["proposal"], **scope).structured["dream"]
+
+
 def test_a_dream_is_done_only_as_it_was_shown_and_taken_back(memory: Memory, model: Model) -> None:
     hinted("dream makes a proposal.", model.refused("show_dream"))
     assert model("dream").structured["proposal"] == ""
