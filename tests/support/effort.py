@@ -33,6 +33,12 @@ def load() -> None:
         "explore", deadline=None, max_examples=1000, suppress_health_check=_ANY, print_blob=True
     )
     settings.load_profile(PROFILE)
+    if PROFILE != "explore":
+        # Hypothesis also draws what stands as a constant in the modules imported so far: other ones in each worker, so that what
+        # a run found no later run did.
+        from hypothesis.internal.conjecture import providers
+
+        providers._get_local_constants = lambda: providers._local_constants
 
 
 def cases(few: int, many: int) -> int:

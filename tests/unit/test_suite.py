@@ -57,3 +57,28 @@ def test_the_user_s_home_is_not_the_tests() -> None:
     ).stdout.split()  # fmt: skip
     assert told == [str(home), str(temporary)]
     assert home.name.startswith("home") and home.parent == temporary.parent
+
+
+#: Prints the cases that a test draws.
+_DRAWS = """
+import os, sys
+os.environ["HYPOTHESIS_PROFILE"] = "ci"
+from tests.support import effort
+effort.load()
+from hypothesis import given, strategies as st
+@given(st.lists(st.integers(0, 2**32 - 1)))
+def draw(numbers): print(numbers)
+draw()
+"""
+
+
+def test_what_a_run_draws_does_not_follow_from_what_was_imported_before() -> None:
+    """A fault that CI found came in no other run: each worker drew constants of the modules that it had imported."""
+
+    def drawn(before: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", before + _DRAWS], capture_output=True, text=True, check=True, cwd=ROOT
+        ).stdout
+
+    alone = drawn("")
+    assert len(alone.splitlines()) > 100 and drawn("import ipfsmem.memory, tests.support.device_lab") == alone
