@@ -1,12 +1,14 @@
 """A connection to the SQLite file of a memory: its errors are ours, and values of damaged rows are recognised.
 
-Transactions are in `device.database`, statements in `device.tables`.
+Several threads may use one: a statement or a row at a time, and it is closed between two of these, for Python ends the process where
+a connection goes under a statement. Transactions are in `device.database`, statements in `device.tables`.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +17,7 @@ from urllib.parse import quote
 import msgspec
 
 from ipfsmem.device.atomic_files import open_regular, storage_errors
-from ipfsmem.errors import IpfsmemError, LockedError, StorageError
+from ipfsmem.errors import ClosedError, IpfsmemError, LockedError, StorageError
 
 T = TypeVar("T")
 
@@ -35,6 +37,8 @@ def explained(path: Path, error: Exception) -> IpfsmemError:
             return damaged(path, "a text in it is not UTF-8")
         return StorageError(f"cannot use {path}: {_WORDS.get(text, text)}")
     if isinstance(error, sqlite3.ProgrammingError):
+        if text.startswith("Cannot operate on a closed database"):
+            return ClosedError(f"{path} was closed meanwhile")
         return StorageError(f"cannot use {path}: {text}")
     if text == "file is not a database":
         return unusable(f"{path} is damaged: {text}")  # nothing can be read from it
@@ -56,31 +60,36 @@ class _Cursor(sqlite3.Cursor):
 
     def execute(self, *args: Any) -> _Cursor:
         try:
-            return super().execute(*args)
+            with self.connection.in_use:
+                return super().execute(*args)
         except (sqlite3.Error, UnicodeError) as error:
             raise explained(self.connection.path, error) from None
 
     def executemany(self, *args: Any) -> _Cursor:
         try:
-            return super().executemany(*args)
+            with self.connection.in_use:
+                return super().executemany(*args)
         except (sqlite3.Error, UnicodeError) as error:
             raise explained(self.connection.path, error) from None
 
     def fetchone(self) -> Any:
         try:
-            return super().fetchone()
+            with self.connection.in_use:
+                return super().fetchone()
         except (sqlite3.Error, UnicodeError) as error:
             raise explained(self.connection.path, error) from None
 
     def fetchall(self) -> list[Any]:
         try:
-            return super().fetchall()
+            with self.connection.in_use:
+                return super().fetchall()
         except (sqlite3.Error, UnicodeError) as error:
             raise explained(self.connection.path, error) from None
 
     def __next__(self) -> Any:
         try:
-            return super().__next__()
+            with self.connection.in_use:
+                return super().__next__()
         except (sqlite3.Error, UnicodeError) as error:
             raise explained(self.connection.path, error) from None
 
@@ -89,6 +98,32 @@ class Connection(sqlite3.Connection):
     """A connection whose errors are ours."""
 
     path = Path(":memory:")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        #: Held for one step of a statement, and to close.
+        self.in_use = threading.RLock()
+        super().__init__(*args, **kwargs)
+
+    def close(self) -> None:
+        """Close it, once the step that another thread is in has ended. What is begun later raises ClosedError."""
+        with self.in_use:
+            super().close()
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        try:
+            return super().in_transaction
+        except sqlite3.Error as error:
+            raise explained(self.path, error) from None
+
+    def create_function(self, *args: Any, **kwargs: Any) -> None:
+        """A function that statements may call."""
+        try:
+            with self.in_use:
+                super().create_function(*args, **kwargs)
+        except sqlite3.Error as error:
+            raise explained(self.path, error) from None
 
     def execute(self, *args: Any) -> _Cursor:
         """One statement."""

@@ -19,7 +19,7 @@ from ipfsmem.device.directory_handle import open_directory
 from ipfsmem.device.lock import file_lock, file_lock_async
 from ipfsmem.device.tables import reports
 from ipfsmem.device.tables.reports import ReportRow
-from ipfsmem.errors import ConfigError, LockedError, StorageError
+from ipfsmem.errors import ClosedError, ConfigError, LockedError, StorageError
 
 
 def test_write_replaces_whole_and_keeps_to_itself(tmp_path: Path) -> None:
@@ -390,7 +390,7 @@ def test_missing_folder_and_closed_database(tmp_path: Path) -> None:
         Database(tmp_path / "gone")
     db = Database(tmp_path)
     db.close()
-    with pytest.raises(StorageError, match="closed"):
+    with pytest.raises(ClosedError, match="closed"):
         db.get_meta("a")
 
 

@@ -1,0 +1,60 @@
+"""A database that one thread closes while another one reads: the reader is told so, and the process goes on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from ipfsmem.device.database import Database
+from ipfsmem.errors import ClosedError
+
+_READS_LONG = """
+import sys, threading
+from pathlib import Path
+from ipfsmem.device.database import Database
+from ipfsmem.errors import ClosedError
+
+ROWS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 100000000) SELECT x FROM n"
+db = Database(Path(sys.argv[1]))
+began = threading.Event()
+
+def read():
+    try:
+        for _ in db.connection.execute(ROWS):
+            began.set()
+    except ClosedError as error:
+        print(error)
+
+reading = threading.Thread(target=read)
+reading.start()
+began.wait(30)
+db.close()
+reading.join(30)
+"""
+
+
+def test_a_database_that_is_closed_while_another_thread_reads_it_ends_no_process(tmp_path: Path) -> None:
+    """Python ended the process (SIGSEGV) when a statement came back whose connection was gone: a sync in a thread, closed by another."""
+    done = subprocess.run(
+        [sys.executable, "-c", _READS_LONG, str(tmp_path)], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{tmp_path / 'state.db'} was closed meanwhile\n"
+
+
+def test_whatever_is_asked_of_a_database_that_was_closed_is_our_error(tmp_path: Path) -> None:
+    db = Database(tmp_path)
+    db.close()
+    asked = [
+        db.version,
+        lambda: db.snapshot().__enter__(),
+        lambda: db.transaction().__enter__(),
+        db.empty_log,
+    ]
+    for one in asked:
+        try:
+            one()
+        except ClosedError:
+            continue
+        raise AssertionError(one)
