@@ -12,6 +12,7 @@ from ipfsmem.errors import ChangedError, IncompleteError, UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
+    from ipfsmem.memories.memories import Listed
     from ipfsmem.memory import Memory
 
 
@@ -63,10 +64,16 @@ def command(
 def _texts(memory: Memory) -> dict[str, str]:
     """The own memories by key, with the hash of what is shown: also those that are hidden on this device, and, with none, those whose
     text is not on this device, or that were deleted and could come back."""
-    found = {one.key: one.sha256 if one.sha256 and one.fetched else "" for one in memory.list() if one.own}
-    hidden = (memory.read(one.key) for one in memory.hidden.list())
-    found |= {one.key: one.sha256 for one in hidden if one is not None and one.own}
+    found = {one.key: _sha256(memory, one) for one in memory.list(hidden=True) if one.own}
     return found | {one.key: "" for one in memory.facts.deleted() if one.key not in found}
+
+
+def _sha256(memory: Memory, one: Listed) -> str:
+    """Of what is shown; a list does not know it of a text that is joined of several."""
+    if not one.fetched:
+        return ""
+    shown = None if one.sha256 else memory.read(one.key)
+    return one.sha256 or (shown.sha256 if shown is not None else "")
 
 
 def _forget(memory: Memory, texts: dict[str, str], sessions: dict[str, str], reason: str) -> list[str]:

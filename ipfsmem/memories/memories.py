@@ -334,12 +334,16 @@ class Memories:
         heads: dict[str, MemoryFile] = {}
         with self.replica.reading():
             known = {} if hidden else hidden_texts(self.replica)
+            by_head: list[tuple[str, str]] = []
             found = [
-                self._listed(key, entry, heads)
+                self._listed(key, entry, heads, by_head)
                 for key, entry in self._entries(held)
                 if (self.scope, key) not in known
                 or not is_hidden(known, self.scope, key, self.written(key, entry))
             ]
+            if by_head and (lost := self._without_text(by_head)):
+                found = [one for one in found if one is None or one.key not in lost]
+                found += [self._listed(key, self.entry(key), heads) for key in lost]
         self._keep_heads(heads)
         listed = (
             item for item in found if item is not None and (sessions or not is_part(item.key, item.file))
@@ -356,21 +360,45 @@ class Memories:
             save_heads(self.replica, self.scope, heads)
             self._new_heads = 0
 
+    def shows(self, key: str) -> bool:
+        """Whether a memory has a text now, on this device or not (inside `reading`)."""
+        view = self.view(key)
+        return view.data is not None or bool(view.not_fetched)
+
     def written(self, key: str, entry: Entry) -> str:
         """The clock of the text that is shown of an entry; "" when none is (inside `reading`)."""
         entry = self.entry(key, entry)
         dot = self.view(key, entry).dot
         return entry[dot].h if dot is not None else ""
 
-    def _listed(self, key: str, entry: Entry, heads: dict[str, MemoryFile]) -> Listed | None:
-        """The line of one entry. `heads` collects the headers met."""
+    def _without_text(self, by_head: Iterable[tuple[str, str]]) -> set[str]:
+        """The keys of those (key, SHA-256 of where the text lies) whose text is not on this device: its header may be kept still."""
+        from ipfsmem.device.bulk import blocks_here
+
+        of = [(key, bytes.fromhex(sha)) for key, sha in by_head]
+        here = blocks_here(self.replica.db, [digest for _, digest in of])
+        return {key for key, digest in of if digest not in here}
+
+    def _listed(
+        self,
+        key: str,
+        entry: Entry,
+        heads: dict[str, MemoryFile],
+        by_head: list[tuple[str, str]] | None = None,
+    ) -> Listed | None:
+        """The line of one entry. `heads` collects the headers met; `by_head` keys, and where their texts lie, of which the kept header was
+        taken and no text opened: without it none is.
+        """
         if len(entry) == 1:
             # The usual case: one text. Its header is kept by the hash of the body.
             ((dot, value),) = entry.items()
             if value.body is None:
                 return None
-            file = self._heads.get(value.body) if self._heads is not None else None
-            if file is None:
+            kept = self._heads if by_head is not None and value.loc is not None else None
+            file = kept.get(value.body) if kept is not None else None
+            if file is not None and by_head is not None and value.loc is not None:
+                by_head.append((key, value.loc.sha))
+            else:
                 data = self.replica.store.body(self.name(key), value)
                 file = head_of(data) if data is not None else None
             if file is not None and self.is_own(dot, value.of):

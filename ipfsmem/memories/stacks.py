@@ -60,8 +60,8 @@ class Stack:
         NotFoundError when it is not fetched."""
         return first_own(part.read(key) for part in self._parts)
 
-    def list(self) -> list[Listed]:
-        """All memories that `read` would show, ordered by key, headers only."""
+    def list(self, *, hidden: bool = False) -> list[Listed]:
+        """All memories that `read` would show, ordered by key, headers only; what this device hides only with `hidden`."""
         found: dict[str, Listed] = {}
         first = self._parts[0]
         with first.replica.reading():
@@ -69,7 +69,7 @@ class Stack:
             for part in self._parts:
                 if held is not None and part.scope not in held:
                     continue
-                for item in part.listing(held=None if held is None else held[part.scope]):
+                for item in part.listing(hidden=hidden, held=None if held is None else held[part.scope]):
                     before = found.get(item.key)
                     if before is None or (item.own and not before.own):
                         found[item.key] = item

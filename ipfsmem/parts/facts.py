@@ -135,7 +135,7 @@ class MemoryFacts(MemoryPart):
         memories = self._texts().memories
         keys = keys_with_history(memories)
         with self._replica.reading():
-            gone = [key for key in keys if memories.read(key) is None]
+            gone = [key for key in keys if not memories.shows(key)]
         return [self.history(key)[0] for key in gone if earlier(memories, key)]
 
     def restore(self, key: str, number: int = 1, *, seen: str | None = None) -> Fact:

@@ -221,10 +221,10 @@ class MemoryTexts(MemoryPart):
                 miss(self._replica.db)
             raise
 
-    def list(self) -> list_[Listed]:
-        """All memories, ordered by key, headers only."""
+    def list(self, *, hidden: bool = False) -> list_[Listed]:
+        """All memories, ordered by key, headers only; `hidden`: also those that are hidden on this device."""
         self._open.look()
-        return self._stack().list()
+        return self._stack().list(hidden=hidden)
 
     def recall(
         self,

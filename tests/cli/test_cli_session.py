@@ -187,18 +187,51 @@ def test_what_is_written_while_clearing_asks_stays(cli: Cli, monkeypatch: pytest
     assert cli.ok("fact", "list", "--deleted").out == ""
 
 
-def test_clearing_takes_a_text_that_is_not_on_this_device(cli: Cli) -> None:
-    cli.ok("write", "tone", "--body", "Be brief.")
+def lose_text(cli: Cli, key: str) -> None:
+    """The text of a memory leaves the disk, and its entry stays."""
     with Memory.load(home=cli.home) as memory, memory.replica.transaction():
         memory.replica.store.checkpoint(folders=False)
-        (value,) = memory.replica.store.entry("m/tone").values()
+        (value,) = memory.replica.store.entry(f"m/{key}").values()
         assert value.loc is not None
         memory.replica.db.connection.execute(
             "DELETE FROM blocks WHERE digest=?", (bytes.fromhex(value.loc.sha),)
         )
+
+
+def test_clearing_takes_a_text_that_is_not_on_this_device(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "Be brief.")
+    lose_text(cli, "tone")
     assert not cli.ok("list", "--json").json[0]["fetched"]
     assert cli.ok("clear", "--yes").out.startswith("Forgotten here: 1 memory")
     assert cli.ok("list", "--json").json == []
+
+
+def test_clearing_takes_what_is_hidden_and_a_fact_that_was_edited_when_their_texts_are_lost(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "Be brief.")
+    cli.ok("write", "music", "--body", "Fugues.")
+    cli.ok("hide", "tone")
+    key = cli.ok("fact", "add", "User likes zebras", "--json").json["fact"]["key"]
+    cli.ok("fact", "edit", key, "User likes lions")
+    lose_text(cli, "tone")
+    lose_text(cli, key)
+    assert "tone" in cli.ok("list", "--hidden").out
+    assert cli.ok("fact", "list", "--deleted").out == ""
+    assert cli.ok("clear", "--yes").out.startswith("Forgotten here: 3 memories")
+    assert cli.ok("list", "--json").json == [] and cli.ok("list", "--hidden").out == ""
+    assert cli.ok("fact", "list", "--deleted").out == ""
+
+
+def test_clearing_takes_a_text_that_is_joined_of_two(sealed: Cli, second: Cli) -> None:
+    sealed.ok("write", "tone", "--body", "One.\n\nTwo.\n\nThree.")
+    sealed.ok("sync")
+    second.ok("sync")
+    sealed.ok("write", "tone", "--body", "First.\n\nTwo.\n\nThree.")
+    second.ok("write", "tone", "--body", "One.\n\nTwo.\n\nThird.")
+    for device in (sealed, second, sealed):
+        device.ok("sync")
+    assert sealed.ok("list", "--json").json[0]["merged"]
+    assert sealed.ok("clear", "--yes").out.startswith("Forgotten here: 1 memory")
+    assert sealed.ok("list", "--json").json == []
 
 
 def test_who_deleted_a_fact_can_forget_it_too(cli: Cli) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.device.state import Store
+from ipfsmem.errors import NotFoundError
 from ipfsmem.memories import kept_heads, search_index
 from ipfsmem.memory import Memory
 from tests.support.device_lab import Lab
@@ -66,6 +67,28 @@ def test_the_next_process_opens_what_changed_and_nothing_else(lab: Lab, opened: 
         image.unlink()
     memory = lab.open("a")
     assert lines(memory) == changed
+    memory.close()
+
+
+def test_a_text_that_the_disk_lost_is_not_said_to_be_here_as_its_header_is_kept(lab: Lab) -> None:
+    memory = lab.create("a")
+    for key in ("lost", "same", "other"):
+        memory.write(key, "tea" if key != "other" else "coffee", name="Drink")
+    memory.close()
+    memory = lab.open("a")
+    lines(memory)
+    with memory.replica.transaction():
+        (value,) = memory.replica.store.entry("m/lost").values()
+        assert value.loc is not None
+        memory.replica.db.connection.execute(
+            "DELETE FROM blocks WHERE digest=?", (bytes.fromhex(value.loc.sha),)
+        )
+    memory.close()
+    memory = lab.open("a")
+    found = {one.key: one.fetched for one in lines(memory)}
+    with pytest.raises(NotFoundError):
+        memory.read("lost")
+    assert found == {"lost": False, "same": True, "other": True}
     memory.close()
 
 
