@@ -93,6 +93,11 @@ def _seen(parts: Iterable[_Part]) -> str:
 
 def items_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
     """The items that some memory files come to, each `{"key", "file"}`, all of one person. Raises UsageError."""
+    return [entry.item for entry in entries_of_files(session, parts)]
+
+
+def entries_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[Entry]:
+    """The same, each with its place."""
     form = _parts_of(session)
     held = []
     for one in parts:
@@ -100,7 +105,7 @@ def items_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[dic
         if match is not None and parse_memory(data).fields.get(SESSION) == session:
             lines = [line for _, line in _lines(data) if line is not None]
             held.append(_Part(one["key"], match[1], int(match[2]), lines, ()))
-    return [json.loads(text) for _, text in _items(held)]
+    return [Entry(place, json.loads(text)) for place, text in _items(held)]
 
 
 def _parts_of(session: str) -> re.Pattern[str]:

@@ -6,12 +6,21 @@ The other side of `web/tests/device.ts`. Nothing here is a test.
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import io
 import json
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from aiohttp import web
+from ipfsmem_providers.directory import DirectoryProvider
+
+from ipfsmem.content.car import read_car
+from ipfsmem.content.limits import OWN_LIMITS
+from ipfsmem.http import serving
 from ipfsmem.memory import Memory
 from ipfsmem.wallet.message import key_request
 from ipfsmem.wallet.signers import RawKeySigner
@@ -92,6 +101,28 @@ class WebDevice:
             return self._client.ask({"do": method, "as": self._name, "with": given})
 
         return call
+
+
+def lacking(kept: Path, hidden: set[str]) -> web.Application:
+    """A keeper of what lies in a folder that lacks some blocks, by their CIDs; these may change."""
+
+    @web.middleware
+    async def lacks(request: web.Request, handler: Any) -> web.StreamResponse:
+        # Nor in one answer with the rest: who lacks a block has no whole tree to give.
+        if any(cid in request.path for cid in hidden) or (hidden and request.query.get("format") == "car"):
+            raise web.HTTPNotFound
+        answer: web.StreamResponse = await handler(request)
+        return answer
+
+    app = serving.app(DirectoryProvider(kept))
+    app.middlewares.append(lacks)
+    return app
+
+
+def largest_block(device: WebDevice) -> str:
+    """The CID of the largest block of a device, which is that of the largest text."""
+    car = base64.b64decode(device.outbox()["car"])
+    return str(max(read_car(io.BytesIO(car), OWN_LIMITS), key=lambda block: len(block[1]))[0])
 
 
 @contextlib.contextmanager

@@ -26,6 +26,8 @@ from tests.support.web_lab import (
     Client,
     ClientError,
     by_wallet,
+    lacking,
+    largest_block,
     root_of,
     web_client,
     words_of,
@@ -260,29 +262,15 @@ def test_a_text_that_its_provider_lacks_is_said_asked_for_again_and_then_publish
     root_of(memory)
     hidden: set[str] = set()
 
-    @http.middleware
-    async def lacking(request: http.Request, handler: Any) -> http.StreamResponse:
-        # Nor in one answer with the rest: who lacks a block has no whole tree to give.
-        if any(cid in request.path for cid in hidden) or (hidden and request.query.get("format") == "car"):
-            raise http.HTTPNotFound
-        answer: http.StreamResponse = await handler(request)
-        return answer
-
-    def keeper() -> http.Application:
-        app = serving.app(DirectoryProvider(tmp_path / "kept"))
-        app.middlewares.append(lacking)
-        return app
-
     other = tmp_path / "other"
     other.mkdir()
     with (
-        serve(keeper) as first,
+        serve(lambda: lacking(tmp_path / "kept", hidden)) as first,
         serve(lambda: serving.app(DirectoryProvider(other), token=PEER_TOKEN)) as second,
     ):
         root = by_wallet()
         client.open("probe", first, **root, at=[f"gateway:{first}", f"routing:{first}"])
-        car = base64.b64decode(client.ask({"do": "outbox", "as": "probe"})["car"])
-        hidden.add(str(max(read_car(io.BytesIO(car), OWN_LIMITS), key=lambda block: len(block[1]))[0]))
+        hidden.add(largest_block(client.device("probe")))
 
         at = [f"gateway:{first}", f"routing:{first}", f"peer:{second}"]
         web = client.open("laptop", first, **root, at=at, token=PEER_TOKEN)

@@ -6,13 +6,13 @@
  */
 
 import { wordlist } from '@scure/bip39/wordlists/english.js'
-import { BLOB_VERSION, copiesOf, type Text, writeBlob } from './core/blob.ts'
-import { base64url, byCodePoints, type Bytes, fromBase64url, fromHex, hex, need, sha256, utf8 } from './core/bytes.ts'
+import { BLOB_VERSION, type Text, writeBlob } from './core/blob.ts'
+import { base64url, type Bytes, fromBase64url, fromHex, hex, need, sha256, utf8 } from './core/bytes.ts'
 import { writeCar } from './core/car.ts'
 import { ipnsName } from './core/cid.ts'
 import { renderIndex } from './core/index.ts'
 import { readRecord, targetOf } from './core/ipns.ts'
-import { fileName, splitConflictName } from './core/keys.ts'
+import { splitConflictName } from './core/keys.ts'
 import { MOST_FILE } from './core/limits.ts'
 import { fieldOf, type MemoryFile, parseFile, renderFile, writeTags } from './core/memory_file.ts'
 import type { Assigning } from './core/scope_tree.ts'
@@ -27,11 +27,12 @@ import { MemoryError } from './device/errors.ts'
 import { Finding, type RecallHow } from './device/finding.ts'
 import { historyOf, pastText } from './device/past.ts'
 import { Replica } from './device/replica.ts'
+import type { Sessions } from './device/sessions.ts'
 import { checkScope, entryName, notFetched, Shown, tokenHash } from './device/shown.ts'
 import type { Strategy } from './device/taking.ts'
 import { writing, type Writing } from './device/writing.ts'
 import type { Block as ContextBlock, BlockHow } from './recall/context.ts'
-import type { Change, History, Imported, Listed, Member, Past, Reading, Recall, Scope, Scopes, Seen, Status, Token, Unsettled, WriteHow } from './results.ts'
+import type { Change, History, Imported, Listed, Member, Past, Reading, Recall, Scope, Scopes, Seen, Session, SessionHit, SessionLine, Status, Token, Unsettled, WriteHow } from './results.ts'
 import type { Keeping } from './store/keeping.ts'
 import type { BeginHow } from './sync/beginning.ts'
 import type { Block, Provider } from './sync/provider.ts'
@@ -206,6 +207,36 @@ export class Memory {
     )
   }
 
+  // --- sessions ---
+
+  /** The kept conversations of a scope, the last written to first; at most `limit`, and how many are older. Those that never leave another device are not here. */
+  async sessions({ scope = '', limit }: { scope?: string; limit?: number } = {}): Promise<{ sessions: SessionLine[]; older: number }> {
+    return (await this.#sessions(scope)).list(limit)
+  }
+
+  /** One conversation with its `last` messages, 100 where nobody says it; null when there is none. */
+  async session(session: string, { scope = '', last = 100 } = {}): Promise<Session | null> {
+    return (await this.#sessions(scope)).read(session, last)
+  }
+
+  /** The messages that fit a question, the best first. */
+  async searchSessions(query: string, { scope = '', limit = 10 } = {}): Promise<SessionHit[]> {
+    return (await this.#sessions(scope)).search(query, limit)
+  }
+
+  /** All of a conversation for people to read, or its messages as programs wrote them, as JSON. */
+  async exportSession(session: string, { scope = '', format = 'markdown' as 'markdown' | 'json' } = {}): Promise<string> {
+    const text = (await this.#sessions(scope)).text(session, format)
+    if (text === null) throw new MemoryError('not found', `there is no session ${session.slice(0, 60)}`)
+    return text
+  }
+
+  /** Forget a conversation on every device; with `seen` only as it was then. False when there is none. What another device adds at the same time begins it anew. */
+  async deleteSession(session: string, { scope = '', reason = '', seen }: { scope?: string; reason?: string; seen?: string } = {}): Promise<boolean> {
+    await this.#sessions(scope)
+    return this.#written(async change => (await this.#sessions(scope)).forget(change, session, reason, seen))
+  }
+
   // --- writing ---
 
   /** Write a memory; durable when this is done. What is not given stays as it was shown. -> what is shown then. A scope that turned out to be another leads there. */
@@ -340,26 +371,7 @@ export class Memory {
 
   /** All scopes, or one, as plain files by path: what `ipfsmem export` writes as a folder and `ipfsmem import` takes. What is not on this device is left out. */
   async exportFiles({ scope = null }: { scope?: string | null } = {}): Promise<Record<string, string>> {
-    const { baseFiles } = await import('./core/scope_tree.ts')
-    const cards = new Map(this.scopes().map(one => [one.token, one]))
-    const files: [string, string][] = []
-    for (const one of scope === null ? ['', ...cards.keys()] : [scope]) {
-      const [texts, beside, forgotten]: [Map<string, string>, [string, Text][], string[]] = [new Map(), [], []]
-      for (const { key, here } of this.#look.list([one], { sessions: true })) {
-        const reading = here ? this.#look.readIn(key, one) : null
-        if (reading?.own === true) texts.set(fileName(key), reading.text)
-        else if (reading !== null) beside.push(['others/', [key, reading.text]])
-      }
-      for (const unsettled of this.conflicts({ scope: one })) {
-        if (unsettled.forgotten) forgotten.push(unsettled.key)
-        for (const copy of unsettled.copies) beside.push([copy.own ? '' : 'others/', [unsettled.key, copy.text]])
-      }
-      for (const folder of ['', 'others/']) for (const [name, text] of copiesOf(beside.filter(([where]) => where === folder).map(([, text]) => text))) texts.set(folder + name, text)
-      const known = cards.get(one)
-      const card = known === undefined ? null : { ids: known.ids, into: known.into, kind: known.kind, title: known.title, v: 1 as const }
-      files.push(...baseFiles(one, { texts, events: this.#look.events(one), index: this.index({ scope: one }), card, forgotten }))
-    }
-    return Object.fromEntries(files.sort(([a], [b]) => byCodePoints(a, b)))
+    return (await import('./device/all_scopes.ts')).filesOf(this.#look, scope, one => this.index({ scope: one }))
   }
 
   /**
@@ -367,17 +379,7 @@ export class Memory {
    * `maps`, or `same`: that the whole is a backup of this memory. All is decided before anything is written.
    */
   async importFiles(files: Readonly<Record<string, string>>, { strategy = 'merge', ...said }: { strategy?: Strategy } & Pick<Assigning, 'maps' | 'same'> = {}): Promise<Imported> {
-    const [{ assigned, Taking }, { readScopeTree }] = await Promise.all([import('./device/taking.ts'), import('./core/scope_tree.ts')])
-    const parts = readScopeTree(new Map(Object.entries(files).map(([path, text]) => [path, utf8(text)])))
-    const cards = [...this.#replica.entries].filter(([name]) => name.startsWith('c/'))
-    const live = this.scopes().map(one => one.token)
-    const own = cards.filter(([, entry]) => Object.keys(entry).some(dot => dot.startsWith(this.#replica.device.id))).map(([name]) => name.slice(2))
-    const chosen = assigned([...parts.keys()], { ...said, live, own, forgotten: cards.map(([name]) => name.slice(2)).filter(scope => this.#look.isForgotten(scope)) })
-    const taking = new Taking(this.#look, strategy)
-    await this.#written(async change => {
-      for (const [there, part] of parts) await taking.take(change, part, chosen.get(there) as string, chosen)
-    })
-    return taking.done()
+    return (await import('./device/all_scopes.ts')).takenIn(this.#look, files, strategy, said, work => this.#written(work))
   }
 
   // --- sync ---
@@ -440,6 +442,12 @@ export class Memory {
   }
 
   // --- inside ---
+
+  async #sessions(scope: string): Promise<Sessions> {
+    checkScope(scope)
+    const { Sessions } = await import('./device/sessions.ts')
+    return new Sessions(this.#look, this.#look.target(scope))
+  }
 
   /** Where a write goes that is meant for a scope. A text that is shown there from below is no part of it, and stays where it is. */
   #target(key: string, scope = ''): string {

@@ -109,6 +109,29 @@ export type Scopes = string | readonly string[]
 export type Hit = { readonly reading: Reading; readonly score: number; readonly parts: Readonly<Record<string, number>> }
 export type Recall = { readonly hits: readonly Hit[]; readonly searched: number; readonly notFetched: number }
 
+/** A kept conversation in a list: `changed` by the clock of whose device wrote last, `preview` the beginning of what was said last. Moments are milliseconds since 1970. */
+export type SessionLine = { readonly session: string; readonly scope: string; readonly title: string; readonly preview: string; readonly messages: number; readonly changed: number }
+/** One message as people read it, whatever program wrote it; `tools`: those that it calls. */
+export type SessionMessage = { readonly role: 'user' | 'assistant' | 'system' | 'tool' | ''; readonly at: number; readonly text: string; readonly tools: readonly string[] }
+/** One conversation with its last messages, `said`, and how many stand before these. `covered` of all stand in the summary; `seen` goes to who forgets it. */
+export type Session = {
+  readonly session: string
+  readonly title: string
+  readonly preview: string
+  readonly messages: number
+  readonly tokens: number
+  readonly devices: number
+  readonly began: number | null
+  readonly changed: number | null
+  readonly covered: number
+  readonly summary: string
+  readonly summaryBy: string
+  readonly seen: string
+  readonly before: number
+  readonly said: readonly SessionMessage[]
+}
+export type SessionHit = { readonly session: string; readonly at: number; readonly role: SessionMessage['role']; readonly text: string; readonly score: number }
+
 export type Imported = { readonly added: number; readonly kept: number; readonly same: number; readonly events: number; readonly problems: readonly string[] }
 
 /** Something changed: by a write here, by another tab, or by a sync. */

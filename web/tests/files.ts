@@ -1,4 +1,4 @@
-/** What a memory is: keys, files, index, timeline, sessions, the blob, and the merge of two files (FORMAT.md 1 and 5). */
+/** What a memory is: keys, files, index, timeline, the blob, and the merge of two files (FORMAT.md 1 and 5). */
 
 import { fromHex, fromUtf8, utf8 } from '../src/core/bytes.ts'
 import { writeBlob } from '../src/core/blob.ts'
@@ -9,7 +9,6 @@ import { conflictName, isKey, isScope, keyOfForeignName, splitConflictName } fro
 import { parseFile, renderFile } from '../src/core/memory_file.ts'
 import { merge3, mergeFields, mergeLines } from '../src/core/merge3.ts'
 import { type Move, newestMove, readMove, readVault } from '../src/core/program_events.ts'
-import { sessionItems, sessionToken } from '../src/core/sessions.ts'
 import { foreignId, instant, isEvent, lineOf, normalTs, parseLines, splitOwnId, union } from '../src/core/timeline.ts'
 import type { Judge } from './judging.ts'
 
@@ -108,13 +107,4 @@ export const blob: Judge = (all, court) => {
     court.same(writeBlob(read.files, read.events, read.index, read.others), row.written, row.about)
   }
   for (const row of all.bad) court.refuses(() => readBlob(row.blob), row.about, 'format')
-}
-
-export const sessions: Judge = (all, court) => {
-  for (const row of all.tokens) court.same(sessionToken(row.session), row.token, row.session)
-  for (const row of all.refused_names) court.refuses(() => sessionToken(row.text), row.why)
-  for (const row of all.sessions) {
-    const parts = row.parts.map((one: { key: string; file: string }) => ({ key: one.key, file: utf8(one.file) }))
-    court.same(sessionItems(row.session, parts), row.items, row.name)
-  }
 }

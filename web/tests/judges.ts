@@ -3,11 +3,12 @@
 import { cids, dagpb } from './content.ts'
 import { contexts } from './contexts.ts'
 import { folders } from './folders.ts'
-import { blob, clock, index, keysJudge, memoryFile, merge, programEvents, sessions, timeline } from './files.ts'
+import { blob, clock, index, keysJudge, memoryFile, merge, programEvents, timeline } from './files.ts'
 import { Court, type Judge, type Rows } from './judging.ts'
 import { deflate, derivation, ed25519, objects, recovery, walletJudge } from './seals.ts'
 import { salvage } from './salvaging.ts'
 import { cidTrees } from './trees.ts'
+import { sessions } from './sessions.ts'
 import { scopeTrees } from './trees_of_scopes.ts'
 import { anchorPins, cars, commits, ipns, ring, scopes, state, tree, values, vaults, view } from './vaults.ts'
 

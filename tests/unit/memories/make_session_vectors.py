@@ -1,20 +1,28 @@
-"""Writes fixtures/vectors/sessions.json: names of sessions, and the items that parts come to (format section 5.1). Run it from the
-checkout after a change of the format; a test compares."""
+"""Writes fixtures/vectors/sessions.json: names of sessions, the items that parts come to (format section 5.1), and how every face tells
+and finds them. Run it from the checkout after a change of these; a test compares."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from ipfsmem.bundle.memory_file import MemoryFile, render_memory
 from ipfsmem.bundle.session_parts import session_token
-from ipfsmem.memories.sessions import items_of_files
+from ipfsmem.memories.session_search import search
+from ipfsmem.memories.sessions import entries_of_files, items_of_files
+from ipfsmem.results import SessionInfo, SessionMessage
+from ipfsmem.sessions.compaction import told
+from ipfsmem.sessions.transcript import as_markdown
+from ipfsmem.wording import moment
 
 TARGET = Path(__file__).parents[3] / "fixtures" / "vectors" / "sessions.json"
 ABOUT = (
     "Sessions, format section 5.1. 'tokens': a name and what stands for it in the keys of parts. 'refused_names': none. "
-    "'sessions': parts, and the items that they come to."
+    "'sessions': parts, and the items that they come to. 'told' and 'searched' are of every face, and no part of the format: parts, and "
+    "what is said of their session; sessions by name, and which messages fit a question on the day 'today', counted from 1970."
 )
 A, B = "00aabbccddeeff11", "11bbccddeeff0022"
 NAMES = [
@@ -86,6 +94,106 @@ CASES = [
 ]  # fmt: skip
 
 
+def items(at: int, *given: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"at": at + n, "item": item} for n, item in enumerate(given)]
+
+
+def mark(at: int, **said: Any) -> dict[str, Any]:
+    return {"at": at, "item": {"ipfsmem": said}}
+
+
+NOON = 1_795_600_000_000
+TOLD = [
+    ("nothing is in it", "chat", [part("chat", A, 0, mark(1, title=""))]),
+    ("no title: the first request, cut to 80 letters in one line", "chat", [part("chat", A, 0, *items(
+        NOON, {"role": "system", "content": "Be brief."}, {"role": "assistant", "content": "Hello"}, {"role": "user", "content": " \x1c\u00a0 "},
+        {"role": "user", "content": "\U0001f600 a\u2003b\x85c \ufeffd\t" + "word " * 40}, {"role": "tool", "content": "no preview", "tool_call_id": "x"}))]),
+    ("a given title, the last of two; marks are no messages, and what only looks like one is", "chat", [part("chat", A, 0, mark(1, title="First"),
+        *items(2, {"ipfsmem": {}, "role": "user", "content": "not a mark"}, {"ipfsmem": 7}), mark(5, title="Second"), mark(6, title=7))]),
+    ("the four shapes, and one that nobody knows", "shapes", [part("shapes", A, 0, *items(NOON,
+        {"role": "human", "content": [{"type": "text", "text": "One"}, "two", {"type": "image"}, {"content": [{"text": "three"}, {"content": [{"text": "too deep"}]}]}, 7]},
+        {"role": "ai", "content": None, "tool_calls": [{"id": "c1", "function": {"name": "look"}}, {"function": 7}, 7]},
+        {"role": "function", "content": {"text": "found"}, "tool_call_id": "c1"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c2", "name": "read"}, {"type": "text", "text": "Reading."}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c2", "content": [{"type": "text", "text": "the file"}]}]},
+        {"type": "function_call", "name": "go", "call_id": "c3"}, {"type": "web_search_call"}, {"type": "function_call_output", "call_id": "c3", "output": "gone"},
+        {"type": "reasoning", "summary": []}, {"type": "message", "role": "developer", "content": "Rules."},
+        {"kind": "request", "parts": [{"part_kind": "system-prompt", "content": "Be."}, {"part_kind": "user-prompt", "content": ["Ask", {"text": "more"}]}]},
+        {"kind": "response", "parts": [{"part_kind": "text", "content": "Calling."}, {"part_kind": "tool-call", "tool_name": "t", "tool_call_id": "c4"}, {"part_kind": "thinking", "content": "hm"}]},
+        {"kind": "request", "parts": [{"part_kind": "tool-return", "tool_name": "t", "tool_call_id": "c4", "content": "back"}]},
+        {"kind": "request", "parts": [{"part_kind": "retry-prompt", "tool_name": "", "content": "again"}]}, {"kind": "request", "parts": [{"part_kind": "retry-prompt", "tool_name": "t", "content": "again"}]},
+        {"kind": "request", "parts": 7}, {"kind": "request", "parts": []}, {"role": "stranger", "content": "x"}, {"role": ["user"], "content": "x"}, {}, {"type": "message"}))]),
+    ("a message is no heading: lines of every kind are quoted", "chat", [part("chat", A, 0, *items(
+        NOON, {"role": "user", "content": "# One\n\n## Two \r\nthree\x0bfour\u2028five\x1csix \t\n"}, {"role": "user", "content": "\n"}))]),
+    ("a summary covers each device up to its place, and later ones of other devices stay", "chat", [
+        part("chat", A, 0, said(5, "a5"), said(5, "a5 too", 1), said(7, "a7"), mark(9, summary="What was said.", covers={A: [5, 0], B: [6, 4]}, messages=1_234, by="rules")),
+        part("chat", B, 0, said(6, "b6"), said(8, "b8")),
+    ]),
+    ("summaries that are not well formed do not count, and the last of the others does", "chat", [
+        part("chat", A, 0, said(1, "one"), mark(2, summary="First", covers={A: [1, 0]}), mark(3, summary="No", covers=[A]), mark(4, summary=4, covers={}),
+             mark(5, summary="No", covers={A: [1]}), mark(6, summary="No", covers={A: [1, "0"]}), mark(7, summary="No", covers={A: [1, True]})),
+    ]),
+    ("later than dates go", "chat", [part("chat", A, 0, said(253_402_300_799_999, "the last"), said(253_402_300_800_000, "after it"))]),
+]  # fmt: skip
+SEARCHED = {
+    "harbour": [part("harbour", A, 0, *items(
+        NOON - 3 * 86_400_000, {"role": "user", "content": "When does the ferry leave the harbour?"}, {"role": "assistant", "content": "The ferry leaves at nine; the ferry back at five."},
+        {"role": "system", "content": "Ferry rules."}, {"role": "user", "content": "Is there a bus to the harbour in Stra\u00dfe 3?"}, {"role": "assistant", "content": ""}))],
+    "tides": [part("tides", A, 0, *items(NOON - 400 * 86_400_000, {"role": "user", "content": "When is high tide?"}, {"role": "assistant", "content": "At noon. The ferry waits for it."}),
+                   mark(NOON, summary="Ferry and tide.", covers={A: [NOON, 0]}))],
+    "tokyo": [part("tokyo", B, 0, *items(NOON, {"role": "user", "content": "\u6771\u4eac\u30bf\u30ef\u30fc\u306f\u3069\u3053"}, {"role": "stranger", "content": "unseen"}))],
+}  # fmt: skip
+QUESTIONS = [("ferry", 10), ("ferry", 1), ("harbur bus", 10), ("STRA\u1e9eE", 10), ("high tides last year", 10), ("\u6771\u4eac", 10), ("rules", 10), ("unseen", 10)]  # fmt: skip
+
+
+def told_of(name: str, session: str, parts: list[dict[str, str]]) -> dict[str, Any]:
+    found = told(entries_of_files(session, parts))
+    info = SessionInfo.of(session, found, 0)
+    return {
+        "name": name,
+        "session": session,
+        "parts": parts,
+        "title": info.title,
+        "preview": info.preview,
+        "messages": [
+            {"at": one.at, "role": one.role, "text": one.text, "tools": list(one.tools)}
+            for one in map(SessionMessage.of, found.messages)
+        ],
+        "tokens": info.tokens,
+        "covered": info.covered,
+        "summary": info.summary,
+        "summary_by": info.summary_by,
+        "markdown": as_markdown(found, moment),
+    }
+
+
+def searched(questions: Iterable[tuple[str, int]]) -> dict[str, Any]:
+    today = date(2026, 11, 26)
+    known = {session: entries_of_files(session, parts) for session, parts in SEARCHED.items()}
+    hits = {one: search(known, *one, today) for one in questions}
+    return {
+        "said": SEARCHED,
+        "today": (today - date(1970, 1, 1)).days,
+        "questions": [
+            {
+                "query": query,
+                "limit": limit,
+                "hits": [
+                    {
+                        "session": hit.session,
+                        "at": hit.at,
+                        "role": hit.role,
+                        "text": hit.text,
+                        "score": hit.score,
+                    }
+                    for hit in found
+                ],
+            }
+            for (query, limit), found in hits.items()
+        ],
+    }
+
+
 def vectors() -> dict[str, Any]:
     return {
         "about": ABOUT,
@@ -95,6 +203,8 @@ def vectors() -> dict[str, Any]:
             {"name": name, "session": session, "parts": parts, "items": items_of_files(session, parts)}
             for name, session, parts in CASES
         ],
+        "told": [told_of(*case) for case in TOLD],
+        "searched": searched(QUESTIONS),
     }
 
 

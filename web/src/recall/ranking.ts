@@ -1,5 +1,5 @@
 /**
- * Memory files ranked for a question, by words: the recipe of every other face, for entries that belong to no conversation.
+ * Memory files and messages ranked for a question, by words: the recipe of every other face, for entries each of which stands alone.
  *
  * A score is the sum of its parts. Meaning counts where a model is named, which this client has none of.
  */
@@ -29,8 +29,8 @@ export type Document = {
   readonly at: number | null
   /** The day on which this device used it last; null for never. */
   readonly used: number | null
-  /** What it is worth beside any question, 0 to 1. */
-  readonly salience: number
+  /** What it is worth beside any question, 0 to 1; null for what is no memory file. */
+  readonly salience: number | null
 }
 
 export type Ranked = { readonly id: string; readonly score: number; readonly parts: Readonly<Partial<Record<Part, number>>> }
@@ -149,10 +149,10 @@ export class Ranking {
         cover: share(term => counts.has(term)),
         group: words,
         date: isDated ? 1 : 0,
-        file: 1,
+        file: one.salience === null ? 0 : 1,
         header: share(term => header.has(term)),
-        salience: one.salience,
-        recency: last === 0 ? 0 : recency(today - last)
+        salience: one.salience ?? 0,
+        recency: one.salience === null || last === 0 ? 0 : recency(today - last)
       }
       const parts: Partial<Record<Part, number>> = {}
       let score = 0

@@ -23,11 +23,14 @@ const ASCII = /^[\x00-\x7f]*$/
 /** Whether a mark combines with what stands before it: marks of other classes change places with one of the last class. */
 const isAccent = (mark: string): boolean => mark === '\u0345' || `x\u0345${mark}`.normalize('NFD') !== `x\u0345${mark}`
 
+/** A text without case: what has more than one small form, such as a capital sharp s, has one. */
+export const uncased = (text: string): string =>
+  ASCII.test(text) ? text.toLowerCase() : text.replace(/[^ı]+/g, part => part.toLowerCase().toUpperCase().toLowerCase().replaceAll('ς', 'σ'))
+
 /** A text without case and accents. */
 export function fold(text: string): string {
   if (ASCII.test(text)) return text.toLowerCase()
-  const folded = text.replace(/[^ı]+/g, part => part.toUpperCase().toLowerCase().replaceAll('ς', 'σ'))
-  return folded
+  return uncased(text)
     .normalize('NFKD')
     .replace(/\p{M}/gu, mark => (isAccent(mark) ? '' : mark))
     .toLowerCase()

@@ -1,0 +1,141 @@
+"""Kept conversations in the browser client: listed, read, found, saved and forgotten as Python has them, whoever wrote them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from ipfsmem.memory import Memory
+from ipfsmem.results import SessionInfo, SessionLine
+from ipfsmem.sessions.transcript import as_markdown
+from ipfsmem.wording import moment
+from tests.servers.threaded import serve
+from tests.support.web_lab import (
+    PEER_TOKEN,
+    Client,
+    ClientError,
+    WebDevice,
+    by_wallet,
+    lacking,
+    largest_block,
+    root_of,
+    web_client,
+)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with web_client() as started:
+        yield started
+
+
+def device(client: Client, name: str, url: str) -> WebDevice:
+    return client.open(name, url, **by_wallet(), token=PEER_TOKEN)
+
+
+def said(*texts: str) -> list[dict[str, Any]]:
+    return [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
+
+
+def conversed(memory: Memory, name: str) -> list[str]:
+    return [item["content"] for item in memory.sessions.items(name)]
+
+
+def test_sessions_are_those_of_python_with_titles_messages_hits_and_their_markdown(
+    client: Client, url: str, memory: Memory
+) -> None:
+    memory.sessions.create("harbour", "How to get to the island")
+    memory.sessions.add("harbour", said("When does the ferry leave?", "At nine.\n\n# And at ten."))
+    memory.sessions.add("harbour", [{"role": "user", "content": "x" * 250_000}])
+    memory.sessions.compact("harbour", now=True)
+    memory.sessions.add("Tides & more", said("When is high tide?"))
+    # Its earlier texts are kept as a session that is no conversation.
+    remembered = memory.facts.add("Tea after two.")
+    assert remembered is not None
+    earlier = remembered.fact.key
+    memory.facts.edit(earlier, "Tea after three.")
+    assert memory.facts.history(earlier)
+    memory.scope("shop").sessions.add("till", said("What does it cost?"))
+    root_of(memory)
+    web = device(client, "reader", url)
+    found = web.sessions()
+    known = [SessionLine.of(one, memory.sessions.told(one.session)) for one in memory.sessions.list()]
+    wanted = [{"session": one.session, "scope": "", "title": one.title, "preview": one.preview, "messages": one.messages, "changed": one.changed} for one in known]  # fmt: skip
+    assert [one["session"] for one in wanted] == ["Tides & more", "harbour"]
+    assert found == {"sessions": wanted, "older": 0}
+    assert web.sessions({"limit": 1}) == {"sessions": wanted[:1], "older": 1}
+    assert [one["title"] for one in web.sessions({"scope": "shop"})["sessions"]] == ["What does it cost?"]
+
+    told = memory.sessions.told("harbour")
+    info = SessionInfo.of("harbour", told, 0)
+    one = web.session("harbour", {"last": 1})
+    assert (one["tokens"], one["covered"], one["summary"], one["summaryBy"], one["began"], one["changed"]) == (
+        info.tokens, info.covered, info.summary, info.summary_by, info.began, info.changed,
+    )  # fmt: skip
+    assert one["before"] == 2 and [len(line["text"]) for line in one["said"]] == [250_000]
+    assert one["seen"] == memory.sessions.seen("harbour")
+    assert web.exportSession("harbour") == as_markdown(told, moment)
+    assert json.loads(web.exportSession("harbour", {"format": "json"})) == memory.sessions.items("harbour")
+    hits = [(hit.session, hit.at, hit.role, hit.score) for hit in memory.sessions.search("high ferry")]
+    assert len(hits) == 2
+    assert [
+        (one["session"], one["at"], one["role"], one["score"]) for one in web.searchSessions("high ferry")
+    ] == hits
+    assert web.session("nobody") is None and web.session(f"ipfsmem-history/{earlier}") is None
+    assert web.deleteSession(f"ipfsmem-history/{earlier}") is False
+    for wrong, why in (("a\nb", "control"), ("x" * 257, "256")):
+        with pytest.raises(ClientError, match=why):
+            web.session(wrong)
+    with pytest.raises(ClientError, match="there is no session nobody"):
+        web.exportSession("nobody")
+
+
+def test_what_another_device_added_is_not_forgotten_with_what_was_shown(
+    client: Client, url: str, memory: Memory
+) -> None:
+    memory.sessions.add("chat", said("one", "two"))
+    root_of(memory)
+    web = device(client, "forgetter", url)
+    seen = web.session("chat")["seen"]
+    memory.sessions.add("chat", said("three"))
+    root_of(memory)
+    with pytest.raises(ClientError, match="not what was read") as refused:
+        web.sync()
+        web.deleteSession("chat", {"seen": seen})
+    assert refused.value.kind == "changed"
+    assert [line["text"] for line in web.session("chat")["said"]] == ["one", "two", "three"]
+    # What is added elsewhere at the same time begins it anew, on both sides.
+    assert web.deleteSession("chat", {"seen": web.session("chat")["seen"], "reason": "old"}) is True
+    assert web.sessions()["sessions"] == [] and web.deleteSession("chat") is False
+    memory.sessions.add("chat", said("four"))
+    assert web.sync()["published"]
+    root_of(memory)
+    web.sync()
+    assert conversed(memory, "chat") == ["four"]
+    assert [line["text"] for line in web.session("chat")["said"]] == ["four"]
+    assert [one["messages"] for one in web.sessions()["sessions"]] == [1]
+    forgot = [one for one in memory.timeline.read() if one["type"] == "forgot"]
+    assert [(one["session"], one["reason"]) for one in forgot] == [("chat", "old")]
+
+
+def test_no_conversation_is_told_without_a_part_that_is_not_here(
+    client: Client, tmp_path: Path, memory: Memory
+) -> None:
+    memory.sessions.add("chat", said("one", Random(0).randbytes(8000).hex()))
+    root_of(memory)
+    hidden: set[str] = set()
+    with serve(lambda: lacking(tmp_path / "kept", hidden)) as url:
+        at = [f"gateway:{url}", f"routing:{url}"]
+        hidden.add(largest_block(client.open("probe", url, **by_wallet(), at=at)))
+        web = client.open("lacking", url, **by_wallet(), at=at)
+        for ask in (web.sessions, lambda: web.session("chat"), lambda: web.searchSessions("one")):
+            with pytest.raises(ClientError, match="not fetched yet"):
+                ask()
+        hidden.clear()
+        web.sync()
+        assert web.session("chat")["messages"] == 2

@@ -1,0 +1,84 @@
+"""Sessions in the page without a server: the memory that is in the browser itself has them as Python has.
+
+Needs Node, Chromium and the package playwright; without one of them it is skipped, and fails where counterparts are required.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.files.static_page import write_static_page
+from ipfsmem.memory import Memory
+from ipfsmem.sessions.transcript import as_markdown
+from ipfsmem.wording import moment
+from tests.interop.counterparts import built_page
+from tests.support.alone_lab import Page, download, hosted, played
+from tests.support.page_lab import faults_of
+from tests.support.web_lab import PEER_TOKEN, root_of, words_of
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+
+def opened(tmp_path: Path, url: str, memory: Memory, look: Callable[[Page], Awaitable[None]]) -> None:
+    """Publish, open the page by the words of the memory, look at it, and take in what it published."""
+    root_of(memory)
+    folder = tmp_path / "page"
+    write_static_page(folder, [f"peer:{url}"], built_page())
+
+    async def play(page: Page) -> None:
+        async with hosted(folder) as address:
+            await page.goto(address)
+            await page.fill("[name=words]", words_of(memory))
+            await page.fill("[aria-label='What lets this browser write to place 1']", PEER_TOKEN)
+            await page.click("button:has-text('Open with the words')")
+            await page.wait_for_selector(".row")
+            await look(page)
+            await page.evaluate("location.hash = '#/vault'")
+            await page.click("button:has-text('Sync now')")
+            await page.wait_for_selector("text=Everything here is published.")
+
+    played(play)
+    root_of(memory)
+
+
+async def see(page: Page, view: str, ready: str) -> None:
+    """A view, once it shows something, for people of every kind."""
+    await page.evaluate(f"location.hash = '#/{view}'")
+    await page.wait_for_selector(ready)
+    assert await faults_of(page) == []
+
+
+def test_sessions_are_read_searched_saved_and_forgotten(tmp_path: Path, url: str, memory: Memory) -> None:
+    for n in range(11):
+        memory.sessions.add(f"older_{n}", [{"role": "user", "content": f"Older {n}"}])
+    memory.sessions.create("harbour", "How to get to the island")
+    said = [{"role": "user", "content": f"Question {n} <b>bold</b>?"} for n in range(120)]
+    memory.sessions.add("harbour", [*said, {"role": "assistant", "content": "By the ferry at nine."}])
+    memory.sessions.add("tides", [{"role": "user", "content": "When is high tide?"}])
+
+    async def look(page: Page) -> None:
+        await see(page, "sessions", ".item:has-text('How to get')")
+        await page.click("button:has-text('Show 3 older sessions')")
+        await page.wait_for_selector(".item:has-text('Older 0')")
+        await page.click(".item:has-text('How to get')")
+        await page.wait_for_selector(".messages li:has-text('By the ferry')")
+        assert await page.locator(".messages li").count() == 100
+        assert await page.locator(".messages b").count() == 0
+        assert await faults_of(page) == []
+        await page.click("button:has-text('Show earlier ones')")
+        await page.wait_for_selector(".messages li:has-text('Question 0 ')")
+        saved = await download(page, "Save as Markdown")
+        assert saved.decode() == as_markdown(memory.sessions.told("harbour"), moment)
+        await page.fill("input[type=search]", "tide")
+        await page.click(".item:has-text('high tide')")
+        await page.wait_for_selector(".detail h2:has-text('high tide')")
+        await page.click("button:has-text('Forget')")
+        await page.click("button:has-text('Forget it on every device')")
+        await page.wait_for_selector(".count:has-text('0 messages')")
+
+    opened(tmp_path, url, memory, look)
+    left = {one.session for one in memory.sessions.list()}
+    assert "harbour" in left and "tides" not in left

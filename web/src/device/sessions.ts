@@ -1,0 +1,202 @@
+/**
+ * Kept conversations of one scope: which there are, what was said in one, found again, forgotten. A session is what all own parts hold,
+ * concurrent ones and those of other devices too (FORMAT.md 5.1). What never leaves another device is not among them.
+ */
+
+import { byCodePoints, type Bytes, unlessRefused } from '../core/bytes.ts'
+import { clockMs } from '../core/clock.ts'
+import { fieldOf, parseFile } from '../core/memory_file.ts'
+import { type Line, lineOf, type Placed, placedItems, partsOf } from '../core/session_items.ts'
+import { isSessionPart, sessionToken } from '../core/sessions.ts'
+import type { Value } from '../core/state.ts'
+import { fetcherOf, isOwnWord } from '../core/views.ts'
+import { asMarkdown, coveredIn, previewOf, titleOf, tokensIn, told, type Told } from '../life/conversation.ts'
+import { searched } from '../life/session_search.ts'
+import type { Session, SessionHit, SessionLine } from '../results.ts'
+import { MemoryError } from './errors.ts'
+import { entryName, headOf, notFetched, type Shown, tokenHash } from './shown.ts'
+import type { Writing } from './writing.ts'
+
+const PART = /^session-(.+)-[0-9a-f]{16}-(?:0|[1-9][0-9]{0,5})$/
+/** How the sessions begin that hold the earlier texts of one memory: no conversations, so lists leave them out. */
+const HISTORY = 'ipfsmem-history/'
+const DAY_MS = 86_400_000
+const MOST_MESSAGES = 1000
+const MOST_HITS = 1000
+
+type Part = { readonly name: string; readonly device: string; readonly dots: readonly string[]; readonly lines: readonly Line[] }
+
+/** The sessions of one scope as they are at one moment. */
+export class Sessions {
+  readonly #isOwn: (dot: string, value: Value) => boolean
+  #held: Map<string, string[]> | null = null
+
+  constructor(
+    readonly shown: Shown,
+    readonly scope: string
+  ) {
+    this.#isOwn = isOwnWord(shown.replica.isMine)
+  }
+
+  /** The sessions of which this person's devices wrote a part that still stands, the last written to first; at most `limit`, and how many are older. */
+  list(limit = Infinity): { sessions: SessionLine[]; older: number } {
+    const all = this.#newest()
+    const sessions = all.slice(0, limit).map(([session, h]): SessionLine => {
+      const found = told(this.entries(session))
+      return { session, scope: this.scope, title: titleOf(found), preview: previewOf(found), messages: found.messages.length, changed: clockMs(h) }
+    })
+    return { sessions, older: all.length - sessions.length }
+  }
+
+  /** One session with its last messages; null when there is none. */
+  read(session: string, last: number): Session | null {
+    if (!Number.isInteger(last) || last < 0 || last > MOST_MESSAGES) throw new MemoryError('usage', `last is 0 to ${MOST_MESSAGES}, not ${last}`)
+    const parts = this.#parts(session)
+    const found = this.#told(session, parts)
+    if (found === null) return null
+    const { messages, summary } = found
+    const shown = last === 0 ? [] : messages.slice(-last)
+    return {
+      session, title: titleOf(found), preview: previewOf(found), messages: messages.length, tokens: tokensIn(found), devices: new Set(messages.map(one => one.place[1])).size,
+      began: messages[0]?.place[0] ?? null, changed: messages.at(-1)?.place[0] ?? null, covered: coveredIn(found), summary: summary?.text ?? '', summaryBy: summary?.by ?? '',
+      seen: seenOf(parts), before: messages.length - shown.length, said: shown.map(({ place: [at], message: { role, text, tools } }) => ({ role, at, text, tools }))
+    }
+  }
+
+  /** All of a session as people read it, or its items as programs wrote them; null when there is none. */
+  text(session: string, format: 'markdown' | 'json'): string | null {
+    const found = this.#told(session, this.#parts(session))
+    if (found === null) return null
+    return format === 'json' ? JSON.stringify(found.messages.map(one => one.item)) : asMarkdown(found).toWellFormed()
+  }
+
+  /** The messages that share a word with the question, the best first. Summaries are not searched: what they cover is. */
+  search(query: string, limit: number): SessionHit[] {
+    if (query.trim() === '') throw new MemoryError('usage', 'the question is empty')
+    if (!Number.isInteger(limit) || limit < 1 || limit > MOST_HITS) throw new MemoryError('usage', `limit is 1 to ${MOST_HITS}, not ${limit}`)
+    const found = new Map(this.#newest().map(([session]) => [session, told(this.entries(session))]))
+    return searched(found, query, limit, Math.floor(this.shown.replica.world.now() / DAY_MS))
+  }
+
+  /** All items in order, also marks. Refused where a part is not fetched: an item would be missing in between. */
+  entries(session: string): Placed[] {
+    return placedItems(this.#parts(session))
+  }
+
+  /** Forget all parts that are known, in a write. False when there is none. */
+  async forget(change: Writing, session: string, reason: string, seen: string | undefined): Promise<boolean> {
+    const parts = session.startsWith(HISTORY) ? [] : this.#parts(session)
+    if (seen !== undefined && parts.length > 0 && seenOf(parts) !== seen) throw new MemoryError('changed', `the session ${session} is not what was read`, 'Read it again.')
+    let isGone = false
+    for (const { name } of parts) {
+      const entry = change.entry(name)
+      const texts = Object.entries(entry).filter(([, value]) => value.body !== null)
+      if (!texts.some(([dot, value]) => this.#isOwn(dot, value))) continue
+      await change.forget(name, texts.map(([dot]) => dot))
+      isGone = true
+    }
+    if (isGone) await change.note('forgot', { session, ...(reason === '' ? {} : { reason }) }, this.scope)
+    return isGone
+  }
+
+  #told(session: string, parts: readonly Part[]): Told | null {
+    return session.startsWith(HISTORY) || !parts.some(one => this.#nameOf(keyOf(one.name)) === session) ? null : told(placedItems(parts))
+  }
+
+  /** Each session with the clock of its last text, the newest first. */
+  #newest(): [session: string, h: string][] {
+    const newest = new Map<string, string>()
+    for (const key of [...this.#keys.values()].flat()) {
+      const session = this.#nameOf(key)
+      if (session === null || session.startsWith(HISTORY)) continue
+      const h = this.#own(key).map(([, value]) => value.h).reduce((a, b) => (a > b ? a : b))
+      if (h > (newest.get(session) ?? '')) newest.set(session, h)
+    }
+    return [...newest].sort(([one, a], [other, b]) => byCodePoints(b, a) || byCodePoints(other, one))
+  }
+
+  /** The keys with the form of a part's, by the token of their session. */
+  get #keys(): ReadonlyMap<string, readonly string[]> {
+    if (this.#held === null) {
+      this.#held = new Map()
+      for (const { key } of this.shown.isForgotten(this.scope) ? [] : this.shown.memories([this.scope])) {
+        const token = PART.exec(key)?.[1]
+        if (token !== undefined) this.#held.set(token, [...(this.#held.get(token) ?? []), key])
+      }
+    }
+    return this.#held
+  }
+
+  #own(key: string): [string, Value][] {
+    return Object.entries(this.shown.replica.entry(entryName(key, this.scope))).filter(([dot, value]) => this.#isOwn(dot, value))
+  }
+
+  #data(name: string, dot: string, value: Value): Bytes | null {
+    return value.body === null ? null : fetcherOf(name, { [dot]: value }, this.shown.replica.opened)(value.body)
+  }
+
+  /** The session that a key with the form of a part's is a part of; null for what is none, or is forgotten, or others' word. */
+  #nameOf(key: string): string | null {
+    const data = this.#shown(key)
+    if (data === null) return null
+    const file = headOf(data)
+    const session = fieldOf(file, 'session')
+    return isSessionPart(key, fieldOf(file, 'type'), session) ? session : null
+  }
+
+  /** The own text under a key, also one to which something was added while another device forgot it. */
+  #shown(key: string): Bytes | null {
+    const name = entryName(key, this.scope)
+    const view = this.shown.view(name)
+    if (view.shown !== null) return view.own ? view.shown : null
+    if (view.notFetched.length > 0) throw notFetched(name)
+    const own = this.#own(key)
+    const until = forgottenUntil(own)
+    for (const [dot, value] of own) {
+      const data = this.#data(name, dot, value)
+      if (data !== null && [...linesIn(data).values()].some(line => line.at > until)) return data
+    }
+    return null
+  }
+
+  #parts(session: string): Part[] {
+    const form = unlessRefused(() => partsOf(session))
+    if (form === null) throw new MemoryError('usage', 'a session is called by 1 to 256 characters without control characters')
+    const found: Part[] = []
+    for (const key of this.#keys.get(sessionToken(session)) ?? []) {
+      const name = entryName(key, this.scope)
+      const own = this.#own(key)
+      if (own.length === 0) continue
+      const texts = new Map<string, Line>()
+      let isOurs = true
+      for (const [dot, value] of own) {
+        if (value.body === null) continue
+        const data = this.#data(name, dot, value)
+        if (data === null) throw notFetched(name)
+        isOurs &&= fieldOf(headOf(data), 'session') === session
+        for (const [text, line] of linesIn(data)) texts.set(text, line)
+      }
+      const until = forgottenUntil(own)
+      const lines = isOurs ? [...texts.values()].filter(line => line.at > until) : []
+      found.push({ name, device: form.exec(key)?.[1] as string, dots: own.map(([dot]) => dot), lines })
+    }
+    return found
+  }
+}
+
+const keyOf = (name: string): string => name.slice(name.lastIndexOf('/') + 1)
+
+const seenOf = (parts: readonly Part[]): string => tokenHash(parts.flatMap(part => part.dots))
+
+/** The moment up to which lines stood in what was forgotten, as a wish to forget that stands beside texts says it; -1 without one. */
+const forgottenUntil = (own: readonly [string, Value][]): number => own.reduce((last, [, value]) => (value.kind === 'forgotten' ? Math.max(last, clockMs(value.h)) : last), -1)
+
+/** The lines of a part that mean something, by what they are written as. */
+function linesIn(data: Bytes): Map<string, Line> {
+  const found = new Map<string, Line>()
+  for (const text of (unlessRefused(() => parseFile(data)) ?? { body: '' }).body.split('\n')) {
+    const line = lineOf(text)
+    if (line !== null) found.set(text, line)
+  }
+  return found
+}

@@ -1,0 +1,101 @@
+/**
+ * A session as it is told: its title, its last summary, its messages; and as people read it: the beginning of what was said, all as Markdown.
+ *
+ * A title and a summary are items of their own, marks `{"ipfsmem": {...}}`, and no messages. Of several the last counts.
+ */
+
+import { byteLength, isObject } from '../core/bytes.ts'
+import type { Placed, Place } from '../core/session_items.ts'
+import { type Item, isRequest, type Message, readMessage } from './messages.ts'
+import { linesOf, split, trim, trimEnd } from './white.ts'
+
+const MARK = 'ipfsmem'
+/** Characters of a preview, and of a title that nobody gave. */
+const PREVIEW = 80
+const WHO: Readonly<Record<string, string>> = { user: 'User', assistant: 'Assistant', tool: 'Tool', system: 'System' }
+/** The first moment after the year 9999. */
+export const LAST = 253_402_300_800_000
+const TOKEN_BYTES = 3
+
+export type Summary = { readonly text: string; readonly by: string; readonly messages: number; readonly covers: ReadonlyMap<string, readonly [at: number, n: number]> }
+/** A message with where its item stands. */
+export type Said = { readonly place: Place; readonly item: Item; readonly message: Message }
+export type Told = { readonly title: string; readonly summary: Summary | null; readonly messages: readonly Said[] }
+
+/** The entries of a session, in order. */
+export function told(entries: readonly Placed[]): Told {
+  let title = ''
+  let summary: Summary | null = null
+  const messages: Said[] = []
+  for (const { place, item } of entries) {
+    const mark = Object.keys(item).length === 1 ? (item as Item)[MARK] : undefined
+    if (!isObject(mark)) {
+      messages.push({ place, item: item as Item, message: readMessage(item as Item) })
+      continue
+    }
+    if (typeof mark['title'] === 'string') title = mark['title']
+    summary = summaryIn(mark) ?? summary
+  }
+  return { title, summary, messages }
+}
+
+/** The summary in a mark; null where there is none, or it is not well formed: then nothing is covered. */
+function summaryIn(mark: Item): Summary | null {
+  const { summary: text, covers, messages, by } = mark
+  if (typeof text !== 'string' || !isObject(covers)) return null
+  const found = new Map<string, readonly [number, number]>()
+  for (const [device, until] of Object.entries(covers)) {
+    if (!Array.isArray(until) || until.length !== 2 || !until.every(Number.isInteger)) return null
+    found.set(device, [until[0], until[1]])
+  }
+  return { text, by: typeof by === 'string' ? by : 'another program', messages: Number.isInteger(messages) ? (messages as number) : 0, covers: found }
+}
+
+/** How many of its messages stand in its summary. */
+export function coveredIn({ summary, messages }: Told): number {
+  return messages.filter(({ place: [at, device, n] }) => {
+    const until = summary?.covers.get(device)
+    return until !== undefined && (at < until[0] || (at === until[0] && n <= until[1]))
+  }).length
+}
+
+/** The title that somebody gave, else the beginning of the first request, else `Untitled`. */
+export function titleOf({ title, messages }: Told): string {
+  if (title !== '') return title
+  const first = messages.find(({ message }) => isRequest(message) && trim(message.text) !== '')
+  return first === undefined ? 'Untitled' : shortened(first.message.text)
+}
+
+/** The beginning of what was said last, by a user or a model. */
+export function previewOf({ messages }: Told): string {
+  const last = messages.findLast(({ message }) => (message.role === 'user' || message.role === 'assistant') && trim(message.text) !== '')
+  return last === undefined ? '' : shortened(last.message.text)
+}
+
+/** The first characters of a text in one line. */
+function shortened(text: string): string {
+  const letters = [...split(text).join(' ')]
+  return letters.length <= PREVIEW ? letters.join('') : `${trimEnd(letters.slice(0, PREVIEW - 1).join(''))}…`
+}
+
+/** About how many tokens its messages come to. */
+export const tokensIn = ({ messages }: Told): number => messages.reduce((sum, { message }) => sum + Math.ceil(byteLength(message.text) / TOKEN_BYTES), 0)
+
+/** All messages, each under who said it and when; the summary comes last. What was said is quoted line by line, so no text of a message is a heading of the page. */
+export function asMarkdown(session: Told): string {
+  const pieces = [`# ${titleOf(session)}`]
+  for (const { place, message } of session.messages) {
+    pieces.push(`## ${WHO[message.role] ?? 'Other'}, ${momentOf(place[0])}${message.tools.length > 0 ? ` (calls ${message.tools.join(', ')})` : ''}`)
+    if (message.text !== '') pieces.push(quoted(message.text))
+  }
+  if (session.summary !== null) {
+    const { by, messages, text } = session.summary
+    pieces.push(`## Summary of ${String(messages).replace(/\B(?=(\d{3})+$)/g, ',')} ${messages === 1 ? 'message' : 'messages'}, by ${by}`, quoted(text))
+  }
+  return `${pieces.join('\n\n')}\n`
+}
+
+/** Date and time in UTC. Whoever may write can date a text later than dates go. */
+const momentOf = (at: number): string => (at < LAST ? new Date(at).toISOString().slice(0, 19).replace('T', ' ') : 'after the year 9999')
+
+const quoted = (text: string): string => linesOf(text).map(line => trimEnd(`> ${line}`)).join('\n')

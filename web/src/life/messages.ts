@@ -1,0 +1,84 @@
+/**
+ * One item of a session read as a message: who says it, which words, which tools it calls and whose answers it holds.
+ *
+ * Four shapes are known, each as its program writes it: plain (`role`, `content`, also with `tool_calls`), items of OpenAI's responses
+ * (`type`), Anthropic's content blocks, and PydanticAI's `kind` with `parts`. What has another shape says nothing here.
+ */
+
+import { isObject } from '../core/bytes.ts'
+
+export type Role = 'user' | 'assistant' | 'system' | 'tool' | ''
+export type Item = Readonly<Record<string, unknown>>
+/** `answers`: the ids of the calls whose answers it holds, '' for one that names none. */
+export type Message = { readonly role: Role; readonly text: string; readonly tools: readonly string[]; readonly answers: readonly string[] }
+
+const ROLES = new Map<unknown, Role>([
+  ['user', 'user'], ['human', 'user'], ['assistant', 'assistant'], ['ai', 'assistant'], ['model', 'assistant'],
+  ['system', 'system'], ['developer', 'system'], ['tool', 'tool'], ['function', 'tool']
+])
+const ANSWERS: readonly unknown[] = ['tool-return', 'retry-prompt', 'builtin-tool-return']
+
+export function readMessage(item: Item): Message {
+  if (item['kind'] === 'request' || item['kind'] === 'response') return ofPydanticAi(item)
+  const { type } = item
+  if (typeof type === 'string' && !Object.hasOwn(item, 'role')) return ofResponses(item, type)
+  const role = ROLES.get(item['role']) ?? ''
+  if (role === '') return said('')
+  const tools = objects(item['tool_calls']).map(call => textOf(isObject(call['function']) ? call['function']['name'] : ''))
+  const answers: string[] = []
+  for (const block of objects(item['content'])) {
+    if (block['type'] === 'tool_use') tools.push(textOf(block['name']))
+    else if (block['type'] === 'tool_result') answers.push(textOf(block['tool_use_id']))
+  }
+  if (role === 'tool') answers.push(textOf(item['tool_call_id']))
+  return said(role, words(item['content']), tools, answers)
+}
+
+/** Whether a turn begins with it: what a user says, not what a tool answers. */
+export const isRequest = (one: Message): boolean => one.role === 'user' && one.answers.length === 0
+
+function ofPydanticAi(item: Item): Message {
+  const [found, tools, answers]: [string[], string[], string[]] = [[], [], []]
+  let isSaid = false
+  for (const part of objects(item['parts'])) {
+    const kind = part['part_kind']
+    if (kind === 'tool-call' || kind === 'builtin-tool-call') tools.push(textOf(part['tool_name']))
+    else if (ANSWERS.includes(kind) && (kind !== 'retry-prompt' || isGiven(part['tool_name']))) {
+      answers.push(textOf(part['tool_call_id']))
+      found.push(words(part['content']))
+    } else if (kind === 'user-prompt' || kind === 'text' || kind === 'retry-prompt') {
+      isSaid = true
+      found.push(words(part['content']))
+    }
+  }
+  // A tool that the model's own provider runs is called and answered in one response.
+  if (item['kind'] === 'response') return said('assistant', joined(found), tools, answers)
+  return said(isSaid ? 'user' : answers.length > 0 ? 'tool' : 'system', joined(found), [], answers)
+}
+
+function ofResponses(item: Item, type: string): Message {
+  if (type.endsWith('_call_output')) return said('tool', words(item['output']), [], [textOf(item['call_id'])])
+  if (type.endsWith('_call')) return said('assistant', '', [textOf(item['name']) || type.slice(0, -'_call'.length)])
+  return said(type === 'reasoning' ? 'assistant' : '')
+}
+
+const said = (role: Role, text = '', tools: readonly string[] = [], answers: readonly string[] = []): Message => ({ role, text, tools: tools.filter(Boolean), answers })
+
+/** The words of a content: a text, or those of its blocks. */
+function words(content: unknown): string {
+  if (typeof content === 'string') return content
+  if (isObject(content)) return ofBlock(content)
+  if (!Array.isArray(content)) return ''
+  return joined(content.map(one => (typeof one === 'string' ? one : isObject(one) ? ofBlock(one) : '')))
+}
+
+const ofBlock = (block: Item): string => textOf(block['text']) || nested(block['content'])
+
+/** The words of blocks in a block, one step deep: what strangers nest deeper says nothing. */
+const nested = (content: unknown): string => (typeof content === 'string' ? content : joined(objects(content).map(block => textOf(block['text']))))
+
+const joined = (texts: readonly string[]): string => texts.filter(Boolean).join('\n')
+const objects = (value: unknown): Item[] => (Array.isArray(value) ? value.filter(isObject) : [])
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+/** Whether a value counts as one, as it does in Python. */
+const isGiven = (value: unknown): boolean => Boolean(value) && !(Array.isArray(value) && value.length === 0) && !(isObject(value) && Object.keys(value).length === 0)

@@ -1,0 +1,21 @@
+/** Which messages of which sessions fit a question: ranked as recall ranks texts. */
+
+import { Ranking } from '../recall/ranking.ts'
+import type { SessionHit } from '../results.ts'
+import { LAST, type Told } from './conversation.ts'
+import type { Message } from './messages.ts'
+
+const DAY_MS = 86_400_000
+
+/** The messages that share a word with the question, the best first. Summaries are not searched: what they cover is. `today`: in days since 1970. */
+export function searched(sessions: ReadonlyMap<string, Told>, query: string, limit: number, today: number): SessionHit[] {
+  const said: { session: string; at: number; message: Message }[] = []
+  for (const [session, { messages }] of sessions) {
+    for (const { place, message } of messages) if (message.text !== '' && message.role !== 'system') said.push({ session, at: place[0], message })
+  }
+  const documents = said.map(({ at, message: { text } }, n) => ({ id: String(n).padStart(9, '0'), text, header: '', at: at < LAST ? Math.floor(at / DAY_MS) : null, used: null, salience: null }))
+  return new Ranking(documents).rank(query, today).slice(0, limit).map(({ id, score }) => {
+    const { session, at, message } = said[Number(id)] as (typeof said)[number]
+    return { session, at, role: message.role, text: message.text, score: Math.round(score * 1000) / 1000 }
+  })
+}
