@@ -215,7 +215,6 @@ def _export_car(context: CommandContext, where: Path, root: str | None) -> None:
 def _export_html(context: CommandContext, where: Path, partial: bool) -> None:
     from ipfsmem.cli.cid_cmd import new_car
     from ipfsmem.files.rescue_page import read_shell
-    from ipfsmem.parts.bundles import NOT_PUBLISHED, PUBLISH_FIRST
 
     refuse_inside(context, str(where))
     read_shell()  # before anything is asked for: nothing can be written without it
@@ -226,10 +225,10 @@ def _export_html(context: CommandContext, where: Path, partial: bool) -> None:
     _said_version(context, where, cid)
     if lacks and not partial:
         raise IncompleteError(
-            f"it is written, but not everything is in it: left out was {NOT_PUBLISHED}", hint=PUBLISH_FIRST
+            f"it is written, but not everything is in it: left out was {clean(str(lacks))}", hint=lacks.hint
         )
     if lacks:
-        click.echo(f"left out: {NOT_PUBLISHED}", err=True)
+        click.echo(f"left out: {clean(str(lacks))}", err=True)
 
 
 def _said_version(context: CommandContext, where: Path, cid: CID) -> None:

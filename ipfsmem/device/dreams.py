@@ -175,6 +175,16 @@ def forget_in_dreams(replica: Replica, scope: str, key: str | None = None) -> No
         _keep(replica, [row for row in rows if row.done])
 
 
+def spoken_of(replica: Replica) -> dict[str, set[str]]:
+    """The keys, by scope, of the memories that a proposal or what is kept for undoing goes by."""
+    found: dict[str, set[str]] = {}
+    for one in kept_proposals(replica):
+        found.setdefault(one.scope, set()).update(one.seen)
+    for row in _rows(replica.store):
+        found.setdefault(row.scope, set()).update(key for one in row.done for key in one.together)
+    return found
+
+
 def blocks_for_dreams(store: Store) -> set[bytes]:
     """The digests of the blocks that undoing needs."""
     return {

@@ -47,6 +47,12 @@ AFTER_RESCUE = (
 )
 
 
+#: How the sessions that no export has are taken along.
+SESSIONS_HINT = (
+    "A session of its own: ipfsmem session export SESSION. Or agree with --partial (in Python: partial=True)."
+)
+
+
 class LeftOut(msgspec.Struct, frozen=True):
     """What does not go along, by name."""
 
@@ -62,11 +68,11 @@ class LeftOut(msgspec.Struct, frozen=True):
     lost: tuple[str, ...] = ()
     #: Memories whose bytes are no text that the form can hold, as only a program of somebody else writes them: their keys.
     no_text: tuple[str, ...] = ()
+    #: Sessions that are kept on this device only: their names.
+    sessions: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(
-            self.copies or self.not_fetched or self.segments or self.scopes or self.lost or self.no_text
-        )
+        return any(msgspec.structs.astuple(self))
 
     def __str__(self) -> str:
         parts = [
@@ -75,6 +81,11 @@ class LeftOut(msgspec.Struct, frozen=True):
             f"{self.segments} pieces of the timeline that are not fetched" if self.segments else "",
             _counted(self.scopes, "scope", "scopes"),
             _counted(self.no_text, "memory whose bytes are no text", "memories whose bytes are no text"),
+            _counted(
+                self.sessions,
+                "session that is kept on this device only",
+                "sessions that are kept on this device only",
+            ),
             *self.lost,
         ]
         return ", ".join(filter(None, parts))
@@ -85,7 +96,7 @@ class LeftOut(msgspec.Struct, frozen=True):
         if self.lost:
             return AFTER_RESCUE
         if not self.scopes:
-            return None
+            return SESSIONS_HINT if self.sessions else None
         return (
             "That file holds one scope. All of them: ipfsmem export --dir DIR, or --zip FILE. The nameless one alone: "
             "--scope ''. Or agree with --partial (in Python: export_folder, scope(''), partial=True)."

@@ -17,6 +17,7 @@ from ipfsmem.bundle.session_parts import session_token
 from ipfsmem.canonical import MAX_INT
 from ipfsmem.device.connection import blob
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.device.tables import sessions_here as table
 from ipfsmem.errors import ChangedError, LimitError, OpenError, StorageError
 from ipfsmem.memories.memories import Memories
@@ -48,6 +49,13 @@ _encode = msgspec.msgpack.Encoder().encode
 def scopes_with_sessions_here(replica: Replica) -> set[str]:
     """The scopes in which a session is kept here (inside `reading` or a transaction); nothing else need be in them."""
     return {one.scope for _, one in _newest_of_each(replica)}
+
+
+def named_sessions_here(replica: Replica, scope: str | None = None) -> list[tuple[str, str]]:
+    """Scope and name of each session that is kept here, of one scope or all (inside `reading` or a transaction), sorted; without those
+    of forgotten scopes."""
+    found = {(one.scope, one.session) for _, one in _newest_of_each(replica) if scope in (None, one.scope)}
+    return sorted(one for one in found if not scope_forgotten(replica.store, one[0]))
 
 
 def _newest_of_each(replica: Replica) -> list[tuple[bytes, _Item]]:

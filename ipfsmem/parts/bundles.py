@@ -20,6 +20,7 @@ from ipfsmem.exchange.importing import Importer, Taken, gather
 from ipfsmem.exchange.places import NO_FILE, one_file, open_place
 from ipfsmem.exchange.programs import reader
 from ipfsmem.files.exporting import (
+    SESSIONS_HINT,
     Everything,
     LeftOut,
     everything,
@@ -32,6 +33,8 @@ from ipfsmem.files.exporting import (
 )
 from ipfsmem.memories.import_scopes import assign
 from ipfsmem.memories.importing import Imported, Strategy, import_files, read_given, read_path
+from ipfsmem.memories.readings import place_of
+from ipfsmem.memories.sessions_here import named_sessions_here
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.versions import is_unpublished, published_root
@@ -41,11 +44,31 @@ from ipfsmem.wording import count
 
 #: What a published version lacks, and what to do about that.
 NOT_PUBLISHED = "what was written here since the last sync"
-PUBLISH_FIRST = (
+PUBLISH_HINT = (
     "Publish it: ipfsmem sync. Then export again. Or agree to that with --partial (in Python: partial=True)."
 )
 #: Scopes that a hint names.
 _NAMED = 5
+
+
+class Unpublished(msgspec.Struct, frozen=True, kw_only=True):
+    """What is here and in no published version. `new`: something was written since the last sync."""
+
+    new: bool
+    #: The sessions that are kept on this device only.
+    sessions: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return self.new or bool(self.sessions)
+
+    def __str__(self) -> str:
+        left = LeftOut(sessions=self.sessions)
+        return " and ".join(filter(None, (NOT_PUBLISHED if self.new else "", str(left))))
+
+    @property
+    def hint(self) -> str:
+        """What to do about that."""
+        return PUBLISH_HINT if self.new else SESSIONS_HINT
 
 
 class MemoryBundles(MemoryPart):
@@ -71,7 +94,15 @@ class MemoryBundles(MemoryPart):
             self._check_scope()
             found = self._everything()
             parts, left = [found], found.without_missing()
-        return parts, msgspec.structs.replace(left, lost=self._replica.lost)
+        return parts, msgspec.structs.replace(
+            left, lost=self._replica.lost, sessions=self._sessions_here(self._chosen)
+        )
+
+    def _sessions_here(self, scope: str | None) -> tuple[str, ...]:
+        """What the sessions are called that no file has: those kept on this device only, of one scope or all."""
+        with self._replica.reading():
+            found = named_sessions_here(self._replica, scope)
+        return tuple(place_of(one, session) for one, session in found)
 
     def _check_scope(self) -> None:
         """Raises NotFoundError when there is nothing of the chosen scope."""
@@ -87,14 +118,17 @@ class MemoryBundles(MemoryPart):
             )
 
     def left_out(self) -> LeftOut:
-        """What a blob of this memory cannot carry: conflict copies, what is not on this device, what is no text, and, unless one scope
-        was chosen (`scope`), all scopes but the nameless one.
+        """What a blob of this memory cannot carry: conflict copies, what is not on this device, what is no text, sessions that are kept on
+        this device only, and, unless one scope was chosen (`scope`), all scopes but the nameless one.
         """
         return self._left_out_of(self._everything())
 
     def _left_out_of(self, found: Everything) -> LeftOut:
         left = msgspec.structs.replace(
-            found.without_copies(), lost=self._replica.lost, no_text=found.no_text()
+            found.without_copies(),
+            lost=self._replica.lost,
+            no_text=found.no_text(),
+            sessions=self._sessions_here(found.scope),
         )
         if self._chosen is not None:
             return left
@@ -141,10 +175,8 @@ class MemoryBundles(MemoryPart):
             )
         shell = read_shell()
         cid = published_root(self._replica, None)
-        if is_unpublished(self._replica) and not partial:
-            raise IncompleteError(
-                f"not everything can go along: left out would be {NOT_PUBLISHED}", hint=PUBLISH_FIRST
-            )
+        if (lacks := self.unpublished()) and not partial:
+            raise IncompleteError(f"not everything can go along: left out would be {lacks}", hint=lacks.hint)
         with self._replica.reading():
             write_rescue_page(
                 out,
@@ -156,9 +188,9 @@ class MemoryBundles(MemoryPart):
             )
         return cid
 
-    def unpublished(self) -> bool:
-        """Whether something here is in no published version yet."""
-        return is_unpublished(self._replica)
+    def unpublished(self) -> Unpublished:
+        """What no published version has."""
+        return Unpublished(new=is_unpublished(self._replica), sessions=self._sessions_here(None))
 
     def export_folder(self, folder: str | Path, *, partial: bool = False) -> Exported:
         """Write everything, or the one scope that was chosen, as plain files to a new or empty folder.

@@ -20,6 +20,7 @@ from ipfsmem.device.texts_of_others import settle_persons
 from ipfsmem.published.root_verification import Head, maximal_heads
 from ipfsmem.sync.changes import combine_kinds, kinds_between
 from ipfsmem.sync.discovery import discover_older
+from ipfsmem.sync.forgotten_elsewhere import let_go_of_forgotten
 from ipfsmem.sync.fork import adopt_orphans, orphans
 from ipfsmem.sync.join_or_hold import note_head, read_and_join
 from ipfsmem.sync.join_work import JoinWork
@@ -58,6 +59,9 @@ async def join_found(run: Run, admitted: Admitted) -> Joined:
         later = work.found.later.intersection(not_whole(run.replica))
         refused = () if work.heads else sorted(work.refused)
         keep_not_whole(run.replica, (*sorted(work.damaged), *sorted(later), *refused))
+        gone = work.heads_joined > 0 and let_go_of_forgotten(run.replica)
+    if gone and not run.replica.config.mode.sealed:
+        run.replica.db.empty_log()  # it lay in the clear
     _tell_of_copies(work)
     return work.joined()
 

@@ -332,8 +332,8 @@ def old_place_gone(place: Place) -> None:
     unplug(place)
 
 
-def damaged_session(place: Place) -> None:
-    """A session that stays on this device, of which the disk changed a message."""
+def session_kept_here(place: Place) -> None:
+    """A session that stays on this device."""
     from ipfsmem.memory import Memory
 
     file = place.base / "sessions.toml"
@@ -341,8 +341,15 @@ def damaged_session(place: Place) -> None:
     place.patch.setenv("IPFSMEM_CONFIG", str(file))
     with Memory.load(home=place.base / "home") as memory:
         memory.sessions.add("torn", [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}])
-        with memory.replica.transaction():
-            memory.replica.db.connection.execute("UPDATE sessions_here SET row = x'00' WHERE n = 0")
+
+
+def damaged_session(place: Place) -> None:
+    """Of a session that stays on this device the disk changed a message."""
+    from ipfsmem.memory import Memory
+
+    session_kept_here(place)
+    with Memory.load(home=place.base / "home") as memory, memory.replica.transaction():
+        memory.replica.db.connection.execute("UPDATE sessions_here SET row = x'00' WHERE n = 0")
 
 
 def folder_in_place_of_the_index(place: Place) -> None:
@@ -782,6 +789,7 @@ ROWS: tuple[Row, ...] = (
     Row("export", "its folder is not empty", 2, "export --dir PLAIN", before=HAS),
     Row("export", "the place cannot be written, or nothing can be read of a damaged database", 30, "export --dir BASE/note.md/x", before=HAS),
     Row("export", "written, and other scopes were left out of a blob", 7, "export --out BASE/out.json", before=("write tone --body x --scope work",)),
+    Row("export", "written, and sessions that are kept on this device only were left out", 7, "export --dir BASE/out", before=HAS, prepare=session_kept_here),
     Row("export", "a page is written, and what is not published was left out", 7, "export --html BASE/o.html", "sealed", (*SAID, "write tone --body y"), shell_there),
     Row("export", "the page is not built, or nothing was published", 4, "export --html BASE/o.html", "sealed", SAID, shell_not_built),
     Row("export", "there is no such root", 4, "export --car BASE/o.car --root bafynothing", before=HAS),

@@ -6,6 +6,7 @@ Needs Node, Chromium and the package playwright; without one of them it is skipp
 from __future__ import annotations
 
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -216,5 +217,50 @@ def test_usage_is_added_up_and_saved(tmp_path: Path) -> None:
         with opener(tmp_path)() as other:
             other.usage.add(model="new", agent="other", cost_usd=3)
         await page.wait_for_selector("tbody tr:has-text('other')", timeout=SOON)
+
+    looked_at(tmp_path, look)
+
+
+def test_an_export_says_what_it_would_leave_out_and_saves_the_rest_when_told_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("[sessions]\nhere_only = true\n")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    lived(tmp_path)
+
+    async def look(shown: Shown) -> None:
+        page = shown.page
+        await shown.go("vault", "button:has-text('Save as files')")
+        await page.click("button:has-text('Save as files')")
+        await page.wait_for_selector(".problem:has-text('kept on this device only'):has-text('tides')")
+        assert await shown.faults() == []
+        async with page.expect_download() as saving:
+            await page.click("button:has-text('Save all the rest')")
+        with ZipFile(await (await saving.value).path()) as saved:
+            names = saved.namelist()
+        assert "memory/trip.md" in names and not any("tides" in name for name in names)
+        assert await page.locator(".problem").count() == 0
+
+    looked_at(tmp_path, look)
+
+
+def test_what_is_proposed_of_one_scope_stays_when_another_is_looked_through(tmp_path: Path) -> None:
+    lived(tmp_path)
+    with opener(tmp_path)() as memory:
+        for key in ("one", "two"):
+            memory.scope("work").write(key, "At work the printer is on the second floor.")
+
+    async def look(shown: Shown) -> None:
+        page = shown.page
+        await shown.go("dreams", "button:has-text('Look through')")
+        await page.click("button:has-text('Look through')")
+        await page.wait_for_selector(".clash:has-text('ferry')")
+        with opener(tmp_path)() as other:
+            other.scope("work").dreams.propose()
+        await page.select_option("select[aria-label='Scope']", "work")
+        await page.wait_for_selector(".clash:has-text('printer')")
+        await page.select_option("select[aria-label='Scope']", "")
+        await page.wait_for_selector(".clash:has-text('ferry')")
 
     looked_at(tmp_path, look)

@@ -137,6 +137,25 @@ def test_a_proposal_goes_with_what_it_speaks_of(memory: Memory) -> None:
     assert memory.dreams.proposed() is None
 
 
+def test_what_another_device_forgot_is_kept_neither_in_a_proposal_nor_to_be_taken_back(lab: Lab) -> None:
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    here, work, home = said_twice_in(b, "", "work", "home")
+    for one, scope in ((here, ""), (work, "work"), (home, "home")):
+        one.dreams.run()
+        said_twice_in(b, scope)
+        one.dreams.propose()
+    lab.settle(a, b)
+    a.forget("a")
+    a.scopes.forget("work")
+    lab.settle(a, b)
+    for one in (here, work):
+        assert one.dreams.proposed() is None and not one.dreams.list()
+    assert home.dreams.proposed() is not None and len(home.dreams.list()) == 1
+
+
 def test_others_texts_conflicts_and_sessions_are_left_alone(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)

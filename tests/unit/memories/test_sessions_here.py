@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ipfsmem.errors import ChangedError, StorageError, UsageError
+from ipfsmem.errors import ChangedError, IncompleteError, StorageError, UsageError
+from ipfsmem.memories.sessions_here import scopes_with_sessions_here
 from ipfsmem.memory import Memory
 from ipfsmem.tools import toolset
 from tests.support.api_lab import Client, good, opener
@@ -134,6 +136,55 @@ def test_what_is_forgotten_leaves_the_disk_and_a_scope_takes_its_sessions_along(
         assert b"canary" not in written
     text = b"".join(path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file())
     assert b"canary" not in text and b"elsewhere" not in text
+
+
+@pytest.mark.parametrize("mode", ["ipfs", "encrypted-ipfs"])
+def test_a_scope_that_another_device_forgot_takes_the_sessions_kept_here_along(
+    tmp_path: Path, mode: str
+) -> None:
+    lab = Lab(tmp_path)
+    lab.mode = mode
+    a = lab.create("a")
+    a.scope("work").write("tone", "Brief.")
+    a.scope("rest").write("tone", "Brief.")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    for scope in ("work", "rest", ""):
+        (b.scope(scope) if scope else b).sessions.add("chat", [said(1)])
+    a.scopes.forget("work")
+    lab.settle(a, b)
+    assert scopes_with_sessions_here(b.replica) == {"rest", ""}
+    assert [one.session for one in b.scope("rest").sessions.list()] == ["chat"]
+    a.scopes.restore("work")
+    lab.settle(a, b)
+    assert b.scope("work").sessions.list() == []
+
+
+def test_every_export_names_the_sessions_that_are_kept_here_only(tmp_path: Path) -> None:
+    with Memory.create("m", "local", home=tmp_path / "home") as memory:
+        memory.write("tone", "Brief.")
+        work = memory.scope("work")
+        work.write("tone", "Brief.")
+        memory.sessions.add("chat", [said(1)])
+        work.sessions.add("talk", [said(2)])
+        names = "only [(]{}[)]".format
+        for number, part in enumerate(("export_folder", "export_zip", "export_car")):
+            ways = [getattr(one.bundles, part) for one in (memory, work)]
+            to: Any = tmp_path / f"{number}" if part == "export_folder" else BytesIO()
+            with pytest.raises(IncompleteError, match=names("chat, work/talk")) as refused:
+                ways[0](to)
+            assert "ipfsmem session export SESSION" in (refused.value.hint or "")
+            with pytest.raises(IncompleteError, match=names("work/talk")):
+                ways[1](to)
+            assert ways[0](to, partial=True).left_out.sessions == ("chat", "work/talk")
+        for way in (work.bundles.export, lambda: work.bundles.export_okf(tmp_path / "okf")):
+            with pytest.raises(IncompleteError, match=names("work/talk")):
+                way()
+        assert memory.scope("").bundles.left_out().sessions == ("chat",)
+        memory.sessions.forget("chat")
+        memory.scopes.forget("work")
+        assert not memory.bundles.export_zip(BytesIO()).left_out
 
 
 @settings(max_examples=cases(8, 80), suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -130,6 +130,7 @@ export interface MemoryClient {
   providers(): Promise<readonly Place[]>
   check(): Promise<readonly Finding[]>
   sync(): Promise<string>
-  export(format: 'zip' | 'car' | 'blob', scope: string): Promise<Blob>
+  /** A file of everything, or of one scope. Raises the Refusal `IncompleteError` where something cannot go along, unless that is fine (`partial`). */
+  export(format: 'zip' | 'car' | 'blob', scope: string, partial: boolean): Promise<Blob>
   subscribe(heard: Heard): () => void
 }

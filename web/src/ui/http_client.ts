@@ -171,8 +171,8 @@ export class HttpClient implements MemoryClient {
     return [words.join(', ') || 'Everything is up to date', open].filter(Boolean).join('. ')
   }
 
-  async export(format: 'zip' | 'car' | 'blob', scope: string): Promise<Blob> {
-    return (await this.#ask('POST', 'export', { scope }, { format, partial: false })).blob()
+  async export(format: 'zip' | 'car' | 'blob', scope: string, partial: boolean): Promise<Blob> {
+    return (await this.#ask('POST', 'export', { scope }, { format, partial })).blob()
   }
 
   subscribe(heard: Heard): () => void {

@@ -1,11 +1,13 @@
 /** The memory as a whole: how it is, who belongs to it, where it is kept, a sync, an export. */
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
-import type { Change, Finding, Member, Place as Provider, State } from './client.ts'
+import { type Change, type Finding, type Member, type Place as Provider, Refusal, type State } from './client.ts'
 import { many, moment, saved, sentence, View } from './view.ts'
 
+type Format = 'zip' | 'car' | 'blob'
+
 export class VaultView extends View {
-  static override properties = { ...View.properties, state: { state: true }, members: { state: true }, providers: { state: true }, findings: { state: true }, step: { attribute: false }, said: { state: true }, syncing: { state: true } }
+  static override properties = { ...View.properties, state: { state: true }, members: { state: true }, providers: { state: true }, findings: { state: true }, step: { attribute: false }, said: { state: true }, syncing: { state: true }, lacks: { state: true } }
   declare state: State | null
   declare members: readonly Member[]
   declare providers: readonly Provider[]
@@ -13,10 +15,12 @@ export class VaultView extends View {
   declare step: Change | null
   declare said: string
   declare syncing: boolean
+  /** What a file would not have, and which one it was to be; null while nothing is asked. */
+  declare lacks: { readonly format: Format; readonly said: string } | null
 
   constructor() {
     super()
-    Object.assign(this, { state: null, members: [], providers: [], findings: null, step: null, said: '', syncing: false })
+    Object.assign(this, { state: null, members: [], providers: [], findings: null, step: null, said: '', syncing: false, lacks: null })
   }
 
   protected override willUpdate(changed: PropertyValues<this>): void {
@@ -52,10 +56,24 @@ export class VaultView extends View {
     if (found !== undefined) this.findings = found
   }
 
-  async #export(format: 'zip' | 'car' | 'blob'): Promise<void> {
-    const blob = await this.act(() => this.place.client.export(format, ''))
+  async #export(format: Format, partial = false): Promise<void> {
+    this.lacks = null
+    const blob = await this.act(async () => {
+      try {
+        return await this.place.client.export(format, '', partial)
+      } catch (error) {
+        if (!(error instanceof Refusal) || error.kind !== 'IncompleteError') throw error
+        this.lacks = { format, said: sentence(error.message) }
+        return undefined
+      }
+    })
     if (blob === undefined) return
     saved(blob, `${this.state?.namespace ?? 'memory'}.${format === 'blob' ? 'json' : format}`)
+  }
+
+  #asked(format: Format, said: string): TemplateResult {
+    return html`<div class="problem" role="alert"><strong dir="auto">${said}</strong>
+      <button @click=${() => void this.#export(format, true)}>Save all the rest</button> <button class="quiet" @click=${() => (this.lacks = null)}>Save nothing</button></div>`
   }
 
   #findings(all: readonly Finding[]): TemplateResult {
@@ -88,7 +106,8 @@ export class VaultView extends View {
       <h3>Health</h3><div class="line"><span>${this.findings === null ? 'Look at everything on this device.' : worst(this.findings)}</span><button @click=${this.#check} ?disabled=${this.acting}>Check</button></div>
       ${this.findings === null ? nothing : this.#findings(this.findings)}
       <h3>Take it with you</h3><p class="faint">Files are plain text, also of an encrypted memory: keep them where nobody else reads them.${this.place.client.alone && this.mayWrite ? ' The CAR is encrypted; a device that can send takes it in with ipfsmem sync --car.' : ''}</p>
-      <div class="actions"><button @click=${() => void this.#export('zip')}>Save as files (zip)</button>${this.place.client.alone && !this.mayWrite ? nothing : html`<button @click=${() => void this.#export('car')}>Save as CAR</button>`}</div>`}
+      <div class="actions"><button @click=${() => void this.#export('zip')}>Save as files (zip)</button>${this.place.client.alone && !this.mayWrite ? nothing : html`<button @click=${() => void this.#export('car')}>Save as CAR</button>`}</div>
+      ${this.lacks === null ? nothing : this.#asked(this.lacks.format, this.lacks.said)}`}
     </section>`
   }
 }
