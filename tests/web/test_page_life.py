@@ -233,13 +233,13 @@ def test_an_export_says_what_it_would_leave_out_and_saves_the_rest_when_told_to(
         page = shown.page
         await shown.go("vault", "button:has-text('Save as files')")
         await page.click("button:has-text('Save as files')")
-        await page.wait_for_selector(".problem:has-text('kept on this device only'):has-text('tides')")
+        await page.wait_for_selector(".problem:has-text('kept on this device only'):has-text('harbour')")
         assert await shown.faults() == []
         async with page.expect_download() as saving:
             await page.click("button:has-text('Save all the rest')")
         with ZipFile(await (await saving.value).path()) as saved:
             names = saved.namelist()
-        assert "memory/trip.md" in names and not any("tides" in name for name in names)
+        assert "memory/trip.md" in names and not any("harbour" in name for name in names)
         assert await page.locator(".problem").count() == 0
 
     looked_at(tmp_path, look)
