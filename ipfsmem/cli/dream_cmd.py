@@ -299,6 +299,10 @@ def _print_outcome(outcome: Outcome, told: str) -> None:
         )
     for why in outcome.skipped:
         click.echo(f"  not done, somebody wrote meanwhile: {clean(why)}")
+    for why in outcome.waiting:
+        click.echo(f"  waits for you: {clean(why)}")
+    if outcome.waiting:
+        click.echo(advice("Look: ipfsmem dream show. Do it: ipfsmem dream apply"))
 
 
 def _print_found(found: Proposed) -> None:

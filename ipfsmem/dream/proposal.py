@@ -27,6 +27,8 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     worth: float = 0.5
     #: Whether the day up to which it was to hold is over.
     expired: bool = False
+    #: Why nobody knows whether that day is over, in words; then it counts as not expired.
+    doubtful: str = ""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,11 +40,12 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Changes that belong together, and why, in one sentence. `reads`: the memories that it goes by; when one of these is another by
-    then, the step is not done."""
+    then, the step is not done. `asks`: only a person does it, who was shown it."""
 
     why: str
     changes: tuple[Change, ...]
     reads: tuple[str, ...] = ()
+    asks: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:

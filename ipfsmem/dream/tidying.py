@@ -106,6 +106,7 @@ def tidy(
     unsure = [pair for pair in pairs if not merging.take(pair)]
     progress("prune")
     steps = [*merging.steps(), *_expired(of, merging.gone)]
+    steps += _perhaps_expired(of, {key for step in steps for key in step.keys})
     steps += _dated(of, {key for step in steps for key in step.keys} | {index_key})
     kept = [note for key, note in of.items() if key not in merging.gone and not note.expired]
     found = [
@@ -305,6 +306,13 @@ def _expired(of: Mapping[str, Note], gone: Collection[str]) -> Iterator[Step]:
                 why=f"{key} held until {note.file.expires[:10]}, as it says itself",
                 changes=(Change(key=key),),
             )
+
+
+def _perhaps_expired(of: Mapping[str, Note], but: Collection[str]) -> Iterator[Step]:
+    for key, note in of.items():
+        if note.doubtful and key not in but:
+            why = f"{key} held until {note.file.expires[:10]}, as it says itself; {note.doubtful}"
+            yield Step(why=why, changes=(Change(key=key),), asks=True)
 
 
 def _known(of: Mapping[str, Note], elsewhere: Collection[str]) -> set[str]:

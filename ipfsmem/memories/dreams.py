@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Container, Iterable
+from datetime import date, timedelta
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.causal.authorship import of_when_copied
 from ipfsmem.causal.clock import hlc_ms
-from ipfsmem.causal.entries import memory_name
+from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.value import LIVE
 from ipfsmem.causal.view import KeyView
 from ipfsmem.device.bulk import no_collection
@@ -39,18 +40,23 @@ from ipfsmem.device.dreams import (
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.writing import Writing, writing
+from ipfsmem.dream.passing import doubtful
 from ipfsmem.dream.proposal import Note, Proposal, Step
 from ipfsmem.dream.tidying import Progress, tidy
 from ipfsmem.errors import FormatError, NotFoundError
 from ipfsmem.memories.duplicates import pairs_by_meaning
 from ipfsmem.memories.memories import Memories, check_body
-from ipfsmem.memories.merits import merits_of
+from ipfsmem.memories.merits import day_of, merits_of
 from ipfsmem.wording import count
 
 #: What makes a proposal when no model does.
 RULES = "rules"
 #: The type of the event that says what a dream did, and of the one that says what was undone.
 DREAM, DREAM_UNDONE = "dream", "dream_undone"
+
+_DAY_MS, _EPOCH = 86_400_000, date(1970, 1, 1)
+#: A day so many days after that one is none that a calendar has.
+_MOST_DAYS = (date.max - _EPOCH).days
 
 #: What makes a proposal of the notes.
 Dreamer = Callable[[list[Note], Progress], Proposal]
@@ -66,6 +72,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...] = ()
     #: Why steps were not done: somebody changed what they go by.
     skipped: tuple[str, ...] = ()
+    #: Why steps wait until a person applies what was proposed.
+    waiting: tuple[str, ...] = ()
 
 
 class Undoing(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,7 +168,9 @@ class Dreams:
             elsewhere = {
                 one.key for one in named if one is not None and (among is None or one.scope in among)
             }
+            days = set[int]()
             for entry, view in memories.views():
+                days.update(hlc_ms(value.h) // _DAY_MS for value in entry.values())
                 if view.data is None or view.dot is None or not _is_settled(view):
                     continue
                 with contextlib.suppress(FormatError):
@@ -171,7 +181,17 @@ class Dreams:
                     value, expired = merits.worth(today), merits.expired(today)
                     notes.append(Note(key=view.key, file=file, worth=value, expired=expired))
                     seen[view.key] = view.dots
+            if any(note.expired for note in notes):
+                notes = self._doubted(notes, days)
             return Gathered(notes, seen, elsewhere - seen.keys() | self._unread(seen))
+
+    def _doubted(self, notes: list[Note], written: set[int]) -> list[Note]:
+        """The notes, of those that expired some as doubtful. `written`: the days since 1970 on which memories of this scope were."""
+        days = {_EPOCH + timedelta(days=one) for one in written if 0 < one < _MOST_DAYS}
+        said = [one.day for one in map(segment_name, self._replica.store.names()) if one is not None]
+        days.update(filter(None, map(day_of, [*said, *(note.file.created for note in notes)])))
+        today = self._replica.world.today()
+        return [_doubted(note, days, today) if note.expired else note for note in notes]
 
     def _unread(self, seen: Iterable[str]) -> set[str]:
         """Keys of this scope that were not looked at and show something: links may lead there."""
@@ -180,16 +200,20 @@ class Dreams:
 
     # -- doing -----------------------------------------------------------------------------------------------------
 
-    def do(self, proposed: Proposed) -> Outcome:
-        """Do a proposal, as far as what it goes by is still as the dream saw it; one event says what was done.
+    def do(self, proposed: Proposed, *, asked: bool = True) -> Outcome:
+        """Do a proposal, as far as what it goes by is still as the dream saw it; one event says what was done. `asked`: a person was
+        shown it; without that the steps that ask stay proposed.
 
         Raises NotFoundError for a forgotten scope, LimitError, StorageError: then nothing is changed.
         """
         replica, scope = self._replica, self._memories.scope
         done: list[Done] = []
         skipped: list[str] = []
+        waiting = tuple(step for step in proposed.steps if step.asks and not asked)
         with writing(replica) as change:
             for step in proposed.steps:
+                if step in waiting:
+                    continue
                 if self._still_holds(change, step, proposed.seen):
                     done += self._do(change, step, proposed.seen)
                 else:
@@ -203,12 +227,15 @@ class Dreams:
                 note_irrevocable(replica, f"a dream changed {count(len(done), 'memory', 'memories')}")
             if (kept := kept_proposal(replica, scope)) is not None and kept.id == proposed.id:
                 let_go_of_proposal(replica, scope)
+                if waiting:
+                    keep_proposal(replica, msgspec.structs.replace(proposed, steps=waiting))
         return Outcome(
             id=proposed.id if done else "",
             scope=scope,
             written=tuple(_key(one.name) for one in done if one.what == "written"),
             removed=tuple(_key(one.name) for one in done if one.what == "removed"),
             skipped=tuple(skipped),
+            waiting=tuple(step.why for step in waiting),
         )
 
     def _still_holds(self, change: Writing, step: Step, seen: dict[str, tuple[str, ...]]) -> bool:
@@ -295,6 +322,15 @@ class Dreams:
         if not texts:  # the dream made it
             change.remove(done.name, here)
         return True
+
+
+def _doubted(note: Note, days: set[date], today: date) -> Note:
+    ended = day_of(note.file.expires)
+    gap = None if ended is None else doubtful(ended, days, today)
+    if gap is None:
+        return note
+    why = f"whether that day is over is yours to say: nothing was written from {gap.before} to {gap.after}"
+    return msgspec.structs.replace(note, expired=False, doubtful=why)
 
 
 def _is_settled(view: KeyView) -> bool:

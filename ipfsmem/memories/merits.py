@@ -10,7 +10,7 @@ from ipfsmem.recall.worth import Merits
 
 def merits_of(file: MemoryFile, written: int) -> Merits:
     """What the header of a memory says that was written down here at this moment, in ms since 1970 UTC; 0 when that is not known."""
-    at, until = _last_change(file, written), _day(file.expires)
+    at, until = _last_change(file, written), day_of(file.expires)
     return Merits(
         file.type,
         len(file.tags),
@@ -28,11 +28,11 @@ def _last_change(file: MemoryFile, written: int) -> date | None:
         there = datetime.fromtimestamp(written / 1000, UTC).date() if written else None
     except (OverflowError, ValueError, OSError):
         there = None
-    said = _day(file.updated) or _day(file.created)
+    said = day_of(file.updated) or day_of(file.created)
     return min(said, there) if said and there else said or there
 
 
-def _day(text: str) -> date | None:
+def day_of(text: str) -> date | None:
     """The day that an ISO 8601 date or instant begins with."""
     try:
         return date.fromisoformat(text[:10]) if text else None

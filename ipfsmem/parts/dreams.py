@@ -160,11 +160,11 @@ class MemoryDreams(MemoryPart):
             return self._done(found)
 
     def run(self, *, among: Iterable[str] | None = None, progress: Progress = lambda phase: None) -> DreamRun:
-        """Propose and apply it. `among` and what it raises: as `propose`."""
+        """Propose and apply it, but for what a person has to be shown first (`Outcome.waiting`). `among` and what it raises: as `propose`."""
         self._open.look()
         with self._dreaming(progress) as told:
             found = self._dreams().propose(among=_named(among), progress=told)
-            return DreamRun(proposed=found, outcome=self._done(found))
+            return DreamRun(proposed=found, outcome=self._done(found, asked=False))
 
     def run_due(self) -> builtins.list[DreamRun]:
         """Dream over each scope of the memory if it is time, as `waits_for` says; nothing else. Raises what `propose` raises."""
@@ -176,7 +176,7 @@ class MemoryDreams(MemoryPart):
             for scope in ("", *(one.token for one in self._open.scopes.listing())):
                 here = MemoryDreams(self._open, scope)
                 proposed = here._dreams().propose(progress=told)
-                found.append(DreamRun(proposed=proposed, outcome=here._done(proposed)))
+                found.append(DreamRun(proposed=proposed, outcome=here._done(proposed, asked=False)))
             return found
 
     def undo(self, id: str | None = None) -> Undoing:
@@ -274,8 +274,8 @@ class MemoryDreams(MemoryPart):
                 raise
             note_dreaming(folder, failed=0, failure="")
 
-    def _done(self, found: Proposed) -> Outcome:
-        outcome = self._dreams().do(found)
+    def _done(self, found: Proposed, *, asked: bool = True) -> Outcome:
+        outcome = self._dreams().do(found, asked=asked)
         self._show((*outcome.written, *outcome.removed))
         if self._replica.folder is not None:
             note_dreaming(self._replica.folder, worked=self._replica.world.now())

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from ipfsmem.bundle.links import is_index_line, led_elsewhere, links
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.dream.gates import Gates, closed
+from ipfsmem.dream.passing import doubtful
 from ipfsmem.dream.proposal import MOST_CHANGES, Note, Proposal
 from ipfsmem.dream.tidying import tidy
 
@@ -123,6 +127,39 @@ def test_two_entities_of_which_the_same_is_said_are_two() -> None:
     said = "## Relations\n\n- works_on: [[tidewatch]]\n- lives_in: [[osen]]"
     made = tidy([note(key, said, name=key.title(), tags="[entity]") for key in ("yuki", "lukasz")])
     assert made.steps == () and not [one for one in made.found if one.kind == "alike"]
+
+
+@pytest.mark.parametrize(
+    ("ended", "written", "gap"),
+    [
+        ("2026-06-01", (), None),
+        ("2026-06-01", ("2026-07-01",), None),
+        ("2026-06-01", ("2026-05-20", "2026-06-19"), None),
+        ("2026-06-01", ("2026-05-20", "2026-06-20"), ("2026-05-20", "2026-06-20")),
+        ("2026-06-01", ("2026-01-01",), ("2026-01-01", "2036-01-01")),
+        ("2026-06-01", ("2026-05-30", "2035-12-30", "2026-01-01"), ("2026-05-30", "2035-12-30")),
+        ("2026-06-01", ("2026-06-01", "2026-06-02", "2035-12-30"), None),
+    ],
+)
+def test_a_day_that_lies_where_nothing_was_written_is_doubtful(
+    ended: str, written: tuple[str, ...], gap: tuple[str, str] | None
+) -> None:
+    day = date.fromisoformat
+    wanted = None if gap is None else (day(gap[0]), day(gap[1]))
+    assert doubtful(day(ended), map(day, written), day("2036-01-01")) == wanted
+
+
+def test_what_perhaps_expired_asks_and_is_looked_at_like_any_other() -> None:
+    held = structs.replace(
+        note("lease", "Of [[boat]]. See [[offer]].", expires="2027-01-01"), doubtful="who knows"
+    )
+    made = tidy((held, note("offer", "Half", expired=True, expires="2026-01-31"), note("boat", "Is blue")))
+    assert [(step.changes[0].key, step.asks) for step in made.steps] == [("offer", False), ("lease", True)]
+    assert made.steps[1].why == "lease held until 2027-01-01, as it says itself; who knows"
+    assert [(one.kind, one.other) for one in made.found] == [("broken-link", "offer")]
+    twice = structs.replace(held, key="lease_too")
+    made = tidy((held, twice, note("boat", "Is blue"), note("offer", "Half")))
+    assert len(made.steps) == 1 and not made.steps[0].asks, "it says the same, and goes into the other"
 
 
 def test_an_expired_memory_goes_and_a_faded_one_is_listed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -279,6 +280,66 @@ def test_a_clock_that_was_ahead_at_a_dream_keeps_the_next_one_not_away_for_years
     assert memory.dreams.waits_for() == ""
     memory.dreams.run_due()
     assert memory.dreams.waits_for().startswith("the last dream was 0.0 h ago")
+
+
+def dreams_when_due(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The settings let a dream begin by itself whenever it is asked."""
+    file = tmp_path / "settings.toml"
+    file.write_text("[dream]\nenabled = true\nhours = 0\nsessions = 0\n")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+
+
+def test_a_clock_that_jumped_far_ahead_takes_nothing_away_that_no_person_was_shown(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    dreams_when_due(monkeypatch, tmp_path)
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    ends = (a.replica.world.today() + timedelta(days=400)).isoformat()
+    a.write("lease", "The lease of the boat.", fields={"expires": ends})
+    a.write("offer", "Half the price, until yesterday.", fields={"expires": "2020-01-01"})
+    a.write("lease_too", "The lease of the boat.", fields={"expires": ends})
+    lab.settle(a, b)
+    a.dreams.switch(True)
+    right = lab.clock.ms
+    lab.clock.advance(10 * 365 * 86_400)
+    for _ in range(3):  # what is written by the wrong clock proves nothing
+        lab.clock.advance(86_400)
+        a.write("diary", f"Written on {a.replica.world.today()}")
+        a.note("remark", text="still here")
+        (run,) = a.dreams.run_due()
+        assert run.outcome is not None and {"lease", "lease_too"} & set(keys(a))
+    assert a.read("offer") is None, "that was over before anything was written"
+    kept = "lease" if a.read("lease") else "lease_too"
+    assert len(run.outcome.waiting) == 1 and f"nothing was written from {ends[:2]}" in run.outcome.waiting[0]
+    found = a.dreams.proposed()
+    assert found is not None and [one.changes[0].key for one in found.steps] == [kept]
+    lab.clock.advance(-(lab.clock.ms - right) / 1000)
+    lab.settle(a, b)
+    assert body(b, kept) == "The lease of the boat.", "nothing was taken away anywhere"
+    # Whoever was shown it may do it.
+    assert a.dreams.apply(found.id).removed == (kept,) and a.read(kept) is None
+
+
+def test_what_expired_while_somebody_wrote_now_and_then_goes_by_itself(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    dreams_when_due(monkeypatch, tmp_path)
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    a.dreams.switch(True)
+    ends = a.replica.world.today() + timedelta(days=200)
+    a.write("lease", "The lease of the boat.", fields={"expires": ends.isoformat()})
+    lab.settle(a, b)
+    while a.replica.world.today() <= ends:
+        lab.clock.advance(25 * 86_400)
+        b.note("remark", text="another device shows that time passes")
+        lab.settle(a, b)
+    (run,) = a.dreams.run_due()
+    assert run.outcome is not None and (run.outcome.removed, run.outcome.waiting) == (("lease",), ())
 
 
 def test_what_begins_by_itself_looks_at_every_scope_once_it_is_time(
