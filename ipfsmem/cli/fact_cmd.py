@@ -9,7 +9,7 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import WholeNumber
-from ipfsmem.cli.printing import clean, is_terminal, moment, table
+from ipfsmem.cli.printing import clean, moment, table
 from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.errors import UsageError
 from ipfsmem.facts.categories import GENERAL, KINDS
@@ -106,9 +106,8 @@ def list_command(
         ],
         styles=("bold", "cyan", "dim", ""),
         shrink=(3,),
+        nothing="No facts." if kind is None and category is None else "No fact is of that kind and category.",
     )
-    if not found and is_terminal():
-        click.echo("No facts.", err=True)
 
 
 @cli_command("edit", scoped=True, short_help="Give a fact another text.")
@@ -176,9 +175,8 @@ def _print_earlier(
         rows,
         styles=("bold", "dim", "", ""),
         shrink=(3,),
+        nothing=nothing,
     )
-    if not found and is_terminal():
-        click.echo(nothing, err=True)
 
 
 for _command in (

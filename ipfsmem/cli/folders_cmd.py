@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, table
 from ipfsmem.wording import count
@@ -40,6 +41,7 @@ def list_command(context: CommandContext) -> None:
             for one in found
         ],
         styles=("bold", "cyan", "dim"),
+        nothing=advice("No folder is a working copy. Make one: ipfsmem attach DIR"),
     )
 
 

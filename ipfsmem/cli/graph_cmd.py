@@ -8,7 +8,7 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.printing import clean, is_terminal, table, write_bytes
+from ipfsmem.cli.printing import clean, table, write_bytes
 from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.errors import NotFoundError
 from ipfsmem.graph.drawing import FORMATS
@@ -72,7 +72,9 @@ def list_command(context: CommandContext, kind: str | None) -> None:
     """List the entities: key, kind, name, how much is said of each."""
     with context.memory() as memory:
         found = memory.graph.list(kind)
-    _print_nodes(context, found)
+    _print_nodes(
+        context, found, "No entities." if kind is None else f"No entity is of the kind {clean(kind)}."
+    )
 
 
 @cli_command("relations", scoped=True, shows=True, short_help="The relations.")
@@ -94,7 +96,7 @@ def search_command(context: CommandContext, words: tuple[str, ...], limit: int) 
     """List the entities that have all WORDS in their name, kind or observations."""
     with context.memory() as memory:
         found = memory.graph.search(" ".join(words), limit=limit)
-    _print_nodes(context, found)
+    _print_nodes(context, found, "No entity has all these words.")
 
 
 @cli_command("query", scoped=True, shows=True, short_help="Where the relations of an entity lead.")
@@ -104,7 +106,7 @@ def query_command(context: CommandContext, entity: str, type: str | None) -> Non
     """List where the relations lead that begin at ENTITY, those of TYPE if you say one."""
     with context.memory() as memory:
         found = memory.graph.query(entity, type)
-    _print_nodes(context, found)
+    _print_nodes(context, found, "No such relation begins there.")
 
 
 @cli_command("path", scoped=True, shows=True, short_help="A shortest way between two entities.")
@@ -194,7 +196,7 @@ def delete_command(context: CommandContext, entity: str) -> None:
         click.echo(advice(f"{key} is deleted here{told}. Bring it back: ipfsmem fact restore {key}"))
 
 
-def _print_nodes(context: CommandContext, found: Sequence[Node]) -> None:
+def _print_nodes(context: CommandContext, found: Sequence[Node], nothing: str) -> None:
     if context.json:
         context.emit(found)
         return
@@ -202,9 +204,8 @@ def _print_nodes(context: CommandContext, found: Sequence[Node]) -> None:
         ("key", "kind", "name", "observations"),
         [(one.key, one.kind, one.name, str(len(one.observations))) for one in found],
         styles=("bold", "cyan", "", "dim"),
+        nothing=nothing,
     )
-    if not found and is_terminal():
-        click.echo("No entities.", err=True)
 
 
 def _print_edges(context: CommandContext, found: Sequence[Edge], nothing: str) -> None:
@@ -215,9 +216,8 @@ def _print_edges(context: CommandContext, found: Sequence[Edge], nothing: str) -
         ("from", "relation", "to"),
         [(one.begin, one.type, one.end) for one in found],
         styles=("bold", "cyan", "bold"),
+        nothing=nothing,
     )
-    if not found and is_terminal():
-        click.echo(nothing, err=True)
 
 
 for _command in (

@@ -152,6 +152,7 @@ def vaults_command(context: CommandContext, add: str | None, key_number: int | N
         ("vault", "key number", "wallet"),
         [(one.name, str(one.key_number), one.address) for one in found],
         styles=("bold", "", "dim"),
+        nothing="The wallet has no further vault.",
     )
 
 

@@ -9,7 +9,7 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import not_empty
-from ipfsmem.cli.printing import is_terminal, moment, style, table
+from ipfsmem.cli.printing import clean, is_terminal, moment, style, table
 from ipfsmem.errors import UsageError
 from ipfsmem.wording import count
 
@@ -48,9 +48,10 @@ def command(
         _print_hidden(context, filtered=bool(kind or tag))
         return
     with context.memory() as memory:
+        every = (memory.stack(*context.stacked) if context.stacked else memory).list()
         found = [
             item
-            for item in (memory.stack(*context.stacked) if context.stacked else memory).list()
+            for item in every
             if (kind is None or item.file.type == kind) and (tag is None or tag in item.file.tags)
         ]
         if texts is not None:
@@ -59,7 +60,8 @@ def command(
             readings = (memory.scope(one.scope).read(one.key) for one in found if one.own and one.fetched)
             click.echo(of_list(texts, readings))
             return
-    print_list(context, found)
+    chosen = "".join((f" of type {kind}" if kind else "", f" with the tag {tag}" if tag else ""))
+    print_list(context, found, nothing=f"There is no memory{clean(chosen)}." if every else "")
     context.print_where_scope_went()
 
 
@@ -78,22 +80,25 @@ def _print_hidden(context: CommandContext, *, filtered: bool) -> None:
         [(one.key, moment(one.at), one.why) for one in found],
         styles=("bold", "dim", ""),
         shrink=(2,),
+        nothing="Nothing is hidden.",
     )
-    if is_terminal():
-        told = advice("Have them in sight again: ipfsmem hide --back KEY") if found else "Nothing is hidden."
-        click.echo(told, err=True)
+    if found and is_terminal():
+        click.echo(advice("Have them in sight again: ipfsmem hide --back KEY"), err=True)
 
 
-def print_list(context: CommandContext, found: Sequence[Listed], *, ours: bool = True) -> None:
-    """Print memories as a table or as JSON. `ours`: they are of a memory of this device, so commands can be advised."""
+def print_list(
+    context: CommandContext, found: Sequence[Listed], *, ours: bool = True, nothing: str = ""
+) -> None:
+    """Print memories as a table or as JSON. `ours`: they are of a memory of this device, so commands can be advised; `nothing`: what a
+    person is told where none of those that there are was meant."""
     if context.json:
         from ipfsmem.results import MemoryLine
 
         context.emit([MemoryLine.of(item) for item in found])
         return
     if not found and is_terminal():
-        told = advice("No memories yet. Write one: ipfsmem write KEY --body TEXT") if ours else "No memories."
-        click.echo(told, err=True)
+        none = advice("No memories yet. Write one: ipfsmem write KEY --body TEXT") if ours else "No memories."
+        click.echo(nothing or none, err=True)
         return
     rows: list[tuple[str, ...]] = []
     said = bool(context.stacked) or len({item.scope for item in found}) > 1

@@ -69,7 +69,12 @@ def command(
         )
         for e in entries
     ]
-    table(("seen (UTC)", "no.", "device", "", "version"), rows, styles=("dim", "", "cyan", "dim", "bold"))
+    table(
+        ("seen (UTC)", "no.", "device", "", "version"),
+        rows,
+        styles=("dim", "", "cyan", "dim", "bold"),
+        nothing="No published version is known here.",
+    )
 
 
 def _operations(
@@ -87,4 +92,5 @@ def _operations(
         [(moment(one.at), one.operation, one.key, one.scope, one.face, one.by, one.outcome) for one in found],
         styles=("dim", "bold", "", "cyan", "", "dim", "red"),
         shrink=(2, 5),
+        nothing="No operation of that kind is noted here.",
     )

@@ -28,6 +28,7 @@ def list_command(context: CommandContext) -> None:
         ("plugin", "", "package", "cannot run"),
         [(clean(one.name), "on" if one.on else "off", clean(one.package), one.problem) for one in found],
         styles=("bold", "", "dim", ""),
+        nothing="No plugin is installed.",
     )
 
 

@@ -135,15 +135,20 @@ def table(
     *,
     styles: Sequence[str] = (),
     shrink: Sequence[int] = (-1,),
+    nothing: str = "",
 ) -> None:
     """Columns for a person; for a program one line a row, tabs between, no headings.
 
-    In a narrow window the columns in `shrink` give way; the others keep up to 28 places.
+    Where there is no row a person is told `nothing`, on stderr, in place of headings over nothing. In a narrow window the columns in `shrink` give way; the others keep up to 28 places.
     """
     cleaned = [[clean(cell) for cell in row] for row in rows]
     if not is_terminal():
         for row in cleaned:
             click.echo("\t".join(row))
+        return
+    if not cleaned:
+        if nothing:
+            click.echo(nothing, err=True)
         return
     from rich.cells import cell_len
 

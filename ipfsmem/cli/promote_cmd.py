@@ -7,7 +7,7 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import not_empty
-from ipfsmem.cli.printing import clean
+from ipfsmem.cli.printing import clean, is_terminal
 from ipfsmem.errors import UsageError
 from ipfsmem.wording import count
 
@@ -69,6 +69,8 @@ def command(
             return
         for one in found if listing else ():
             click.echo("\t".join(map(clean, (one.copy or one.key, one.source, one.name, one.description))))
+        if listing and not found and is_terminal():
+            click.echo("There are no texts of others.", err=True)
         if not listing:
             click.echo(f"{count(len(found), 'text is', 'texts are')} your own word now.")
     elif context.json:

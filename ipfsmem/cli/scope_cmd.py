@@ -44,7 +44,14 @@ def list_command(context: CommandContext, forgotten: bool) -> None:
         into = f"is {one.card.into} now" if one.card is not None and one.card.into in live else ""
         kind = one.card.kind if one.card is not None else ""
         rows.append((one.token, kind, str(number), one.title, into))
-    table(("scope", "kind", "memories", "title", ""), rows, styles=("bold", "cyan", "dim", "", "yellow"))
+    table(
+        ("scope", "kind", "memories", "title", ""),
+        rows,
+        styles=("bold", "cyan", "dim", "", "yellow"),
+        nothing="No scope is forgotten."
+        if forgotten
+        else advice("No scopes. The first write makes one: ipfsmem write KEY --scope NAME --body TEXT"),
+    )
 
 
 @cli_command("show", short_help="What one scope is.")

@@ -58,9 +58,8 @@ def list_command(context: CommandContext, every: bool) -> None:
             ("session", "messages", "changed (UTC)", "title"),
             [(one.session, str(one.messages), moment(one.changed), one.title) for one in lines],
             styles=("bold", "dim", "dim", ""),
+            nothing="" if known else "No sessions.",
         )
-    if not known and is_terminal():
-        click.echo("No sessions.", err=True)
     if len(known) > len(shown):
         hidden = count(len(known) - len(shown), "older session")
         click.echo(advice(f"{hidden} not shown. See them: ipfsmem session list --all"), err=True)
@@ -255,6 +254,7 @@ def status_command(context: CommandContext) -> None:
             ("session", "messages", "in its summary", "to compact"),
             [(one.session, str(one.messages), str(one.covered), str(one.due)) for one in infos],
             styles=("bold",),
+            nothing="" if problems else "No sessions.",
         )
     _name(problems)
 

@@ -44,10 +44,11 @@ def command(
         else:
             noted = [Noted(context.scope or "", event) for event in memory.timeline.read(days)]
             missing = memory.timeline.missing(days)
+    chosen = bool(days) or kind is not None
     noted = [one for one in noted if kind is None or one.event["type"] == kind]
     if limit is not None:
         noted = noted[-limit:]
-    _show(context, noted)
+    _show(context, noted, chosen)
     if missing:
         raise IncompleteError(
             f"{count(missing, 'piece')} of the timeline {'is' if missing == 1 else 'are'} not on this device, or damaged: their "
@@ -56,7 +57,7 @@ def command(
         )
 
 
-def _show(context: CommandContext, noted: list[Noted]) -> None:
+def _show(context: CommandContext, noted: list[Noted], chosen: bool) -> None:
     if context.json:
         if not context.stacked:
             context.emit_open([one.event for one in noted])
@@ -65,7 +66,12 @@ def _show(context: CommandContext, noted: list[Noted]) -> None:
         context.emit(noted)
         return
     if not noted and is_terminal():
-        click.echo(advice("No events. Add one: ipfsmem note TYPE key=value"), err=True)
+        none = (
+            "No event is of that type and time."
+            if chosen
+            else advice("No events. Add one: ipfsmem note TYPE key=value")
+        )
+        click.echo(none, err=True)
         return
     rows = [
         (

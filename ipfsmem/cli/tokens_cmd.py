@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import none_empty, not_empty
 from ipfsmem.cli.printing import clean, moment, table
 from ipfsmem.errors import UsageError
@@ -83,6 +84,7 @@ def list_command(context: CommandContext) -> None:
         ("id", "right", "scopes", "made (UTC)", "name"),
         [(one.id, one.right, _where(one.scopes), moment(one.made), clean(one.name)) for one in found],
         styles=("bold", "cyan", "", "dim", ""),
+        nothing=advice("No tokens. Make one: ipfsmem tokens new"),
     )
 
 

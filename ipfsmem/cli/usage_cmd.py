@@ -9,7 +9,7 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import WholeNumber, not_empty
-from ipfsmem.cli.printing import clean, is_terminal, table, write_bytes
+from ipfsmem.cli.printing import clean, table, write_bytes
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.usage import BYS, dollars
 
@@ -95,9 +95,8 @@ def show_command(context: CommandContext, by: By, since: str | None, until: str 
             for one in found
         ],
         styles=("bold", "dim", "", "", "cyan"),
+        nothing="Nothing was noted.",
     )
-    if not found and is_terminal():
-        click.echo("Nothing was noted.", err=True)
 
 
 @cli_command("export", scoped=True, shows=True, short_help="Every use, as CSV.")

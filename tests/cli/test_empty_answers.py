@@ -1,0 +1,76 @@
+"""What a person is told where a list has nothing in it: the truth, and no headings over nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import cli_lab
+from tests.support.cli_lab import Cli
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli_lab._Stream, "isatty", lambda stream: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("list --type user", "There is no memory of type user."),
+        ("list --tag home --type user", "There is no memory of type user with the tag home."),
+        ("timeline --type other", "No event is of that type and time."),
+        ("timeline --since 2099-01-01", "No event is of that type and time."),
+        ("fact list --category other", "No fact is of that kind and category."),
+        ("graph list --kind ship", "No entity is of the kind ship."),
+    ],
+)
+def test_nothing_found_is_not_said_to_be_nothing_there(cli: Cli, command: str, told: str) -> None:
+    """It said "No memories yet" of a memory with nine of them, to who had named a type that none had."""
+    cli.ok("fact", "add", "They like tea", "--category", "preference")
+    cli.ok("graph", "add", "Acme")
+    cli.ok("note", "went")
+    said = cli.ok(*command.split())
+    assert (said.out, said.err) == ("", f"{told}\n")
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "list",
+        "list --hidden",
+        "timeline",
+        "scope list",
+        "scope list --forgotten",
+        "session list",
+        "session status",
+        "session search tea",
+        "fact list",
+        "fact list --deleted",
+        "graph list",
+        "graph relations",
+        "graph search tea",
+        "usage show",
+        "dream list",
+        "duplicates",
+        "tokens list",
+        "plugins list",
+        "promote --list",
+        "log",
+        "log --operations --operation gc",
+        "conflicts",
+    ],
+)
+def test_an_empty_list_is_one_sentence_and_no_headings(cli: Cli, command: str) -> None:
+    """Headings over nothing, and often no word more."""
+    said = cli.ok(*command.split())
+    assert (said.out, said.err.count("\n")) == ("", 1), said
+    assert said.err[0].isupper() and "  " not in said.err, said  # a sentence, and no columns
+
+
+def test_a_program_is_told_nothing_where_nothing_is(cli: Cli) -> None:
+    for command in ("list --type user", "timeline", "scope list", "dream list", "tokens list", "graph list"):
+        said = cli.ok(*command.split())
+        assert (said.out, said.err) == ("", "")
