@@ -97,6 +97,13 @@ def read_blob(data: bytes) -> Blob:
     return Blob(files, events, index, tuple(more), tuple(problems), others=others)
 
 
+def is_blob(data: bytes) -> bool:
+    """Whether a JSON object that `read_blob` reads says that it is one: it is empty, or has a name of one. Any other is read as one
+    without a text, and most often is another program's."""
+    names = json.loads(str(data, "utf-8-sig")).keys()
+    return not names or bool(names & set(_Wire.__struct_fields__))
+
+
 def write_blob(
     files: Mapping[str, bytes],
     events: Iterable[Event],

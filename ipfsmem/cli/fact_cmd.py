@@ -11,7 +11,7 @@ from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import WholeNumber
 from ipfsmem.cli.printing import clean, moment, table
 from ipfsmem.cli.status_cmd import when_others_learn
-from ipfsmem.errors import UsageError
+from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.facts.categories import GENERAL, KINDS
 from ipfsmem.wording import count
 
@@ -129,6 +129,8 @@ def history_command(context: CommandContext, key: str) -> None:
     """List the earlier texts of the fact KEY, the newest first: number, until when, what became of it, text."""
     with context.memory() as memory:
         found = memory.facts.history(key)
+        if not found and memory.read(key) is None:
+            raise NotFoundError(f"there is no entry {key}", hint="List them with: ipfsmem fact list")
     _print_earlier(context, found, f"{clean(key)} has no earlier text.", numbers=True)
 
 

@@ -20,6 +20,8 @@ from ipfsmem.errors import UsageError
 #: The tag of what was made as an entity, and the relation of a link that says no other.
 TAG: Final = "entity"
 LINK: Final = "links_to"
+#: What stands around the type of a relation and is no part of it.
+BLANKS: Final = " *_`"
 #: Characters of a name, of a relation's type and of an observation; links of one text that count.
 MAX_NAME: Final = 200
 MAX_TYPE: Final = 64
@@ -99,7 +101,7 @@ def entity_key(name: str) -> str:
 
 def relation_type(said: str) -> str:
     """A relation's type in its one form: lower case, `_` for blanks."""
-    return "_".join(said.strip(" *_`").lower().split())[:MAX_TYPE] or LINK
+    return "_".join(said.strip(BLANKS).lower().split())[:MAX_TYPE] or LINK
 
 
 def observation(said: str) -> str:

@@ -23,7 +23,16 @@ from ipfsmem.device.recall_image import RecallImage, load_image, save_image
 from ipfsmem.device.state import StateMark
 from ipfsmem.errors import FormatError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.facts.categories import category_of
-from ipfsmem.graph.entity import Entity, Out, entity_file, entity_key, entity_of, observation, relation_type
+from ipfsmem.graph.entity import (
+    BLANKS,
+    Entity,
+    Out,
+    entity_file,
+    entity_key,
+    entity_of,
+    observation,
+    relation_type,
+)
 from ipfsmem.graph.graph import Graph, GraphImage, Relation
 from ipfsmem.memories.fact_history import keep_in
 from ipfsmem.memories.memories import Memories, NotHereError
@@ -221,7 +230,9 @@ class GraphIndex:
         return new
 
     def relate(self, begin: str, type: str, end: str) -> bool:
-        """Add a relation between two entities; False where it is there already. Raises NotFoundError."""
+        """Add a relation between two entities; False where it is there already. Raises NotFoundError, UsageError."""
+        if not type.strip(BLANKS):
+            raise UsageError("a relation has a type, such as works at, and none was said")
         one, other = self._there(begin), self._there(end)
         out = Out(relation_type(type), other.key)
         if Relation(one.key, out.type, other.key) in self.graph().out(one.key):

@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from ipfsmem.bundle.blob import Blob, read_blob
+from ipfsmem.bundle.blob import Blob, is_blob, read_blob
 from ipfsmem.causal.cards import Card, write_card
 from ipfsmem.causal.entries import card_entry
 from ipfsmem.causal.value import FOREIGN, FORGOTTEN
@@ -325,7 +325,7 @@ def read_given(source: bytes | str) -> dict[str, Part]:
 
 def read_path(path: Path) -> dict[str, Part]:
     """The scopes of what is at a path, "" the nameless one: a blob, a folder, a zip or a CAR of memory files (of one scope, or
-    of all as `export` writes them), or one memory file.
+    of all as `export` writes them), or one memory file. Raises FormatError, LimitError, NotFoundError, UsageError, StorageError.
     """
     with storage_errors(path, "read"):
         if path.is_symlink():
@@ -340,7 +340,12 @@ def read_path(path: Path) -> dict[str, Part]:
         return read_zip(path)
     if is_car(head):
         return read_plain_car(path)
+    if path.suffix.lower() in (".zip", ".car"):  # damaged, or something else; its bytes are no memory
+        raise FormatError(f"{path} is no {path.suffix[1:].lower()} that can be read")
     data = read_file(path, MAX_BLOB) or b""
     if path.suffix == ".json" or data[:1] == b"{":
-        return {"": Part(read_blob(data))}
+        blob = read_blob(data)
+        if blob == Blob({}, []) and not is_blob(data):
+            raise FormatError(f"{path} is no export of a memory")
+        return {"": Part(blob)}
     return {"": Part(collect_files([(path.name, data)], [], []))}

@@ -824,8 +824,14 @@ def _check_match(key: str, view: KeyView, if_match: str) -> None:
         raise UsageError(
             "if-match takes a SHA-256 of at least 8 hex digits, or nothing for a memory that must be new"
         )
-    if (not if_match and now) or not now.startswith(if_match.lower()):
-        raise ChangedError(f"{key} is not what was read: it has SHA-256 {now or '(there is none)'}")
+    if not if_match and now:
+        raise ChangedError(
+            f"there is a memory {key} already, so nothing was written",
+            hint="Read it first, or choose another key.",
+        )
+    if not now.startswith(if_match.lower()):
+        there = f"it has SHA-256 {now}" if now else "there is no memory of that key"
+        raise ChangedError(f"{key} is not what was read: {there}")
 
 
 class NotHereError(NotFoundError):

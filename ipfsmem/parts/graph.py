@@ -145,7 +145,7 @@ class MemoryGraph(MemoryPart):
         return gone
 
     def relate(self, begin: str, type: str, end: str) -> bool:
-        """Add a relation between two entities; False where it is there already. Raises NotFoundError."""
+        """Add a relation between two entities; False where it is there already. Raises NotFoundError, UsageError."""
         self._open.look()
         new = self._index.relate(begin, type, end)
         self._shown(begin)

@@ -215,3 +215,46 @@ def test_a_memory_without_a_vault_asks_for_no_wallet(cli: Cli, what: tuple[str, 
 def test_a_person_is_told_of_an_export_and_of_no_blob(cli: Cli) -> None:
     said = cli.fails(10, "import", "-", stdin=b"").err
     assert "the export is not valid JSON" in said and "blob" not in said
+
+
+def test_what_is_no_zip_and_no_export_is_not_taken_for_a_memory(cli: Cli, tmp_path: Path) -> None:
+    """A damaged zip became a memory of its bytes, and JSON of another program "0 new", both with exit code 0."""
+    (tmp_path / "cut.zip").write_text("what was left of it")
+    (tmp_path / "cut.car").write_text("what was left of it")
+    (tmp_path / "other.json").write_text('{"notes": ["milk"]}')
+    (tmp_path / "odd.json").write_text('\ufeff{"notes": "\\ud800"}')
+    for name in ("cut.zip", "cut.car"):
+        assert "that can be read" in cli.fails(10, "import", str(tmp_path / name)).err
+        cli.fails(10, "import", str(tmp_path / name), "--from-backup")
+    for name in ("other.json", "odd.json"):
+        assert "is no export of a memory" in cli.fails(10, "import", str(tmp_path / name)).err
+    assert cli.ok("list").out == ""
+
+
+def test_a_relation_that_nobody_said_is_not_made_up(cli: Cli) -> None:
+    cli.ok("graph", "add", "Acme")
+    cli.ok("graph", "add", "Bob")
+    for nothing in ("", "  ", "**"):
+        assert "a relation has a type" in cli.fails(2, "graph", "relate", "acme", nothing, "bob").err
+    assert cli.ok("graph", "relations").out == ""
+
+
+def test_a_new_memory_that_is_there_is_not_said_to_have_been_read(cli: Cli) -> None:
+    """It said "is not what was read", and to "write with the new hash", to who had read and given none."""
+    cli.ok("write", "tone", "--body", "one", "--new")
+    refused = cli.fails(6, "write", "tone", "--body", "two", "--new").err
+    assert "there is a memory tone already, so nothing was written" in refused and "hash" not in refused
+    assert (
+        "there is no memory of that key"
+        in cli.fails(6, "write", "new", "--body", "x", "--if-match", "0" * 64).err
+    )
+
+
+def test_the_history_of_a_fact_that_never_was_is_an_error(cli: Cli) -> None:
+    """It printed nothing and ended with 0, as that of a fact that never changed."""
+    cli.ok("fact", "add", "They like tea")
+    key = cli.ok("fact", "list", "--json").json[0]["key"]
+    assert cli.ok("fact", "history", key).out == ""
+    cli.fails(4, "fact", "history", key[:-1])
+    cli.ok("fact", "delete", key)
+    assert "They like tea" in cli.ok("fact", "history", key).out
