@@ -26,6 +26,7 @@ class Holder:
     def memory(self) -> Memory:
         """The memory, open. Raises PassphraseError while it is locked, and what opening it raises."""
         self.let_go_when_locked()
+        self._let_go_when_replaced()
         if self._memory is None:
             self._memory = self._open_memory()
         elif self._memory._open.locked:  # a sync in another thread is cut off at this moment
@@ -44,6 +45,11 @@ class Holder:
         if not opened.closed and (opened.locked or not opened.still_unlocked()):
             opened.drop_keys()
         if opened.locked and opened.closed:
+            self.close()
+
+    def _let_go_when_replaced(self) -> None:
+        """Close a memory whose files were put back from a backup, moved or deleted; it is opened anew where it was."""
+        if self._memory is not None and self._memory.replica.db.replaced():
             self.close()
 
     def memory_if_unlocked(self) -> Memory | None:

@@ -49,16 +49,20 @@ class Database:
         self._order_is_checked = False
         #: Whether the tables are up to date.
         self._ready = False
+        #: What file it is; None where it is none.
+        self._file: os.stat_result | None = None
         if self._lock_path:
             # Made here, so that neither it nor the files that SQLite puts beside it are ever readable by others, and so
             # that SQLite follows no link in its place.
             with storage_errors(self.path, "open"):
                 try:
-                    os.close(open_regular(self.path, os.O_RDWR | (os.O_CREAT if make else 0)))
+                    fd = open_regular(self.path, os.O_RDWR | (os.O_CREAT if make else 0))
                 except FileNotFoundError:
                     if make:
                         raise
                     raise unusable(f"{self.path} is missing, and with it the memory on this device") from None
+                self._file = os.fstat(fd)
+                os.close(fd)
         try:
             self.connection = sqlite3.connect(
                 self.path,
@@ -108,6 +112,26 @@ class Database:
                 hint=schema.HINT,
             )
 
+    def replaced(self) -> str:
+        """What became of the file at this path since it was opened, in words: it was put back from a backup, moved or deleted. What is
+        written now would be where nobody looks for it. "" when it is the one that is open here."""
+        if self._file is None:
+            return ""
+        try:
+            now = self.path.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return f"{self.path} is not there any more"
+        except OSError:
+            return ""  # whoever reads or writes it is told
+        same = os.path.samestat(now, self._file)
+        return "" if same else f"{self.path} is another file than the one that is open here"
+
+    def _refuse_replaced(self) -> None:
+        if what := self.replaced():
+            raise StorageError(
+                what, hint="Open the memory again (in Python: Memory.load), or start this program again."
+            )
+
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """The lock file and one SQLite transaction; nested uses of this thread join the outer one."""
@@ -124,6 +148,7 @@ class Database:
             return
         lock = file_lock(self._lock_path, wait=self._wait) if self._lock_path else contextlib.nullcontext()
         with lock:
+            self._refuse_replaced()
             self.connection.execute("BEGIN IMMEDIATE")
             self._depth = 1
             try:
@@ -189,6 +214,7 @@ class Database:
             if self.connection.in_transaction:
                 yield
                 return
+            self._refuse_replaced()
             self.connection.execute("BEGIN")
             try:
                 yield

@@ -1,0 +1,78 @@
+"""The files of a memory that are put back from a backup, moved or deleted while a process has them open."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import StorageError
+from ipfsmem.holding import Holder
+from ipfsmem.memory import Memory
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with a memory in which "old" is, beside a backup of it as it was then."""
+    (tmp_path / "stick").mkdir()
+    home = tmp_path / "home"
+    with Memory.create(
+        "default", "encrypted-ipfs", provider=str(tmp_path / "stick"), passphrase=False, home=home
+    ) as memory:
+        memory.write("old", "x")
+    shutil.copytree(home / "default", tmp_path / "backup")
+    return home
+
+
+def put_back(home: Path) -> None:
+    (home / "default").rename(home.parent / "before")
+    shutil.copytree(home.parent / "backup", home / "default")
+
+
+def test_a_write_into_a_database_that_was_put_back_from_a_backup_is_refused_and_not_lost(home: Path) -> None:
+    """It went into the file that was taken away, was acknowledged, and nobody ever saw it again."""
+    with Memory.load("default", home=home) as memory:
+        memory.write("new", "x")
+        put_back(home)
+        with pytest.raises(StorageError, match=r"state\.db is another file than the one that is open here"):
+            memory.write("newer", "x")
+        with pytest.raises(StorageError, match=r"state\.db is another file"):
+            memory.list()
+    with Memory.load("default", home=home) as memory:
+        assert [item.key for item in memory.list()] == ["old"]
+        memory.write("newer", "x")
+
+
+def test_a_database_alone_that_was_put_back_is_noticed_too(home: Path) -> None:
+    with Memory.load("default", home=home) as memory:
+        shutil.copy(home.parent / "backup" / "state.db", home / "state.db")
+        (home / "state.db").replace(home / "default" / "state.db")
+        with pytest.raises(StorageError, match="another file"):
+            memory.write("newer", "x")
+
+
+def test_a_memory_that_was_moved_away_is_not_read_where_it_was(home: Path) -> None:
+    with Memory.load("default", home=home) as memory:
+        home.rename(home.parent / "elsewhere")
+        with pytest.raises(StorageError, match=r"state\.db is not there any more"):
+            memory.read("old")
+        with pytest.raises(StorageError, match=r"state\.db is not there any more|cannot lock"):
+            memory.write("newer", "x")
+    assert not home.exists()
+    with Memory.load("default", home=home.parent / "elsewhere") as memory:
+        assert memory.read("old") is not None
+
+
+def test_a_long_running_server_opens_what_was_put_back(home: Path) -> None:
+    """It answered from the file that was taken away until somebody started it anew."""
+    holder = Holder(lambda: Memory.load("default", home=home))
+    holder.memory().write("new", "x")
+    before = holder.mark()
+    put_back(home)
+    assert holder.mark() != before
+    assert [item.key for item in holder.memory().list()] == ["old"]
+    holder.memory().write("newer", "x")
+    holder.close()
+    with Memory.load("default", home=home) as memory:
+        assert sorted(item.key for item in memory.list()) == ["newer", "old"]
