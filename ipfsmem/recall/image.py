@@ -162,9 +162,11 @@ def _small(entries: int) -> Literal["H", "I"]:
 
 def _rows(flat: Flat, lengths: array[int]) -> _Rows:
     """Counts are stored in a byte each; the few that are greater stand after these, in four bytes each."""
-    many = array("I", [count for count in flat.counts if count >= 255])
-    counts = array("B", [min(count, 255) for count in flat.counts] if many else flat.counts).tobytes()
-    numbers = array(_small(len(lengths)), flat.numbers)
+    many = array("I")
+    if max(flat.counts, default=0) >= 255:
+        many.extend(count for count in flat.counts if count >= 255)
+    counts = bytes([min(count, 255) for count in flat.counts] if many else list(flat.counts))
+    numbers = array(_small(len(lengths)), flat.numbers.tolist())
     return _Rows(flat.terms, _bytes(flat.starts), _bytes(numbers), counts + _bytes(many), _bytes(lengths))
 
 

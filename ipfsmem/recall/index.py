@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ipfsmem.recall.dates import MONTHS
 from ipfsmem.recall.image import LONGEST, Columns, State, read, write
 from ipfsmem.recall.postings import Postings, bm25, idf, lowered
+from ipfsmem.recall.terms import split
 
 #: What is noted of an entry, as bits. The last four are noted only of entries of a group.
 MEMORY, GROUPED, QUESTION, TIME, NUMBER = 1, 2, 4, 8, 16
@@ -78,7 +79,7 @@ class Document(NamedTuple):
 
     id: str
     text: str
-    #: Of a memory file: its name, description and tags. They count as its words too.
+    #: Of a memory file: its name, description and tags. It is found by them as by its text.
     header: str = ""
     #: The conversation or day that it belongs to; "" is none.
     group: str = ""
@@ -216,8 +217,10 @@ class Index:
         if len(self.ids) > 2 * len(self) + _GONE:
             self._take_state(self._state())
         number = len(self.ids)
-        words = self.words.add(document.words)
-        self.headers.add(document.header)
+        header = split(document.header) if document.header else []
+        words = header + split(document.text)
+        self.words.add(words)
+        self.headers.add(header)
         self._numbers[document.id] = number
         self.ids.append(document.id)
         group = 0

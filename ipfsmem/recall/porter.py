@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 
 _SECOND = {
     "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "logi": "log", "bli": "ble", "alli": "al",
@@ -35,21 +34,35 @@ _FOURTH = dict.fromkeys(
     ],
     "",
 )
-_shortest_last = re.compile(r"v(?=c)")
+#: Whether each ASCII letter is a vowel, v, or a consonant, c; of y the letter before it says.
+_KINDS = "".join("v" if char in "aeiou" else "y" if char == "y" else "c" for char in map(chr, range(128)))
+
+
+def _by_last(endings: dict[str, str]) -> dict[str, list[tuple[str, str]]]:
+    """The endings and what stands in their place, the longest first, by their last two letters."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for ending in sorted(endings, key=len, reverse=True):
+        found.setdefault(ending[-2:], []).append((ending, endings[ending]))
+    return found
+
+
+_second, _third, _fourth = map(_by_last, (_SECOND, _THIRD, _FOURTH))
+#: A word that ends with none of these letters is its own stem.
+_LAST = frozenset("sdgyel").union(ending[-1] for ending in (*_SECOND, *_THIRD, *_FOURTH))
 
 
 def _shape(word: str) -> str:
-    """The word with v for each vowel and c for each consonant; y is a vowel after a consonant."""
-    shape = ""
-    for letter in word:
-        vowel = letter in "aeiou" or (letter == "y" and shape.endswith("c"))
-        shape += "v" if vowel else "c"
+    """The word, of ASCII letters, with v for each vowel and c for each consonant; y is a vowel after a consonant."""
+    shape = word.translate(_KINDS)
+    while "y" in shape:
+        at = shape.index("y")
+        shape = shape[:at] + ("v" if shape[at - 1 : at] == "c" else "c") + shape[at + 1 :]
     return shape
 
 
 def _measure(word: str) -> int:
     """How often consonants follow vowels."""
-    return len(_shortest_last.findall(_shape(word)))
+    return _shape(word).count("vc")
 
 
 def _short(word: str) -> bool:
@@ -57,22 +70,21 @@ def _short(word: str) -> bool:
     return _shape(word).endswith("cvc") and word[-1] not in "wxy"
 
 
-def _replaced(word: str, endings: dict[str, str], least: int) -> str:
+def _replaced(word: str, endings: dict[str, list[tuple[str, str]]], least: int) -> str:
     """The word with the longest ending that it has replaced, where what stays before it has at least this measure."""
-    for length in range(7, 1, -1):
-        ending = word[-length:]
-        if len(word) > length and ending in endings:
-            head = word[:-length]
+    for ending, instead in endings.get(word[-2:], ()):
+        if word.endswith(ending) and len(word) > len(ending):
+            head = word[: -len(ending)]
             if _measure(head) < least or (ending == "ion" and head[-1] not in "st"):
                 return word
-            return head + endings[ending]
+            return head + instead
     return word
 
 
 @functools.lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """The stem of a word of small letters; a word of one or two letters is its own."""
-    if len(word) < 3:
+    if len(word) < 3 or word[-1] not in _LAST:
         return word
     if word.endswith(("sses", "ies")):
         word = word[:-2]
@@ -95,9 +107,9 @@ def stem(word: str) -> str:
             word += "e"
     if word.endswith("y") and "v" in _shape(word[:-1]):
         word = word[:-1] + "i"
-    word = _replaced(word, _SECOND, 1)
-    word = _replaced(word, _THIRD, 1)
-    word = _replaced(word, _FOURTH, 2)
+    word = _replaced(word, _second, 1)
+    word = _replaced(word, _third, 1)
+    word = _replaced(word, _fourth, 2)
     if word.endswith("e"):
         head = word[:-1]
         if _measure(head) > 1 or (_measure(head) == 1 and not _short(head)):

@@ -14,7 +14,7 @@ from itertools import compress
 from math import log
 from typing import NamedTuple
 
-from ipfsmem.recall.terms import fold, terms_of, words_of
+from ipfsmem.recall.terms import terms_of
 
 #: How soon further occurrences stop to count, and how much a long entry is lowered.
 _K1, _B = 1.2, 0.75
@@ -150,10 +150,9 @@ class Postings:
         """How many terms an entry has on average."""
         return self.total / self.entries if self.total else 1.0
 
-    def add(self, text: str) -> list[str]:
-        """Puts an entry in, whose number is one more than that of the one before. Gives its words."""
+    def add(self, words: Sequence[str]) -> None:
+        """Puts an entry in by its words, as `terms.split` gives them. Its number is one more than that of the one before."""
         number, places = len(self.lengths), self._places
-        words = words_of(fold(text))
         for place in map(places.__getitem__, words):
             place.append(number)
         length = len(words) - len(places.nothing) + len(places.further)
@@ -163,7 +162,6 @@ class Postings:
         self.total += length
         self.entries += 1
         self._change()
-        return words
 
     def remove(self, number: int) -> None:
         """Takes out an entry."""
@@ -223,7 +221,10 @@ class Postings:
             numbers, counts = self._flat.numbers[first:end], self._flat.counts[first:end]
         if added:
             times = Counter(added)
-            numbers, counts = array("I", (*numbers, *times)), array("I", (*counts, *times.values()))
+            if at is None:
+                numbers, counts = array("I", times), array("I", times.values())
+            else:
+                numbers, counts = array("I", (*numbers, *times)), array("I", (*counts, *times.values()))
         if self._gone and not self._gone.isdisjoint(numbers):
             there = [number not in self._gone for number in numbers]
             numbers = array("I", compress(numbers, there))
@@ -255,11 +256,12 @@ class Postings:
     def flat(self, numbers: Sequence[int]) -> Flat:
         """All postings one after the other, with `numbers[n]` as the number of entry n; those grow with n."""
         found = Flat([], array("I", [0]), array("I"), counted := array("I"))
+        same = array("I", numbers) == array("I", range(len(numbers)))
         for term in sorted(self._at.keys() | self._added.keys()):
             having, counts = self._having(term)
             if having:
                 found.terms.append(term)
-                found.numbers.extend(map(numbers.__getitem__, having))
+                found.numbers.extend(array("I", having) if same else map(numbers.__getitem__, having))
                 counted.extend(counts)
                 found.starts.append(len(counted))
         return found

@@ -23,7 +23,7 @@ from ipfsmem.recall.image import ImageError
 from ipfsmem.recall.porter import stem
 from ipfsmem.recall.postings import Postings
 from ipfsmem.recall.ranking import USUAL, WEIGHTS, Document, Index, Weighed, rank, recency, salience, weigh
-from ipfsmem.recall.terms import STOP_WORDS, fold, terms
+from ipfsmem.recall.terms import STOP_WORDS, fold, split, terms
 from ipfsmem.wordlist import word_list
 from tests.support.plain_ranking import plain_rank, same_hits
 
@@ -82,7 +82,7 @@ def test_bm25_is_that_of_fts5_and_of_the_formula() -> None:
     rows = [" ".join(telling[(n * n + k * k * 7) % 60] for k in range(5 + n % 11)) for n in range(200)]
     postings = Postings()
     for row in rows:
-        postings.add(row)
+        postings.add(split(row))
     base, compared = fts5(rows), 0
     for word in telling:
         ours = postings.scores([stem(word)])
