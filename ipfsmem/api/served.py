@@ -184,12 +184,12 @@ class ServedMemory:
         finally:
             stopping = asyncio.ensure_future(self._background.stop(finish=True))
             await asyncio.wait([stopping], timeout=LAST_SYNC)
-            if not stopping.done():
-                self._unsent = False  # whoever does not answer now would not then
-                if self._end_sync is not None:
-                    self._end_sync()
+            answers = stopping.done()
+            if not answers and self._end_sync is not None:
+                self._end_sync()
             await stopping
-            await self._send_the_rest()
+            if answers:  # whoever does not answer now would not then
+                await self._send_the_rest()
 
     def wrote(self) -> None:
         """Something was written, or may have been: where it keeps in sync, it syncs soon."""
@@ -205,8 +205,12 @@ class ServedMemory:
             return None
 
     async def _sync_in_turn(self) -> SyncReport:
-        self._unsent = False
-        return await self.sync()
+        unsent, self._unsent = self._unsent, False  # what is written from here on may miss this one
+        try:
+            return await self.sync()
+        except BaseException:
+            self._unsent |= unsent
+            raise
 
     async def _send_the_rest(self) -> None:
         if not self._unsent:

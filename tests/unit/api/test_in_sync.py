@@ -104,6 +104,30 @@ def test_what_was_written_just_before_the_end_is_sent(
         assert "last" in other
 
 
+def test_what_a_sync_that_failed_left_here_is_sent_at_the_end(
+    tmp_path: Path, box: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served, "AFTER_WRITE", 1.5)
+    monkeypatch.setattr(served, "SYNC_EVERY", 600.0)
+    with made(tmp_path, box) as memory:
+        asyncio.run(memory.sync())
+    notes, away = tmp_path / "one" / "m", tmp_path / "pulled"
+
+    async def ask(client: Client) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not syncing_notes(notes).worked:
+                await asyncio.sleep(0.05)
+            box.rename(away)
+            await good(client.put("/v1/memories/last", json={"body": "The last word."}, headers=NEW), 201)
+            while not syncing_notes(notes).failure:
+                await asyncio.sleep(0.05)
+        away.rename(box)
+
+    lab(tmp_path).run(ask)
+    with asyncio.run(other_device(tmp_path, box)) as other:
+        assert "last" in other
+
+
 @pytest.mark.parametrize("mode", ["ipfs", "local"])
 def test_what_everybody_could_read_is_published_by_nobody_who_was_not_asked(
     tmp_path: Path, box: Path, mode: ModeName, monkeypatch: pytest.MonkeyPatch
