@@ -332,7 +332,7 @@ class Memory:
         """Pull what others published, join it, publish what is new. Raises ProviderError; nothing local is lost.
 
         `car`: a file with a version that another device of this memory saved, as it could send it nowhere; it is taken in like one that a
-        provider has. Raises FormatError or StorageError for what is none.
+        provider has. Raises FormatError or StorageError for what is none; of one that cannot be used the report says so (`not_used`).
 
         In mode `ipfs` everything published is public for good. `public_ok` agrees to that, once; without it the first
         sync raises PublicError. What looks like a secret raises SecretsError unless its place (a memory's key, or

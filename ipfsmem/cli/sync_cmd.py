@@ -115,7 +115,8 @@ def command(
     The exit code is 27 when this device may not or cannot publish, and 44 when something that lives is missing at a provider
     after what could be sent again was: what others published is taken in all the same. It is 45 when newer texts may be
     missing here, because a provider that has them did not answer; 14 when a version that another device published cannot be
-    opened, or not be read whole, for a part of it is nowhere; and 7 when one of several providers took no part, a text
+    opened, or not be read whole, for a part of it is nowhere; 10 when nothing of the file was of use, for it is of another memory or
+    a part of it is not there; and 7 when one of several providers took no part, a text
     was left out, or a working copy or a file in it could not be taken in.
 
     Mode ipfs publishes in the clear: the first sync asks whether that is meant, and what looks like a secret stops it.

@@ -17,7 +17,6 @@ from ipfsmem.content.cid import CID
 from ipfsmem.device.state import DamagedStateError
 from ipfsmem.errors import (
     ConfigError,
-    FormatError,
     IpfsmemError,
     MembershipError,
     PublicError,
@@ -165,7 +164,7 @@ class Syncing(MemoryPart):
             self._open.render()
             self._let_go_when_revoked()
         if saved is not None:
-            _refuse_unused(saved, report)
+            _tell_unused(saved, report)
         for text in in_words(check.found):
             report.say("secret", f"{text}: encrypted and published, but should it be in a memory?")
         if self._open.files is not None:
@@ -341,8 +340,10 @@ class Syncing(MemoryPart):
         await self.pool.aclose()
 
 
-def _refuse_unused(saved: CarFile, report: SyncReport) -> None:
-    """Raises FormatError when the version in a file was not used; all else of the sync is done by then."""
+def _tell_unused(saved: CarFile, report: SyncReport) -> None:
+    """Say it when the version in a file was not used, beside what else the sync did."""
     for notice in report.notices:
         if notice.kind == "head-refused" and str(saved.root) in f"{notice.text} {notice.detail}":
-            raise FormatError(f"{saved.name} was not taken in, all else was: {notice.text}")
+            report.not_used = saved.name
+            report.say("head-refused", f"nothing of {saved.name} was taken in")
+            return

@@ -11,6 +11,7 @@ import msgspec
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import (
     DamagedError,
+    FormatError,
     IncompleteError,
     MissingError,
     NotPublishedError,
@@ -125,6 +126,8 @@ class SyncReport(msgspec.Struct):
     left_out: int = 0
     #: Working copies, and files in them, whose texts could not be taken in, and so are not published.
     not_taken_in: int = 0
+    #: The file that was given and of which nothing could be used; empty when it was, or none was given.
+    not_used: str = ""
     #: Heads that were found and not joined because parts of them cannot be read.
     damaged: int = 0
     blocks_received: int = 0
@@ -148,7 +151,8 @@ class SyncReport(msgspec.Struct):
     @property
     def exit_code(self) -> int:
         """What a command that synced ends with: 0 when all that was asked was done, else the code of what was not: nothing
-        could be published, something that lives is missing, heads cannot be read, a provider, a text or a folder was left out."""
+        could be published, something that lives is missing, heads cannot be read, a file was of no use, a provider, a text or a folder
+        was left out."""
         if self.blocked:
             return NotPublishedError.exit_code
         if self.missing:
@@ -157,6 +161,8 @@ class SyncReport(msgspec.Struct):
             return UnreadError.exit_code
         if self.damaged:
             return DamagedError.exit_code
+        if self.not_used:
+            return FormatError.exit_code
         incomplete = self.not_placed or self.not_fetched or self.left_out or self.not_taken_in
         return IncompleteError.exit_code if incomplete else 0
 

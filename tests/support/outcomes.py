@@ -6,6 +6,7 @@ in which what was asked did not happen never ends with 0.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -286,6 +287,21 @@ def unfetched(place: Place) -> None:
             memory.replica.db.connection.execute(
                 "DELETE FROM blocks WHERE digest=?", (bytes.fromhex(value.loc.sha),)
             )
+
+
+def another_memory_saved(place: Place) -> None:
+    """A version of another memory stands in `other.car`."""
+    from ipfsmem.memory import Memory
+
+    where = place.base / "another"
+    where.mkdir()
+    with Memory.create(
+        "another", "encrypted-ipfs", provider=str(where), passphrase=False, home=place.base / "far"
+    ) as memory:
+        memory.write("tone", "Of another memory.")
+        asyncio.run(memory.sync())
+        with (place.base / "other.car").open("wb") as out:
+            memory.bundles.export_published(out)
 
 
 def lost_text(place: Place) -> None:
@@ -773,6 +789,7 @@ ROWS: tuple[Row, ...] = (
     Row("timeline", "shown, but for a piece of it that is not here or damaged", 7, "timeline", "sealed", prepare=damaged_event),
     Row("timeline", "no such day", 2, "timeline --since yesterday"),
     Row("sync", "the CAR to be taken in is none", 10, "sync --car BASE/note.md", "sealed", SAID),
+    Row("sync", "the version in the CAR is of another memory: it is not used, all else is synced and told", 10, "sync --car BASE/other.car", "sealed", SAID, another_memory_saved),
     Row("sync", "pulled and published, or nothing waited", 0, "sync", "sealed", HAS),
     Row("sync", "one provider of several took no part; the others have everything", 7, "sync", "sealed", prepare=second_provider_gone),
     Row("sync", "a folder of plain files is not there, or a file in it could not be taken in", 7, "sync", "sealed", ("attach PLAIN",), lambda p: p.folder.rename(p.base / "away")),
