@@ -17,7 +17,7 @@ import click
 
 from ipfsmem.cli.app import SHORT, USEFUL_WITHOUT_OUTPUT, output_closed_error, output_is_closed
 from ipfsmem.cli.options import NoRepeatedOptions, WholeNumber, not_empty
-from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
+from ipfsmem.errors import IncompleteError, NotFoundError, StorageError, UsageError
 
 if TYPE_CHECKING:
     import msgspec
@@ -41,6 +41,7 @@ class CommandContext:
         stacked: tuple[str, ...] = (),
         scope_must_exist: bool = False,
         about_texts: bool = False,
+        reads: bool = False,
     ) -> None:
         self._namespace = namespace
         self._home = home
@@ -53,6 +54,7 @@ class CommandContext:
         self.stacked = stacked
         self._scope_must_exist = scope_must_exist
         self._about_texts = about_texts
+        self._reads = reads
         #: Where what is written for the scope of this call goes, when that turned out to be another one: a sentence.
         self.scope_notice = ""
         #: What syncs of this call left out for want of room.
@@ -116,13 +118,18 @@ class CommandContext:
         from ipfsmem.memory import Memory
         from ipfsmem.parts.noting import acting_as
 
-        memory = Memory.load(
-            self.namespace,
-            home=self.home,
-            provider=provider or None,
-            unlock=unlock,
-            passphrase=self.passphrase(itself=passphrase_itself),
-        )
+        try:
+            memory = Memory.load(
+                self.namespace,
+                home=self.home,
+                provider=provider or None,
+                unlock=unlock,
+                passphrase=self.passphrase(itself=passphrase_itself),
+            )
+        except StorageError as error:
+            if not self._reads:
+                raise
+            memory = self._as_it_lies(error)
         try:
             if self._scope_must_exist:
                 for name in filter(None, (self.scope, *self.stacked)):
@@ -136,6 +143,23 @@ class CommandContext:
         finally:
             self.note_left_out(memory)
             memory.close()
+
+    def _as_it_lies(self, error: StorageError) -> Memory:
+        """To be read only, where it cannot be opened as usual, since its disk is full or read-only. Raises `error` where it is damaged, or
+        that is no use either."""
+        from ipfsmem.cli.printing import clean
+        from ipfsmem.device.connection import DatabaseDamagedError
+        from ipfsmem.memory import Memory
+
+        if isinstance(error, DatabaseDamagedError):
+            raise error
+        try:
+            memory = Memory.load_damaged(self.namespace, home=self.home, passphrase=self.passphrase())
+        except StorageError:
+            raise error from None
+        lost = f", without {', '.join(map(clean, memory.replica.lost))}" if memory.replica.lost else ""
+        click.echo(f"{clean(str(error))}: what was taken in so far is read{lost}", err=True)
+        return memory
 
     @contextlib.contextmanager
     def damaged_memory(self) -> Iterator[Memory]:
@@ -201,13 +225,14 @@ def cli_command(
     scoped: bool = False,
     shows: bool = False,
     stacks: bool = False,
+    reads: bool = False,
     **settings: Any,
 ) -> Callable[[Callable[..., None]], click.Command]:
     """A command that takes a `CommandContext` first and has --namespace, --home, --json and --passphrase-fd.
 
     `secrets` off leaves the passphrase out, for commands that open no memory. `scoped` adds --scope, and `CommandContext.memory`
     is that scope; one that only `shows` what is in it refuses a scope that is none, which would look like an empty one. `stacks`
-    adds --stack, for `CommandContext.stacked`.
+    adds --stack, for `CommandContext.stacked`. One that only `reads` texts does so also where the disk takes no write.
     """
     settings.setdefault("short_help", SHORT.get(name, ""))
 
@@ -216,7 +241,7 @@ def cli_command(
         @click.pass_context
         def run(ctx: click.Context, /, **values: Any) -> None:
             _refuse_closed_output(ctx)
-            context = _context(ctx, values, scoped=scoped, shows=shows)
+            context = _context(ctx, values, scoped=scoped, shows=shows, reads=reads)
             try:
                 function(context, **values)
             except click.exceptions.Exit as ended:
@@ -238,7 +263,9 @@ def _refuse_closed_output(ctx: click.Context) -> None:
         raise output_closed_error(ctx.command_path)
 
 
-def _context(ctx: click.Context, values: dict[str, Any], *, scoped: bool, shows: bool) -> CommandContext:
+def _context(
+    ctx: click.Context, values: dict[str, Any], *, scoped: bool, shows: bool, reads: bool
+) -> CommandContext:
     """The context of a call; the shared options are taken out of `values`. What stands before the command's name counts too."""
     group = ctx.find_root().obj
     shared: dict[str, Any] = group if isinstance(group, dict) else {}
@@ -264,6 +291,7 @@ def _context(ctx: click.Context, values: dict[str, Any], *, scoped: bool, shows:
         stacked=stacked,
         scope_must_exist=shows or bool(stacked),
         about_texts=scoped,
+        reads=reads,
     )
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _WIDE = 160
 
 
-@cli_command("context", scoped=True)
+@cli_command("context", scoped=True, reads=True)
 @click.option("--query", metavar="WORDS", help="Put the memories that match these words before the index.")
 @click.option(
     "--max-tokens",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ipfsmem.tools.peer_texts import Texts
 
 
-@cli_command("list", scoped=True, shows=True, stacks=True)
+@cli_command("list", scoped=True, shows=True, stacks=True, reads=True)
 @click.option(
     "--type",
     "kind",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
 
-@cli_command("read", scoped=True, stacks=True)
+@cli_command("read", scoped=True, stacks=True, reads=True)
 @click.argument("key")
 @click.option("--body", "only_body", is_flag=True, help="Leave the header out.")
 @click.option(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ipfsmem.tools.peer_texts import Texts
 
 
-@cli_command("recall", scoped=True, shows=True, stacks=True)
+@cli_command("recall", scoped=True, shows=True, stacks=True, reads=True)
 @click.argument("words", nargs=-1, required=True)
 @click.option(
     "--limit", type=WholeNumber(1, 200), default=10, show_default=True, metavar="N", help="At most so many."

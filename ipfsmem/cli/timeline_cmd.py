@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ipfsmem.memories.stacks import Noted
 
 
-@cli_command("timeline", scoped=True, shows=True, stacks=True)
+@cli_command("timeline", scoped=True, shows=True, stacks=True, reads=True)
 @click.option(
     "--since", callback=not_empty, metavar="DAY", help="From this UTC day on, for instance 2026-04-14."
 )

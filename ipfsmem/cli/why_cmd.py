@@ -10,7 +10,7 @@ from ipfsmem.cli.recall_cmd import sum_of
 from ipfsmem.wording import count
 
 
-@cli_command("why", scoped=True, shows=True, stacks=True)
+@cli_command("why", scoped=True, shows=True, stacks=True, reads=True)
 @click.argument("key")
 @click.argument("words", nargs=-1, required=True)
 def command(context: CommandContext, key: str, words: tuple[str, ...]) -> None:

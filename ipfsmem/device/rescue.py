@@ -30,7 +30,17 @@ from ipfsmem.device.connection import (
 from ipfsmem.device.database import Database
 from ipfsmem.device.identity import Device, open_row
 from ipfsmem.device.state import Frame, Store, locations, read_row, read_top
-from ipfsmem.device.tables import authors, blocks, held_texts, journal, meta, nodes, schema, sessions_here
+from ipfsmem.device.tables import (
+    authors,
+    blocks,
+    held_texts,
+    hidden,
+    journal,
+    meta,
+    nodes,
+    schema,
+    sessions_here,
+)
 from ipfsmem.device.tables.nodes import NodeRow
 from ipfsmem.errors import DamagedError, FormatError, IpfsmemError, OpenError, StorageError
 from ipfsmem.ring.keyring import Ring
@@ -74,6 +84,8 @@ def rescue(folder: Path, device: Device, codec: Codec, *, sealed: bool) -> Rescu
             entries = _entries(source, codec, eks, values, lost)
             if lost and not entries:
                 raise DatabaseDamagedError(f"nothing can be read of {path}", hint=DAMAGED_HINT)
+            if schema.version(source) >= schema.HIDDEN:
+                hidden.hide(target.connection, _until_damage(source, hidden.rows, lost))
             if schema.version(source) >= schema.SESSIONS_HERE:
                 here = len(set(_until_damage(source, sessions_here.marks, lost)))
                 lost += [f"{count(here, 'session')} kept on this device only"] if here else []

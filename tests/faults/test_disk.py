@@ -33,6 +33,7 @@ from ipfsmem.errors import (
     StorageError,
 )
 from ipfsmem.memory import Memory
+from ipfsmem.mode import ModeName
 from ipfsmem.vault.home import Home
 from tests.faults.fault_lab import (
     NAMESPACE,
@@ -50,6 +51,7 @@ from tests.faults.fault_lab import (
     texts,
 )
 from tests.support import effort
+from tests.support.cli_lab import program
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forks")
 
@@ -131,6 +133,48 @@ def test_full_disk(small_disk: Path, mode: str) -> None:
         assert texts(a) == expected
         assert len(a.timeline.read()) == 1
         assert [f for f in a.maintenance.check() if f.level == "error"] == []
+
+
+@pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
+def test_what_is_there_is_read_on_a_disk_that_is_full_to_the_last_byte(
+    small_disk: Path, tmp_path: Path, mode: ModeName
+) -> None:
+    """Commands that read say what they go by, and show neither what is hidden nor what is not there; those that write end with 30."""
+    home = small_disk / "home"
+    where = {} if mode == "local" else {"provider": str(tmp_path)}
+    with Memory.create("default", mode, home=home, passphrase=False, **where) as memory:
+        for key, text in (("tone", "Be brief."), ("music", "Fugues."), ("old", "Fugues no more.")):
+            memory.write(key, text)
+        memory.note("begun")
+        memory.hidden.add(["old"])
+    with contextlib.suppress(OSError), (small_disk / "ballast").open("wb", buffering=0) as ballast:
+        while True:
+            ballast.write(b"x")  # nothing is left, not one byte: a page is given at once
+            os.posix_fallocate(ballast.fileno(), 0, ballast.tell() + 4096)
+            ballast.seek(0, os.SEEK_END)
+    said = {}
+    for call in (
+        "read tone",
+        "list",
+        "recall fugues",
+        "context",
+        "timeline",
+        "why music fugues",
+        f"export --out {tmp_path}/out",
+    ):
+        done = program("--home", str(home), *call.split())
+        assert done.returncode == 0 and b"disk is full" in done.stderr, (call, done)
+        said[call] = done.stdout.decode()
+    assert "Be brief." in said["read tone"] and "begun" in said["timeline"]
+    for call in ("list", "recall fugues", "context"):
+        assert "music" in said[call] and "old" not in said[call], call
+    for call in ("write more --body x", "forget tone", "note more", "hide tone", "status"):
+        done = program("--home", str(home), *call.split())
+        assert done.returncode == 30 and b"Free space" in done.stderr and not done.stdout, (call, done)
+    (small_disk / "ballast").unlink()
+    with Memory.load("default", home=home) as memory:
+        assert [one.key for one in memory.list()] == ["music", "tone"]
+        memory.write("more", "x")
 
 
 def test_full_while_made(small_disk: Path) -> None:

@@ -50,6 +50,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _add_sessions_here,
 )
 #: The version from which on sessions can be kept on this device only.
+HIDDEN: Final = FIRST + STEPS.index(_add_hidden) + 1
 SESSIONS_HERE: Final = FIRST + STEPS.index(_add_sessions_here) + 1
 #: The version that this program writes.
 VERSION: Final = FIRST + len(STEPS)
