@@ -13,7 +13,7 @@ import msgspec
 
 from ipfsmem.bundle.links import folded
 from ipfsmem.graph.entity import Entity, Out
-from ipfsmem.recall.terms import split
+from ipfsmem.recall.terms import fold, split
 
 #: Entities that one answer has at most, unless asked for fewer, and the greatest depth.
 MOST: Final = 1_000
@@ -86,6 +86,8 @@ class Graph:
         self._named: dict[str, list[str]] = {}
         #: Who says a name or a key as the end of a relation.
         self._said: dict[str, set[str]] = {}
+        #: What is said of each that was searched, folded.
+        self._texts: dict[str, str] = {}
         for one in entities:
             self.put(one)
 
@@ -119,6 +121,7 @@ class Graph:
     def drop(self, key: str) -> None:
         """Take an entity out, if it is there."""
         old = self.entities.pop(key, None)
+        self._texts.pop(key, None)
         if old is None:
             return
         same = self._named[folded(old.name)]
@@ -131,6 +134,16 @@ class Graph:
         if said in self.entities:
             return said
         return next(iter(self._named.get(folded(said), ())), None)
+
+    def named(self, said: str) -> list[str]:
+        """The keys of all that a key or a name may mean, the one that `find` finds first."""
+        by_key = [said] if said in self.entities else []
+        return list(dict.fromkeys([*by_key, *self._named.get(folded(said), ())]))
+
+    def called(self, key: str) -> str:
+        """What an entity is called, where `find` finds it by that, else its key."""
+        name = self.entities[key].name
+        return name if self.find(name) == key else key
 
     def out(self, key: str) -> list[Relation]:
         """The relations that begin at an entity and lead to one that is there."""
@@ -159,6 +172,15 @@ class Graph:
             for one in self.out(key)
             if wanted is None or one.end in wanted
         ]
+
+    def touching(self, keys: Iterable[str]) -> Iterator[Relation]:
+        """The relations that begin or end at one of these entities, each once."""
+        met = set[Relation]()
+        for key in keys:
+            for one in (*self.out(key), *self.into(key)):
+                if one not in met:
+                    met.add(one)
+                    yield one
 
     def neighbours(self, key: str) -> list[str]:
         """The entities that a relation joins with one, in whichever direction."""
@@ -210,17 +232,21 @@ class Graph:
         return found, False
 
     def search(self, query: str, most: int = MOST) -> list[str]:
-        """The entities that have all words of a query in their name, kind or observations."""
-        words = split(query)
+        """The entities that have a query as it stands, or all its words, in their name, kind or observations."""
+        words, phrase = split(query), " ".join(fold(query).split())
         found = []
-        for key in sorted(self.entities):
-            one = self.entities[key]
-            there = split(" ".join((key, one.name, one.kind, *one.observations)))
-            if words and all(any(word in other for other in there) for word in words):
+        for key in sorted(self.entities) if phrase else ():
+            text = self._texts.get(key) or self._text(key)
+            if phrase in text or (words and all(word in text for word in words)):
                 found.append(key)
                 if len(found) >= most:
                     break
         return found
+
+    def _text(self, key: str) -> str:
+        one = self.entities[key]
+        said = fold(" ".join((key, one.name, one.kind, *one.observations)))
+        return self._texts.setdefault(key, " ".join(said.split()))
 
     def _relation(self, begin: str, out: Out) -> Relation | None:
         end = self.find(out.to)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 from collections.abc import Iterable
+from itertools import islice
 
 import msgspec
 
@@ -77,11 +79,29 @@ class MemoryGraph(MemoryPart):
         return [_edge(one) for one in found if wanted in (None, one.type)]
 
     def search(self, query: str, *, limit: int = 20) -> builtins.list[Node]:
-        """The entities that have all words of a query in their name, kind or observations. Raises UsageError for an empty one."""
+        """The entities that have a query as it stands, or all its words, in their name, kind or observations. Raises UsageError for an
+        empty one."""
         if not query.strip():
             raise UsageError("the question is empty")
         graph = self._graph()
         return [_node(graph.entities[key]) for key in graph.search(query, _most(limit))]
+
+    def named(self, names: Iterable[str]) -> builtins.list[Node]:
+        """The entities of these names or keys, by key; what is not there is left out."""
+        graph = self._graph()
+        keys = sorted({key for name in names for key in graph.named(name.strip())})
+        return [_node(graph.entities[key]) for key in keys]
+
+    def touching(self, keys: Iterable[str], *, limit: int = MOST) -> builtins.list[Edge]:
+        """The relations that begin or end at one of these entities. Raises NotFoundError."""
+        graph = self._graph()
+        there = [_there(graph, key) for key in keys]
+        return [_edge(one) for one in islice(graph.touching(there), _most(limit))]
+
+    def called(self, keys: Iterable[str]) -> dict[str, str]:
+        """What entities are called by their keys, where that name means the entity and no other; else the key stands for it."""
+        graph = self._graph()
+        return {key: graph.called(key) if key in graph.entities else key for key in keys}
 
     def query(self, begin: str, type: str | None = None) -> builtins.list[Node]:
         """What an entity is related to in one way: where the relations lead that begin there. Raises NotFoundError."""
@@ -164,14 +184,17 @@ class MemoryGraph(MemoryPart):
         key = graph.find(name.strip())
         return None if key is None else _node(graph.entities[key])
 
-    def delete(self, name: str, *, seen: str | None = None) -> bool:
+    def delete(self, name: str, *, seen: str | None = None, relations: bool = False) -> bool:
         """Take an entity away on every device, so that `memory.facts.restore` can bring it back; False where there is none. Relations
-        that lead to it stay in their texts and lead nowhere meanwhile. `seen`: of the memory that is to go. What somebody writes
-        meanwhile stays. Raises ChangedError."""
+        that lead to it stay in their texts and lead nowhere meanwhile; with `relations` they are taken away too, but for those of a
+        person's prose. `seen`: of the memory that is to go. What somebody writes meanwhile stays. Raises ChangedError."""
         graph = self._graph()
         key = graph.find(name)
         if key is None:
             return False
+        for one in graph.into(key) if relations else ():
+            with contextlib.suppress(UsageError):
+                self.unrelate(one.begin, one.type, key)
         gone = keep_shown(self._open.memories.in_scope(self._target()), key, seen)
         texts = MemoryTexts(self._open, self._target())
         why = "deleted; it can be restored"

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from ipfsmem.bundle.fence import NOTICE, clean_text, quote
-from ipfsmem.errors import UsageError
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.graph.entity import entity_key, observation
 from ipfsmem.tools.definition import SCOPE, Definition
 from ipfsmem.tools.desk import Desk
 from ipfsmem.tools.schema import JSON, answer, arguments, number, text, texts
@@ -20,8 +21,9 @@ from ipfsmem.wording import count
 if TYPE_CHECKING:
     from ipfsmem.parts.graph import Edge, MemoryGraph, Node
 
-#: Entities, relations and observations of one call, and what one answer shows.
+#: Entities, relations and observations of one call, and entities that one answer shows; and relations.
 MOST: Final = 200
+_EDGES: Final = 1_000
 _string, _count, _list = (
     {"type": "string"},
     {"type": "integer"},
@@ -30,6 +32,18 @@ _string, _count, _list = (
 _GRAPH = answer(notice=_string, entities=_list, relations=_list, more={"type": "boolean"})
 _NAME = text("Its name or its key.", least=1, most=200)
 _TYPE = text("How the first relates to the second, in the active voice: works_at.", least=1, most=64)
+
+
+_GONE = answer(changed=_count, success={"type": "boolean"}, message=_string)
+#: What the tools answer that answer with no part of the graph.
+_RETURNS: Final = {
+    "create_relations": answer(changed=_count, relations=_list),
+    "add_observations": answer(changed=_count, results=_list),
+    "delete_entities": _GONE,
+    "delete_observations": _GONE,
+    "delete_relations": _GONE,
+    "knowledge_add_relation": answer(changed=_count),
+}
 
 
 def _objects(description: str) -> JSON:
@@ -55,77 +69,112 @@ def _list_of(one: dict[str, Any], name: str) -> list[str]:
     return found
 
 
+def _observations(one: dict[str, Any], name: str) -> list[str]:
+    """The same, each as it will stand in the graph. Raises UsageError."""
+    return [observation(said) for said in _list_of(one, name)]
+
+
 def _create_entities(desk: Desk, given: JSON) -> ToolResult:
     wanted = [
-        (_texts_of(one, "name", "entityType"), _list_of(one, "observations")) for one in given["entities"]
+        (_texts_of(one, "name", "entityType"), _observations(one, "observations"))
+        for one in given["entities"]
     ]
+    for (name, _), _ in wanted:
+        entity_key(name)  # refused before any is made
     graph = _graph(desk, given)
-    nodes = [graph.add(name, kind, said) for (name, kind), said in wanted]
-    return shown(nodes, [], count(len(nodes), "entity"))
+    made: dict[str, Node] = {}
+    for (name, kind), said in wanted:
+        new = graph.get(name) is None
+        node = graph.add(name, kind, said)
+        if new or node.key in made:
+            made[node.key] = node
+    there = len(wanted) - len(made)
+    more = f", {there:,} there already: to these what is new was added" if there else ""
+    return shown(graph, made.values(), [], f"{count(len(made), 'entity')} made{more}")
 
 
 def _create_relations(desk: Desk, given: JSON) -> ToolResult:
     wanted = [_texts_of(one, "from", "relationType", "to") for one in given["relations"]]
     graph = _graph(desk, given)
-    new = sum(graph.relate(*one) for one in wanted)
-    return _done(new, f"{count(new, 'relation')} added.")
+    _all_there(graph, (name for begin, _, end in wanted for name in (begin, end)))
+    new = [one for one in wanted if graph.relate(*one)]
+    relations = [
+        {"from": clean_text(begin), "relationType": clean_text(type), "to": clean_text(end)}
+        for begin, type, end in new
+    ]
+    return _done(len(new), f"{count(len(new), 'relation')} added.", relations=relations)
 
 
 def _add_observations(desk: Desk, given: JSON) -> ToolResult:
-    wanted = [(_texts_of(one, "entityName")[0], _list_of(one, "contents")) for one in given["observations"]]
+    wanted = [
+        (_texts_of(one, "entityName")[0], _observations(one, "contents")) for one in given["observations"]
+    ]
     graph = _graph(desk, given)
-    new = sum(len(graph.observe(name, said)) for name, said in wanted)
-    return _done(new, f"{count(new, 'observation')} added.")
+    _all_there(graph, (name for name, _ in wanted))
+    added = [(name, graph.observe(name, said)) for name, said in wanted]
+    new = sum(len(said) for _, said in added)
+    results = [
+        {"entityName": clean_text(name), "addedObservations": list(map(clean_text, said))}
+        for name, said in added
+    ]
+    return _done(new, f"{count(new, 'observation')} added.", results=results)
+
+
+def _all_there(graph: MemoryGraph, names: Iterable[str]) -> None:
+    """Raises NotFoundError, before anything is changed, for the first that is not."""
+    for name in names:
+        if graph.get(name) is None:
+            raise NotFoundError(f"there is no entity {name[:80]}", hint="create_entities makes one.")
 
 
 def _delete_entities(desk: Desk, given: JSON) -> ToolResult:
     graph = _graph(desk, given)
-    gone = sum(graph.delete(name) for name in given["entityNames"])
-    return _done(gone, f"{count(gone, 'entity')} taken away; the person can bring them back.")
+    gone = sum(graph.delete(name, relations=True) for name in given["entityNames"])
+    return _gone(gone, f"{count(gone, 'entity')} taken away; the person can bring them back.")
 
 
 def _delete_observations(desk: Desk, given: JSON) -> ToolResult:
     wanted = [(_texts_of(one, "entityName")[0], _list_of(one, "observations")) for one in given["deletions"]]
     graph = _graph(desk, given)
-    gone = sum(len(graph.unobserve(name, said)) for name, said in wanted)
-    return _done(gone, f"{count(gone, 'observation')} taken away.")
+    gone = sum(len(graph.unobserve(name, said)) for name, said in wanted if graph.get(name) is not None)
+    return _gone(gone, f"{count(gone, 'observation')} taken away.")
 
 
 def _delete_relations(desk: Desk, given: JSON) -> ToolResult:
     wanted = [_texts_of(one, "from", "relationType", "to") for one in given["relations"]]
     graph = _graph(desk, given)
     gone = sum(graph.unrelate(*one) for one in wanted)
-    return _done(gone, f"{count(gone, 'relation')} taken away.")
+    return _gone(gone, f"{count(gone, 'relation')} taken away.")
 
 
 def _read_graph(desk: Desk, given: JSON) -> ToolResult:
-    found = _graph(desk, given).all(limit=MOST)
-    return shown(found.nodes, found.edges, count(len(found.nodes), "entity"), more=found.more)
+    graph = _graph(desk, given)
+    found = graph.all(limit=MOST)
+    return shown(graph, found.nodes, found.edges, count(len(found.nodes), "entity"), more=found.more)
 
 
 def _search_nodes(desk: Desk, given: JSON) -> ToolResult:
     graph = _graph(desk, given)
-    return _nodes(graph, graph.search(given["query"], limit=MOST))
+    return _nodes(graph, graph.search(given["query"], limit=MOST + 1))
 
 
 def _open_nodes(desk: Desk, given: JSON) -> ToolResult:
     graph = _graph(desk, given)
-    wanted = set(given["names"])
-    return _nodes(graph, [one for one in graph.all().nodes if {one.key, one.name} & wanted][:MOST])
+    return _nodes(graph, graph.named(given["names"]))
 
 
 def _query(desk: Desk, given: JSON) -> ToolResult:
     graph = _graph(desk, given)
     if "relation" in given:
-        return _nodes(graph, graph.query(given["entity"], given["relation"])[:MOST])
+        return _nodes(graph, graph.query(given["entity"], given["relation"]))
     found = graph.around(given["entity"], given.get("depth", 1), limit=MOST)
-    return shown(found.nodes, found.edges, count(len(found.nodes), "entity"), more=found.more)
+    return shown(graph, found.nodes, found.edges, count(len(found.nodes), "entity"), more=found.more)
 
 
 def _add_entity(desk: Desk, given: JSON) -> ToolResult:
     said = [f"{name}: {value}" for name, value in given.get("properties", {}).items()]
-    made = _graph(desk, given).add(given["name"], given["entity_type"], said)
-    return shown([made], [], "1 entity")
+    graph = _graph(desk, given)
+    return shown(graph, [graph.add(given["name"], given["entity_type"], said)], [], "1 entity")
 
 
 def _add_relation(desk: Desk, given: JSON) -> ToolResult:
@@ -133,18 +182,28 @@ def _add_relation(desk: Desk, given: JSON) -> ToolResult:
     return _done(int(new), "The relation is added." if new else "The relation is there already.")
 
 
-def _nodes(graph: MemoryGraph, nodes: list[Node]) -> ToolResult:
-    keys = {one.key for one in nodes}
-    edges = [one for one in graph.relations() if one.begin in keys and one.end in keys]
-    return shown(nodes, edges, count(len(nodes), "entity"))
+def _nodes(graph: MemoryGraph, found: list[Node]) -> ToolResult:
+    """Entities with every relation that begins or ends at one of them, also where the other end is none of these."""
+    nodes = found[:MOST]
+    edges = graph.touching([one.key for one in nodes], limit=_EDGES) if nodes else []
+    more = len(found) > MOST or len(edges) == _EDGES
+    return shown(graph, nodes, edges, count(len(nodes), "entity"), more=more)
 
 
-def _done(number: int, said: str) -> ToolResult:
-    return ToolResult(said, {"changed": number})
+def _done(number: int, said: str, **values: list[dict[str, Any]]) -> ToolResult:
+    return ToolResult(said, {"changed": number, **values})
 
 
-def shown(nodes: Iterable[Node], edges: Iterable[Edge], said: str, *, more: bool = False) -> ToolResult:
-    """Entities and relations, quoted."""
+def _gone(number: int, said: str) -> ToolResult:
+    return ToolResult(said, {"changed": number, "success": True, "message": said})
+
+
+def shown(
+    graph: MemoryGraph, nodes: Iterable[Node], edges: Iterable[Edge], said: str, *, more: bool = False
+) -> ToolResult:
+    """Entities and relations, quoted. The ends of relations are said by the names by which they are found."""
+    edges = list(edges)
+    called = graph.called(key for one in edges for key in (one.begin, one.end))
     entities = [
         {
             "key": one.key,
@@ -154,7 +213,14 @@ def shown(nodes: Iterable[Node], edges: Iterable[Edge], said: str, *, more: bool
         }
         for one in nodes
     ]
-    relations = [{"from": one.begin, "relationType": clean_text(one.type), "to": one.end} for one in edges]
+    relations = [
+        {
+            "from": clean_text(called[one.begin]),
+            "relationType": clean_text(one.type),
+            "to": clean_text(called[one.end]),
+        }
+        for one in edges
+    ]
     lines = "".join(
         quote(
             "\n".join(
@@ -181,13 +247,12 @@ def _one(
     changes: bool = False,
     takes: bool = False,
 ) -> Definition:
-    counted = changes and name not in ("create_entities", "knowledge_add_entity")
     return Definition(
         name=name,
         title=title,
         description=description,
         parameters=parameters,
-        returns=answer(changed=_count) if counted else _GRAPH,
+        returns=_RETURNS.get(name, _GRAPH),
         run=run,
         read_only=not changes,
         destructive=takes,
@@ -200,12 +265,12 @@ GRAPH: Final = (
     _one("create_entities", "Make entities", "Make entities of the graph, each a memory; to one that is there what is new is added.", _create_entities, arguments("entities", entities=_objects("Objects with name, entityType and observations (a list of texts)."), scope=SCOPE), changes=True),
     _one("create_relations", "Join entities", "Add relations between entities that are there.", _create_relations, arguments("relations", relations=_relations, scope=SCOPE), changes=True),
     _one("add_observations", "Say more of entities", "Add observations to entities that are there.", _add_observations, arguments("observations", observations=_objects("Objects with entityName and contents (a list of texts)."), scope=SCOPE), changes=True),
-    _one("delete_entities", "Take entities away", "Take entities away. The person can bring them back.", _delete_entities, arguments("entityNames", entityNames=texts("Their names or keys.", most=MOST, each=200), scope=SCOPE), changes=True, takes=True),
+    _one("delete_entities", "Take entities away", "Take entities away, with the relations that lead to them. The person can bring them back.", _delete_entities, arguments("entityNames", entityNames=texts("Their names or keys.", most=MOST, each=200), scope=SCOPE), changes=True, takes=True),
     _one("delete_observations", "Take observations away", "Take observations of entities away.", _delete_observations, arguments("deletions", deletions=_objects("Objects with entityName and observations (a list of texts)."), scope=SCOPE), changes=True, takes=True),
     _one("delete_relations", "Take relations away", "Take relations away.", _delete_relations, arguments("relations", relations=_relations, scope=SCOPE), changes=True, takes=True),
     _one("read_graph", "The graph", "The entities and their relations, at most 200.", _read_graph, arguments(scope=SCOPE)),
-    _one("search_nodes", "Search the graph", "The entities that have all words in their name, kind or observations, and the relations among them.", _search_nodes, arguments("query", query=text("Words.", least=1, most=500), scope=SCOPE)),
-    _one("open_nodes", "Open entities", "Entities by name or key, and the relations among them.", _open_nodes, arguments("names", names=texts("Their names or keys.", most=MOST, each=200), scope=SCOPE)),
+    _one("search_nodes", "Search the graph", "The entities that have the query, or all its words, in their name, kind or observations, and their relations.", _search_nodes, arguments("query", query=text("Words.", least=1, most=500), scope=SCOPE)),
+    _one("open_nodes", "Open entities", "Entities by name or key, and their relations.", _open_nodes, arguments("names", names=texts("Their names or keys.", most=MOST, each=200), scope=SCOPE)),
     _one("knowledge_add_entity", "Add an entity", "Add an entity to the knowledge graph, with properties.", _add_entity, arguments("name", "entity_type", name=text("What it is called.", least=1, most=200), entity_type=text("What it is: person, organization, project, concept, event, location, document, tool, or another word.", least=1, most=64), properties={"type": "object", "description": "What is said of it, by name."}, scope=SCOPE), changes=True),
     _one("knowledge_add_relation", "Add a relation", "Add a relation between two entities that are there.", _add_relation, arguments("source", "relation", "target", source=_NAME, relation=_TYPE, target=_NAME, scope=SCOPE), changes=True),
     _one("knowledge_query", "Ask the knowledge graph", "What is near to an entity, or where its relations of one type lead.", _query, arguments("entity", entity=_NAME, relation=_TYPE, depth=number("So many relations away.", 0, 5, 1), scope=SCOPE)),

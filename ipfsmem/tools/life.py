@@ -231,7 +231,7 @@ def _find_path(desk: Desk, given: JSON) -> ToolResult:
         )
     ends = dict.fromkeys(key for one in found for key in (one.begin, one.end))
     nodes: list[Node] = [node for key in (ends or [given["begin"]]) if (node := graph.get(key)) is not None]
-    return shown_graph(nodes, found, f"{count(len(found), 'relation')} away")
+    return shown_graph(graph, nodes, found, f"{count(len(found), 'relation')} away")
 
 
 # -- dreams --------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.tools import EVERYDAY, GRAPH, PEERS, toolset
-from tests.support.hints import Refused
+from tests.support.hints import Refused, hinted
 from tests.support.meanwhile import meanwhile
 from tests.support.tools_lab import Model, others
 
@@ -101,22 +101,54 @@ def test_the_nine_operations_of_the_reference_server(memory: Memory) -> None:
     assert tuple(model.tools) == GRAPH and not set(GRAPH) & {*EVERYDAY, *PEERS}
     model("create_entities", entities=[{"name": "Ada", "entityType": "person", "observations": ["born 1815"]}, {"name": "Acme", "entityType": "company", "observations": []}])  # fmt: skip
     work = {"from": "Ada", "relationType": "works_at", "to": "Acme"}
-    assert model("create_relations", relations=[work]).structured == {"changed": 1}
-    assert model("add_observations", observations=[{"entityName": "Ada", "contents": ["likes tea", "born 1815"]}]).structured == {"changed": 1}  # fmt: skip
+    assert model("create_relations", relations=[work]).structured == {"changed": 1, "relations": [work]}
+    assert model("add_observations", observations=[{"entityName": "Ada", "contents": ["likes tea", "born 1815"]}]).structured == {"changed": 1, "results": [{"entityName": "Ada", "addedObservations": ["likes tea"]}]}  # fmt: skip
     graph = model("read_graph").structured
     assert [one["name"] for one in graph["entities"]] == ["Acme", "Ada"]
-    assert graph["relations"] == [{"from": "ada", "relationType": "works_at", "to": "acme"}]
+    assert graph["relations"] == [work]
     assert model("open_nodes", names=["Ada"]).structured["entities"][0]["observations"] == [
         "born 1815",
         "likes tea",
     ]
     assert len(model("search_nodes", query="tea").structured["entities"]) == 1
-    assert model("delete_observations", deletions=[{"entityName": "Ada", "observations": ["likes tea"]}]).structured == {"changed": 1}  # fmt: skip
-    assert model("delete_relations", relations=[work]).structured == {"changed": 1}
-    assert model("delete_entities", entityNames=["Ada", "nobody"]).structured == {"changed": 1}
+    assert model("delete_observations", deletions=[{"entityName": "Ada", "observations": ["likes tea"]}]).structured["changed"] == 1  # fmt: skip
+    assert model("delete_relations", relations=[work]).structured["changed"] == 1
+    assert model("delete_entities", entityNames=["Ada", "nobody"]).structured["changed"] == 1
     assert [one["key"] for one in model("read_graph").structured["entities"]] == ["acme"]
     for tool, wrong in (("create_entities", {"entities": [{"name": 1}]}), ("create_relations", {"relations": [{"from": "Acme"}]}), ("add_observations", {"observations": [{"entityName": "Acme", "contents": "x"}]}), ("create_relations", {"relations": [{**work, "to": "nobody"}]})):  # fmt: skip
         model.refused(tool, **wrong)
+    said = model.refused("create_relations", relations=[{**work, "to": "nobody"}])
+    hinted("create_entities makes one.", said)
+    model("create_entities", entities=[{"name": "nobody", "entityType": "person"}])
+    assert model("add_observations", observations=[{"entityName": "nobody", "contents": ["x"]}]).structured["changed"] == 1  # fmt: skip
+
+
+def test_entities_beyond_the_first_thousand_are_opened_and_what_two_are_called_is_said_by_their_keys(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "memory"
+    folder.mkdir()
+    for number in range(1_100):
+        text = f"---\nname: Entity {number}\ntags: [entity]\n---\n\n- number {number}\n"
+        (folder / f"e{number:04}.md").write_text(text)
+    for key in ("z1", "z2"):
+        text = "---\nname: Bo\ntags: [entity]\n---\n\n- is one\n\nRelations:\n\n- knows: [[e1099]]\n"
+        (folder / f"{key}.md").write_text(text)
+    with Memory.load("x", "none") as memory:
+        memory.bundles.import_(tmp_path)
+        model = Model(memory, names=["graph"])
+        found = model("open_nodes", names=["Entity 1099"]).structured
+        assert [one["key"] for one in found["entities"]] == ["e1099"]
+        assert [(one["from"], one["to"]) for one in found["relations"]] == [
+            ("Bo", "Entity 1099"),
+            ("z2", "Entity 1099"),
+        ]
+        assert [one["key"] for one in model("open_nodes", names=["Bo"]).structured["entities"]] == [
+            "z1",
+            "z2",
+        ]
+        many = model("search_nodes", query="number").structured
+        assert len(many["entities"]) == 200 and many["more"]
 
 
 def test_what_librefangs_agents_call(memory: Memory) -> None:
