@@ -26,6 +26,8 @@ _ROOM: Final = 448
 _LONGEST: Final = 64
 #: Bytes of a file that is read: what 100,000 records take, and more.
 _MOST: Final = 64 * 1024 * 1024
+#: Seconds that noting something waits for another process at most.
+_WAIT: Final = 2.0
 
 
 class Operation(msgspec.Struct, frozen=True, array_like=True):
@@ -58,9 +60,9 @@ def note_operation(replica: Replica, one: Operation, kept: int) -> None:
     with contextlib.suppress(IpfsmemError, OSError):
         row = replica.codec.seal_row(_padded(_encode(short)))
         size = len(row)
-        if _add(path, row, size) >= (kept + max(16, kept // 4)) * size:
-            with file_lock(path.with_suffix(".lock"), wait=0.1):
-                _rewrite(path, size, lambda data: data[-kept * size :])
+        if _add(path, row) >= (kept + max(16, kept // 4)) * size:
+            with file_lock(_lock(path), wait=_WAIT):
+                _rewrite(path, lambda data: b"".join(_rows(data, size)[-kept:]))
 
 
 def operations(replica: Replica, kept: int) -> Iterator[Operation]:
@@ -88,8 +90,8 @@ def forget_operations(replica: Replica, before: int, *, dry_run: bool = False) -
 
     gone = (len(data) - len(left(data))) // size
     if gone and not dry_run:
-        with file_lock(path.with_suffix(".lock")), storage_errors(path, "write"):
-            _rewrite(path, size, left)
+        with file_lock(_lock(path)), storage_errors(path, "write"):
+            _rewrite(path, left)
     return gone
 
 
@@ -117,21 +119,47 @@ def _padded(data: bytes) -> bytes:
     return data[:_ROOM].ljust(_ROOM, b"\0")
 
 
-def _add(path: Path, rows: bytes, size: int) -> int:
-    """The length of the file afterwards. One append, so that no lock is needed; what a power failure left of half a record is filled up to
-    a whole one, which does not open."""
+def _lock(path: Path) -> Path:
+    """Held by who puts another file in the place of this one, and by who mends its end."""
+    return path.with_suffix(".lock")
+
+
+def _add(path: Path, row: bytes) -> int:
+    """The length of the file afterwards. One append, so that no lock is needed, but in two cases: a power failure left half a record,
+    which is filled up to a whole one that does not open; or another file was put in the place of this one meanwhile."""
     fd = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
-        length = os.fstat(fd).st_size
-        return length + os.write(fd, bytes(-length % size) + rows)
+        if os.fstat(fd).st_size % len(row):
+            with file_lock(_lock(path), wait=_WAIT):
+                os.write(fd, bytes(-os.fstat(fd).st_size % len(row)))
+        os.write(fd, row)
+        now = os.fstat(fd)
+        if os.path.samestat(now, path.stat(follow_symlinks=False)):
+            return now.st_size
+    finally:
+        os.close(fd)
+    with file_lock(
+        _lock(path), wait=_WAIT
+    ):  # whoever replaced it has ended then, and took the record along or not
+        data = read_file(path, _MOST) or b""
+        if row not in _rows(data, len(row)):
+            _append(path, row)
+    return len(data)
+
+
+def _append(path: Path, rows: bytes) -> None:
+    fd = open_regular(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(fd, rows)
     finally:
         os.close(fd)
 
 
-def _rewrite(path: Path, size: int, change: Callable[[bytes], bytes]) -> None:
-    """Put other records in the place of these. What another process adds to the old file meanwhile is added to the new one."""
+def _rewrite(path: Path, change: Callable[[bytes], bytes]) -> None:
+    """Put other records in the place of these (holding the lock). What another process adds to the old file meanwhile is added to the new
+    one; what it adds later still it looks for itself."""
     fd = open_regular(path, os.O_RDONLY)
     with os.fdopen(fd, "rb") as old:
         write_atomic(path, change(old.read(_MOST)), durable=False)
         if more := old.read(_MOST):
-            _add(path, more, size)
+            _append(path, more)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -200,6 +202,34 @@ def test_what_is_added_while_the_list_is_cut_is_not_lost(
             operations.note_operation(memory.replica, one, kept)
     assert [one.key for one in operations.operations(memory.replica, 1_000)].count("first") >= 2
     assert file.stat().st_size % len(row) == 0
+
+
+_NOTING = """
+import sys
+from pathlib import Path
+from ipfsmem.device.operations import Operation, note_operation
+from ipfsmem.memory import Memory
+with Memory.load("m", home=Path(sys.argv[1])) as memory:
+    for number in range(3_000):
+        note_operation(memory.replica, Operation(10, "note", "", f"{sys.argv[2]} {number}", "cli", "", ""), 100_000)
+"""
+
+
+def test_nothing_that_others_note_is_lost_while_old_operations_are_forgotten(
+    memory: Memory, tmp_path: Path
+) -> None:
+    """Two processes add to the list without a lock while this one puts another in its place again and again."""
+    from ipfsmem.device import operations
+
+    noting = [subprocess.Popen([sys.executable, "-c", _NOTING, str(tmp_path), name]) for name in "ab"]
+    while any(one.poll() is None for one in noting):
+        operations.note_operation(
+            memory.replica, operations.Operation(1, "old", "", "", "cli", "", ""), 100_000
+        )
+        operations.forget_operations(memory.replica, 5)
+    assert [one.returncode for one in noting] == [0, 0]
+    kept = [one.key for one in operations.operations(memory.replica, 100_000) if one.at == 10]
+    assert sorted(kept) == sorted(f"{name} {number}" for name in "ab" for number in range(3_000))
 
 
 def test_a_sync_that_somebody_asks_for_is_noted_and_those_in_the_background_are_not(tmp_path: Path) -> None:
