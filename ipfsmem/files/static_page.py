@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Final
 
-from ipfsmem.device.atomic_files import storage_errors
+from ipfsmem.device.atomic_files import new_name, storage_errors
 from ipfsmem.errors import UsageError
 from ipfsmem.files.built_page import BUILT, STATIC, not_built_error
 
@@ -52,8 +53,26 @@ def write_static_page(folder: Path, places: Sequence[str] = PUBLIC_PLACES, built
             raise UsageError(
                 f"{folder} is not an empty folder", hint="Nothing was overwritten. Name another folder."
             )
+        _put(folder, files)
+    return len(files)
+
+
+def _put(folder: Path, files: Mapping[str, bytes]) -> None:
+    """All of them or none: written under another name, and then renamed. A folder that is there stays, for it may be where a disk is
+    mounted; it gets its first page last."""
+    there = folder.exists()
+    scratch = Path(new_name(folder / folder.name if there else folder))
+    try:
         for name, data in files.items():
-            path = folder / name
+            path = scratch / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-    return len(files)
+        if not there:
+            scratch.rename(folder)
+            return
+        for one in sorted(scratch.iterdir(), key=lambda one: one.name == "index.html"):
+            one.rename(folder / one.name)
+        scratch.rmdir()
+    except BaseException:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise

@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import re
+import resource
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +20,7 @@ import pytest
 
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import parse_cid
+from ipfsmem.errors import StorageError
 from ipfsmem.files.static_page import write_static_page
 from ipfsmem.memory import Memory
 from tests.interop.counterparts import built_page
@@ -46,6 +49,12 @@ _ASKED_FOR_LONG = """(() => {
     return stream
   }
 })()"""
+
+
+def current_umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def played(play: Callable[[Page, str], Awaitable[None]], folder: Path, *arguments: str) -> list[str]:
@@ -255,6 +264,24 @@ def test_it_is_an_app_that_opens_and_is_read_without_a_network_and_locks_in_ever
     root_of(memory)
     tone = memory.read("tone")
     assert tone is not None and tone.file.body.strip() == "Written offline."
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["new", "empty"])
+def test_a_disk_that_takes_no_more_leaves_no_half_of_a_page(tmp_path: Path, there: bool) -> None:
+    where, built = tmp_path / "www", built_page()
+    if there:
+        where.mkdir()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    try:
+        with pytest.raises(StorageError):
+            write_static_page(where, built=built)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [*tmp_path.rglob("*")] == ([where] if there else [])
+    written = write_static_page(where, built=built)
+    assert sum(one.is_file() for one in tmp_path.rglob("*")) == written
+    assert (where / "index.html").stat().st_mode & 0o044 == 0o044 & ~current_umask()
 
 
 def test_two_pages_on_one_host_keep_each_its_own_files(tmp_path: Path, url: str) -> None:
