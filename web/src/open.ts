@@ -5,7 +5,7 @@ import { theWorld, type World } from './device/device.ts'
 import { MemoryError } from './device/errors.ts'
 import { Memory } from './memory.ts'
 import { keepPlaces, keptPlaces, type Spec } from './store/kept_places.ts'
-import { forgetDevice, openDevice, type Opener, openerOfRoot, unlockedDevice } from './store/browser_keys.ts'
+import { openDevice, type Opener, openerOfRoot, unlockedDevice } from './store/browser_keys.ts'
 import { BrowserKeeping, isKept, openDatabase } from './store/idb.ts'
 import { gateway, router } from './sync/gateways.ts'
 import type { Fetch } from './sync/http.ts'
@@ -90,7 +90,7 @@ export async function openWithPlaces(how: OpenHow): Promise<Opened> {
     if (staying === null && opener === null) throw new MemoryError('locked', 'this memory is locked', 'Unlock it with the wallet, the recovery words or the passkey.')
     // One tab at a time, so that no other takes the keys of a device that is about to find its memory for left over.
     return await keeping.exclusively('open', async () => {
-      const { device, isNew } = staying === null ? await openDevice(db, opener as Opener, { label, stay, world }) : { device: staying, isNew: false }
+      const { device, takeBack } = staying === null ? await openDevice(db, opener as Opener, { label, stay, world }) : { device: staying, takeBack: null }
       const places = (): Promise<readonly Spec[]> => keptPlaces(db, device.rows)
       try {
         const providers = given ?? asProviders(await places())
@@ -105,7 +105,7 @@ export async function openWithPlaces(how: OpenHow): Promise<Opened> {
         return { memory, places, setPlaces }
       } catch (error) {
         // Keys that led to no memory, as those of a wrong passphrase, must not keep the right ones out; who was told where it is may wait to be let in.
-        if (isNew && pointer === null && !(await isKept(db))) await forgetDevice(db)
+        if (takeBack !== null && pointer === null && !(await isKept(db))) await takeBack()
         throw error
       }
     })

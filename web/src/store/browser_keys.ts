@@ -101,7 +101,8 @@ async function unwrap(db: Database, opener: Opener): Promise<Bytes | null> {
 const STAYING = 'staying unlocked'
 const LABEL = 'label'
 
-export type DeviceKeys = { readonly device: Device; readonly isNew: boolean }
+/** A device that was opened. `takeBack`, of one that was made now: for where it leads to no memory; what was here before it, as the keys of a browser that waits to be let in, is here again. */
+export type DeviceKeys = { readonly device: Device; readonly takeBack: (() => Promise<void>) | null }
 
 /** The device that stays unlocked here; null where it does not. */
 export async function unlockedDevice(db: Database, world: World): Promise<Device | null> {
@@ -123,12 +124,18 @@ export const openersOf = async (db: Database): Promise<string[]> => (await db.ge
 export async function openDevice(db: Database, opener: Opener, how: { label: string; stay: boolean; world: World }): Promise<DeviceKeys> {
   const { world, stay } = how
   let seeds = await unwrap(db, opener)
-  const isNew = seeds === null
+  let takeBack: DeviceKeys['takeBack'] = null
   if (seeds === null) {
     if ((await hasDevice(db)) && (await isKept(db))) {
       throw new MemoryError('locked', 'this browser keeps a memory that these keys do not open', 'Use the wallet, words or passkey that opened it here before.')
     }
+    const before = new Map<string, unknown>()
+    for (const name of await db.getAllKeys('keys')) before.set(name, await db.get('keys', name))
     await forgetDevice(db)
+    takeBack = async () => {
+      await forgetDevice(db)
+      for (const [name, value] of before) await db.put('keys', value, name)
+    }
     seeds = world.chance(SEEDS)
     await wrap(db, opener, seeds, world)
     await db.put('keys', how.label, LABEL)
@@ -137,7 +144,7 @@ export async function openDevice(db: Database, opener: Opener, how: { label: str
   const { keys, signer, box } = await usable(seeds, label)
   seeds.fill(0)
   if (stay) await stayUnlocked(db, keys)
-  return { device: deviceOf(signer, box, rowSealOf(keys.rows, world.chance), label), isNew }
+  return { device: deviceOf(signer, box, rowSealOf(keys.rows, world.chance), label), takeBack }
 }
 
 async function stayUnlocked(db: Database, keys: Usable): Promise<void> {
