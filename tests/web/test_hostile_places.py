@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from ipfsmem.content.car import car_bytes
+from ipfsmem.content.cid import parse_cid
+from ipfsmem.content.tree import build_tree
 from ipfsmem.memory import Memory
 from tests.support.browser_lab import playing
 from tests.support.web_lab import PEER_TOKEN, Client, ClientError, web_client, words_of
@@ -97,6 +102,50 @@ def test_a_list_of_what_is_no_cid_names_nothing(
     with pytest.raises(ClientError) as failed:
         client.open("lists", url, words=words_of(memory), at=[f"peer:{endless.url}"], token=PEER_TOKEN)
     assert failed.value.kind == "none"
+
+
+def test_what_a_list_names_is_brought_only_when_it_is_shown_to_be_of_this_memory(
+    client: Client, url: str, memory: Memory
+) -> None:
+    """A place lists a tree of 64 MiB under this wallet's name: its folder and its ring are read, which are not of this memory."""
+    tree = build_tree({"keyring.json": b"{}", **{f"o/{number}": os.urandom(1 << 20) for number in range(64)}})
+    held, sent = dict(tree.blocks), 0
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            name = parse_qs(urlsplit(self.path).query).get("name", [""])[0]
+            is_list = self.path.startswith("/pins")
+            said = (
+                {"pins": [{"cid": str(tree.cid), "name": name}]}
+                if is_list
+                else {"error": {"reason": "NOT_FOUND"}}
+            )
+            self._answer(200 if is_list else 404, json.dumps(said).encode())
+
+        def do_POST(self) -> None:
+            nonlocal sent
+            wanted = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["cids"]
+            cids = [parse_cid(one) for one in wanted]
+            answer = car_bytes([tree.cid], [(cid, held[cid]) for cid in cids if cid in held])
+            sent += len(answer)
+            self._answer(200, answer)
+
+        def _answer(self, status: int, data: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        at = f"peer:http://127.0.0.1:{server.server_address[1]}"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(ClientError) as failed:
+            client.open("listed", url, words=words_of(memory), at=[at], token=PEER_TOKEN)
+        server.shutdown()
+    assert failed.value.kind == "none" and 0 < sent < 1 << 20
 
 
 def test_who_asks_with_a_token_is_led_nowhere_else(client: Client, url: str, memory: Memory) -> None:

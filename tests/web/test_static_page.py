@@ -374,7 +374,9 @@ def test_a_browser_without_the_wallet_is_let_in_by_its_public_keys_and_six_words
         words = await phone.inner_text(".six")
         await phone.click("button:has-text('It let me in: open')")
         await phone.wait_for_selector(".problem:has-text('was not let in yet')")
-        await typed(phone, OTHER_WORDS, f"peer:{url}")  # which belong to no memory: what was asked for waits all the same
+        await typed(
+            phone, OTHER_WORDS, f"peer:{url}"
+        )  # which belong to no memory: what was asked for waits all the same
         await phone.wait_for_selector("unlock-form .problem")
 
         seen.write_bytes(await picture(phone, "svg.qr"))

@@ -238,6 +238,12 @@ export class VaultReader {
     return { named, listed: [...new Set(pinned)].filter(root => !named.includes(root)) }
   }
 
+  /** Roots of pin lists that have a commit which a device of this memory signed. */
+  async shown(ring: Ring): Promise<string[]> {
+    const heads = await Promise.all(this.places(ring).listed.map(root => unlessRefusedAsync(() => this.#head(root, ring))))
+    return heads.flatMap(one => one?.root ?? [])
+  }
+
   /** The ring joined with what anchors and verified heads bring, until nothing new is learned. */
   async grow(start: Ring): Promise<Ring> {
     let ring = start

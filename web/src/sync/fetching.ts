@@ -1,7 +1,7 @@
 /** Trees brought here block by block, each checked; from whichever reader gives them. */
 
 import type { Blocks } from '../core/blocks.ts'
-import { type Bytes, need } from '../core/bytes.ts'
+import { type Bytes, need, unlessRefused } from '../core/bytes.ts'
 import { asVersion1, DAG_PB, isBlockOf, parseCid } from '../core/cid.ts'
 import { ProviderError, type Reader } from './provider.ts'
 
@@ -10,6 +10,11 @@ const AT_ONCE = 500
 /** Blocks with which a device knows who belongs to a memory, and little of what is in it: the rest comes in one answer where somebody gives that. */
 const FEW = 64
 const MOST_BLOCKS = 1_000_000
+/** What shows whose version a root is: its ring, its commit, the records of an anchor. */
+const SHOWING = /^(keyring\.json|head\.ipm|.+\.ipns)$/
+/** Bytes that may be brought to show it of all roots of a list, and blocks that are asked for together. */
+const MOST_SHOWING = 64 << 20
+const SHOWING_AT_ONCE = 16
 
 /** What became of an attempt to bring trees here. */
 export type Fetched = {
@@ -57,6 +62,32 @@ export async function fetchTrees(roots: readonly string[], blocks: Blocks, reade
   }
   if (missingNodes.length + missingRaw.length === 0) for (const root of asked) whole.add(root)
   return { missingNodes, missingRaw, silent: [...silent.values()], brought }
+}
+
+/** Bring here what shows whose versions some roots are, and no more: who lists them may be anybody. */
+export async function fetchTops(roots: readonly string[], blocks: Blocks, readers: readonly Reader[]): Promise<Pick<Fetched, 'silent' | 'brought'>> {
+  const silent = new Map<string, ProviderError>()
+  const brought: string[] = []
+  const seen = new Set<string>()
+  let size = 0
+  const bring = async (cids: readonly string[]): Promise<readonly string[]> => {
+    const news = [...new Set(cids)].filter(cid => !seen.has(cid))
+    const wanted = news.filter(cid => blocks.peek(cid) === null)
+    for (let at = 0; at < wanted.length && size < MOST_SHOWING; at += SHOWING_AT_ONCE) {
+      for (const [cid, data] of await fetchBlocks(wanted.slice(at, at + SHOWING_AT_ONCE), readers, silent)) {
+        blocks.add(cid, data)
+        brought.push(cid)
+        size += data.length
+      }
+    }
+    for (const cid of news) seen.add(cid)
+    return news
+  }
+  const folders = await bring(roots)
+  const inside = folders.map(root => unlessRefused(() => blocks.folder(root)) ?? new Map<string, string>())
+  let next = inside.flatMap(files => [...files].flatMap(([name, cid]) => (SHOWING.test(name) ? [cid] : [])))
+  while (next.length > 0) next = (await bring(next)).flatMap(cid => blocks.links(cid))
+  return { silent: [...silent.values()], brought }
 }
 
 /** A tree in one answer of the first that gives it; only blocks that one before them links to are taken. */

@@ -50,7 +50,9 @@ export async function find(run: Run): Promise<Found> {
       continue
     }
     const roots = [...names].flatMap(name => targetRoot(reader, name).cid ?? [])
-    await run.fetch([...new Set([...roots, ...Object.values(pins).flat()])])
+    // What a name or a person named is wanted; what only a list names shows first that it is of this memory.
+    await run.fetch([...new Set([...roots, ...(how.begin ? [how.begin] : [])])])
+    await run.fetchTops([...new Set(Object.values(pins).flat())])
     if (ring === null) {
       if (root === null && pointer !== null) {
         ring = await reader.ringOf(fromHex(pointer.vault, 16), fromHex(pointer.anchor, 32))
@@ -74,6 +76,7 @@ export async function find(run: Run): Promise<Found> {
       await list(run, pins, pinName(fromHex(first.anchor)))
       continue
     }
+    await run.fetch(await reader.shown(ring))
     return { reader, ring }
   }
 }

@@ -10,7 +10,7 @@ import type { Verdict } from '../core/vault.ts'
 import type { RootKeys } from '../core/wallet.ts'
 import { MemoryError } from '../device/errors.ts'
 import type { Replica } from '../device/replica.ts'
-import { fetchBlocks, fetchTrees } from './fetching.ts'
+import { fetchBlocks, fetchTops, fetchTrees } from './fetching.ts'
 import { type Keeper, type NameServer, type Provider, ProviderError } from './provider.ts'
 
 /** Something that a person should know of a sync. */
@@ -126,6 +126,14 @@ export class Run {
     for (const error of found.silent) this.failed(error)
     for (const cid of found.brought) this.brought.add(cid)
     return found.missingNodes
+  }
+
+  /** Bring what shows whose versions these are, of roots that a list names. */
+  async fetchTops(roots: readonly string[]): Promise<void> {
+    const readers = this.providers.flatMap(one => one.reader ?? [])
+    const found = await fetchTops(roots, this.replica.blocks, readers)
+    for (const error of found.silent) this.failed(error)
+    for (const cid of found.brought) this.brought.add(cid)
   }
 
   /** Ask by their hashes for what a state names and nobody has given yet (FORMAT.md 6). */
