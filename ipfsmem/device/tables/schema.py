@@ -49,7 +49,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _add_hidden,
     _add_sessions_here,
 )
-#: The version from which on sessions can be kept on this device only.
+#: The versions from which on memories can be hidden on this device, and sessions kept on it only.
 HIDDEN: Final = FIRST + STEPS.index(_add_hidden) + 1
 SESSIONS_HERE: Final = FIRST + STEPS.index(_add_sessions_here) + 1
 #: The version that this program writes.
