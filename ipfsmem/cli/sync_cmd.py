@@ -117,7 +117,8 @@ def command(
     missing here, because a provider that has them did not answer; 14 when a version that another device published cannot be
     opened, or not be read whole, for a part of it is nowhere; 10 when nothing of the file was of use, for it is of another memory or
     a part of it is not there; and 7 when one of several providers took no part, a text
-    was left out, or a working copy or a file in it could not be taken in.
+    was left out, a working copy or a file in it could not be taken in, or what is in the file waits, for another copy of the device
+    that wrote it was taken in first.
 
     Mode ipfs publishes in the clear: the first sync asks whether that is meant, and what looks like a secret stops it.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Container, Iterable
 from pathlib import Path
 from threading import get_ident
 
@@ -41,6 +41,7 @@ from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.sync.schedule import Pace
 from ipfsmem.sync.state_repair import repair_state
+from ipfsmem.sync.unjoined_heads import held_heads
 from ipfsmem.vault.owner import OwnerKey, Unlock, check_root, owner_key, stored_root
 from ipfsmem.vault.unlocking import lock_device
 from ipfsmem.wallet.root_keys import RootKeys
@@ -164,7 +165,7 @@ class Syncing(MemoryPart):
             self._open.render()
             self._let_go_when_revoked()
         if saved is not None:
-            _tell_unused(saved, report)
+            _tell_unused(saved, report, held_heads(self._replica))
         for text in in_words(check.found):
             report.say("secret", f"{text}: encrypted and published, but should it be in a memory?")
         if self._open.files is not None:
@@ -340,10 +341,14 @@ class Syncing(MemoryPart):
         await self.pool.aclose()
 
 
-def _tell_unused(saved: CarFile, report: SyncReport) -> None:
-    """Say it when the version in a file was not used, beside what else the sync did."""
+def _tell_unused(saved: CarFile, report: SyncReport, held: Container[CID]) -> None:
+    """Say it when the version in a file was not used, or waits among those that are held, beside what else the sync did."""
+    if saved.root in held:
+        report.waits = saved.name
+        report.say("equivocation", f"what is in {saved.name} waits with it, and is kept here")
+        return
     for notice in report.notices:
         if notice.kind == "head-refused" and str(saved.root) in f"{notice.text} {notice.detail}":
             report.not_used = saved.name
-            report.say("head-refused", f"nothing of {saved.name} was taken in")
+            report.say("head-refused", f"this sync took in nothing of {saved.name}")
             return

@@ -128,6 +128,8 @@ class SyncReport(msgspec.Struct):
     not_taken_in: int = 0
     #: The file that was given and of which nothing could be used; empty when it was, or none was given.
     not_used: str = ""
+    #: The file that was given and whose version waits, as another copy of the device that wrote it was joined first; else empty.
+    waits: str = ""
     #: Heads that were found and not joined because parts of them cannot be read.
     damaged: int = 0
     blocks_received: int = 0
@@ -163,7 +165,7 @@ class SyncReport(msgspec.Struct):
             return DamagedError.exit_code
         if self.not_used:
             return FormatError.exit_code
-        incomplete = self.not_placed or self.not_fetched or self.left_out or self.not_taken_in
+        incomplete = self.waits or self.not_placed or self.not_fetched or self.left_out or self.not_taken_in
         return IncompleteError.exit_code if incomplete else 0
 
     def say(self, kind: str, text: str) -> None:

@@ -304,6 +304,21 @@ def another_memory_saved(place: Place) -> None:
             memory.bundles.export_published(out)
 
 
+def second_copy_saved(place: Place) -> None:
+    """The other device went on after a backup of its home was put back; what it published to elsewhere then stands in `copy.car`."""
+    import shutil
+
+    other, backup = place.other, place.base / "backup"
+    place.patch.setattr("ipfsmem.device.replica.place", lambda path: "here")
+    place.ok("sync", device=other)
+    shutil.copytree(other.home, backup)
+    place.ok("write x --body laptop", "sync", device=other)
+    place.ok("sync")
+    shutil.rmtree(other.home)
+    backup.rename(other.home)
+    place.ok("write y --body copy", "sync --provider USB", "export --car BASE/copy.car", device=other)
+
+
 def lost_text(place: Place) -> None:
     unfetched(place)
     lose_packs(place)
@@ -790,6 +805,7 @@ ROWS: tuple[Row, ...] = (
     Row("timeline", "no such day", 2, "timeline --since yesterday"),
     Row("sync", "the CAR to be taken in is none", 10, "sync --car BASE/note.md", "sealed", SAID),
     Row("sync", "the version in the CAR is of another memory: it is not used, all else is synced and told", 10, "sync --car BASE/other.car", "sealed", SAID, another_memory_saved),
+    Row("sync", "the version in the CAR is of a second copy of a device, and waits", 7, "sync --car BASE/copy.car", "sealed", (), second_copy_saved),
     Row("sync", "pulled and published, or nothing waited", 0, "sync", "sealed", HAS),
     Row("sync", "one provider of several took no part; the others have everything", 7, "sync", "sealed", prepare=second_provider_gone),
     Row("sync", "a folder of plain files is not there, or a file in it could not be taken in", 7, "sync", "sealed", ("attach PLAIN",), lambda p: p.folder.rename(p.base / "away")),

@@ -35,7 +35,7 @@ def test_a_version_of_another_memory_is_not_used_and_no_file_that_is_none(tmp_pa
         assert one.read("secret") is None and not one.status().unpublished
         assert report.published and report.blocks_sent and report.exit_code == 10
         said = [notice.text for notice in report.notices]
-        assert f"nothing of the file {car} was taken in" in said and any(
+        assert f"this sync took in nothing of the file {car}" in said and any(
             "was not used" in text for text in said
         )
         (tmp_path / "none.car").write_bytes(b"no CAR")
