@@ -190,6 +190,24 @@ def test_what_was_compacted_away_is_given_again(hook: Hooks, tmp_path: Path, how
     assert "make ship" in asks(hook, root, "how to deploy with make")
 
 
+def test_what_a_session_was_given_at_its_start_stands_and_what_it_writes_is_in_the_next_one(
+    hook: Hooks, tmp_path: Path
+) -> None:
+    """AGH's A3: the section of the prompt is that of the start."""
+    root = repository(tmp_path / "api")
+    scope = connect(hook, root)
+    begun = hook.context("session-start", root)
+    with hook.open() as memory:
+        memory.scope(scope).write("ferry", "The ferry leaves at nine.", description="when the ferry leaves")
+        memory.scope(scope).forget("deploy")
+    assert asks(hook, root, "What colour is the sky over Lisbon?") == "", "nothing is added by itself"
+    assert "at nine" in asks(hook, root, "So when does the ferry leave?"), "who asks for it is given it"
+    assert asks(hook, root, "When does the ferry leave?") == "", "once"
+    following = hook.context("session-start", root, session="the next")
+    assert "when the ferry leaves" in following and "how to deploy" not in following
+    assert "how to deploy" in begun and "ferry" not in begun
+
+
 def test_a_long_prompt_is_looked_at_where_its_question_stands(hook: Hooks, tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     connect(hook, root)
