@@ -15,6 +15,7 @@ from bench import (
     agents,
     api,
     backup,
+    beside,
     dreams,
     latency,
     life,
@@ -46,13 +47,14 @@ CASES = {
     "graph": life.graph,
     "facts": life.facts,
     "usage": life.usage,
+    "beside": beside.beside,
     "api": api.api,
     "agents": agents.agents,
     "latency": latency.latency,
     "network": network.network,
 }
-#: Cases that need asking for: they start servers, and take minutes. The second writes RESULTS_NETWORK.md.
-ASKED = {"latency", "network"}
+#: Cases that need asking for: they start servers, and take minutes, or need a program of others. The second writes RESULTS_NETWORK.md.
+ASKED = {"latency", "network", "beside"}
 #: Cases that say the same at every size, and at which one they run.
 ONCE = {"start", "backup", "shares", "network"}
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -79,6 +81,18 @@ def main() -> None:
         metavar="FILE",
         help="also write the tables here, such as bench/RESULTS_RECALL.md",
     )
+    parser.add_argument(
+        "--initrunner",
+        type=Path,
+        metavar="PYTHON",
+        help="a Python with initrunner==1.0.0, for the case beside",
+    )
+    parser.add_argument(
+        "--mcp-memory",
+        type=Path,
+        metavar="FILE",
+        help="dist/index.js of @modelcontextprotocol/server-memory, for the case beside",
+    )
     given = parser.parse_args()
     if given.again:
         _show(
@@ -99,6 +113,7 @@ def main() -> None:
                 quick=given.quick,
                 say=lambda line: console.print(line, style="dim", highlight=False),
             )
+            ctx.initrunner, ctx.mcp_memory = given.initrunner, given.mcp_memory
             for name, case in CASES.items():
                 if (name not in given.only if given.only else name in ASKED) or (
                     name in ONCE and size != once

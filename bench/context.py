@@ -17,6 +17,10 @@ PYTHON = sys.executable
 class Context:
     """One size of one run."""
 
+    #: A Python that has InitRunner's store, and the file of the MCP reference server, where they were named.
+    initrunner: Path | None = None
+    mcp_memory: Path | None = None
+
     def __init__(self, size: int, work: Path, *, quick: bool, say: Callable[[str], None]) -> None:
         self.size = size
         self.work = work / str(size)

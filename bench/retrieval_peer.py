@@ -50,7 +50,9 @@ def vector(text: str) -> list[float]:
 @contextmanager
 def initrunner(python: Path) -> Iterator[Callable[[Collection], Callable[[Question], list[str]]]]:
     """Its store as a pipeline, in a process of its own under that Python, until the block ends."""
-    with _spoken_to(python, "initrunner", "the store: pip install initrunner==1.0.0 pysqlite3-binary") as say:
+    with spoken_to(
+        python, __file__, "initrunner", "the store: pip install initrunner==1.0.0 pysqlite3-binary"
+    ) as say:
         say({"documents": []})
         yield lambda collection: _asked(say, collection)
 
@@ -63,7 +65,7 @@ def basic_memory(python: Path) -> Iterator[Callable[[Collection], Callable[[Ques
         def make(collection: Collection) -> Callable[[Question], list[str]]:
             process.close()
             say = process.enter_context(
-                _spoken_to(python, "basic-memory", "the search: pip install basic-memory")
+                spoken_to(python, __file__, "basic-memory", "the search: pip install basic-memory")
             )
             return _asked(say, collection)
 
@@ -77,10 +79,12 @@ def _asked(say: Callable[[dict[str, Any]], Any], collection: Collection) -> Call
 
 
 @contextmanager
-def _spoken_to(python: Path, name: str, needs: str) -> Iterator[Callable[[dict[str, Any]], Any]]:
-    """This file as a process under that Python, which answers one line of JSON with another."""
+def spoken_to(
+    python: Path, script: str | Path, name: str, needs: str
+) -> Iterator[Callable[[dict[str, Any]], Any]]:
+    """A file as a process under that Python, which answers one line of JSON with another."""
     # From its own folder: the other Python need not have this package.
-    command: list[str | Path] = [python.absolute(), Path(__file__).resolve(), name]
+    command: list[str | Path] = [python.absolute(), Path(script).resolve(), name]
     with tempfile.TemporaryDirectory(prefix="ipfsmem-bench-", ignore_cleanup_errors=True) as work:
         env = {**os.environ, "DO_NOT_TRACK": "1", "HOME": work, "INITRUNNER_HOME": work}
         env |= {

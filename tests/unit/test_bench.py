@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import local, recall, shares, syncing
+from bench import beside, local, recall, shares, syncing
 from bench import process as bench_process
 from bench.context import Context
 from bench.corpus import corpus, write_folder
@@ -75,6 +75,19 @@ def test_the_cases_still_run(case: Callable[[Context], None], tmp_path: Path) ->
     ctx = Context(20, tmp_path, quick=True, say=lambda line: None)
     case(ctx)
     assert len(ctx.rows) > 1 and all(row.seconds for row in ctx.rows)
+
+
+def test_what_is_to_stand_beside_others_says_that_they_are_not_here(tmp_path: Path) -> None:
+    ctx = Context(20, tmp_path, quick=True, say=lambda line: None)
+    beside.beside(ctx)
+    ctx.initrunner, ctx.mcp_memory = Path(sys.executable), tmp_path / "none.js"
+    beside.beside(ctx)
+    said = [row.note for row in ctx.rows if row.seconds is None]
+    assert said[:2] == [
+        "skipped: --initrunner PYTHON names none",
+        "skipped: --mcp-memory FILE names none",
+    ]
+    assert "initrunner==1.0.0" in said[2] and "none.js is no program that Node runs here" in said[3]
 
 
 def test_where_the_bytes_go_is_all_of_them(tmp_path: Path) -> None:
