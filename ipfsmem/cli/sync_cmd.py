@@ -59,6 +59,7 @@ _TITLES = {
     "mass-delete": "many deletes",
     "revoke-dropped": "not removed",
     "names-damaged": "damaged",
+    "dreams-damaged": "damaged",
     "marks-damaged": "damaged",
     "enrolled": "new device",
     "revoked": "removed",

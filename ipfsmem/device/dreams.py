@@ -196,6 +196,8 @@ def blocks_for_dreams(store: Store) -> set[bytes]:
 
 
 def _rows(store: Store) -> list[_DreamtRow]:
+    if meta.is_changed(store.db.connection, meta.DREAMS):
+        return []  # none can be taken back: a sync and `check` say so, and nothing else ends for it
     stored = store.db.get_meta(meta.DREAMS)
     return _dreams.decode(store.codec.open_row(stored)) if stored else []
 

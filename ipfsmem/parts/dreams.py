@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator
+from typing import Final
 
 import msgspec
 
@@ -21,7 +23,7 @@ from ipfsmem.device.dream_notes import (
 from ipfsmem.device.dreams import Dreamt, Proposed
 from ipfsmem.device.tables import meta
 from ipfsmem.dream.asking import TOOLS, Asking
-from ipfsmem.dream.chat import ChatModel
+from ipfsmem.dream.chat import ChatModel, Reply
 from ipfsmem.dream.gates import Gates, closed
 from ipfsmem.dream.tidying import Progress
 from ipfsmem.errors import IncompleteError, IpfsmemError, NotFoundError
@@ -30,6 +32,10 @@ from ipfsmem.memories.sessions_here import AllSessions
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.summaries import model_of_the_settings
+
+_ABORTED: Final = "the dream was aborted before it changed anything"
+#: Seconds between two looks whether somebody aborted it, while a model is waited for.
+_LOOK: Final = 0.25
 
 
 def _named(among: Iterable[str] | None) -> frozenset[str] | None:
@@ -126,7 +132,7 @@ class MemoryDreams(MemoryPart):
                 dreams = self._dreams()
                 gathered = dreams.gathered(_named(among))
                 asking = Asking(gathered.notes, self._replica.world.today().isoformat())
-                while asking.take(await chosen.reply(asking.messages, TOOLS)):
+                while asking.take(await self._unless_aborted(chosen.reply(asking.messages, TOOLS))):
                     told("consolidate")
                 return dreams.keep(
                     asking.proposal(),
@@ -241,7 +247,7 @@ class MemoryDreams(MemoryPart):
         )
 
     def abort(self) -> bool:
-        """Wish a dream of another process to be aborted; it is before its next phase. False when none is under way. Raises StorageError."""
+        """Wish a dream of another process to be aborted; it is before its next phase, or at once where a model is waited for. False when none is under way. Raises StorageError."""
         folder = self._replica.folder
         if folder is None or not is_dreaming(folder):
             return False
@@ -249,6 +255,20 @@ class MemoryDreams(MemoryPart):
         return True
 
     # ---------------------------------------------------------------------------------------------------------------
+
+    async def _unless_aborted(self, answering: Awaitable[Reply]) -> Reply:
+        """What a model answers. Raises IncompleteError as soon as somebody aborts the dream, however long the model takes."""
+        task, folder = asyncio.ensure_future(answering), self._replica.folder
+        try:
+            while not task.done():
+                await asyncio.wait({task}, timeout=_LOOK)
+                if folder is not None and is_to_abort(folder):
+                    raise IncompleteError(_ABORTED)
+            return task.result()
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
 
     @contextlib.contextmanager
     def _dreaming(self, progress: Progress) -> Iterator[Progress]:
@@ -260,7 +280,7 @@ class MemoryDreams(MemoryPart):
 
         def told(phase: str) -> None:
             if is_to_abort(folder):
-                raise IncompleteError("the dream was aborted before it changed anything")
+                raise IncompleteError(_ABORTED)
             note_dreaming(folder, phase=phase)
             progress(phase)
 

@@ -107,7 +107,7 @@ class MemoryMaintenance(MemoryPart):
     def check(self) -> list[Finding]:
         """Look at everything on this device and say what is wrong and what to do."""
         found = examine(self._replica, self._memories, passphrase_protected(self._replica.folder))
-        found += [self._done_here(), self._for_agents()]
+        found += [self._done_here(), self._for_agents(), *self._kept_of_dreams()]
         codes = {finding.code for finding in found}
         if codes & {"not-fetched", STATE_DAMAGED}:
             with self._replica.transaction():
@@ -148,6 +148,13 @@ class MemoryMaintenance(MemoryPart):
             "agents",
             f"{agents}; {f'no dream begins by itself: {waits}' if waits else 'a dream is due'}",
         )
+
+    def _kept_of_dreams(self) -> list[Finding]:
+        """Whether the last dreams can be taken back."""
+        if not meta.is_changed(self._replica.db.connection, meta.DREAMS):
+            return []
+        text = "what was kept of the last dreams here is damaged: they cannot be taken back any more"
+        return [Finding("warn", "dreams-damaged", text)]
 
     def reindex(self, progress: Callable[[int, int], None] | None = None) -> SearchIndexStatus:
         """Make the index of recall anew of the texts, and keep it for the next process; where recall goes by a model too, also the

@@ -24,6 +24,7 @@ NOTES: Final[dict[str, bytes | None]] = {
             meta.ASKED_FOR,
             meta.COLLECTED,
             meta.COMMIT,
+            meta.DREAMS,
             meta.GONE_LATELY,
             meta.GUARD_PINS,
             meta.LISTS,
@@ -76,6 +77,14 @@ def _forget_values(replica: Replica, notices: Notices) -> None:
                 meta.forget(db, [name])
             else:
                 replica.db.set_meta(name, instead)
+        if meta.DREAMS in changed:
+            _say(
+                replica,
+                notices,
+                "dreams-damaged",
+                "what this device had kept of the last dreams was damaged on the disk: they cannot be taken back any more. The earlier "
+                "texts of a memory: ipfsmem history KEY",
+            )
         if meta.NAMES in changed:
             _say(
                 replica,

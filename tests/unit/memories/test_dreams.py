@@ -520,6 +520,22 @@ def test_what_a_version_that_kept_one_proposal_of_all_scopes_kept_is_still_there
     assert work.dreams.apply(again.id).id == again.id and work.dreams.proposed() is None
 
 
+def test_dreams_that_the_disk_changed_keep_nobody_from_forgetting_or_dreaming(memory: Memory) -> None:
+    said_twice_in(memory, "")
+    memory.dreams.run()
+    with memory.replica.transaction():
+        memory.replica.db.connection.execute(
+            "UPDATE meta SET value = CAST(value || 'x' AS BLOB) WHERE name = 'dreams'"
+        )
+    assert memory.dreams.list() == []
+    assert "dreams-damaged" in [one.code for one in memory.maintenance.check()]
+    memory.write("x", "Something")
+    memory.forget("x")
+    said_twice_in(memory, "")
+    memory.dreams.run()
+    assert len(memory.dreams.list()) == 1 and memory.dreams.undo().back
+
+
 def test_a_proposal_that_the_disk_changed_is_as_none_and_the_next_takes_its_place(memory: Memory) -> None:
     memory.write("a", TEA)
     memory.write("b", TEA)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,17 @@ import pytest
 from aiohttp import web
 from ipfsmem_providers.http.policy import ONCE
 
+from ipfsmem.device.dream_notes import dream_notes
 from ipfsmem.device.dreams import Proposed
 from ipfsmem.dream.asking import MOST_CALLS, MOST_ROUNDS
-from ipfsmem.errors import ConfigError, IpfsmemError, ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem.errors import (
+    ConfigError,
+    IncompleteError,
+    IpfsmemError,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
+)
 from ipfsmem.memory import Memory
 from tests.servers.chat_model import ChatServer, Says
 from tests.servers.threaded import serve
@@ -174,6 +184,37 @@ def test_of_thousands_of_calls_in_one_answer_the_first_are_done(
     found = ask(memory, server, monkeypatch, tmp_path)
     assert found.refused == 3_000 - MOST_CALLS
     assert sum(one["role"] == "tool" for one in server.asked[-1]["messages"]) == MOST_CALLS
+
+
+def test_a_dream_whose_model_takes_its_time_is_aborted_while_it_waits(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    may_go_on, asked = threading.Event(), threading.Event()
+
+    def slowly(messages: Any) -> str:
+        asked.set()
+        assert may_go_on.wait(60)
+        return "Done."
+
+    def abort() -> None:
+        assert asked.wait(60) and folder is not None and memory.dreams.abort()
+        until = time.monotonic() + 30
+        while not (noted := dream_notes(folder).failure) and time.monotonic() < until:
+            time.sleep(0.05)
+        ended.append(noted)
+        may_go_on.set()
+
+    ended: list[str] = []
+    folder = memory.replica.folder
+    somebody = threading.Thread(target=abort)
+    somebody.start()
+    with pytest.raises(IncompleteError, match="aborted before it changed anything"):
+        ask(memory, ChatServer(slowly), monkeypatch, tmp_path)
+    somebody.join()
+    assert ended == ["IncompleteError"], "while the model was still asked"
+    status = memory.dreams.status()
+    assert status.failure == "IncompleteError" and not status.under_way and memory.dreams.proposed() is None
+    assert ask(memory, ChatServer(in_turn("Done.")), monkeypatch, tmp_path).looked_at == 8
 
 
 @pytest.mark.parametrize(

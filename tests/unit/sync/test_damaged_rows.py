@@ -148,6 +148,23 @@ def test_names_that_were_signed_and_are_lost_are_said_to_be(lab: Lab) -> None:
     assert not says(lab.sync(b), "names-damaged")
 
 
+def test_dreams_that_cannot_be_taken_back_any_more_end_no_sync_and_are_said(lab: Lab) -> None:
+    a, b = two(lab)
+    for key in ("tea", "tea_too"):
+        b.write(key, "They drink tea.")
+    b.dreams.run()
+    b.dreams.propose()
+    change(b, "UPDATE meta SET value = CAST(value || 'x' AS BLOB) WHERE name LIKE 'dream%'")
+    a.forget("k1")
+    lab.sync(a)
+    report = lab.sync(b)
+    assert report.published and "cannot be taken back" in says(report, "dreams-damaged")
+    assert b.dreams.list() == [] and b.dreams.proposed() is None
+    b.write("tea_again", "They drink tea.")
+    b.dreams.run()
+    assert len(b.dreams.list()) == 1 and not says(lab.sync(b), "dreams-damaged")
+
+
 def test_the_newest_version_that_was_seen_is_known_again_and_that_is_said(lab: Lab) -> None:
     """The number was forgotten without a word, and with it that what a provider shows is older."""
     a, b = two(lab)
