@@ -157,8 +157,8 @@ def listed_then_written(place: Place) -> None:
 
     listed, written = Memory.list, list[bool]()
 
-    def then_written(self: Memory) -> Any:
-        found = listed(self)
+    def then_written(self: Memory, **asked: Any) -> Any:
+        found = listed(self, **asked)
         if not written:
             written.append(True)
             self.write("tone", "Somebody else's.")
