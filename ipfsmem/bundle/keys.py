@@ -40,6 +40,12 @@ def is_key(s: str) -> bool:
 def check_key(s: str) -> str:
     """`s` itself when it is a valid key, else KeyNameError naming it."""
     if _KEY.fullmatch(s) is None:
+        if is_key(near := _stem(s, 64)):
+            raise KeyNameError(
+                f"not a memory key: {_shown(s)}",
+                hint="A key is 1 to 64 characters of a-z, 0-9, _ and -, starting with a letter or digit, "
+                f"for instance {near}; its name may be any text.",
+            )
         raise KeyNameError(f"not a memory key: {_shown(s)}")
     if s in RESERVED:
         raise KeyNameError(f"reserved, so not a memory key: {_shown(s)}")
@@ -108,9 +114,13 @@ def key_of_foreign_name(name: str) -> ForeignName:
         digest = hashlib.sha256(name.encode()).hexdigest()
     except UnicodeEncodeError:
         raise FormatError(f"a file name is not Unicode text: {_shown(name)}") from None
+    return ForeignName(f"{_stem(name, _CUT) or 'x'}-{digest[:8]}", name)
+
+
+def _stem(name: str, most: int) -> str:
+    """What of a name can stand in a key, in lower case."""
     stem = unicodedata.normalize("NFKC", name.removesuffix(".md")).lower()
-    stem = _OTHER.sub("_", stem).lstrip("_-").rstrip("_")[:_CUT] or "x"
-    return ForeignName(f"{stem}-{digest[:8]}", name)
+    return _OTHER.sub("_", stem).lstrip("_-").rstrip("_")[:most]
 
 
 def _shown(s: str) -> str:

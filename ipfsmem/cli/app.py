@@ -216,12 +216,9 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it, with the name that was probably meant."""
-        if args and args[0] not in SHORT and not args[0].startswith("-"):
-            from difflib import get_close_matches
+        from ipfsmem.cli.options import refuse_unknown_command
 
-            near = get_close_matches(args[0], SHORT, n=1)
-            advice = f"; perhaps {near[0]!r}" if near else ""
-            raise click.UsageError(f"there is no command {args[0]!r}{advice}", ctx)
+        refuse_unknown_command(ctx, args, SHORT)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, table
 from ipfsmem.errors import UsageError
 
 Value = str | int | float | bool | None
 
 
-@click.group("config", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("config", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """The settings: one file of this user for all memories. An environment variable goes before it, and a flag before that."""
 

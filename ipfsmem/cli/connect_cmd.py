@@ -97,19 +97,24 @@ def command(
                 return
             answer = carry_out(context, plan, dry_run=dry_run, say_nothing_written=False)
             if not dry_run:
-                _say_done(found, answer)
+                _say_done(context, found, answer)
 
         connect_projects(context, folder=project, scope=scope, new=new, dry_run=dry_run, yes=yes, first=enter)
         return
     answer = carry_out(context, plan, dry_run=dry_run)
     if not context.json and not dry_run:
-        _say_done(found, answer)
+        _say_done(context, found, answer)
 
 
-def _say_done(program: Program, answer: Connected) -> None:
+def _say_done(context: CommandContext, program: Program, answer: Connected) -> None:
+    from ipfsmem.vault.unlocking import needs_passphrase
+
     done = "is connected now" if answer.written else "was connected already: nothing was to be written"
     click.echo(f"{program.title} {done}.")
     print_notes(answer)
+    if needs_passphrase(context.folder):
+        locked = advice("It is given nothing while the keys of this memory are locked: ipfsmem unlock")
+        click.echo(style("note: ", fg="yellow") + locked)
 
 
 def print_notes(answer: Connected) -> None:

@@ -9,6 +9,7 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.diff_cmd import print_difference
 from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, facts, moment, style, table
 from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
@@ -31,7 +32,7 @@ _KINDS = {
 _SHOWN = 20
 
 
-class _RunsByDefault(click.Group):
+class _RunsByDefault(Subcommands):
     """A group of which one command is meant when none is named."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -291,12 +292,13 @@ def _print_outcome(outcome: Outcome, told: str) -> None:
     if not outcome.id:
         click.echo("Nothing was changed.")
     else:
-        removed = count(len(outcome.removed), "memory", "memories")
-        written = count(len(outcome.written), "memory", "memories")
+        did = [
+            f"{what} {count(len(keys), 'memory')}"
+            for what, keys in (("took away", outcome.removed), ("changed", outcome.written))
+            if keys
+        ]
         click.echo(
-            advice(
-                f"The dream {outcome.id} took away {removed} and changed {written}{told}. Take it back: ipfsmem dream undo"
-            )
+            advice(f"The dream {outcome.id} {' and '.join(did)}{told}. Take it back: ipfsmem dream undo")
         )
     for why in outcome.skipped:
         click.echo(f"  not done, somebody wrote meanwhile: {clean(why)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.options import Number
 from ipfsmem.cli.printing import table
 
 _HOW = {
@@ -18,7 +19,7 @@ _HOW = {
 @cli_command("duplicates", scoped=True, shows=True, stacks=True)
 @click.option(
     "--similarity",
-    type=click.FloatRange(0.5, 1),
+    type=Number(0.5, 1),
     default=0.8,
     show_default=True,
     metavar="SHARE",

@@ -8,7 +8,7 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.options import WholeNumber
+from ipfsmem.cli.options import Number, Subcommands, WholeNumber
 from ipfsmem.cli.printing import clean, moment, table
 from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.errors import NotFoundError, UsageError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SHOWN: Final = 20
 
 
-@click.group("fact", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("fact", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Facts: single sentences with a category. Each is a memory like any other, so recall, context and sync have it too.
 
@@ -36,7 +36,7 @@ def command() -> None:
 @click.argument("text")
 @click.option("--category", default=GENERAL, show_default=True, help="Any word.")
 @click.option("--kind", type=click.Choice(KINDS), default="fact", show_default=True, help="What it is.")
-@click.option("--confidence", type=click.FloatRange(0, 1), metavar="0..1", help="How certain it is.")
+@click.option("--confidence", type=Number(0, 1), metavar="0..1", help="How certain it is.")
 @click.option("--important", is_flag=True, help="It goes out of sight last.")
 def add_command(
     context: CommandContext, text: str, category: str, kind: Kind, confidence: float | None, important: bool

@@ -8,7 +8,7 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.options import not_empty
+from ipfsmem.cli.options import Subcommands, not_empty
 from ipfsmem.cli.printing import clean, table
 from ipfsmem.wording import count
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ipfsmem.results import FolderAccepted, FolderPaused
 
 
-@click.group("folders", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("folders", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """The folders of plain files on this device that belong to this memory."""
 

@@ -8,6 +8,7 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import Subcommands, WholeNumber
 from ipfsmem.cli.printing import clean, table, write_bytes
 from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.errors import NotFoundError
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
     from ipfsmem.graph.drawing import Format
     from ipfsmem.parts.graph import Edge, Node
 
-_DEPTH = click.IntRange(0, 20)
+_DEPTH = WholeNumber(0, 20)
 
 
-@click.group("graph", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("graph", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Entities and relations, read from memories: a list item is an observation, `- works at [[acme]]` a relation.
 
@@ -90,7 +91,7 @@ def relations_command(context: CommandContext, entity: str | None, type: str | N
 @cli_command("search", scoped=True, shows=True, short_help="Entities that have some words.")
 @click.argument("words", nargs=-1, required=True)
 @click.option(
-    "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, metavar="N", help="At most N."
+    "--limit", type=WholeNumber(1, 1000), default=20, show_default=True, metavar="N", help="At most N."
 )
 def search_command(context: CommandContext, words: tuple[str, ...], limit: int) -> None:
     """List the entities that have all WORDS in their name, kind or observations."""
@@ -131,7 +132,7 @@ def path_command(context: CommandContext, begin: str, end: str) -> None:
 )
 @click.option(
     "--limit",
-    type=click.IntRange(1, 1000),
+    type=WholeNumber(1, 1000),
     default=100,
     show_default=True,
     metavar="N",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import size
 from ipfsmem.wording import count
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from ipfsmem.results import SearchIndexStatus
 
 
-@click.group("index", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("index", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """The index of words that recall, context and the hooks of agents' programs answer from."""
 

@@ -35,6 +35,7 @@ from ipfsmem.cli.words_prompt import require_output, show_words, words_unprinted
 from ipfsmem.config import expanded
 from ipfsmem.errors import NoVaultError, PublicError, SecretsError
 from ipfsmem.mode import Mode
+from ipfsmem.parts.noting import acting_as
 from ipfsmem.vault.beginning import (
     incomplete_restore_error,
     make_wallet,
@@ -79,6 +80,7 @@ _MADE = "the memory is made, on this device alone until ipfsmem sync"
     mode_help="Who may read it: encrypted-ipfs only you, local whoever reads this disk, ipfs everyone",
     provider_help="Where it is kept",
 )
+@acting_as("cli")
 def command(context: CommandContext, request: InitRequest) -> None:
     """Make a memory on this device.
 
@@ -120,7 +122,8 @@ def command(context: CommandContext, request: InitRequest) -> None:
         _print_json(context, made) if context.json else _print_text(made)
     end(report, error)
     if not context.json:
-        click.echo(style(advice("Next: ipfsmem write KEY --body TEXT"), dim=True), err=True)
+        step = "ipfsmem list" if found is not None else "ipfsmem write KEY --body TEXT"
+        click.echo(style(advice(f"Next: {step}"), dim=True), err=True)
 
 
 def _reach(context: CommandContext, where: tuple[str, ...] | str) -> None:

@@ -14,7 +14,7 @@ from ipfsmem.cli.keys_device import label_command, passphrase_command
 from ipfsmem.cli.keys_sheet import command as sheet_command
 from ipfsmem.cli.keys_words import command as words_command
 from ipfsmem.cli.member_commands import find_member, names_somebody, with_owner
-from ipfsmem.cli.options import WholeNumber, provider_option
+from ipfsmem.cli.options import Subcommands, WholeNumber, provider_option
 from ipfsmem.cli.printing import clean, facts, style, table
 from ipfsmem.cli.wallets import read_raw_key, root_options
 from ipfsmem.errors import UsageError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ipfsmem.sync.report import SyncReport
 
 
-@click.group("keys", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("keys", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Members of this memory: who they are, who may write, and the encryption keys."""
 

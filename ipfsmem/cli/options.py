@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import click
@@ -55,6 +55,50 @@ class WholeNumber(click.types.IntParamType):
         if number < least or (most is not None and number > most):
             self.fail(f"{number} will not do; it takes a whole number {bounds}.", param, ctx)
         return number
+
+
+class Number(click.types.FloatParamType):
+    """A number within bounds, refused in words that say them."""
+
+    name = "number"
+
+    def __init__(self, least: float, most: float) -> None:
+        self._least, self._most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number. Raises click's error for anything else."""
+        try:
+            number = float(value)
+        except (ValueError, TypeError):
+            number = float("nan")
+        if not self._least <= number <= self._most:
+            self.fail(
+                f"{value!r} will not do; it takes a number from {self._least:g} to {self._most:g}.",
+                param,
+                ctx,
+            )
+        return number
+
+
+class Subcommands(click.Group):
+    """A command of several, which refuses a name that is none in the words of the first level."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, with the name that was probably meant."""
+        refuse_unknown_command(ctx, args, self.commands)
+        return super().resolve_command(ctx, args)
+
+
+def refuse_unknown_command(ctx: click.Context, args: list[str], names: Collection[str]) -> None:
+    """Raises click's error for a command that is none of these, with the one that was probably meant."""
+    if args and args[0] not in names and not args[0].startswith("-"):
+        from difflib import get_close_matches
+
+        near = get_close_matches(args[0], names, n=1)
+        advice = f"; perhaps {near[0]!r}" if near else ""
+        raise click.UsageError(f"there is no command {args[0]!r}{advice}", ctx)
 
 
 class NoRepeatedOptions(click.Command):

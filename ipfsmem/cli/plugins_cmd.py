@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, clean_lines, table
 
 
-@click.group("plugins", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("plugins", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Memories of other programs that are asked beside this one, when a model is given context or a turn of a conversation is saved.
 

@@ -10,7 +10,7 @@ import click
 from ipfsmem.cli.consent import agrees_to_publish, public_options
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.options import retention_options
+from ipfsmem.cli.options import Subcommands, retention_options
 from ipfsmem.cli.printing import Meter, clean, moment, seconds, short, size, style, table
 from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.errors import ProviderError, ProviderUnavailable, UsageError
@@ -30,7 +30,7 @@ _PRESENCE = {
 _MARK = {"ok": ("✓", "green"), "cannot": ("–", "yellow"), "failed": ("✗", "red")}
 
 
-@click.group("providers", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("providers", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Where this memory is published. A provider is a folder, or a kind with what it needs, like pinata or kubo:URL."""
 

@@ -45,13 +45,24 @@ def command(
             reading = memory.read(key, root=root)
             if reading is None and root is None and context.scope is None:
                 reading = _where_it_stands(memory, key)
+        near = _near(context, memory, key) if reading is None else ""
     if reading is None:
         raise NotFoundError(
-            f"there is no memory {key}", hint=context.scope_notice or "See what there is with: ipfsmem list."
+            f"there is no memory {key}{near}",
+            hint=context.scope_notice or "See what there is with: ipfsmem list.",
         )
     print_memory(context, reading, only_body=only_body)
     if reading.scope != (context.scope or "") and not context.json:
         click.echo(f"from the scope {reading.scope}", err=True)
+
+
+def _near(context: CommandContext, memory: Memory, key: str) -> str:
+    """The keys that were probably meant, in words; "" where none is near."""
+    from difflib import get_close_matches
+
+    listed = (memory.stack(*context.stacked) if context.stacked else memory).list()
+    near = get_close_matches(key, [one.key for one in listed], n=3)
+    return f"; perhaps {' or '.join(near)}" if near else ""
 
 
 def _where_it_stands(memory: Memory, key: str) -> Reading | None:

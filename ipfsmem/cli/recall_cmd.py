@@ -10,7 +10,7 @@ import click
 from ipfsmem.bundle.memory_file import TYPES
 from ipfsmem.bundle.session_parts import SESSION
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.options import WholeNumber
+from ipfsmem.cli.options import Number, WholeNumber
 from ipfsmem.cli.printing import clean, clean_lines, data_of, is_terminal, style
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.moment_kinds import Kind
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--threshold",
-    type=click.FloatRange(-1, 1),
+    type=Number(-1, 1),
     metavar="COSINE",
     help="Only what is so similar to the question, -1 to 1, by the model that the settings name.",
 )

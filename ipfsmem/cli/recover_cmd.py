@@ -27,6 +27,7 @@ from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.cli.wallets import recovery_root
 from ipfsmem.errors import UsageError
 from ipfsmem.mode import Mode
+from ipfsmem.parts.noting import acting_as
 from ipfsmem.vault.beginning import incomplete_restore_error
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class RecoverRequest(MemoryRequest):
     mode_help="Which kind it is: encrypted, or published in the clear",
     provider_help="Where the memory is kept",
 )
+@acting_as("cli")
 def command(context: CommandContext, request: RecoverRequest) -> None:
     """Bring a memory back with its 24 recovery words or its wallet, and add this device. It never makes a new one.
 

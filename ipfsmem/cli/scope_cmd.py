@@ -9,6 +9,7 @@ import click
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, facts, table
 from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.errors import IncompleteError, UsageError
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ipfsmem.causal.cards import Kind
 
 
-@click.group("scope", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("scope", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Named parts of this memory. Write into one with --scope NAME on other commands: its first write makes it.
 

@@ -9,6 +9,7 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, clean_lines, facts, moment, style
 from ipfsmem.errors import UsageError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ipfsmem.agents.service_texts import Service
 
 
-@click.group("service", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("service", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Sync by itself: a service of this user, from the moment that you log in (systemd, launchd, Windows' tasks).
 

@@ -12,7 +12,7 @@ import click
 from ipfsmem.canonical import read_json
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.options import WholeNumber
+from ipfsmem.cli.options import Subcommands, WholeNumber
 from ipfsmem.cli.printing import clean, facts, is_terminal, moment, table, write_bytes
 from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.errors import LimitError, NotFoundError, StorageError, UsageError
@@ -28,7 +28,7 @@ MAX_INPUT: Final = 64 * 1024 * 1024
 _FOUND: Final = 10
 
 
-@click.group("session", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("session", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Conversations of an agent, message by message. Each is a session with a name; its first message makes it.
 

@@ -8,7 +8,7 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.options import none_empty, not_empty
+from ipfsmem.cli.options import Subcommands, none_empty, not_empty
 from ipfsmem.cli.printing import clean, moment, table
 from ipfsmem.errors import UsageError
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ipfsmem.api.bodies import Right
 
 
-@click.group("tokens", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("tokens", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Who may ask the HTTP API of this memory (`ipfsmem api`, `ipfsmem ui`): programs that send a token made here.
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.options import WholeNumber, not_empty
-from ipfsmem.cli.printing import clean, table, write_bytes
+from ipfsmem.cli.options import Subcommands, WholeNumber, not_empty
+from ipfsmem.cli.printing import clean, style, table, write_bytes
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.usage import BYS, dollars
 
@@ -28,7 +28,7 @@ _DAYS = (
 )
 
 
-@click.group("usage", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("usage", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """What models were used for and what it cost: noted by programs on any device, added up here. It is what was noted, and no bill."""
 
@@ -63,10 +63,14 @@ def add_command(
             output_tokens=output_tokens,
             cost_usd=cost,
         )
+        over = [] if context.json else [one for one in memory.usage.budgets() if one.over]
     if context.json:
         context.emit(made)
     else:
         click.echo(f"Noted: {clean(made.model or made.provider)}, {dollars(made.cost)} USD.")
+        for one in over:
+            text = f"{dollars(one.spent)} USD of this {one.period} (UTC) is more than the limit of {dollars(one.limit)}"
+            click.echo(f"{style('note: ', fg='yellow')}{text}", err=True)
     context.print_where_scope_went()
 
 

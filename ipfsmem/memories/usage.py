@@ -59,7 +59,7 @@ def usage_data(
     if not all(0 <= number <= MOST for number in (input_tokens, output_tokens)):
         raise UsageError(f"a number of tokens is 0 to {MOST:,}")
     if not 0 <= cost_usd <= MOST / 1_000_000:
-        raise UsageError("a cost in US dollars is 0 or more")
+        raise UsageError(f"a cost in US dollars is 0 to {MOST // 1_000_000:,}")
     return {
         "agent": agent,
         "provider": provider,

@@ -53,6 +53,20 @@ def test_connect_shows_the_difference_writes_it_and_disconnect_takes_it_out(cli:
     assert "nothing was to be written" in cli.ok("disconnect", "claude-code").out
 
 
+def test_who_connects_a_locked_memory_is_told_that_the_program_gets_nothing(
+    cli: Cli, user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It said "is connected now", and an agent that was asked knew nothing."""
+    assert "are locked" not in cli.ok("connect", "claude-code").out, "keys under no passphrase"
+    (user / ".cursor").mkdir()
+    monkeypatch.setenv("IPFSMEM_PASSPHRASE", "four words that differ")
+    cli.ok("init", "-n", "other", "--no-wallet", "--provider", str(user))
+    told = "note: It is given nothing while the keys of this memory are locked: ipfsmem -n other unlock\n"
+    assert cli.ok("connect", "cursor", "-n", "other").out.endswith(told)
+    assert cli.ok("connect", "cursor", "-n", "other").out.endswith(f"nothing was to be written.\n{told}")
+    assert "are locked" not in cli.ok("connect", "cursor", "-n", "other", "--dry-run").out
+
+
 def test_the_command_that_is_written_runs_and_names_this_memory(cli: Cli, user: Path) -> None:
     """With no variable of this shell: a program with a window is started without them."""
     cli.ok("connect", "claude-code")

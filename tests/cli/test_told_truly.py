@@ -258,3 +258,69 @@ def test_the_history_of_a_fact_that_never_was_is_an_error(cli: Cli) -> None:
     cli.fails(4, "fact", "history", key[:-1])
     cli.ok("fact", "delete", key)
     assert "They like tea" in cli.ok("fact", "history", key).out
+
+
+def test_who_mistypes_a_key_or_a_command_is_told_what_is_near(cli: Cli) -> None:
+    """An agent was told by MCP, a person was sent through the whole list."""
+    cli.ok("write", "feedback_tone", "--body", "x")
+    assert "; perhaps feedback_tone\n" in cli.fails(4, "read", "feedback_tome").err
+    assert "; perhaps feedback_tone\n" in cli.fails(4, "read", "feedback_tome", "--stack", "").err
+    assert "perhaps" not in cli.fails(4, "read", "something_else").err
+    for words in (("dream", "aply"), ("fact", "lst"), ("config", "shw"), ("lst",)):
+        assert f"there is no command '{words[-1]}'; perhaps '" in cli.fails(2, *words).err
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("My notes: tea & \"coffee\"", "my_notes_tea_coffee"),
+        ("Ünïcode 😀", "n_code"),
+        ("../etc/passwd", "etc_passwd"),
+        ("x" * 70, "x" * 64),
+        ("notes.md", "notes"),
+        ("Con", "feedback_tone"),
+        ("😀", "feedback_tone"),
+        ("", "feedback_tone"),
+    ],
+)  # fmt: skip
+def test_a_name_that_is_no_key_is_answered_with_one_that_is(cli: Cli, given: str, meant: str) -> None:
+    refused = cli.fails(12, "write", given, "--body", "x").err
+    assert f"for instance {meant}" in refused.splitlines()[1]
+    cli.ok("write", meant, "--name", given, "--body", "x")
+
+
+def test_a_number_out_of_bounds_is_refused_in_words(cli: Cli) -> None:
+    """It was `2.0 is not in the range 0<=x<=1`, and of a cost of 1e99 that it has to be 0 or more."""
+    for words in (
+        ("fact", "add", "x", "--confidence", "2"),
+        ("recall", "x", "--threshold", "nan"),
+        ("duplicates", "--similarity", "x"),
+    ):
+        assert "will not do; it takes a number from " in cli.fails(2, *words).err
+    assert "is 0 to 1,000,000" in cli.fails(2, "usage", "add", "--model", "m", "--cost", "1e99").err
+
+
+def test_who_goes_over_a_limit_of_costs_is_told_at_once(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only `usage budget` said it, to who asked."""
+    (tmp_path / "settings.toml").write_text("[usage]\nday_usd = 0.01\n")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "settings.toml"))
+    assert cli.ok("usage", "add", "--model", "m", "--cost", "0.01").err == ""
+    said = cli.ok("usage", "add", "--model", "m", "--cost", "0.0023").err
+    assert said == "note: 0.0123 USD of this day (UTC) is more than the limit of 0.01\n"
+    assert cli.ok("usage", "add", "--model", "m", "--cost", "0.1", "--json").err == ""
+
+
+def test_a_dream_does_not_speak_of_what_it_did_not_do(cli: Cli) -> None:
+    """It "changed 0 memories"."""
+    for key in ("tea", "drinks"):
+        cli.ok("write", key, "--body", "They drink green tea. They never add sugar.")
+    assert "took away 1 memory. Take it back" in cli.ok("dream").out
+
+
+def test_what_making_a_memory_did_is_noted_as_done_by_the_command_line(sealed: Cli) -> None:
+    """The first sync of `init` stood there as that of a program in Python."""
+    sealed.ok("init", "-n", "other", "--no-wallet", "--unprotected-keys")
+    noted = sealed.ok("log", "--operations", "-n", "other", "--json").json
+    assert {(one["operation"], one["face"]) for one in noted} == {("sync", "cli")}
