@@ -55,7 +55,8 @@ def launch(namespace: str, home: Path, environment: Mapping[str, str] | None = N
     if importlib.util.find_spec("mcp") is None:
         raise UsageError(
             "the server for programs needs the package mcp, which is not installed here",
-            hint="Install it: pip install 'ipfsmem[mcp]'",
+            hint="Install it as you installed ipfsmem: pip install 'ipfsmem[mcp]', uv tool install 'ipfsmem[mcp]' or "
+            "pipx install --force 'ipfsmem[mcp]'; from a checkout '.[mcp]'.",
         )
     check_words(words)
     return Launch(words, which_memory(namespace, home))

@@ -82,7 +82,7 @@ class EventBody(Body, frozen=True, kw_only=True):
 
 
 class RecallBody(Body, frozen=True, kw_only=True):
-    """A question. `since`: an ISO 8601 date or time. `by`: a device or member. `threshold`: only what is so similar by the model.
+    """A question. `since`: an ISO 8601 date or time, `yesterday`, or so long ago, as `7d`. `by`: a device or member. `threshold`: only what is so similar by the model.
     `kind`: what is looked through, memories where nothing is said. `joined`: each own memory comes with its relations in
     the graph."""
 

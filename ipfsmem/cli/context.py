@@ -102,7 +102,10 @@ class CommandContext:
         found = self.passphrase_from_fd_or_environment() or self._asked
         if found is not None or not (passphrase_protected if itself else needs_passphrase)(self.folder):
             return found
-        self._asked = secret_input.ask(f"passphrase of the memory {self.namespace}")
+        otherwise = "Open it for a while with: ipfsmem unlock. Or give it in IPFSMEM_PASSPHRASE, or with --passphrase-fd."
+        self._asked = secret_input.ask(
+            f"passphrase of the memory {self.namespace}", otherwise=None if itself else otherwise
+        )
         return self._asked
 
     @contextlib.contextmanager

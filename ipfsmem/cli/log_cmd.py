@@ -26,7 +26,7 @@ from ipfsmem.errors import UsageError
     "--since",
     callback=not_empty,
     metavar="TIME",
-    help="Of these only those since then: 24h, a day, or a moment (RFC 3339).",
+    help="Of these only those since then: 24h, yesterday, a day, a moment (UTC).",
 )
 def command(
     context: CommandContext,

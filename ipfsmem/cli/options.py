@@ -26,6 +26,18 @@ def none_empty(ctx: click.Context, param: click.Parameter, given: tuple[str, ...
     return given
 
 
+def utc_days(since: str | None, until: str | None) -> tuple[str, str] | None:
+    """The UTC days from `since` to `until` as people say them (`wording.moment_of`), both included; None for all. Raises UsageError."""
+    from ipfsmem.device.wall_clock import now_ms
+    from ipfsmem.wording import day_of
+
+    if not since and not until:
+        return None
+    return day_of(since, now_ms()) if since else "0001-01-01", day_of(
+        until, now_ms()
+    ) if until else "9999-12-31"
+
+
 def duration(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
     """Seconds of `30s`, `5m`, `12h`, `1d` or a plain number; at least one."""
     if text is None:

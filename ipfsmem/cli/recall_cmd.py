@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     "--by", metavar="NAME", help="Only what this device or member wrote: what it is called, or its id."
 )
 @click.option(
-    "--since", metavar="DATE", help="Only what was written since this date or time (ISO 8601, UTC)."
+    "--since", metavar="TIME", help="Only what was written since then: 7d, yesterday, a day, a moment (UTC)."
 )
 @click.option(
     "--threshold",

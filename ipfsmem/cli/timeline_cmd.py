@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import TYPE_CHECKING
 
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.options import WholeNumber, not_empty
+from ipfsmem.cli.options import WholeNumber, not_empty, utc_days
 from ipfsmem.cli.printing import data_of, is_terminal, table
-from ipfsmem.errors import IncompleteError, UsageError
+from ipfsmem.errors import IncompleteError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 @cli_command("timeline", scoped=True, shows=True, stacks=True, reads=True)
 @click.option(
-    "--since", callback=not_empty, metavar="DAY", help="From this UTC day on, for instance 2026-04-14."
+    "--since", callback=not_empty, metavar="DAY", help="From this UTC day on: 2026-04-14, yesterday, 7d."
 )
 @click.option("--until", callback=not_empty, metavar="DAY", help="Up to this UTC day, included.")
 @click.option("--type", "kind", callback=not_empty, help="Only events of this type.")
@@ -32,9 +31,7 @@ def command(
 
     The exit code is 7 when a piece of the timeline is not on this device, or damaged: the events in it are not shown.
     """
-    days = None
-    if since or until:
-        days = (_day(since, "--since", "0001-01-01"), _day(until, "--until", "9999-12-31"))
+    days = utc_days(since, until)
     from ipfsmem.memories.stacks import Noted
 
     with context.memory() as memory:
@@ -87,15 +84,6 @@ def _show(context: CommandContext, noted: list[Noted], chosen: bool) -> None:
         rows,
         styles=("dim", "cyan", "", *(["magenta"] if context.stacked else [])),
     )
-
-
-def _day(text: str | None, option: str, default: str) -> str:
-    if text is None:
-        return default
-    try:
-        return date.fromisoformat(text).isoformat()
-    except ValueError:
-        raise UsageError(f"{option} takes a day like 2026-04-14, not {text!r}") from None
 
 
 def _when(ts: str) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import TYPE_CHECKING
 
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.options import Subcommands, WholeNumber, not_empty
+from ipfsmem.cli.options import Subcommands, WholeNumber, not_empty, utc_days
 from ipfsmem.cli.printing import clean, style, table, write_bytes
-from ipfsmem.errors import UsageError
 from ipfsmem.memories.usage import BYS, dollars
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ _DAYS = (
         "since",
         callback=not_empty,
         metavar="DAY",
-        help="From this UTC day on, for instance 2026-04-14.",
+        help="From this UTC day on: 2026-04-14, yesterday, 7d.",
     ),
     click.option("--to", "until", callback=not_empty, metavar="DAY", help="Up to this UTC day, included."),
 )
@@ -80,7 +78,7 @@ def add_command(
 @_DAYS[1]
 def show_command(context: CommandContext, by: By, since: str | None, until: str | None) -> None:
     """Show the sums: name, uses, tokens in, tokens out, US dollars."""
-    days = _days(since, until)
+    days = utc_days(since, until)
     with context.memory() as memory:
         found = memory.usage.totals(by, days)
     if context.json:
@@ -108,7 +106,7 @@ def show_command(context: CommandContext, by: By, since: str | None, until: str 
 @_DAYS[1]
 def export_command(context: CommandContext, since: str | None, until: str | None) -> None:
     """Print a row of CSV for each use; with --json a list."""
-    days = _days(since, until)
+    days = utc_days(since, until)
     with context.memory() as memory:
         if context.json:
             context.emit(memory.usage.list(days))
@@ -137,19 +135,6 @@ def budget_command(context: CommandContext) -> None:
             ],
             styles=("bold", "", "dim", "red"),
         )
-
-
-def _days(since: str | None, until: str | None) -> tuple[str, str] | None:
-    if not since and not until:
-        return None
-    return _day(since, "--from", "0001-01-01"), _day(until, "--to", "9999-12-31")
-
-
-def _day(text: str | None, option: str, otherwise: str) -> str:
-    try:
-        return date.fromisoformat(text).isoformat() if text else otherwise
-    except ValueError:
-        raise UsageError(f"{option} takes a day, such as 2026-04-14, and {text!r} is none") from None
 
 
 for _command in (add_command, show_command, export_command, budget_command):

@@ -12,5 +12,6 @@ def need_extra() -> None:
     if find_spec("mcp_types") is None:
         raise UsageError(
             "the MCP server needs the extra mcp, which is not installed",
-            hint="Install it: pip install 'ipfsmem[mcp]'",
+            hint="Install it as you installed ipfsmem: pip install 'ipfsmem[mcp]', uv tool install 'ipfsmem[mcp]' or "
+            "pipx install --force 'ipfsmem[mcp]'; from a checkout '.[mcp]'.",
         )

@@ -7,7 +7,7 @@ Own texts come before those of others. The same memory gives the same answer on 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,6 +26,7 @@ from ipfsmem.recall.ranking import USUAL, Index, Weighed, rank
 from ipfsmem.recall.ranking import Hit as Ranked
 from ipfsmem.recall.spelling import spelled
 from ipfsmem.recall.terms import terms, unspaced
+from ipfsmem.wording import moment_of
 
 MAX_HITS = 200
 #: Of more memories than these only so many count as similar: the ranking looks at fewer.
@@ -84,18 +85,6 @@ class Recall(msgspec.Struct, frozen=True):
     moments: tuple[MomentHit, ...] = ()
 
 
-def since_ms(since: str) -> int:
-    """The moment that an ISO 8601 date or time names, UTC unless it says otherwise, in ms. Raises UsageError."""
-    try:
-        moment = datetime.fromisoformat(since)
-    except ValueError:
-        raise UsageError(
-            f"since is a date or a time, and {since!r} is none",
-            hint="For instance 2026-11-22 or 2026-11-22T17:30:00Z.",
-        ) from None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
 def recall(
     parts: Sequence[Memories],
     query: str,
@@ -132,7 +121,7 @@ def recall(
     replica = parts[0].replica
     asked = said or (_asked(parts[0], query, threshold) if by_meaning else _NOT_ASKED)
     weighed = _weighed(parts[0], asked)
-    least = since_ms(since) if since is not None else 0
+    least = moment_of(since, replica.world.now()) if since is not None else 0
     today = replica.world.today()
     by_key = {part.scope: part for part in parts}
     with replica.reading():

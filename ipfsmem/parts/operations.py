@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import builtins
-import re
 from collections import Counter
-from datetime import UTC, datetime
-from typing import Final
 
 from ipfsmem.device.operations import Operation, operations
 from ipfsmem.errors import UsageError
 from ipfsmem.parts.noting import note
 from ipfsmem.parts.part import MemoryPart
-
-_BACK: Final = re.compile(r"(\d{1,6})([smhd])", re.ASCII)
-_MILLISECONDS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+from ipfsmem.wording import moment_of
 
 
 class MemoryOperations(MemoryPart):
@@ -29,7 +24,7 @@ class MemoryOperations(MemoryPart):
         limit: int = 100,
     ) -> builtins.list[Operation]:
         """The newest `limit` that fit: of this `operation` (or those whose name begins with it, as `session`), of this scope ("" is the
-        nameless one), done `since` a day, a moment (RFC 3339) or so long ago (`24h`). Raises UsageError, StorageError."""
+        nameless one), done `since` a moment as people say one (`moment_of`). Raises UsageError, StorageError."""
         if limit < 1:
             raise UsageError(f"limit is 1 or more, not {limit}")
         begin = 0 if since is None else moment_of(since, self._replica.world.now())
@@ -53,16 +48,3 @@ class MemoryOperations(MemoryPart):
         """How often each operation stands in the list, the most frequent first."""
         kept = self._open.operations_kept
         return dict(Counter(one.operation for one in operations(self._replica, kept)).most_common())
-
-
-def moment_of(text: str, now: int) -> int:
-    """Milliseconds since 1970 (UTC) of a day, a moment (RFC 3339; UTC where it says no zone) or a time back from `now`, as `24h`. Raises
-    UsageError."""
-    back = _BACK.fullmatch(text.strip())
-    if back is not None:
-        return now - int(back[1]) * _MILLISECONDS[back[2]]
-    try:
-        found = datetime.fromisoformat(text.strip())
-        return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        raise UsageError(f"{text[:40]!a} is no moment: say 24h, 2026-04-14 or 2026-04-14T09:30:00Z") from None

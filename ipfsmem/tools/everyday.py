@@ -632,7 +632,11 @@ EVERYDAY: Final = (
             tag=text("Only those with this tag.", least=1, most=64),
             category=text("Only those of this category.", least=1, most=64),
             by=text("Only what this device or member wrote: what it is called.", least=1, most=128),
-            since=text("Only what was written since this ISO 8601 date or time.", least=1, most=40),
+            since=text(
+                "Only what was written since then: 7d, yesterday, or an ISO 8601 date or time.",
+                least=1,
+                most=40,
+            ),
             why=yes("Say what each score is the sum of, and which of the words each has."),
             joined=yes("Say also how each is related to others: the relations of the graph."),
             kind=choice(

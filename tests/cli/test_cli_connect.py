@@ -292,7 +292,11 @@ def test_a_command_that_would_not_start_is_not_written(
     cli.ok("disconnect", "claude-code")
     monkeypatch.setattr(command_line.importlib.util, "find_spec", lambda name: None)
     refused = cli.fails(2, "connect", "claude-code")
-    hinted("Install it: pip install 'ipfsmem[mcp]'", refused.err)
+    hinted(
+        "Install it as you installed ipfsmem: pip install 'ipfsmem[mcp]', uv tool install 'ipfsmem[mcp]' or "
+        "pipx install --force 'ipfsmem[mcp]'; from a checkout '.[mcp]'.",
+        refused.err,
+    )
     assert settings(user) == STARTED
 
 

@@ -40,7 +40,7 @@ def test_days_and_limit(cli: Cli) -> None:
     assert days("--until", "2026-04-10") == [10]
     assert days("--limit", "2") == [12, 13]
     assert days("--type", "night") == []
-    cli.fails(2, "timeline", "--since", "yesterday")
+    cli.fails(2, "timeline", "--since", "soon")
     cli.fails(2, "timeline", "--limit", "0")
     turned = cli.fails(2, "timeline", "--since", "2026-04-13", "--until", "2026-04-12")
     assert "comes after" in turned.err

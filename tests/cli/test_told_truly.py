@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import zipfile
@@ -324,3 +325,41 @@ def test_what_making_a_memory_did_is_noted_as_done_by_the_command_line(sealed: C
     sealed.ok("init", "-n", "other", "--no-wallet", "--unprotected-keys")
     noted = sealed.ok("log", "--operations", "-n", "other", "--json").json
     assert {(one["operation"], one["face"]) for one in noted} == {("sync", "cli")}
+
+
+@pytest.mark.parametrize("said", ["1h", "7d", "2w", "today", "Yesterday", "2020-01-01"])
+def test_a_moment_is_said_in_the_same_words_everywhere(cli: Cli, said: str) -> None:
+    """Operations took `24h`, recall a date or a time, the timeline and usage a day alone."""
+    cli.ok("write", "tone", "--body", "direct")
+    cli.ok("note", "went", "to=sea")
+    cli.ok("usage", "add", "--model", "m", "--cost", "1")
+    assert cli.ok("recall", "direct", "--since", said).out.startswith("tone")
+    assert "went" in cli.ok("timeline", "--since", said).out
+    assert cli.ok("usage", "show", "--from", said).out.startswith("m\t1")
+    assert "write" in cli.ok("log", "--operations", "--since", said).out
+
+
+def test_a_moment_that_is_none_is_answered_with_ones_that_are(cli: Cli) -> None:
+    cli.ok("note", "went")
+    for command in ("recall x --since", "timeline --since", "timeline --until", "usage show --from"):
+        refused = cli.fails(2, *command.split(), "soon").err
+        for said in ("24h", "7d", "yesterday", "2026-04-14", "2026-04-14T09:30:00Z"):
+            assert said in refused
+            cli.ok(*command.split(), said)
+    cli.fails(2, "timeline", "--since", "999999w")
+    cli.fails(2, "timeline", "--since", "today", "--until", "yesterday")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_commands_as_it_is_documented(shell: str) -> None:
+    from tests.support.cli_lab import program
+
+    variables = {
+        **os.environ,
+        "COMP_WORDS": "ipfsmem fact hi",
+        "COMP_CWORD": "hi" if shell == "fish" else "2",
+    }
+    source = program(env={**variables, "_IPFSMEM_COMPLETE": f"{shell}_source"})
+    assert b"_IPFSMEM_COMPLETE=" in source.stdout and source.returncode == 0
+    found = program(env={**variables, "_IPFSMEM_COMPLETE": f"{shell}_complete"})
+    assert b"history" in found.stdout and b"list" not in found.stdout

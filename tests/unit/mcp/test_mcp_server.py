@@ -484,7 +484,11 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extra, "find_spec", lambda name: None)
     with pytest.raises(UsageError) as refused:
         extra.need_extra()
-    hinted("Install it: pip install 'ipfsmem[mcp]'", refused.value.hint)
+    hinted(
+        "Install it as you installed ipfsmem: pip install 'ipfsmem[mcp]', uv tool install 'ipfsmem[mcp]' or "
+        "pipx install --force 'ipfsmem[mcp]'; from a checkout '.[mcp]'.",
+        refused.value.hint,
+    )
     monkeypatch.undo()
     need_extra("mcp", "mcp_types")
     extra.need_extra()

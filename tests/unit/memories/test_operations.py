@@ -15,9 +15,9 @@ from ipfsmem.errors import KeyNameError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.parts import part
 from ipfsmem.parts.noting import NOTED, acting_as
-from ipfsmem.parts.operations import moment_of
 from ipfsmem.testing import MockClock
 from ipfsmem.vault.home import Home
+from ipfsmem.wording import moment_of
 
 
 @pytest.fixture
