@@ -3,7 +3,7 @@
 import { defineConfig } from 'vite'
 
 /** What is loaded where it is asked for, and by nobody else; all the rest is one file, which packs better than many. */
-const LATER = /argon2|sync\/(?:administer|beginning|folder)|src\/life\/|device\/(?:all_scopes|sessions|taking)|core\/(?:blob_reading|enrolling|folder|json_text|scope_tree|session_items)/
+const LATER = /argon2|sync\/(?:administer|beginning|folder)|src\/life\/|device\/(?:all_scopes|graph|sessions|taking)|core\/(?:blob_reading|enrolling|folder|json_text|scope_tree|session_items)/
 
 export default defineConfig({
   build: {

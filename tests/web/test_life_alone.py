@@ -1,4 +1,4 @@
-"""Sessions in the page without a server: the memory that is in the browser itself has them as Python has.
+"""Sessions and the graph in the page without a server: the memory that is in the browser itself has them as Python has.
 
 Needs Node, Chromium and the package playwright; without one of them it is skipped, and fails where counterparts are required.
 """
@@ -82,3 +82,40 @@ def test_sessions_are_read_searched_saved_and_forgotten(tmp_path: Path, url: str
     opened(tmp_path, url, memory, look)
     left = {one.session for one in memory.sessions.list()}
     assert "harbour" in left and "tides" not in left
+
+
+def test_the_graph_is_a_list_and_a_picture_that_follows_what_is_written(
+    tmp_path: Path, url: str, memory: Memory
+) -> None:
+    for name, kind in (("Ada", "person"), ("Acme", "company"), ("Oslo", "city"), ("<i>Bo</i>", "person")):
+        memory.graph.add(name, kind, [f"{name} is a {kind}"])
+    for begin, type, end in (
+        ("Ada", "works_at", "Acme"),
+        ("Acme", "is_in", "Oslo"),
+        ("<i>Bo</i>", "knows", "Ada"),
+    ):
+        memory.graph.relate(begin, type, end)
+
+    async def look(page: Page) -> None:
+        await see(page, "graph", ".picture a")
+        assert await page.locator(".picture a").count() == await page.locator(".items .item").count() == 4
+        assert await page.locator(".items i, .picture i").count() == 0
+        await page.click(".item:has-text('Ada')")
+        await page.wait_for_selector(".relations li:has-text('works_at') a:has-text('Acme')")
+        assert await page.is_visible(".relations li:has-text('knows') a:has-text('<i>Bo</i>')")
+        await page.select_option("select[aria-label='Relations away']", "2")
+        await page.wait_for_selector(".picture a[aria-label='Oslo, city']")
+        assert await faults_of(page) == []
+        await page.fill("input[type=search]", "company")
+        await page.wait_for_selector(".count:has-text('1 entity')")
+        await page.click("a:has-text('Open the memory')")
+        await page.click("button:has-text('Edit')")
+        await page.fill("textarea", "- knows [[Oslo]]")
+        await page.click("button:has-text('Save')")
+        await page.wait_for_selector(".memory > .prose")
+        await see(page, "graph/ada", ".relations li:has-text('knows') a:has-text('Oslo')")
+
+    opened(tmp_path, url, memory, look)
+    assert [(one.type, one.end) for one in memory.graph.relations("ada") if one.begin == "ada"] == [
+        ("knows", "oslo")
+    ]

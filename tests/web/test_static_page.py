@@ -139,7 +139,7 @@ def test_words_open_it_in_a_browser_which_writes_and_publishes(
         await page.click("button:has-text('Check')")
         await page.wait_for_selector(".things .kind")
         zips.append(await download(page, "Save as files"))
-        for view in ("graph", "dreams"):  # this memory does not have them yet, and says so
+        for view in ("dreams",):  # this memory does not have them yet, and says so
             await page.goto(f"{address}#/{view}")
             await page.wait_for_selector(".empty:has-text('Not in this browser')")
         # What models cost is added up here as everywhere.

@@ -32,7 +32,7 @@ import { checkScope, entryName, notFetched, Shown, tokenHash } from './device/sh
 import type { Strategy } from './device/taking.ts'
 import { writing, type Writing } from './device/writing.ts'
 import type { Block as ContextBlock, BlockHow } from './recall/context.ts'
-import type { Change, History, Imported, Listed, Member, Past, Reading, Recall, Scope, Scopes, Seen, Session, SessionHit, SessionLine, Status, Token, Unsettled, WriteHow } from './results.ts'
+import type { Change, GraphPart, History, Imported, Listed, Member, Node, Past, Reading, Recall, Scope, Scopes, Seen, Session, SessionHit, SessionLine, Status, Token, Unsettled, WriteHow } from './results.ts'
 import type { Keeping } from './store/keeping.ts'
 import type { BeginHow } from './sync/beginning.ts'
 import type { Block, Provider } from './sync/provider.ts'
@@ -235,6 +235,20 @@ export class Memory {
   async deleteSession(session: string, { scope = '', reason = '', seen }: { scope?: string; reason?: string; seen?: string } = {}): Promise<boolean> {
     await this.#sessions(scope)
     return this.#written(async change => (await this.#sessions(scope)).forget(change, session, reason, seen))
+  }
+
+  // --- graph ---
+
+  /** What was made as an entity and what is related, by key; or what has all of some `words`. */
+  async entities({ scope = '', ...how }: { scope?: string; words?: string; kind?: string; limit?: number } = {}): Promise<Node[]> {
+    const { entitiesIn, graphOf } = await import('./device/graph.ts')
+    return entitiesIn(graphOf(this.#look, this.#led(scope)), how)
+  }
+
+  /** Entities and the relations among them: all, or what is at most `depth` relations away from an `entity`, the nearest first. */
+  async graph({ scope = '', ...how }: { scope?: string; entity?: string; depth?: number; limit?: number } = {}): Promise<GraphPart> {
+    const { graphOf, partOf } = await import('./device/graph.ts')
+    return partOf(graphOf(this.#look, this.#led(scope)), how)
   }
 
   // --- writing ---
@@ -444,9 +458,14 @@ export class Memory {
   // --- inside ---
 
   async #sessions(scope: string): Promise<Sessions> {
-    checkScope(scope)
     const { Sessions } = await import('./device/sessions.ts')
-    return new Sessions(this.#look, this.#look.target(scope))
+    return new Sessions(this.#look, this.#led(scope))
+  }
+
+  /** The scope that is meant by one that may have turned out to be another. */
+  #led(scope: string): string {
+    checkScope(scope)
+    return this.#look.target(scope)
   }
 
   /** Where a write goes that is meant for a scope. A text that is shown there from below is no part of it, and stays where it is. */

@@ -132,6 +132,13 @@ export type Session = {
 }
 export type SessionHit = { readonly session: string; readonly at: number; readonly role: SessionMessage['role']; readonly text: string; readonly score: number }
 
+/** A memory in the graph: `kind` its category, `observations` what lists in its text say of it. */
+export type Node = { readonly key: string; readonly name: string; readonly kind: string; readonly observations: readonly string[] }
+/** A relation between two memories, by their keys. */
+export type Edge = { readonly begin: string; readonly type: string; readonly end: string }
+/** Entities and the relations among them. `more`: there were more than were asked for. */
+export type GraphPart = { readonly nodes: readonly Node[]; readonly edges: readonly Edge[]; readonly more: boolean }
+
 export type Imported = { readonly added: number; readonly kept: number; readonly same: number; readonly events: number; readonly problems: readonly string[] }
 
 /** Something changed: by a write here, by another tab, or by a sync. */

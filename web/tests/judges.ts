@@ -3,6 +3,7 @@
 import { cids, dagpb } from './content.ts'
 import { contexts } from './contexts.ts'
 import { folders } from './folders.ts'
+import { graphs } from './graphs.ts'
 import { blob, clock, index, keysJudge, memoryFile, merge, programEvents, timeline } from './files.ts'
 import { Court, type Judge, type Rows } from './judging.ts'
 import { deflate, derivation, ed25519, objects, recovery, walletJudge } from './seals.ts'
@@ -26,6 +27,7 @@ export const judges: Readonly<Record<string, Judge>> = {
   derivation,
   ed25519,
   folder: folders,
+  graph: graphs,
   index,
   ipns,
   keys: keysJudge,

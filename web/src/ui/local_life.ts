@@ -1,7 +1,7 @@
-/** The life of a memory in this browser itself: its sessions, as the views ask for them. It only translates. */
+/** The life of a memory in this browser itself: its sessions and its graph, as the views ask for them. It only translates. */
 
 import { Refusal } from './client.ts'
-import type { Message, Session, SessionFacts, SessionHit, SessionProblem, SessionsClient } from './life.ts'
+import type { Entity, Graph, GraphClient, Message, Session, SessionFacts, SessionHit, SessionProblem, SessionsClient } from './life.ts'
 import { asked, type Behind } from './local_client.ts'
 
 /** Sessions of a list that does not show all, and hits of a search. */
@@ -37,6 +37,18 @@ export class LocalSessions implements SessionsClient {
 
   async deleteSession(scope: string, name: string, seen: string): Promise<void> {
     if (!(await asked(() => this.memory().deleteSession(name, { scope, seen })))) throw gone(name)
+  }
+}
+
+export class LocalGraph implements GraphClient {
+  constructor(readonly memory: () => Behind) {}
+
+  async entities(scope: string, words: string): Promise<readonly Entity[]> {
+    return asked(() => this.memory().entities({ scope, words }))
+  }
+
+  async graph(scope: string, how: { entity?: string; depth?: number; limit?: number }): Promise<Graph> {
+    return asked(() => this.memory().graph({ scope, ...how }))
   }
 }
 

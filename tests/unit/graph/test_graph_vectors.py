@@ -1,0 +1,18 @@
+"""fixtures/vectors/graph.json: texts say of the graph what the file says; the browser client is held against the same file."""
+
+from __future__ import annotations
+
+import json
+
+from tests.unit.graph.make_graph_vectors import TARGET, build
+
+
+def test_what_texts_say_of_the_graph_is_what_the_vectors_say() -> None:
+    known, now = json.loads(TARGET.read_text("utf-8")), json.loads(json.dumps(build()))
+    for group in ("links", "same", "types", "entities", "graphs"):
+        for row, made in zip(known[group], now[group], strict=True):
+            assert made == row
+    assert now == known
+    assert 5 < sum(row["same"] for row in known["same"]) < len(known["same"]) / 2
+    walks = [walk for graph in known["graphs"] for walk in graph["around"]]
+    assert {walk["more"] for walk in walks} == {True, False} and max(len(walk["keys"]) for walk in walks) > 20

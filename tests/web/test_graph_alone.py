@@ -1,0 +1,79 @@
+"""The graph in the browser client: that of Python, of the same memory, whoever wrote it and whatever came meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipfsmem.memory import Memory
+from tests.support.web_lab import PEER_TOKEN, Client, ClientError, WebDevice, by_wallet, root_of, web_client
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with web_client() as started:
+        yield started
+
+
+def of_python(memory: Memory, entity: str = "", depth: int = 1, limit: int = 1_000) -> Any:
+    graph = memory.graph
+    return plain(graph.around(entity, depth, limit=limit) if entity else graph.all(limit=limit))
+
+
+def plain(found: Any) -> Any:
+    """What Python says, as JSON has it."""
+    return json.loads(msgspec.json.encode(found))
+
+
+def both(web: WebDevice, memory: Memory) -> None:
+    """Sync until neither has anything new."""
+    web.sync()
+    root_of(memory)
+    web.sync()
+
+
+def test_entities_and_relations_are_those_of_python_and_follow_what_is_written(
+    client: Client, url: str, memory: Memory
+) -> None:
+    for name, kind in (("Ada", "person"), ("Acme", "company"), ("Oslo", "city")):
+        memory.graph.add(name, kind, [f"{name} is a {kind}"])
+    for begin, type, end in (("Ada", "works_at", "Acme"), ("Acme", "is_in", "Oslo"), ("Oslo", "has", "Ada")):
+        memory.graph.relate(begin, type, end)
+    memory.write("note", "About [[Oslo]].")
+    memory.sessions.add("chat", [{"role": "user", "content": "of [[Ada]]"}])
+    memory.scope("shop").write("till", "Like [[deploy]].")
+    root_of(memory)
+    web = client.open("walker", url, **by_wallet(), token=PEER_TOKEN)
+    assert web.entities() == plain(memory.graph.list())
+    assert [one["key"] for one in web.entities()] == ["acme", "ada", "note", "oslo"]
+    assert web.entities({"words": "person"}) == plain(memory.graph.search("person"))
+    assert [one["key"] for one in web.entities({"kind": "city"})] == ["oslo"]
+    for how in ({}, {"entity": "ADA"}, {"entity": "note", "depth": 20}, {"entity": "oslo", "depth": 3, "limit": 2}):  # fmt: skip
+        assert web.graph(how) == of_python(memory, **how)
+    assert [one["key"] for one in web.graph({"scope": "shop"})["nodes"]] == ["deploy", "till"]
+
+    # What the browser writes is in the graph of both, and what is forgotten in neither.
+    web.write("fjord", "- is at [[Oslo]]", {"name": "Fjord", "type": "reference"})
+    web.forget("note")
+    both(web, memory)
+    assert {"begin": "fjord", "type": "is_at", "end": "oslo"} in web.graph({"entity": "Oslo"})["edges"]
+    assert web.graph() == of_python(memory)
+    assert "note" not in [one["key"] for one in web.entities()]
+
+    # Others' word is in it once a person says that it is theirs.
+    memory.bundles.import_('{"files": {}, "others": {"x.md": "Leads to [[Ada]]."}}')
+    assert memory.candidates() != []
+    both(web, memory)
+    before = web.graph()
+    assert before == of_python(memory) and "x" not in [one["key"] for one in before["nodes"]]
+    web.promote("x", "")
+    both(web, memory)
+    assert web.graph() == of_python(memory) != before
+
+    for wrong, said in (({"entity": "nobody"}, "no entity"), ({"entity": "ada", "depth": 21}, "0 to 20"), ({"limit": 0}, "1 to 1000")):  # fmt: skip
+        with pytest.raises(ClientError, match=said):
+            web.graph(wrong)

@@ -1,0 +1,65 @@
+/** The graph of one scope, made of the own texts as they are shown. What was read once is not read again as long as it stays the same. */
+
+import { fieldOf } from '../core/memory_file.ts'
+import { isSessionPart } from '../core/sessions.ts'
+import type { ShownView } from '../core/views.ts'
+import { type Entity, entityOf, Graph } from '../life/graph.ts'
+import type { GraphPart, Node } from '../results.ts'
+import { MemoryError } from './errors.ts'
+import { readableFile, type Shown } from './shown.ts'
+
+const MOST = 1000
+const DEEPEST = 20
+const read = new WeakMap<ShownView, Entity | null>()
+
+/** The graph as things are. Nothing of others is in it before a person promoted it. */
+export function graphOf(shown: Shown, scope: string): Graph {
+  const found: Entity[] = []
+  for (const { name, key } of shown.isForgotten(scope) ? [] : shown.memories([scope])) {
+    const view = shown.view(name)
+    if (view.shown === null || !view.own) continue
+    let one = read.get(view)
+    if (one === undefined) {
+      const file = readableFile(view.shown)
+      one = isSessionPart(key, fieldOf(file, 'type'), fieldOf(file, 'session')) ? null : entityOf(key, file)
+      read.set(view, one)
+    }
+    if (one !== null) found.push(one)
+  }
+  return new Graph(found)
+}
+
+/** What was made as an entity or is related, or what has all of some `words`; of one kind where it is named. */
+export function entitiesIn(graph: Graph, { words = '', kind = '', limit = MOST }: { words?: string; kind?: string; limit?: number }): Node[] {
+  checkLimit(limit)
+  const keys = words === '' ? graph.joined() : graph.search(words, limit)
+  return keys.map(key => nodeOf(graph, key)).filter(one => kind === '' || one.kind === kind).slice(0, limit)
+}
+
+/** Entities and the relations among them: all that are listed, or what is at most `depth` relations away from one. */
+export function partOf(graph: Graph, { entity = '', depth = 1, limit = MOST }: { entity?: string; depth?: number; limit?: number }): GraphPart {
+  checkLimit(limit)
+  if (!Number.isInteger(depth) || depth < 0 || depth > DEEPEST) throw new MemoryError('usage', `depth is 0 to ${DEEPEST}, not ${depth}`)
+  const { keys, more } = entity === '' ? all(graph, limit) : graph.around(there(graph, entity), depth, limit)
+  return { nodes: keys.map(key => nodeOf(graph, key)), edges: graph.relations(keys), more }
+}
+
+function all(graph: Graph, limit: number): { keys: string[]; more: boolean } {
+  const found = graph.joined()
+  return { keys: found.slice(0, limit), more: found.length > limit }
+}
+
+function there(graph: Graph, said: string): string {
+  const key = graph.find(said.trim())
+  if (key === null) throw new MemoryError('not found', `there is no entity ${said.slice(0, 80)}`)
+  return key
+}
+
+function checkLimit(limit: number): void {
+  if (!Number.isInteger(limit) || limit < 1 || limit > MOST) throw new MemoryError('usage', `limit is 1 to ${MOST}, not ${limit}`)
+}
+
+function nodeOf(graph: Graph, of: string): Node {
+  const { key, name, kind, observations } = graph.entities.get(of) as Entity
+  return { key, name, kind, observations }
+}

@@ -1,0 +1,156 @@
+/**
+ * The graph of some memories: each is an entity, with what is said of it and what it is related to, both derived from its text.
+ *
+ * In a text a list item is an observation, `- works at [[acme]]` or, below a line `Relations:`, `- works at: Acme` is a relation, and any
+ * other `[[link]]` one of the type `links_to`. A circle ends every walk that comes to it again, and no walk goes through more than it was told.
+ */
+
+import { byCodePoints } from '../core/bytes.ts'
+import { fieldOf, type MemoryFile, readTags } from '../core/memory_file.ts'
+import type { Edge } from '../results.ts'
+import { split as wordsOf } from '../recall/terms.ts'
+import { folded, links, targetOf } from './links.ts'
+import { split, trim, WHITE } from './white.ts'
+
+const TAG = 'entity'
+const LINK = 'links_to'
+const SECTION = 'Relations:'
+const LONGEST_TYPE = 64
+const MOST_LINKS = 1000
+const ITEM = new RegExp(`^[-*] +([^${WHITE}][^]*)$`, 'u')
+const RELATED = new RegExp(`^([^:\\[\\]]{1,64}): *([^${WHITE}][^]*)$`, 'u')
+const TYPED = /^([^:[\]]{1,64}?):? *\[\[([^[\]\n]{1,200})\]\]\.?$/u
+
+/** `made`: it was made as an entity, and is no memory that merely links. `out`: its relations, each to what is called or has the key `to`. */
+export type Entity = { readonly key: string; readonly name: string; readonly kind: string; readonly observations: readonly string[]; readonly out: readonly Out[]; readonly made: boolean }
+export type Out = { readonly type: string; readonly to: string }
+
+/** What a memory file is in the graph. */
+export function entityOf(key: string, file: MemoryFile): Entity {
+  const observations: string[] = []
+  const out = new Map<string, Out>()
+  const add = (type: string, to: string): unknown => out.set(JSON.stringify([type, to]), { type, to })
+  let isBelow = false
+  for (const line of file.body.split('\n')) {
+    if (trim(line) === SECTION) {
+      isBelow = true
+      continue
+    }
+    const said = ITEM.exec(line)?.[1]
+    if (said !== undefined) {
+      const text = trim(said)
+      const [, type, to] = TYPED.exec(text) ?? (isBelow ? RELATED.exec(text) : null) ?? []
+      if (type !== undefined && to !== undefined) {
+        add(relationType(type), targetOf(to))
+        continue
+      }
+      observations.push(text)
+    } else if (trim(line) !== '') isBelow = false
+    for (const to of links(line)) add(LINK, to)
+  }
+  return {
+    key, name: fieldOf(file, 'name') || key, kind: fieldOf(file, 'category') || fieldOf(file, 'type'), observations,
+    out: [...out.values()].slice(0, MOST_LINKS), made: readTags(fieldOf(file, 'tags')).includes(TAG)
+  }
+}
+
+/** A relation's type in its one form: lower case, `_` for blanks. */
+export function relationType(said: string): string {
+  const type = split(said.replace(/^[ *_`]+|[ *_`]+$/g, '').toLowerCase()).join('_')
+  return [...type].slice(0, LONGEST_TYPE).join('') || LINK
+}
+
+export class Graph {
+  readonly entities: ReadonlyMap<string, Entity>
+  /** Keys by what an entity is called, in order: of several the first is meant. */
+  readonly #named = new Map<string, string[]>()
+  /** Who says a name or a key as the end of a relation. */
+  readonly #said = new Map<string, Set<string>>()
+  readonly #out = new Map<string, readonly Edge[]>()
+
+  constructor(entities: readonly Entity[]) {
+    const sorted = [...entities].sort((a, b) => byCodePoints(a.key, b.key))
+    this.entities = new Map(sorted.map(one => [one.key, one]))
+    for (const one of sorted) {
+      const name = folded(one.name)
+      this.#named.set(name, [...(this.#named.get(name) ?? []), one.key])
+      for (const { to } of one.out) this.#saying(folded(to)).add(one.key)
+    }
+  }
+
+  /** The key that somebody means by a key or a name; of several of one name the least. */
+  find(said: string): string | null {
+    return this.entities.has(said) ? said : (this.#named.get(folded(said))?.[0] ?? null)
+  }
+
+  /** The relations that begin at an entity and lead to one that is there. */
+  out(key: string): readonly Edge[] {
+    let found = this.#out.get(key)
+    if (found === undefined) {
+      found = (this.entities.get(key)?.out ?? []).flatMap(({ type, to }) => {
+        const end = this.find(to)
+        return end === null ? [] : [{ begin: key, type, end }]
+      })
+      this.#out.set(key, found)
+    }
+    return found
+  }
+
+  /** The relations that end at an entity. */
+  into(key: string): Edge[] {
+    const name = folded(this.entities.get(key)?.name ?? key)
+    // Where another of that name comes first, who says the name means that one.
+    const who = [...(this.#said.get(folded(key)) ?? []), ...(this.#named.get(name)?.[0] === key ? (this.#said.get(name) ?? []) : [])]
+    return [...new Set(who)].sort(byCodePoints).flatMap(begin => this.out(begin).filter(one => one.end === key))
+  }
+
+  /** The relations among some entities, in the order of the keys at which they begin. */
+  relations(keys: Iterable<string> = this.entities.keys()): Edge[] {
+    const wanted = new Set(keys)
+    return [...wanted].sort(byCodePoints).flatMap(key => this.out(key).filter(one => wanted.has(one.end)))
+  }
+
+  /** By key, what was made as an entity, and what a relation leads to or from. */
+  joined(): string[] {
+    const ends = new Set(this.relations().flatMap(one => [one.begin, one.end]))
+    return [...this.entities.values()].filter(one => one.made || ends.has(one.key)).map(one => one.key)
+  }
+
+  /** The entities that are at most so many relations away, the nearest first, and whether there were more than `most`. */
+  around(key: string, depth: number, most: number): { keys: string[]; more: boolean } {
+    const met = new Set([key])
+    let edge = [key]
+    for (let step = 0; step < depth; step++) {
+      const following: string[] = []
+      for (const here of edge) {
+        for (const there of [...this.out(here).map(one => one.end), ...this.into(here).map(one => one.begin)]) {
+          if (met.has(there)) continue
+          if (met.size >= most) return { keys: [...met], more: true }
+          met.add(there)
+          following.push(there)
+        }
+      }
+      edge = following
+    }
+    return { keys: [...met], more: false }
+  }
+
+  /** The keys of the entities that have all words of a query in their name, kind or observations. */
+  search(query: string, most: number): string[] {
+    const words = wordsOf(query)
+    if (words.length === 0) return []
+    const found: string[] = []
+    for (const { key, name, kind, observations } of this.entities.values()) {
+      if (found.length >= most) break
+      const there = wordsOf([key, name, kind, ...observations].join(' '))
+      if (words.every(word => there.some(other => other.includes(word)))) found.push(key)
+    }
+    return found
+  }
+
+  #saying(name: string): Set<string> {
+    let found = this.#said.get(name)
+    if (found === undefined) this.#said.set(name, (found = new Set()))
+    return found
+  }
+}
