@@ -4,6 +4,10 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { defineConfig, type Plugin } from 'vite'
 
+/** What is loaded where it is asked for, and by nobody else; all the rest of the memory is one file, in the library too: it packs better than many. */
+const LATER = /argon2|sync\/(?:administer|beginning|folder)|src\/life\/|device\/(?:all_scopes|dreams|graph|sessions|taking)|core\/(?:blob_reading|enrolling|folder|json_text|scope_tree|session_items)/
+export const groups = [{ name: 'client', test: (id: string) => !LATER.test(id) && !/src\/(?:index|worker\/worker)\.ts/.test(id) }]
+
 const MANIFEST = {
   name: 'ipfsmem',
   short_name: 'ipfsmem',
@@ -47,7 +51,7 @@ const installable: Plugin = {
 export default defineConfig({
   base: './',
   plugins: [installable],
-  worker: { format: 'es' },
+  worker: { format: 'es', rollupOptions: { output: { codeSplitting: { groups } } } },
   build: {
     outDir: '../ipfsmem/page/static',
     emptyOutDir: true,

@@ -20,6 +20,8 @@ import msgspec
 from ipfsmem.bundle.index_block import INDEX_KEY
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.session_parts import is_part
+from ipfsmem.bundle.timeline import MAX_LINE
+from ipfsmem.canonical import encode
 from ipfsmem.causal.authorship import of_when_copied
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import memory_name, segment_name
@@ -51,6 +53,8 @@ from ipfsmem.wording import count
 
 #: What makes a proposal when no model does.
 RULES = "rules"
+#: Bytes of a line that stand beside what an event says: its time, type and id.
+_SPARE = 256
 #: The type of the event that says what a dream did, and of the one that says what was undone.
 DREAM, DREAM_UNDONE = "dream", "dream_undone"
 
@@ -220,9 +224,7 @@ class Dreams:
                     skipped.append(step.why)
             if done:
                 dreamt = Dreamt(proposed.id, scope, replica.world.now(), proposed.by, tuple(done))
-                Timeline(replica, scope).note_in(
-                    change, DREAM, {**_said(dreamt, len(skipped)), **_cost(proposed)}
-                )
+                Timeline(replica, scope).note_in(change, DREAM, _said(dreamt, len(skipped), _cost(proposed)))
                 note_dream(replica, dreamt)
                 note_irrevocable(replica, f"a dream changed {count(len(done), 'memory', 'memories')}")
             if (kept := kept_proposal(replica, scope)) is not None and kept.id == proposed.id:
@@ -338,9 +340,10 @@ def _is_settled(view: KeyView) -> bool:
     return view.own and not (view.conflicts or view.hidden or view.others or view.merged or view.forgotten)
 
 
-def _said(dreamt: Dreamt, skipped: int) -> dict[str, Any]:
-    """What the event says: of each memory the hash of its new text, and those of the texts that it replaced by their dots."""
-    return {
+def _said(dreamt: Dreamt, skipped: int, cost: dict[str, Any]) -> dict[str, Any]:
+    """What the event says: of each memory the hash of its new text, and those of the texts that it replaced by their dots; and, where
+    a line has room for it, which memories were changed or gone by together: what is forgotten of these no device brings back."""
+    said = {
         "dream": dreamt.id,
         "by": dreamt.by,
         "skipped": skipped,
@@ -358,7 +361,11 @@ def _said(dreamt: Dreamt, skipped: int) -> dict[str, Any]:
             ]
             for what in ("written", "removed")
         },
+        **cost,
     }
+    together = list(dict.fromkeys(one.together for one in dreamt.done if len(one.together) > 1))
+    whole = {**said, "together": [list(keys) for keys in together]}
+    return whole if len(encode(whole)) < MAX_LINE - _SPARE else said
 
 
 def _cost(proposed: Proposed) -> dict[str, Any]:

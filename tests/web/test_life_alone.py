@@ -1,4 +1,4 @@
-"""Sessions and the graph in the page without a server: the memory that is in the browser itself has them as Python has.
+"""Sessions, the graph and dreams in the page without a server: the memory that is in the browser itself has them as Python has.
 
 Needs Node, Chromium and the package playwright; without one of them it is skipped, and fails where counterparts are required.
 """
@@ -119,3 +119,45 @@ def test_the_graph_is_a_list_and_a_picture_that_follows_what_is_written(
     assert [(one.type, one.end) for one in memory.graph.relations("ada") if one.begin == "ada"] == [
         ("knows", "oslo")
     ]
+
+
+def test_what_dreams_did_is_told_and_taken_back_and_where_a_proposal_is_said(
+    tmp_path: Path, url: str, memory: Memory
+) -> None:
+    for key in ("ferry_one", "ferry_two"):
+        memory.write(key, "The ferry to the island leaves at nine from the old harbour, on Sundays at ten.")
+    memory.write("trip", "See [[ferry_one]] and [[ferry_two]].")
+    root_of(memory)
+    outcome = None
+
+    async def look(page: Page) -> None:
+        nonlocal outcome
+        await see(page, "dreams", ".empty:has-text('No dream has changed anything')")
+        assert await page.is_visible("text=stays on the device that dreamed")
+        assert await page.locator("button:has-text('Look through')").count() == 0
+        outcome = memory.dreams.run().outcome
+        await memory.sync()
+        await page.evaluate("location.hash = '#/vault'")
+        await page.click("button:has-text('Sync now')")
+        await see(
+            page, "dreams", ".versions li:has-text('1 memory changed, 1 taken away, by rules, on python')"
+        )
+        await page.click(".versions a:has-text('trip')")
+        await page.click("button:has-text('Edit')")
+        await page.fill("textarea", "We go by foot.")
+        await page.click("button:has-text('Save')")
+        await page.wait_for_selector(".memory > .prose")
+        await see(page, "dreams", "button:has-text('Take it back')")
+        await page.click("button:has-text('Take it back')")
+        await page.wait_for_selector(
+            ".outcome:has-text('1 memory as before'):has-text('Left as it is'):has-text('trip')"
+        )
+        await page.wait_for_selector(".versions .kind:has-text('taken back')")
+        assert await page.locator("button:has-text('Take it back')").count() == 0
+        assert await faults_of(page) == []
+
+    opened(tmp_path, url, memory, look)
+    assert outcome is not None
+    assert memory.read("ferry_one") is not None is not memory.read("ferry_two")
+    trip = memory.read("trip")
+    assert trip is not None and trip.file.body.strip() == "We go by foot."

@@ -139,9 +139,6 @@ def test_words_open_it_in_a_browser_which_writes_and_publishes(
         await page.click("button:has-text('Check')")
         await page.wait_for_selector(".things .kind")
         zips.append(await download(page, "Save as files"))
-        for view in ("dreams",):  # this memory does not have them yet, and says so
-            await page.goto(f"{address}#/{view}")
-            await page.wait_for_selector(".empty:has-text('Not in this browser')")
         # What models cost is added up here as everywhere.
         await page.click("nav a:has-text('Usage')")
         assert await page.inner_text("tbody tr >> nth=0") == "large\t2\t1,200\t0\t$2.00\t"

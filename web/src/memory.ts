@@ -32,7 +32,7 @@ import { checkScope, entryName, notFetched, Shown, tokenHash } from './device/sh
 import type { Strategy } from './device/taking.ts'
 import { writing, type Writing } from './device/writing.ts'
 import type { Block as ContextBlock, BlockHow } from './recall/context.ts'
-import type { Change, GraphPart, History, Imported, Listed, Member, Node, Past, Reading, Recall, Scope, Scopes, Seen, Session, SessionHit, SessionLine, Status, Token, Unsettled, WriteHow } from './results.ts'
+import type { Change, Dream, GraphPart, History, Imported, Listed, Member, Node, Past, Reading, Recall, Scope, Scopes, Seen, Session, SessionHit, SessionLine, Status, Token, Undoing, Unsettled, WriteHow } from './results.ts'
 import type { Keeping } from './store/keeping.ts'
 import type { BeginHow } from './sync/beginning.ts'
 import type { Block, Provider } from './sync/provider.ts'
@@ -249,6 +249,20 @@ export class Memory {
   async graph({ scope = '', ...how }: { scope?: string; entity?: string; depth?: number; limit?: number } = {}): Promise<GraphPart> {
     const { graphOf, partOf } = await import('./device/graph.ts')
     return partOf(graphOf(this.#look, this.#led(scope)), how)
+  }
+
+  // --- dreams ---
+
+  /** What dreams did, on whatever device of this person, the last first. What one only proposes is on the device that dreamed. */
+  async dreams({ scope = '' } = {}): Promise<Dream[]> {
+    const { Dreams } = await import('./device/dreams.ts')
+    return new Dreams(this.#look, this.#led(scope)).list()
+  }
+
+  /** Write back what a dream replaced, where nobody wrote since. */
+  async undoDream(id: string, { scope = '' } = {}): Promise<Undoing> {
+    const { Dreams } = await import('./device/dreams.ts')
+    return this.#written(change => new Dreams(this.#look, this.#led(scope)).undo(change, id))
   }
 
   // --- writing ---

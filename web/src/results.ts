@@ -139,6 +139,23 @@ export type Edge = { readonly begin: string; readonly type: string; readonly end
 /** Entities and the relations among them. `more`: there were more than were asked for. */
 export type GraphPart = { readonly nodes: readonly Node[]; readonly edges: readonly Edge[]; readonly more: boolean }
 
+/** What a dream did: keys that have another text since, and keys that were taken away. `back`: how many would be as before if it were taken back here now. */
+export type Dream = {
+  readonly id: string
+  readonly scope: string
+  readonly at: number
+  /** What made it, `rules` or a model, and the device that did it. */
+  readonly by: string
+  readonly device: string
+  readonly label: string
+  readonly written: readonly string[]
+  readonly removed: readonly string[]
+  readonly undone: boolean
+  readonly back: number
+}
+/** What taking a dream back came to: keys that are as before, that somebody wrote since, and whose text is not kept here any more or was forgotten. */
+export type Undoing = { readonly id: string; readonly scope: string; readonly back: readonly string[]; readonly changed: readonly string[]; readonly lost: readonly string[] }
+
 export type Imported = { readonly added: number; readonly kept: number; readonly same: number; readonly events: number; readonly problems: readonly string[] }
 
 /** Something changed: by a write here, by another tab, or by a sync. */

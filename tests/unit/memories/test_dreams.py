@@ -22,6 +22,7 @@ from ipfsmem.device.tables import meta
 from ipfsmem.dream.proposal import Change, Proposal, Step
 from ipfsmem.errors import IncompleteError, LimitError, LockedError, NotFoundError, StorageError
 from ipfsmem.memories.dreams import Dreams
+from ipfsmem.memories.memories import Memories
 from ipfsmem.memory import Memory
 from tests.support.device_lab import Lab, all_texts, body, lab_in, of_another, same
 from tests.support.effort import cases
@@ -69,6 +70,8 @@ def test_a_dream_is_proposed_looked_at_done_and_taken_back(memory: Memory) -> No
     (event,) = dream_events(memory)
     assert event["dream"] == made.id == done.id and event["by"] == "rules"
     assert [one["key"] for one in event["removed"]] == ["b"] and len(event["removed"][0]["replaced"]) == 1
+    # Another device that takes it back is told what was gone by together.
+    assert [sorted(one) for one in event["together"]] == [["a", "b", "c"]]
     undone = memory.dreams.undo()
     assert (set(undone.back), undone.changed, undone.lost) == ({"a", "b", "c"}, (), ())
     assert keys(memory) == ["a", "b", "c"] and body(memory, "c") == "See [[a]], [[a]] and [[b]]"
@@ -559,6 +562,18 @@ def test_a_dream_is_of_one_scope(memory: Memory, scope: str) -> None:
     with pytest.raises(NotFoundError):
         there.dreams.undo()
     assert len(here.dreams.undo().back) == 1
+
+
+def test_a_dream_of_which_a_line_has_no_room_for_all_is_done_and_says_what_it_changed(memory: Memory) -> None:
+    names = [f"{'k' * 58}{n:06}" for n in range(280)]
+    for name in names:
+        memory.write(name, "One")
+    pairs = zip(names[::2], names[1::2], strict=True)
+    steps = [Step(why="x", changes=tuple(Change(key=key, text=None) for key in pair)) for pair in pairs]
+    dreams = Dreams(Memories(memory.replica))
+    assert len(dreams.do(dreams.propose(of(*steps))).removed) == 280
+    (event,) = dream_events(memory)
+    assert len(event["removed"]) == 280 and "together" not in event
 
 
 def test_a_dreamer_that_proposes_too_much_changes_nothing(memory: Memory) -> None:

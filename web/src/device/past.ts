@@ -94,7 +94,7 @@ export function pastText(shown: Shown, key: string, scope: string, which: Past):
 }
 
 /** The entry now, then in each known version, newest first; null where that is not kept here. */
-function* statesOf(shown: Shown, name: string): Generator<{ root: string | null; entry: Entry | null }> {
+export function* statesOf(shown: Shown, name: string): Generator<{ root: string | null; entry: Entry | null }> {
   yield { root: null, entry: shown.replica.entry(name) }
   for (const one of [...shown.replica.kept.log].reverse()) yield { root: one.root, entry: entryAt(shown, name, one) }
 }

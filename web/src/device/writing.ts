@@ -69,6 +69,11 @@ export class Writing {
     return this.#set(name, replaces, { b: [], body: null, h: this.#tick(), kind: 'forgotten' })
   }
 
+  /** Delete the values with these dots without a trace; what another device writes meanwhile stays. */
+  remove(name: string, replaces: readonly string[]): void {
+    this.#changes.set(name, Object.fromEntries(Object.entries(this.entry(name)).filter(([dot]) => !replaces.includes(dot))))
+  }
+
   /** Append an event of this device. */
   async note(type: string, data: Readonly<Record<string, unknown>>, scope = ''): Promise<TimelineEvent> {
     const taken = ['ts', 'type', 'id'].filter(name => Object.hasOwn(data, name))

@@ -7,7 +7,6 @@ import { html, LitElement, nothing, type TemplateResult } from 'lit'
 import { type Change, type MemoryClient, type Opened, Refusal, type Scope } from './client.ts'
 import { Drafts } from './drafts.ts'
 import { HttpClient } from './http_client.ts'
-import type { Life } from './life.ts'
 import { type Place, sentence } from './view.ts'
 import './memories.ts'
 import './timeline.ts'
@@ -20,8 +19,7 @@ import './dreams.ts'
 import './usage.ts'
 
 const VIEWS = [['memories', 'Memories'], ['timeline', 'Timeline'], ['sessions', 'Sessions'], ['graph', 'Graph'], ['conflicts', 'Conflicts'], ['context', 'Agent’s view'], ['dreams', 'Tidy up'], ['usage', 'Usage'], ['vault', 'This memory']] as const
-/** Views of what a client may lack, and views in which one thing is chosen by the address. */
-const OF_LIFE: readonly (keyof Life)[] = ['sessions', 'graph', 'dreams', 'usage']
+/** Views in which one thing is chosen by the address. */
 const CHOOSING: readonly string[] = ['memories', 'sessions', 'graph']
 /** A view that a page adds to those of every page. */
 export type Extra = { readonly name: string; readonly words: string; readonly show: (place: Place) => TemplateResult }
@@ -193,7 +191,7 @@ export class MemoryApp extends LitElement {
     return html`${this.shut === null ? nothing : this.#shut(this.shut)}<div class="open" ?hidden=${shut} ?inert=${shut}><a class="skip" href="#content" @click=${(event: Event) => { event.preventDefault(); this.querySelector<HTMLElement>('#content')?.focus() }}>To the content</a>
       <header class="top"><strong class="brand">ipfsmem</strong>
         ${known.namespaces.length > 1 ? html`<select aria-label="Memory" @change=${(event: Event) => { this.client!.choose((event.target as HTMLSelectElement).value); this.scope = ''; this.revision++; this.#go('memories'); void this.#open() }}>${known.namespaces.map(one => html`<option ?selected=${one === known.namespace}>${one}</option>`)}</select>` : html`<span class="faint">${known.namespace}</span>`}
-        <nav aria-label="Views">${VIEWS.map(([name, words]) => ((name === 'vault' || name === 'conflicts') && !known.whole) || ((OF_LIFE as readonly string[]).includes(name) && this.client?.life?.[name as keyof Life] === undefined) ? nothing : html`<a href="#/${name}" aria-current=${this.view === name ? 'page' : nothing}>${words}${name === 'conflicts' && this.clashes ? html`<span class="badge" aria-label="${this.clashes} open">${this.clashes}</span>` : nothing}</a>`)}
+        <nav aria-label="Views">${VIEWS.map(([name, words]) => ((name === 'vault' || name === 'conflicts') && !known.whole) ? nothing : html`<a href="#/${name}" aria-current=${this.view === name ? 'page' : nothing}>${words}${name === 'conflicts' && this.clashes ? html`<span class="badge" aria-label="${this.clashes} open">${this.clashes}</span>` : nothing}</a>`)}
           ${this.extras.map(({ name, words }) => html`<a href="#/${name}" aria-current=${this.view === name ? 'page' : nothing}>${words}</a>`)}</nav>
         ${this.scopes.length ? html`<select class="scope" aria-label="Scope" @change=${(event: Event) => { this.scope = (event.target as HTMLSelectElement).value; if (this.chosen) this.#go(this.view) }}>
           <option value="">Everybody’s</option>${this.scopes.map(one => html`<option value=${one.name} ?selected=${one.name === this.scope}>${one.title} (${one.memories})</option>`)}</select>` : nothing}

@@ -103,8 +103,7 @@ export class Refusal extends Error {
 }
 
 export interface MemoryClient {
-  /** Sessions, the graph, dreams and usage, where this client has them. */
-  readonly life?: Life
+  readonly life: Life
   /** Whether the memory is in this browser itself, and no ipfsmem on this machine behind it. */
   readonly alone: boolean
   open(): Promise<Opened>

@@ -2,16 +2,16 @@
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import { marked, others } from './differing.ts'
-import type { Dreamt, DreamFound, DreamState, DreamStep, Done, Proposal } from './life.ts'
-import { LifeView } from './life_view.ts'
+import type { DreamingClient, Dreamt, DreamFound, DreamState, DreamStep, Done, Proposal } from './life.ts'
 import { Refusal } from './client.ts'
-import { empty, many, moment, sentence } from './view.ts'
+import { empty, many, moment, sentence, View } from './view.ts'
 
+/** Keys that are named of what a dream changed. */
+const NAMED = 12
 const KINDS: Readonly<Record<string, string>> = { 'broken-link': 'links to nothing', 'stale-line': 'has a line in its index that leads nowhere', alike: 'says nearly the same as', contradiction: 'may contradict', faded: 'has faded' }
 
-export class DreamsView extends LifeView<'dreams'> {
-  protected readonly of = 'dreams'
-  static override properties = { ...LifeView.properties, state: { state: true }, proposal: { state: true }, now: { state: true }, past: { state: true }, said: { state: true }, looking: { state: true }, ready: { state: true } }
+export class DreamsView extends View {
+  static override properties = { ...View.properties, state: { state: true }, proposal: { state: true }, now: { state: true }, past: { state: true }, said: { state: true }, looking: { state: true }, ready: { state: true } }
   /** Null where the token is not for the whole memory, of which only that is known. */
   declare state: DreamState | null
   declare proposal: Proposal | null
@@ -28,7 +28,7 @@ export class DreamsView extends LifeView<'dreams'> {
   }
 
   protected override willUpdate(changed: PropertyValues<this>): void {
-    if (this.lacking || !changed.has('place')) return
+    if (!changed.has('place')) return
     const before = changed.get('place')
     if (before?.scope !== this.place.scope || before?.namespace !== this.place.namespace) Object.assign(this, { said: '', proposal: null, ready: false })
     if (before?.scope !== this.place.scope || before?.revision !== this.place.revision || before?.client !== this.place.client) void this.#load()
@@ -36,8 +36,9 @@ export class DreamsView extends LifeView<'dreams'> {
 
   async #load(): Promise<void> {
     const { scope, whole } = this.place
+    const { dreaming, dreams } = this.life
     await this.attempt(async () => {
-      const [state, proposal, past] = await Promise.all([whole ? this.life.dreamState(scope) : null, this.life.proposal(scope), this.life.dreams(scope)])
+      const [state, proposal, past] = await Promise.all([whole ? (dreaming?.dreamState(scope) ?? null) : null, dreaming?.proposal(scope) ?? null, dreams.dreams(scope)])
       const now = await this.#texts(proposal)
       if (scope === this.place.scope) Object.assign(this, { state, proposal, past, now, ready: true })
     })
@@ -57,10 +58,10 @@ export class DreamsView extends LifeView<'dreams'> {
     return found
   }
 
-  async #dream(): Promise<void> {
+  async #dream(dreaming: DreamingClient): Promise<void> {
     this.looking = true
     this.said = ''
-    const found = await this.act(() => this.life.dream(this.place.scope))
+    const found = await this.act(() => dreaming.dream(this.place.scope))
     this.looking = false
     if (found !== undefined) {
       if (!found.steps.length) this.said = `Looked at ${many(found.lookedAt, 'memory', 'memories')}. There is nothing to tidy up.`
@@ -91,22 +92,29 @@ export class DreamsView extends LifeView<'dreams'> {
       ${one.kind === 'alike' || one.kind === 'contradiction' ? html`<a href=${`#/memories/${encodeURIComponent(one.other)}`} dir="auto">${one.other}</a>` : html`<span dir="auto">${one.other}</span>`}${one.detail ? html`<div class="faint" dir="auto">${one.detail}</div>` : nothing}</li>`)}</ul>`
   }
 
-  #proposed(): TemplateResult {
+  #proposed(dreaming: DreamingClient): TemplateResult {
     const one = this.proposal
     if (one === null || (!one.steps.length && !one.found.length)) return empty('Nothing is proposed', 'A look through all memories finds what is said twice, what has had its time, and links that lead nowhere. It changes nothing before you say so.')
     const scope = this.place.scope
     const changes = one.steps.reduce((sum, step) => sum + step.changes.length, 0)
     const more = one.left ? `, ${one.left.toLocaleString()} more are left for the next` : ''
     return html`<div class="line above"><p class="count" role="status">Looked at ${many(one.lookedAt, 'memory', 'memories')} ${moment(one.at)}. ${changes ? html`<strong>${many(changes, 'change')} proposed</strong>${more}.` : 'There is nothing to tidy up.'}</p>
-      ${changes && this.mayWrite ? html`<button class="main" ?disabled=${this.acting} @click=${() => void this.#do(() => this.life.applyDream(scope, one.id), done => `Done: ${many(done.changed, 'memory', 'memories')} changed, ${done.removed.toLocaleString()} taken away.`)}>Do all of it</button>` : nothing}</div>
+      ${changes && this.mayWrite ? html`<button class="main" ?disabled=${this.acting} @click=${() => void this.#do(() => dreaming.applyDream(scope, one.id), done => `Done: ${many(done.changed, 'memory', 'memories')} changed, ${done.removed.toLocaleString()} taken away.`)}>Do all of it</button>` : nothing}</div>
       ${one.steps.map(step => this.#step(step))}${this.#judged(one.found)}`
   }
 
   #past(): TemplateResult | typeof nothing {
-    if (!this.past.length) return nothing
+    if (!this.past.length) return this.life.dreaming ? nothing : empty('No dream has changed anything', 'When one tidies up, on whatever device of yours, what it changed appears here.')
     const scope = this.place.scope
-    return html`<h3>What was done on this device</h3><ul class="versions">${this.past.map(one => html`<li><div>${moment(one.at)} <span class="faint">${many(one.written, 'memory', 'memories')} changed, ${one.removed.toLocaleString()} taken away, by ${one.by}</span></div>
-      ${this.mayWrite ? html`<button ?disabled=${this.acting} @click=${() => void this.#do(() => this.life.undoDream(scope, one.id), done => `Taken back: ${many(done.changed, 'memory', 'memories')} as before.`)}>Take it back</button>` : nothing}</li>`)}</ul>`
+    return html`<h3>${this.life.dreaming ? 'What was done on this device' : 'What was done'}</h3><ul class="versions">${this.past.map(one => html`<li><div>${moment(one.at)} ${one.undone ? html`<span class="kind">taken back</span> ` : nothing}<span class="faint" dir="auto">${many(one.written, 'memory', 'memories')} changed, ${one.removed.toLocaleString()} taken away, by ${one.by}${one.on ? `, on ${one.on}` : ''}</span>${this.#changed(one.keys ?? [])}</div>
+      ${one.undone ? nothing : one.back === 0 ? html`<span class="faint">Nothing of it can be taken back here</span>`
+      : this.mayWrite ? html`<button ?disabled=${this.acting} @click=${() => void this.#do(() => this.life.dreams.undoDream(scope, one.id), done => `Taken back: ${many(done.changed, 'memory', 'memories')} as before.`)}>Take it back</button>` : nothing}</li>`)}</ul>`
+  }
+
+  #changed(keys: readonly string[]): TemplateResult | typeof nothing {
+    if (!keys.length) return nothing
+    const more = keys.length - NAMED
+    return html`<div>${keys.slice(0, NAMED).map(key => html`<a href=${`#/memories/${encodeURIComponent(key)}`} dir="auto">${key}</a> `)}${more > 0 ? html`<span class="faint">and ${more.toLocaleString()} more</span>` : nothing}</div>`
   }
 
   #state(): string {
@@ -119,14 +127,15 @@ export class DreamsView extends LifeView<'dreams'> {
   }
 
   protected override render(): TemplateResult {
-    if (this.lacking) return this.absent('Tidy up')
+    const { dreaming } = this.life
     const under = this.looking || this.state?.underWay
-    return html`<section class="page wide" aria-busy=${this.busy}><div class="line"><h2>Tidy up</h2><div class="actions">
-        ${under && this.place.whole ? html`<button class="quiet" @click=${() => void this.attempt(() => this.life.abortDream())}>Stop</button>` : nothing}
-        ${this.mayWrite ? html`<button @click=${() => void this.#dream()} ?disabled=${under}>${under ? 'Looking…' : 'Look through the memories'}</button>` : nothing}</div></div>
+    return html`<section class="page wide" aria-busy=${this.busy}><div class="line"><h2>Tidy up</h2>${dreaming ? html`<div class="actions">
+        ${under && this.place.whole ? html`<button class="quiet" @click=${() => void this.attempt(() => dreaming.abortDream())}>Stop</button>` : nothing}
+        ${this.mayWrite ? html`<button @click=${() => void this.#dream(dreaming)} ?disabled=${under}>${under ? 'Looking…' : 'Look through the memories'}</button>` : nothing}</div>` : nothing}</div>
+      ${dreaming ? nothing : html`<p class="faint">What a dream only proposes stays on the device that dreamed: look at it there, with <code>ipfsmem ui</code> or <code>ipfsmem dream show</code>.</p>`}
       ${this.problem()}${this.#state() ? html`<p class="faint">${this.#state()}</p>` : nothing}
       ${this.said ? html`<p role="status" class="outcome">${this.said}</p>` : nothing}
-      ${this.ready ? html`${this.#proposed()}${this.#past()}` : nothing}</section>`
+      ${this.ready ? html`${dreaming ? this.#proposed(dreaming) : nothing}${this.#past()}` : nothing}</section>`
   }
 }
 customElements.define('dreams-view', DreamsView)

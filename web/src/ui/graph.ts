@@ -2,15 +2,13 @@
 
 import { html, nothing, type PropertyValues, svg, type SVGTemplateResult, type TemplateResult } from 'lit'
 import type { Entity, Graph } from './life.ts'
-import { LifeView } from './life_view.ts'
 import { HEIGHT, NODES, placed, type Spot, WIDTH } from './picture.ts'
-import { empty, many } from './view.ts'
+import { empty, many, View } from './view.ts'
 
 const REST = 160
 
-export class GraphView extends LifeView<'graph'> {
-  protected readonly of = 'graph'
-  static override properties = { ...LifeView.properties, chosen: { attribute: false }, found: { state: true }, near: { state: true }, query: { state: true }, depth: { state: true } }
+export class GraphView extends View {
+  static override properties = { ...View.properties, chosen: { attribute: false }, found: { state: true }, near: { state: true }, query: { state: true }, depth: { state: true } }
   declare chosen: string
   declare found: readonly Entity[] | null
   /** What the picture shows: what is near to the chosen entity, else all. */
@@ -26,7 +24,6 @@ export class GraphView extends LifeView<'graph'> {
   }
 
   protected override willUpdate(changed: PropertyValues<this>): void {
-    if (this.lacking) return
     const before = changed.get('place')
     const moved = changed.has('place') && (before?.scope !== this.place.scope || before?.revision !== this.place.revision || before?.client !== this.place.client)
     if (moved) void this.#load()
@@ -34,14 +31,14 @@ export class GraphView extends LifeView<'graph'> {
   }
 
   async #load(): Promise<void> {
-    const found = await this.attempt(() => this.life.entities(this.place.scope, this.query.trim()))
+    const found = await this.attempt(() => this.life.graph.entities(this.place.scope, this.query.trim()))
     if (found !== undefined) this.found = found
   }
 
   async #look(): Promise<void> {
     const number = ++this.#asked
     const how = this.chosen ? { entity: this.chosen, depth: this.depth } : {}
-    const near = await this.attempt(() => this.life.graph(this.place.scope, { ...how, limit: this.chosen ? 200 : NODES }))
+    const near = await this.attempt(() => this.life.graph.graph(this.place.scope, { ...how, limit: this.chosen ? 200 : NODES }))
     if (number === this.#asked) this.near = near ?? null
   }
 
@@ -94,7 +91,6 @@ export class GraphView extends LifeView<'graph'> {
   }
 
   protected override render(): TemplateResult {
-    if (this.lacking) return this.absent('Graph')
     return html`<div class=${this.chosen ? 'split open' : 'split'}>
       <section class="list" aria-label="Entities" aria-busy=${this.busy}><div class="tools"><input type="search" placeholder="Search entities" aria-label="Search entities" .value=${this.query} @input=${this.#typed} autocomplete="off" spellcheck="false"></div>
         <div class="tools under"><p class="count" role="status">${this.found === null ? 'Loading…' : many(this.found.length, 'entity', 'entities')}</p></div>

@@ -23,7 +23,7 @@ export class HttpClient implements MemoryClient {
   constructor(token: string) {
     this.#token = token
     const all = new HttpLife((...given) => this.#ask(...given))
-    this.life = { sessions: all, graph: all, dreams: all, usage: all }
+    this.life = { sessions: all, graph: all, dreams: all, dreaming: all, usage: all }
   }
 
   /** The client for a one-time code. Raises Refusal for a code that opens nothing. */

@@ -1,14 +1,14 @@
 /** The life of a memory behind the HTTP API of this very server. */
 
 import { Refusal } from './client.ts'
-import type { Budget, By, Done, DreamState, Dreamt, Entity, DreamsClient, Graph, GraphClient, Message, Proposal, Session, SessionFacts, SessionHit, SessionProblem, SessionsClient, Total, UsageClient } from './life.ts'
+import type { Budget, By, Done, DreamingClient, DreamState, Dreamt, Entity, DreamsClient, Graph, GraphClient, Message, Proposal, Session, SessionFacts, SessionHit, SessionProblem, SessionsClient, Total, UsageClient } from './life.ts'
 
 type Json = { [name: string]: any }
 type Query = Record<string, string | number | undefined>
 /** How a request is sent: with the token, to the memory that was chosen. */
 export type Ask = (method: string, path: string, query?: Query, body?: unknown, headers?: Record<string, string>) => Promise<Response>
 
-export class HttpLife implements SessionsClient, GraphClient, DreamsClient, UsageClient {
+export class HttpLife implements SessionsClient, GraphClient, DreamsClient, DreamingClient, UsageClient {
   readonly #ask: Ask
 
   constructor(ask: Ask) {

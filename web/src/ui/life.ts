@@ -1,5 +1,5 @@
 /**
- * What the page asks about the life of a memory: sessions, the graph, dreams, usage. A client may lack it; the views say so then.
+ * What the page asks about the life of a memory: sessions, the graph, dreams, usage.
  *
  * The words are those of every other face. Moments are milliseconds since 1970 UTC, costs are millionths of a US dollar.
  */
@@ -23,7 +23,8 @@ export type DreamChange = { readonly key: string; readonly text: string | null }
 export type DreamStep = { readonly why: string; readonly changes: readonly DreamChange[] }
 export type DreamFound = { readonly kind: string; readonly key: string; readonly other: string; readonly detail: string }
 export type Proposal = { readonly id: string; readonly at: number; readonly by: string; readonly steps: readonly DreamStep[]; readonly found: readonly DreamFound[]; readonly lookedAt: number; readonly left: number }
-export type Dreamt = { readonly id: string; readonly at: number; readonly by: string; readonly written: number; readonly removed: number }
+/** What a dream did. Where that is known: the device that it was `on`, the `keys` that it changed, whether it was taken back, and how many memories would be as before if it were now. */
+export type Dreamt = { readonly id: string; readonly at: number; readonly by: string; readonly written: number; readonly removed: number; readonly on?: string; readonly keys?: readonly string[]; readonly undone?: boolean; readonly back?: number }
 /** What was done, and what was left as somebody wrote meanwhile. */
 export type Done = { readonly changed: number; readonly removed: number; readonly left: readonly string[] }
 
@@ -50,6 +51,12 @@ export interface GraphClient {
 }
 
 export interface DreamsClient {
+  dreams(scope: string): Promise<readonly Dreamt[]>
+  undoDream(scope: string, id: string): Promise<Done>
+}
+
+/** Dreaming itself. */
+export interface DreamingClient {
   dreamState(scope: string): Promise<DreamState>
   /** Look through the memories; changes none. */
   dream(scope: string): Promise<Proposal>
@@ -57,8 +64,6 @@ export interface DreamsClient {
   proposal(scope: string): Promise<Proposal | null>
   applyDream(scope: string, id: string): Promise<Done>
   abortDream(): Promise<void>
-  dreams(scope: string): Promise<readonly Dreamt[]>
-  undoDream(scope: string, id: string): Promise<Done>
 }
 
 export interface UsageClient {
@@ -68,5 +73,5 @@ export interface UsageClient {
   usageCsv(scope: string, since: string): Promise<Blob>
 }
 
-/** What a client has of it. */
-export type Life = { readonly sessions?: SessionsClient; readonly graph?: GraphClient; readonly dreams?: DreamsClient; readonly usage?: UsageClient }
+/** What a client has of it. `dreaming`: where this device dreams; a proposal is on no other. */
+export type Life = { readonly sessions: SessionsClient; readonly graph: GraphClient; readonly dreams: DreamsClient; readonly dreaming?: DreamingClient; readonly usage: UsageClient }

@@ -13,10 +13,10 @@ import {
 import { happeningOf } from './happening.ts'
 import { sentence } from './view.ts'
 import type { Life } from './life.ts'
-import { LocalGraph, LocalSessions } from './local_life.ts'
+import { LocalDreams, LocalGraph, LocalSessions } from './local_life.ts'
 import { LocalUsage } from './local_usage.ts'
 
-type Asked = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'places' | 'status' | 'history' | 'past' | 'context' | 'sessions' | 'session' | 'searchSessions' | 'exportSession' | 'deleteSession' | 'entities' | 'graph' | 'restore' | 'write' | 'forget' | 'resolve' | 'note' | 'export' | 'exportFiles' | 'outbox'
+type Asked = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'places' | 'status' | 'history' | 'past' | 'context' | 'sessions' | 'session' | 'searchSessions' | 'exportSession' | 'deleteSession' | 'entities' | 'graph' | 'dreams' | 'undoDream' | 'restore' | 'write' | 'forget' | 'resolve' | 'note' | 'export' | 'exportFiles' | 'outbox'
 
 /** The memory, here or in a worker. */
 export type Behind = { readonly [K in Asked]: (...given: Parameters<Memory[K]>) => ReturnType<Memory[K]> | Promise<Awaited<ReturnType<Memory[K]>>> } & {
@@ -59,7 +59,7 @@ const shownOf = (one: Reading): Shown => ({ key: one.key, scope: one.scope, fiel
 
 export class LocalClient implements MemoryClient {
   readonly alone = true
-  readonly life: Life = { sessions: new LocalSessions(() => this.memory), graph: new LocalGraph(() => this.memory), usage: new LocalUsage(() => this.memory) }
+  readonly life: Life = { sessions: new LocalSessions(() => this.memory), graph: new LocalGraph(() => this.memory), dreams: new LocalDreams(() => this.memory), usage: new LocalUsage(() => this.memory) }
   #notices: readonly string[] = []
   #heard: Heard | null = null
 

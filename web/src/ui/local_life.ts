@@ -1,7 +1,7 @@
-/** The life of a memory in this browser itself: its sessions and its graph, as the views ask for them. It only translates. */
+/** The life of a memory in this browser itself: its sessions, its graph and what dreams did, as the views ask for them. It only translates. */
 
 import { Refusal } from './client.ts'
-import type { Entity, Graph, GraphClient, Message, Session, SessionFacts, SessionHit, SessionProblem, SessionsClient } from './life.ts'
+import type { Done, DreamsClient, Dreamt, Entity, Graph, GraphClient, Message, Session, SessionFacts, SessionHit, SessionProblem, SessionsClient } from './life.ts'
 import { asked, type Behind } from './local_client.ts'
 
 /** Sessions of a list that does not show all, and hits of a search. */
@@ -49,6 +49,20 @@ export class LocalGraph implements GraphClient {
 
   async graph(scope: string, how: { entity?: string; depth?: number; limit?: number }): Promise<Graph> {
     return asked(() => this.memory().graph({ scope, ...how }))
+  }
+}
+
+export class LocalDreams implements DreamsClient {
+  constructor(readonly memory: () => Behind) {}
+
+  async dreams(scope: string): Promise<readonly Dreamt[]> {
+    const found = await asked(() => this.memory().dreams({ scope }))
+    return found.map(({ id, at, by, label, written, removed, undone, back }) => ({ id, at, by, written: written.length, removed: removed.length, on: label, keys: [...written, ...removed], undone, back }))
+  }
+
+  async undoDream(scope: string, id: string): Promise<Done> {
+    const { back, changed, lost } = await asked(() => this.memory().undoDream(id, { scope }))
+    return { changed: back.length, removed: 0, left: [...changed, ...lost] }
   }
 }
 

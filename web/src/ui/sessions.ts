@@ -2,8 +2,7 @@
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import type { Message, Session, SessionFacts, SessionHit, SessionProblem } from './life.ts'
-import { LifeView } from './life_view.ts'
-import { empty, many, moment, saved } from './view.ts'
+import { empty, many, moment, saved, View } from './view.ts'
 
 /** Messages that are shown, and how many more at a time; milliseconds of rest before what was typed is looked for. */
 const STEP = 100
@@ -11,9 +10,8 @@ const MOST = 1000
 const REST = 160
 const WHO: Readonly<Record<string, string>> = { user: 'User', assistant: 'Assistant', system: 'System', tool: 'Tool' }
 
-export class SessionsView extends LifeView<'sessions'> {
-  protected readonly of = 'sessions'
-  static override properties = { ...LifeView.properties, chosen: { attribute: false }, all: { state: true }, facts: { state: true }, messages: { state: true }, older: { state: true }, last: { state: true }, query: { state: true }, hits: { state: true }, sure: { state: true }, every: { state: true }, more: { state: true }, torn: { state: true }, asking: { state: true } }
+export class SessionsView extends View {
+  static override properties = { ...View.properties, chosen: { attribute: false }, all: { state: true }, facts: { state: true }, messages: { state: true }, older: { state: true }, last: { state: true }, query: { state: true }, hits: { state: true }, sure: { state: true }, every: { state: true }, more: { state: true }, torn: { state: true }, asking: { state: true } }
   declare chosen: string
   declare all: readonly Session[] | null
   declare facts: SessionFacts | null
@@ -39,7 +37,6 @@ export class SessionsView extends LifeView<'sessions'> {
   }
 
   protected override willUpdate(changed: PropertyValues<this>): void {
-    if (this.lacking) return
     const before = changed.get('place')
     const moved = changed.has('place') && (before?.scope !== this.place.scope || before?.revision !== this.place.revision || before?.client !== this.place.client)
     if (moved) void this.#load()
@@ -51,7 +48,7 @@ export class SessionsView extends LifeView<'sessions'> {
     const { scope } = this.place
     const query = this.query.trim()
     const number = ++this.#asked
-    const found = await this.attempt(async () => [await this.life.sessions(scope, this.every), query ? await this.life.searchSessions(scope, query) : null] as const)
+    const found = await this.attempt(async () => [await this.life.sessions.sessions(scope, this.every), query ? await this.life.sessions.searchSessions(scope, query) : null] as const)
     if (found !== undefined && number === this.#asked) Object.assign(this, { all: found[0].sessions, more: found[0].older, torn: found[0].problems, hits: found[1] })
   }
 
@@ -59,7 +56,7 @@ export class SessionsView extends LifeView<'sessions'> {
     const { scope } = this.place
     const name = this.chosen
     await this.attempt(async () => {
-      const [facts, read] = await Promise.all([this.life.session(scope, name), this.life.messages(scope, name, this.last)])
+      const [facts, read] = await Promise.all([this.life.sessions.session(scope, name), this.life.sessions.messages(scope, name, this.last)])
       if (name !== this.chosen) return
       // Whoever wanted to forget it has not seen what came meanwhile, and is asked again.
       if (facts.seen !== this.facts?.seen) this.sure = false
@@ -74,13 +71,13 @@ export class SessionsView extends LifeView<'sessions'> {
   }
 
   async #save(format: 'markdown' | 'json'): Promise<void> {
-    const blob = await this.act(() => this.life.exportSession(this.place.scope, this.chosen, format))
+    const blob = await this.act(() => this.life.sessions.exportSession(this.place.scope, this.chosen, format))
     if (blob !== undefined) saved(blob, `session.${format === 'markdown' ? 'md' : 'json'}`)
   }
 
   async #forget(): Promise<void> {
     const facts = this.facts!
-    const done = await this.act(async () => { await this.life.deleteSession(this.place.scope, facts.session, facts.seen); return true })
+    const done = await this.act(async () => { await this.life.sessions.deleteSession(this.place.scope, facts.session, facts.seen); return true })
     this.sure = false
     if (done) location.hash = '#/sessions'
     else void this.#show()
@@ -88,7 +85,7 @@ export class SessionsView extends LifeView<'sessions'> {
 
   async #forgetTorn(one: SessionProblem): Promise<void> {
     this.asking = ''
-    await this.act(() => this.life.deleteSession(this.place.scope, one.session, one.seen))
+    await this.act(() => this.life.sessions.deleteSession(this.place.scope, one.session, one.seen))
     await this.#load()
   }
 
@@ -135,7 +132,6 @@ export class SessionsView extends LifeView<'sessions'> {
   }
 
   protected override render(): TemplateResult {
-    if (this.lacking) return this.absent('Sessions')
     return html`<div class=${this.chosen ? 'split open' : 'split'}>
       <section class="list" aria-label="Sessions" aria-busy=${this.busy}><div class="tools"><input type="search" placeholder="Search what was said" aria-label="Search sessions" .value=${this.query} @input=${this.#typed} autocomplete="off" spellcheck="false"></div>
         <div class="tools under"><p class="count" role="status">${this.all === null ? 'Loading…' : this.hits === null ? many(this.all.length, 'session') : many(this.hits.length, 'message')}</p></div>

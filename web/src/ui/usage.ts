@@ -2,16 +2,14 @@
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import type { Budget, By, Total } from './life.ts'
-import { LifeView } from './life_view.ts'
-import { empty, many, saved } from './view.ts'
+import { empty, many, saved, View } from './view.ts'
 
 const BYS: readonly [By, string][] = [['model', 'Model'], ['provider', 'Provider'], ['agent', 'Agent'], ['day', 'Day']]
 const SPANS: readonly [number, string][] = [[0, 'All time'], [7, 'Last 7 days'], [30, 'Last 30 days'], [90, 'Last 90 days']]
 const DAY = 86_400_000
 
-export class UsageView extends LifeView<'usage'> {
-  protected readonly of = 'usage'
-  static override properties = { ...LifeView.properties, totals: { state: true }, budgets: { state: true }, by: { state: true }, span: { state: true } }
+export class UsageView extends View {
+  static override properties = { ...View.properties, totals: { state: true }, budgets: { state: true }, by: { state: true }, span: { state: true } }
   declare totals: readonly Total[] | null
   declare budgets: readonly Budget[]
   declare by: By
@@ -24,7 +22,6 @@ export class UsageView extends LifeView<'usage'> {
   }
 
   protected override willUpdate(changed: PropertyValues<this>): void {
-    if (this.lacking) return
     const before = changed.get('place')
     const moved = changed.has('place') && (before?.scope !== this.place.scope || before?.revision !== this.place.revision || before?.client !== this.place.client)
     if (moved || changed.has('by') || changed.has('span')) void this.#load()
@@ -37,12 +34,12 @@ export class UsageView extends LifeView<'usage'> {
   async #load(): Promise<void> {
     const { scope } = this.place
     const number = ++this.#asked
-    const found = await this.attempt(() => Promise.all([this.life.usage(scope, this.by, this.#since), this.life.budgets(scope)]))
+    const found = await this.attempt(() => Promise.all([this.life.usage.usage(scope, this.by, this.#since), this.life.usage.budgets(scope)]))
     if (found !== undefined && number === this.#asked) Object.assign(this, { totals: found[0], budgets: found[1] })
   }
 
   async #save(): Promise<void> {
-    const blob = await this.act(() => this.life.usageCsv(this.place.scope, this.#since))
+    const blob = await this.act(() => this.life.usage.usageCsv(this.place.scope, this.#since))
     if (blob !== undefined) saved(blob, 'usage.csv')
   }
 
@@ -62,7 +59,6 @@ export class UsageView extends LifeView<'usage'> {
   }
 
   protected override render(): TemplateResult {
-    if (this.lacking) return this.absent('Usage')
     return html`<section class="page" aria-busy=${this.busy}><h2>Usage</h2><p class="faint">What programs noted of their models, on any device. It is no bill.</p>${this.problem()}
       ${this.totals === null ? nothing : html`<div class="cards">${this.budgets.map(one => this.#budget(one))}</div>
       <div class="tools"><select aria-label="Add up by" @change=${(event: Event) => (this.by = (event.target as HTMLSelectElement).value as By)}>${BYS.map(([by, words]) => html`<option value=${by} ?selected=${by === this.by}>By ${words.toLowerCase()}</option>`)}</select>

@@ -3,6 +3,7 @@
 import { html, LitElement, nothing, type TemplateResult } from 'lit'
 import { type MemoryClient, Refusal, type Right } from './client.ts'
 import type { Drafts } from './drafts.ts'
+import type { Life } from './life.ts'
 
 /** What a view is about. */
 export type Place = { readonly client: MemoryClient; readonly drafts: Drafts; readonly namespace: string; readonly scope: string; readonly right: Right; readonly revision: number; readonly whole: boolean }
@@ -59,6 +60,10 @@ export abstract class View extends LitElement {
     if (this.failed === null) return nothing
     return html`<div class="problem" role="alert"><strong>${sentence(this.failed.message)}</strong> ${this.failed.hint}
       <button class="quiet" @click=${() => (this.failed = null)} aria-label="Dismiss this message">Dismiss</button></div>`
+  }
+
+  protected get life(): Life {
+    return this.place.client.life
   }
 
   protected get mayWrite(): boolean {
