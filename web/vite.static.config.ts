@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { defineConfig, type Plugin } from 'vite'
 
 /** What is loaded where it is asked for, and by nobody else; all the rest of the memory is one file, in the library too: it packs better than many. */
-const LATER = /argon2|sync\/(?:administer|beginning|folder)|src\/life\/|device\/(?:all_scopes|dreams|graph|sessions|taking)|core\/(?:blob_reading|enrolling|folder|json_text|scope_tree|session_items)/
+const LATER = /argon2|sync\/(?:administer|beginning|folder)|src\/life\/|device\/(?:all_scopes|dreams|graph|past|sessions|taking)|core\/(?:blob_reading|enrolling|folder|json_text|scope_tree|session_items)/
 export const groups = [{ name: 'client', test: (id: string) => !LATER.test(id) && !/src\/(?:index|worker\/worker)\.ts/.test(id) }]
 
 const MANIFEST = {

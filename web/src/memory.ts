@@ -25,7 +25,6 @@ import type { Device, World } from './device/device.ts'
 import { theWorld } from './device/device.ts'
 import { MemoryError } from './device/errors.ts'
 import { Finding, type RecallHow } from './device/finding.ts'
-import { historyOf, pastText } from './device/past.ts'
 import { Replica } from './device/replica.ts'
 import type { Sessions } from './device/sessions.ts'
 import { checkScope, entryName, notFetched, Shown, tokenHash } from './device/shown.ts'
@@ -137,12 +136,13 @@ export class Memory {
   }
 
   /** The texts that a memory has had, as far as this device finds them, the newest first. */
-  history(key: string, { scope = '' }: { scope?: string } = {}): History {
-    return historyOf(this.#look, key, scope)
+  async history(key: string, { scope = '' }: { scope?: string } = {}): Promise<History> {
+    return (await import('./device/past.ts')).historyOf(this.#look, key, scope)
   }
 
   /** A text of the past, whole. */
-  past(key: string, which: Past, { scope = '' }: { scope?: string } = {}): string {
+  async past(key: string, which: Past, { scope = '' }: { scope?: string } = {}): Promise<string> {
+    const { pastText } = await import('./device/past.ts')
     return new TextDecoder('utf-8', { ignoreBOM: true }).decode(pastText(this.#look, key, scope, which).data)
   }
 
@@ -340,6 +340,7 @@ export class Memory {
   /** Bring a text of the past back, whose word it is as it was then. It replaces what `seen` was ([]: nothing is shown), else what is shown now, or the forget. */
   async restore(key: string, which: Past, { scope = '', seen }: { scope?: string; seen?: Seen } = {}): Promise<Reading> {
     const name = entryName(key, scope)
+    const { pastText } = await import('./device/past.ts')
     await this.#written(async change => {
       const { data, of } = pastText(this.#look, key, scope, which)
       const isNothing = Array.isArray(seen) && seen.length === 0
