@@ -39,6 +39,7 @@ def opened(tmp_path: Path, url: str, memory: Memory, look: Callable[[Page], Awai
             await page.evaluate("location.hash = '#/vault'")
             await page.click("button:has-text('Sync now')")
             await page.wait_for_selector("text=Everything here is published.")
+            await page.wait_for_selector("text=last published")
 
     played(play)
     root_of(memory)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -71,7 +72,13 @@ def test_a_client_with_the_words_reads_writes_and_both_end_on_one_root(
     assert there is not None and there.file.body == "Cents, never floats."
     assert {str(event["type"]) for event in memory.timeline.read()} >= {"waved", "clicked"}
     assert web.sync()["root"] == root
-    assert {one["label"] for one in web.members()} >= {"python", "phone"}
+    members = {one["id"]: one for one in web.members()}
+    assert {one["label"] for one in members.values()} >= {"python", "phone"}
+    # Of whom a version is known here, as Python says it; the words and the wallet publish nothing.
+    heard = {one["id"]: one["heard"] for one in members.values() if one["heard"] is not None}
+    assert heard.keys() == memory.members.heard().keys() & members.keys()
+    assert {members[id]["label"] for id in heard} == {"python", "phone"}
+    assert all(abs(time.time() * 1000 - at) < 600_000 for at in heard.values())
 
 
 def test_a_wallet_opens_it_too(client: Client, url: str, memory: Memory) -> None:

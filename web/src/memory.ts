@@ -166,9 +166,10 @@ export class Memory {
   }
 
   members(): Member[] {
-    const { ring, device, isMine } = this.#replica
+    const { ring, device, isMine, kept } = this.#replica
+    const heard = new Map(kept.log.map(one => [one.dev, one.at]))
     const all = ring === null ? [] : [...ring.said.members.values()]
-    return all.map(({ id, label, kind, role }) => ({ id, label, kind, role, mine: isMine(id), thisDevice: id === device.id }))
+    return all.map(({ id, label, kind, role }) => ({ id, label, kind, role, mine: isMine(id), thisDevice: id === device.id, heard: heard.get(id) ?? null }))
   }
 
   /** How this memory is here. `unpublished`: something of it is where no other device finds it. */

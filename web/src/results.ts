@@ -84,7 +84,8 @@ export type History = { readonly key: string; readonly versions: readonly Versio
 export type Past = { readonly root: string } | { readonly text: string; readonly root?: string }
 
 export type Scope = { readonly token: string; readonly title: string; readonly kind: Card['kind']; readonly ids: Card['ids']; readonly into: string | null; readonly memories: number }
-export type Member = { readonly id: string; readonly label: string; readonly kind: string; readonly role: string; readonly mine: boolean; readonly thisDevice: boolean }
+/** `heard`: when this device was shown the last version that it published, in milliseconds since 1970; null where it published nothing yet, or nothing that is known here. */
+export type Member = { readonly id: string; readonly label: string; readonly kind: string; readonly role: string; readonly mine: boolean; readonly thisDevice: boolean; readonly heard: number | null }
 
 /** Figures of a memory, and whether something of it is where no other device finds it. */
 export type Status = { readonly memories: number; readonly events: number; readonly conflicts: number; readonly notFetched: number; readonly unpublished: boolean }

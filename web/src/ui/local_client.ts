@@ -181,7 +181,7 @@ export class LocalClient implements MemoryClient {
 
   async members(): Promise<readonly Member[]> {
     const all = await asked(() => this.memory.members())
-    return all.map(({ id, label, role, kind, thisDevice }) => ({ id, label, role, kind, thisDevice, root: false }))
+    return all.map(({ id, label, role, kind, thisDevice, heard }) => ({ id, label, role, kind, thisDevice, heard, root: false }))
   }
 
   async providers(): Promise<readonly Place[]> {
