@@ -79,7 +79,7 @@ async def _unpin(
         facts[answered] = msgspec.structs.replace(known, root=answered)
     for pin in await pinned_anchors(run, provider):
         facts[str(pin.cid)] = PinnedRoot(str(pin.cid), pin.created, ring=True)
-    whole = await whole_at(run, provider)
+    whole = await whole_at(run, provider, {pin.cid for pin in pins})
     verdicts = judge(
         facts.values(),
         run.replica.world.now(),
@@ -174,11 +174,13 @@ def _facts(
     )
 
 
-async def whole_at(run: Run, provider: Provider) -> bool:
-    """Whether everything that the joined state names is at this provider, asked block by block where it can be."""
+async def whole_at(run: Run, provider: Provider, pinned: Set[CID]) -> bool:
+    """Whether everything that the joined state names is in what is pinned at this provider now, asked block by block where it can be. That
+    it was placed there once says nothing of now: somebody may have unpinned it."""
     root = run.replica.db.get_meta(meta.ROOT)
     db = run.replica.db.connection
-    there = root is not None and placed.get(db, provider.name, root.decode()) is not None
+    row = placed.get(db, provider.name, root.decode()) if root is not None else None
+    there = row is not None and parse_cid(row.answered) in pinned
     if counting_anew(run.replica.db):
         return False  # rows that the disk changed are gone, and with them what they named
     digests = objects.digests(db)

@@ -327,6 +327,23 @@ def test_trace_13_equal_states_are_not_unpinned_by_both(lab: Lab) -> None:
     same(a, b, fresh)
 
 
+def test_older_versions_stay_where_somebody_unpinned_the_newest(lab: Lab) -> None:
+    """What this device placed there last is in its list no more, so nothing says that it stays: it goes with the next collection there."""
+    a, _, _ = lab.three()
+    for number in range(3):
+        a.write(f"k{number}", "x")
+        lab.sync(a)
+        lab.clock.advance(2 * 86_400)
+    newest = a.status().root
+    before = [pin.cid for pin in lab.cloud.pins if str(pin.cid) != newest]
+    lab.cloud.pins = [pin for pin in lab.cloud.pins if str(pin.cid) != newest]
+    asyncio.run(a.maintenance.gc(keep_roots=1, keep_days=1))
+    assert [pin.cid for pin in lab.cloud.pins] == before
+    lab.sync(a)
+    asyncio.run(a.maintenance.gc(keep_roots=1, keep_days=1))
+    assert newest in {str(pin.cid) for pin in lab.cloud.pins}
+
+
 def test_trace_14_a_body_that_was_not_fetched_is_not_unpinned(lab: Lab) -> None:
     """A joins with one of B's bodies not fetched, its ctx covers B, B unpins: the body must not be gone."""
     a, b, _ = lab.three()

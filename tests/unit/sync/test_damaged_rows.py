@@ -131,13 +131,14 @@ def test_a_provider_is_not_whole_while_lost_rows_are_not_counted_anew(lab: Lab) 
     """Rows that were gone were asked for nowhere, so a collection let older versions go beside a place that lacked what they named."""
     a, _ = two(lab)
     run = Run(a.replica, [lab.provider("a")], None, no_progress, Notices())
-    assert asyncio.run(whole_at(run, run.providers[0]))
+    pinned = {pin.cid for pin in lab.cloud.pins}
+    assert asyncio.run(whole_at(run, run.providers[0], pinned))
     change(a, "UPDATE objects SET size = -1 WHERE digest = (SELECT digest FROM objects LIMIT 1)")
     forget_damaged_notes(a.replica, run.notices)
-    assert not asyncio.run(whole_at(run, run.providers[0]))
+    assert not asyncio.run(whole_at(run, run.providers[0], pinned))
     a.write("later", "text")
     lab.sync(a)
-    assert asyncio.run(whole_at(run, run.providers[0]))
+    assert asyncio.run(whole_at(run, run.providers[0], {pin.cid for pin in lab.cloud.pins}))
 
 
 def test_names_that_were_signed_and_are_lost_are_said_to_be(lab: Lab) -> None:
