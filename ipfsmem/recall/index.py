@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import date
 from math import log1p
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ipfsmem.recall.dates import MONTHS
 from ipfsmem.recall.image import LONGEST, Columns, State, read, write
 from ipfsmem.recall.postings import Postings, bm25, idf, lowered
+from ipfsmem.recall.sums import Shares
 from ipfsmem.recall.terms import split
 
 #: What is noted of an entry, as bits. The last four are noted only of entries of a group.
@@ -95,11 +96,21 @@ class Document(NamedTuple):
         return f"{self.header}\n{self.text}" if self.header else self.text
 
 
-class GroupRow(NamedTuple):
+class GroupRow(Shares):
     """The groups that have a term: what it is worth among groups, and what BM25 gives each conversation or day for it."""
 
-    worth: float
-    shares: dict[int, float]
+    def __init__(self, worth: float, shares: dict[int, float]) -> None:
+        self.worth, self._shares = worth, shares
+        self.numbers = list(shares)
+
+    @property
+    def shares(self) -> Collection[float]:
+        """What each gets."""
+        return self._shares.values()
+
+    def share(self, number: int) -> float:
+        """What a group gets."""
+        return self._shares.get(number, 0.0)
 
 
 class Index:

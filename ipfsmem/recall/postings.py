@@ -7,13 +7,16 @@ each occurrence. A row, made of both when a question first has its term, is kept
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import compress
 from math import log
+from operator import lt
 from typing import NamedTuple
 
+from ipfsmem.recall.sums import Shares, is_common
 from ipfsmem.recall.terms import terms_of
 
 #: How soon further occurrences stop to count, and how much a long entry is lowered.
@@ -23,6 +26,8 @@ FURTHER = _K1 + 1
 _LEAST = 1e-6
 #: Occurrences in rows that are kept for further questions: for each entry so many, and as many again at least.
 _KEPT, _KEPT_LEAST = 20, 500_000
+#: Of how many entries what is kept of a common term for each takes as much room as one occurrence.
+_DENSE = 4
 
 
 def idf(entries: int, having: int) -> float:
@@ -40,7 +45,7 @@ def bm25(worth: float, times: int, against: float) -> float:
     return worth * times * FURTHER / (times + against)
 
 
-class Row:
+class Row(Shares):
     """The entries that have one term, by number, how often, and what BM25 gives each of them for it."""
 
     def __init__(
@@ -53,30 +58,40 @@ class Row:
     ) -> None:
         """`most`: as it was counted before, if it was."""
         self.numbers, self.counts, self.worth = numbers, counts, worth
-        self._against, self._most = against, most
+        self._against = against
+        if most is not None:
+            self.most = most
 
-    @cached_property
-    def most(self) -> float:
-        """The greatest share."""
-        return max(self.shares, default=0.0) if self._most is None else self._most
-
-    @cached_property
-    def shares(self) -> array[float]:
-        """What each gets, in the order of the numbers."""
+    @property
+    def shares(self) -> list[float]:
+        """What each gets, in the order of the numbers: made anew, for the rounded ones are kept."""
         worth, against = self.worth, self._against
         further = FURTHER  # as in `bm25`, without a call for each
         found = zip(self.numbers, self.counts, strict=True)
-        return array("d", [worth * times * further / (times + against[number]) for number, times in found])
+        return [worth * times * further / (times + against[number]) for number, times in found]
+
+    def share(self, number: int) -> float:
+        """What an entry gets."""
+        times = self.times(number)
+        return bm25(self.worth, times, self._against[number]) if times else 0.0
+
+    def times(self, number: int) -> int:
+        """How often an entry has it."""
+        if self._few is not None:
+            return self._few.get(number, 0)
+        if not self._there[number]:
+            return 0
+        return self.counts[bisect_left(self.numbers, number)]
 
     @cached_property
-    def times(self) -> Callable[[int], int | None]:
-        """How often an entry has it, asked by number; 0 or None where it has not."""
-        if len(self.numbers) * 12 < len(self._against):
-            return dict(zip(self.numbers, self.counts, strict=True)).get
-        dense = array("I", bytes(4 * len(self._against)))
-        for number, count in zip(self.numbers, self.counts, strict=True):
-            dense[number] = count
-        return dense.__getitem__
+    def _few(self) -> dict[int, int] | None:
+        size = len(self._against)
+        few = not is_common(len(self.numbers), size)
+        return dict(zip(self.numbers, self.counts, strict=True)) if few else None
+
+    @cached_property
+    def _there(self) -> array[int]:
+        return self.dense(len(self._against))
 
 
 class Flat(NamedTuple):
@@ -192,13 +207,14 @@ class Postings:
         if kept is None:
             numbers, counts = self._having(term)
             size = len(numbers)
+            taken = size + (len(self.lengths) // _DENSE if is_common(size, len(self.lengths)) else 0)
             if not self._kept:
                 self._room = self.room()
-            self._room -= size
+            self._room -= taken
             if self._room < 0:
                 self._most.update((of, row.most) for of, row in self._kept.items() if "most" in vars(row))
                 self._kept.clear()
-                self._room = self.room() - size
+                self._room = self.room() - taken
             worth = idf(self.entries, size)
             kept = self._kept[term] = Row(numbers, counts, worth, self.against, self._most.get(term))
         return kept
@@ -219,12 +235,17 @@ class Postings:
         if at is not None:
             first, end = self._flat.starts[at], self._flat.starts[at + 1]
             numbers, counts = self._flat.numbers[first:end], self._flat.counts[first:end]
-        if added:
-            times = Counter(added)
-            if at is None:
+            if not all(
+                map(lt, numbers, numbers[1:])
+            ):  # of a damaged image, of which not each row was looked at
+                times = dict(sorted(zip(numbers, counts, strict=True)))
                 numbers, counts = array("I", times), array("I", times.values())
+        if added:
+            often = Counter(added)
+            if at is None:
+                numbers, counts = array("I", often), array("I", often.values())
             else:
-                numbers, counts = array("I", (*numbers, *times)), array("I", (*counts, *times.values()))
+                numbers, counts = array("I", (*numbers, *often)), array("I", (*counts, *often.values()))
         if self._gone and not self._gone.isdisjoint(numbers):
             there = [number not in self._gone for number in numbers]
             numbers = array("I", compress(numbers, there))

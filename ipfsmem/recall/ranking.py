@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date
 from functools import cache
 from heapq import heappush, heappushpop, nlargest
@@ -17,8 +17,8 @@ from math import inf
 from typing import NamedTuple
 
 from ipfsmem.recall.dates import days_named
-from ipfsmem.recall.index import MEMORY, NUMBER, QUESTION, SIZE, TIME, Document, Index
-from ipfsmem.recall.postings import Row, bm25, lowered
+from ipfsmem.recall.index import NUMBER, QUESTION, SIZE, TIME, Document, Index
+from ipfsmem.recall.postings import bm25, lowered
 from ipfsmem.recall.recipe import (
     USUAL,
     WEIGHTS,
@@ -31,6 +31,7 @@ from ipfsmem.recall.recipe import (
     weigh,
 )
 from ipfsmem.recall.spelling import spelled
+from ipfsmem.recall.sums import Sums
 from ipfsmem.recall.terms import terms
 from ipfsmem.recall.worth import HALF_LIFE_DAYS, recency, salience
 
@@ -66,76 +67,34 @@ _asks_number = re.compile(r"\bhow (?:many|much|old|often|long|far|big|tall|high|
 
 
 class _Words:
-    """The words of a question, and what they say of each entry: BM25, not yet scaled, and which of the terms it has, a bit each.
-
-    Adding a term's shares costs as much as entries have it, and what all have says too little to bring another entry among the
-    best. So of very many entries such common terms are added only to those that are looked at.
-    """
+    """The words of a question, and what they say of each entry and each group: BM25, not yet scaled, and which of the terms it has."""
 
     def __init__(self, index: Index, wanted: list[str], only: frozenset[int] | None) -> None:
         self.index, self.only = index, only
         self.rows = [index.words.row(term) for term in wanted]
-        self.groups = [index.group_row(term) for term in wanted] if index.has_groups else []
-        #: By number of the entry.
-        self.scores, self.has = [0.0] * len(index.ids), [0] * len(index.ids)
-        #: Which of the terms a conversation or day has; see `group_scores`.
-        self.group_has: dict[int, int] = {}
+        rarest = sorted(enumerate(self.rows), key=lambda one: -one[1].most)
+        self.entries = Sums([(1 << bit, row) for bit, row in rarest], len(index.ids))
+        self.group_rows = [index.group_row(term) for term in wanted] if index.has_groups else []
+        of_groups = [(1 << bit, row) for bit, row in enumerate(self.group_rows)]
+        #: Of conversations and days, each taken as one text.
+        self.groups = Sums(of_groups, len(index.group_names))
         self._total = sum(row.worth for row in self.rows)
         self._covers: dict[int, float] = {}
-        #: Terms that were not added to all entries, and the entries to which they were.
-        self._common: list[tuple[int, Row]] = []
-        self._settled: set[int] = set()
-        self._seen = self._add()
         #: Which of the terms the header of an entry has.
         self.headers: dict[int, int] = {}
         for bit, term in enumerate(wanted):
             for number in index.headers.row(term).numbers:
                 self.headers[number] = self.headers.get(number, 0) | 1 << bit
 
-    def _add(self) -> Collection[int]:
-        """Adds the terms, the rarest first. Gives the entries that have one of them, without such as are surely not among the best."""
-        scores, has, seen = self.scores, self.has, set[int]()
-        many = len(self.index) > _ALL
-        rest = sum(row.most for row in self.rows)
-        rows = sorted(enumerate(self.rows), key=lambda one: -one[1].most)
-        for at, (bit, row) in enumerate(rows):
-            if many and 2 * len(row.numbers) > len(seen) >= _BEST:
-                least = _at_place([scores[number] for number in seen], _BEST) - rest - _ROUNDING
-                if least > 0:
-                    self._common = rows[at:]
-                    near = [number for number in seen if scores[number] >= least]
-                    self.settle(near)
-                    return near
-            one = 1 << bit
-            for number, share in zip(row.numbers, row.shares, strict=True):
-                scores[number] += share
-                has[number] |= one
-            seen.update(row.numbers if self.only is None else self.only.intersection(row.numbers))
-            rest -= row.most
-        return seen
-
-    def settle(self, numbers: Iterable[int]) -> None:
-        """Adds the common terms to these entries."""
-        if not self._common:
-            return
-        new = [number for number in dict.fromkeys(numbers) if number not in self._settled]
-        self._settled.update(new)
-        against = self.index.words.against
-        for bit, row in self._common:
-            for number, times in zip(new, map(row.times, new), strict=True):
-                if times:
-                    self.scores[number] += bm25(row.worth, times, against[number])
-                    self.has[number] |= 1 << bit
-
     def alone(self, number: int) -> float:
-        """BM25 of an entry alone in its group, among all groups. Its own terms are added."""
-        if not self.groups:
-            return self.scores[number]
+        """BM25 of an entry alone in its group, among all groups."""
+        if not self.group_rows:
+            return self.entries.exact(number)
         against = lowered(self.index.words.lengths[number], self.index.group_average()[1])
-        score, has = 0.0, self.has[number]
+        score, has = 0.0, self.entries.has(number)
         for bit, row in enumerate(self.rows):
             if has >> bit & 1:
-                score += bm25(self.groups[bit].worth, row.times(number) or 0, against)
+                score += bm25(self.group_rows[bit].worth, row.times(number), against)
         return score
 
     def cover(self, has: int) -> float:
@@ -148,24 +107,17 @@ class _Words:
 
     def best(self) -> list[int]:
         """The best entries by their words, of equal ones the first by id; of few entries all that have one. In any order."""
-        if len(self.index) <= _ALL or len(self._seen) <= _BEST:
-            return list(self._seen)
-        scores = self.scores
-        least = _at_place([scores[number] for number in self._seen], _BEST)
-        near = [number for number in self._seen if scores[number] >= least]
-        if len(near) == _BEST:
-            return near
-        return sorted(near, key=lambda n: (-scores[n], self.index.ids[n]))[:_BEST]
+        if len(self.index) <= _ALL:
+            return self.entries.seen(self.only)
+        return self.entries.best(_BEST, self.index.ids.__getitem__, last=False, only=self.only)
 
-    def group_scores(self) -> dict[int, float]:
-        """BM25 of each conversation and day that has one of the terms, taken as one text. Notes in `group_has` which it has."""
-        found, has = dict[int, float](), self.group_has
-        for bit, row in enumerate(self.groups):
-            one = 1 << bit
-            for group, share in row.shares.items():
-                found[group] = found.get(group, 0.0) + share
-                has[group] = has.get(group, 0) | one
-        return found
+    def best_groups(self) -> list[int]:
+        """The best groups by their words; of few entries all that have one."""
+        if not self.group_rows:
+            return []
+        if len(self.index) <= _ALL:
+            return self.groups.seen()
+        return self.groups.best(_BEST_GROUPS, self.index.group_names.__getitem__, last=True)
 
 
 def _at_place(values: list[float], place: int) -> float:
@@ -194,184 +146,250 @@ class _Ranking:
     ) -> None:
         self.index, self.words, self.similar, self.asked = index, words, similar, asked
         self.weighed, self.weights = weighed, weighed.weights
-        cut = len(index) > _ALL
-        best = words.best()
-        self._top = max([words.scores[number] for number in best], default=0.0) or 1.0
-        close = _best_by_meaning(similar, index) if cut else list(similar)
+        self._cut = len(index) > _ALL
+        self._by_words = words.best()
+        self._by_meaning = _best_by_meaning(similar, index) if self._cut else list(similar)
+        self._top = words.entries.top(self._by_words) or 1.0
         # Where neither counts, nothing speaks for an entry by itself.
         self._weight = (self.weights["words"] + (self.weights["meaning"] if similar else 0.0)) or 1.0
-        self._groups = words.group_scores()
-        self._looked = self._look_at(best, close, cut=cut)
-        self._best = self._best_of_groups(best, close, cut=cut)
-        for number in self._looked.get(0, ()):
-            self._groups[-number] = words.alone(number)
-        self._top_group = max(self._groups.values(), default=0.0) or 1.0
-        sizes = index.columns.sizes
-        lengths = [sizes[number] for group, row in self._looked.items() if group for number in row]
-        low = SIZE[min(lengths, default=0)]
-        apart = SIZE[max(lengths, default=0)] - low
-        #: What so many characters give.
-        self._lengths = [(size - low) / apart if apart else 1.0 for size in SIZE]
+        whole = words.best_groups()
+        self._looked = self._look_at(whole)
+        of = index.columns.groups
+        self._groups = set(map(of.__getitem__, self._looked))
+        #: The entries that are alone in their groups, and BM25 of each as a group.
+        self._lone = (
+            {number for number in self._looked if not of[number]} if 0 in self._groups else set[int]()
+        )
+        self._groups.discard(0)
+        self._alone: dict[int, float] | None = None
+        top_group = self._top
+        if words.group_rows:
+            self._alone = {number: words.alone(number) for number in self._lone}
+            top_group = max(words.groups.top(whole), max(self._alone.values(), default=0.0))
+        self._top_group = top_group or 1.0
+        sizes = set(map(index.columns.sizes.__getitem__, self._looked - self._lone))
+        self._low = SIZE[min(sizes, default=0)]
+        self._apart = SIZE[max(sizes, default=0)] - self._low
+        #: The best own score in each group of which that is known.
+        self._best: dict[int, float] = {}
+
+    def _length(self, number: int) -> float:
+        """What the characters of an entry give."""
+        return (SIZE[self.index.columns.sizes[number]] - self._low) / self._apart if self._apart else 1.0
 
     def own(self, number: int) -> float:
         """What speaks for an entry by itself."""
-        value = self.weights["words"] * (self.words.scores[number] / self._top)
+        value = self.weights["words"] * (self.words.entries.exact(number) / self._top)
         if self.similar:
             value += self.weights["meaning"] * self.similar.get(number, 0.0)
         return value / self._weight
 
-    def _look_at(self, best: list[int], close: list[int], *, cut: bool) -> dict[int, list[int]]:
-        """The entries that can be hits, by group, those alone as of group 0: all that anything speaks for, of very many only the
-        best."""
-        index = self.index
-        dated = self.asked.dated
-        if cut and len(dated) > _BEST:
+    def _own_at_most(self) -> Callable[[int], float]:
+        """What is no less than that, asked often."""
+        at_most, by_words = self.words.entries.at_most, self.weights["words"] / self._top / self._weight
+        similar, by_meaning = self.similar, self.weights["meaning"] / self._weight
+        if not similar:
+            return lambda number: by_words * at_most(number)
+        return lambda number: by_words * at_most(number) + by_meaning * similar.get(number, 0.0)
+
+    def _look_at(self, whole: Iterable[int]) -> set[int]:
+        """The entries that can be hits: all that anything speaks for, of very many only the best, and their neighbours."""
+        index, dated = self.index, self.asked.dated
+        if self._cut and len(dated) > _BEST:
             dated = set(nlargest(_BEST, dated, key=lambda n: (index.columns.days[n], index.ids[n])))
-        found = {*best, *close, *dated}
-        of, before, after = index.columns.groups, index.before, index.after
-        whole: Iterable[int] = self._groups
-        if cut:
-            for number in [number for number in found if of[number]]:
-                one, two = before[number], after[number]
-                found.update((one, before[one], two, after[two]))
-            whole = nlargest(
-                _BEST_GROUPS, self._groups, key=lambda g: (self._groups[g], index.group_names[g])
-            )
+        found = {*self._by_words, *self._by_meaning, *dated}
+        if self._cut and index.has_groups:
+            before, after = index.before.__getitem__, index.after.__getitem__
+            one, two = set(map(before, found)), set(map(after, found))
+            found.update(one, two, map(before, one), map(after, two))
         for group in whole:
             found.update(index.members(group))
         found.discard(0)
-        if self.words.only is not None:
-            found &= self.words.only
-        self.words.settle(found)
-        looked: dict[int, list[int]] = {}
-        for number in found:
-            looked.setdefault(of[number], []).append(number)
-        return looked
-
-    def _best_of_groups(self, best: list[int], close: list[int], *, cut: bool) -> dict[int, float]:
-        """The best own score in each group. Where one of the best entries is not less than any other can be, nobody else of its
-        group is looked at."""
-        least, found = 0.0, dict[int, float]()
-        if cut and len(best) >= _BEST:
-            least += self.weights["words"] * min([self.words.scores[number] for number in best]) / self._top
-        if cut and len(close) >= _BEST:
-            least += self.weights["meaning"] * min([self.similar[number] for number in close])
-        of = self.index.columns.groups
-        for number in {*best, *close}:
-            if of[number]:
-                own = self.own(number)
-                if own > found.get(of[number], -1.0):
-                    found[of[number]] = own
-        for group in self._looked:
-            # Those that may be no hits are not among the best, and may be better than these.
-            if group and (self.words.only is not None or found.get(group, -1.0) < least / self._weight):
-                members = list(self.index.members(group))
-                self.words.settle(members)
-                found[group] = max(map(self.own, members))
-            else:
-                found.setdefault(group, 0.0)
-        return found
-
-    def _at_most(self) -> list[tuple[float, int]]:
-        """What each entry comes to at most, and its number, the most first: all but what its neighbours say is counted."""
-        index, words, asked = self.index, self.words, self.asked
-        scores, similar = words.scores, self.similar
-        sizes, marks = index.columns.sizes, index.columns.marks
-        date = self.weights["date"] * bool(asked.dated)
-        by_words = self.weights["words"] / self._top
-        by_group = self.weights["group"] / self._top_group
-        shared = self.weights["before"] + self.weights["best"]
-        lengths = [self.weights["length"] * length for length in self._lengths]
-        marked = [
-            self.weights["when"] * (asked.when and bool(mark & TIME))
-            + self.weights["number"] * (asked.number and bool(mark & NUMBER))
-            + self.weights["question"] * bool(mark & QUESTION)
-            for mark in range(2 * NUMBER)
-        ]
-        found = []
-        for group, row in self._looked.items():
-            if group:
-                most = shared * self._best[group] + by_group * self._groups.get(group, 0.0)
-                most += self.weights["cover"] * words.cover(words.group_has.get(group, 0)) + date
-                found += [
-                    (most + by_words * scores[n] + lengths[sizes[n]] + marked[marks[n]], n) for n in row
-                ]
-                continue
-            # The one weight of all that is its own score.
-            of_own = by_words * (1 + shared / self._weight)
-            cover, headers, has, groups = words.cover, words.headers, words.has, self._groups
-            for n in row:
-                most = (
-                    of_own * scores[n] + by_group * groups[-n] + self.weights["cover"] * cover(has[n]) + date
-                )
-                if marks[n] & MEMORY:
-                    most += self.weights["file"] + self.weights["salience"] + self.weights["recency"]
-                    if n in headers:
-                        most += self.weights["header"] * cover(headers[n])
-                found.append((most, n))
-        if similar:
-            alone = self.weights["meaning"] * (1 + shared / self._weight)
-            of = index.columns.groups
-            found = [
-                (most + (self.weights["meaning"] if of[n] else alone) * similar.get(n, 0.0), n)
-                for most, n in found
-            ]
-        found.sort(reverse=True)
-        return found
+        return found if self.words.only is None else found & self.words.only
 
     def hits(self, limit: int) -> list[Hit]:
         """The best entries, the best first; of equal ones the first by id."""
-        found: list[Hit] = []
-        scores: list[float] = []
-        of, words, least = self.index.columns.groups, self.words, -inf
-        for most, number in self._at_most() if limit else ():
-            if most < least:
+        found = _Hits(limit)
+        self._rank_lone(found)
+        if self._groups:
+            self._rank_grouped(found)
+        return found.best()
+
+    def _rank_lone(self, found: _Hits) -> None:
+        """Takes those that are alone in their groups, while one can be among the best."""
+        words, weights, similar = self.words, self.weights, self.similar
+        at_most, has, alone = words.entries.at_most, words.entries.has, self._alone
+        # The one weight of all that is its own score.
+        of_own = 1 + (weights["before"] + weights["best"]) / self._weight
+        by_words, by_meaning = of_own * weights["words"] / self._top, of_own * weights["meaning"]
+        by_group, by_cover, by_header = weights["group"], weights["cover"], weights["header"]
+        # Where nothing else speaks for them, the order of their words is that of all that is counted first.
+        in_order = alone is None and not similar
+        if in_order:
+            by_words += by_group / self._top_group
+        beside = weights["date"] * bool(self.asked.dated)
+        beside += weights["file"] + weights["salience"] + weights["recency"]
+        salience, worth = weights["salience"], self.index.columns.salience
+        headed = self._lone & words.headers.keys()
+        for header, numbers in ((by_header, headed), (0.0, self._lone - headed)):
+            most_beside = beside + header + by_cover + (0.0 if in_order else by_group)
+            for number in self._in_order(numbers):
+                most = most_beside + by_words * at_most(number)
+                if similar:
+                    most += by_meaning * similar.get(number, 0.0)
+                if most < found.least:
+                    break
+                most -= by_cover * (1 - words.cover(has(number)))
+                most -= salience * (1 - min(1.0, max(0.0, worth[number])))
+                if header:
+                    most -= header * (1 - words.cover(words.headers[number]))
+                if not in_order:
+                    most -= by_group * (1 - self._as_group(number, 0) / self._top_group)
+                if most >= found.least:
+                    own = self.own(number)
+                    found.add(self._hit(number, _Near(own, own, has(number))))
+
+    def _in_order(self, numbers: Collection[int]) -> list[int]:
+        """Entries, those first for which their words and their meaning speak most."""
+        if not self.similar:
+            return self.words.entries.in_order(numbers)
+        return sorted(numbers, key=self._own_at_most(), reverse=True)
+
+    def _bests_at_most(self) -> dict[int, float]:
+        """No less than the best own score in each group of which an entry is looked at. What is not among the best is not better than
+        the last of these."""
+        words, weights, own = self.words, self.weights, self._own_at_most()
+        if words.only is not None:
+            # Those that may be no hits are not among the best, and may be better than these.
+            return {group: max(map(own, self.index.members(group))) for group in self._groups}
+        others = 0.0
+        if self._cut and len(self._by_words) >= _BEST:
+            others += weights["words"] * words.entries.least(self._by_words) / self._top
+        if self._cut and len(self._by_meaning) >= _BEST:
+            others += weights["meaning"] * min(map(self.similar.__getitem__, self._by_meaning))
+        others /= self._weight
+        among = self._in_order({*self._by_words, *self._by_meaning})
+        among.reverse()  # of each group the best is the last
+        best = dict(zip(map(self.index.columns.groups.__getitem__, among), among, strict=True))
+        return {group: max(others, own(best[group])) if group in best else others for group in self._groups}
+
+    def _rank_grouped(self, found: _Hits) -> None:
+        """Takes those of conversations and days, group by group, while one can be among the best."""
+        index, words, weights, groups = self.index, self.words, self.weights, self.words.groups
+        marks, before, looked = index.columns.marks, index.before, self._looked
+        length, own = self._length, self._own_at_most()
+        by_group, by_cover = weights["group"] / self._top_group, weights["cover"]
+        by_own, by_before, by_best = self._weight, weights["before"], weights["best"]
+        by_length = weights["length"]
+        marked = [
+            weights["when"] * (self.asked.when and bool(mark & TIME))
+            + weights["number"] * (self.asked.number and bool(mark & NUMBER))
+            + weights["question"] * bool(mark & QUESTION)
+            for mark in range(2 * NUMBER)
+        ]
+        date = weights["date"] * bool(self.asked.dated)
+        beside = date + by_length + max(marked)
+        bests, by_all = self._bests_at_most(), by_own + by_before + by_best
+        bounds = [
+            (by_all * bests[group] + by_group * most, group) for group, most in groups.at_most_of(bests)
+        ]
+        for bound, group in sorted(bounds, reverse=True):
+            if bound + by_cover + beside < found.least:
                 break
-            own = self.own(number)
-            near = _Near(own, own, words.has[number])
-            if group := of[number]:
-                near = self._near(number, own)
-                most -= self.weights["before"] * (self._best[group] - near.before)
-                missing = words.cover(words.group_has.get(group, 0)) - words.cover(near.has)
-                if most - self.weights["cover"] * missing < least:
+            best = bests[group]
+            covered = words.cover(groups.has(group))
+            of_group = by_cover * covered + by_group * groups.exact(group) + by_best * best
+            if of_group + (by_own + by_before) * best + beside < found.least:
+                continue
+            of_group += date
+            for number in looked.intersection(index.members(group)):
+                by_itself = by_length * length(number) + marked[marks[number]]
+                if of_group + by_itself + (by_own + by_before) * best < found.least:
                     continue
-            hit = self._hit(number, near)
-            found.append(hit)
-            if len(scores) < limit:
-                heappush(scores, hit.score)
-            else:
-                heappushpop(scores, hit.score)
-            if len(scores) == limit:
-                least = scores[0] - _ROUNDING
-        return sorted(found, key=lambda hit: (-hit.score, hit.id))[:limit]
+                value = earlier = own(number)
+                if of_group + by_itself + by_own * value + by_before * best < found.least:
+                    continue
+                if one := before[number]:
+                    earlier = own(one)
+                    if two := before[one]:
+                        earlier = (earlier + own(two)) / 2
+                if of_group + by_itself + by_own * value + by_before * earlier < found.least:
+                    continue
+                if group not in self._best:
+                    self._best[group] = self._best_of(group)
+                    of_group -= by_best * (best - self._best[group])
+                it = self._near(number, self.own(number))
+                most = of_group + by_itself + by_own * it.own + by_before * it.before
+                if most - by_cover * (covered - words.cover(it.has)) >= found.least:
+                    found.add(self._hit(number, it))
+
+    def _best_of(self, group: int) -> float:
+        """The best own score in a group."""
+        own, best = self._own_at_most(), -inf
+        for most, number in sorted(
+            ((own(number), number) for number in self.index.members(group)), reverse=True
+        ):
+            if most < best:
+                break
+            best = max(best, self.own(number))
+        return best
 
     def _near(self, number: int, own: float) -> _Near:
         """What stands around an entry of a group."""
-        index, words = self.index, self.words
+        index, has = self.index, self.words.entries.has
         before, after = index.before[number], index.after[number]
         further, last = index.before[before], index.after[after]
-        words.settle((further, before, after, last))
-        has = words.has
-        around = has[number] | has[further] | has[before] | has[after] | has[last]
+        around = has(number)
+        for other in (further, before, after, last):
+            if other:
+                around |= has(other)
         if not before:
             return _Near(own, own, around)
         earlier = self.own(before)
         return _Near(own, (self.own(further) + earlier) / 2 if further else earlier, around)
 
+    def _as_group(self, number: int, group: int) -> float:
+        """BM25 of the group of an entry."""
+        if group:
+            return self.words.groups.exact(group)
+        return self.words.entries.exact(number) if self._alone is None else self._alone[number]
+
     def _hit(self, number: int, near: _Near) -> Hit:
         index, words = self.index, self.words
         group = index.columns.groups[number]
         found = Found(
-            words=words.scores[number] / self._top,
+            words=words.entries.exact(number) / self._top,
             meaning=self.similar.get(number, 0.0) if self.similar else None,
             before=near.before,
             best=self._best[group] if group else near.own,
             cover=words.cover(near.has),
-            group=self._groups.get(group or -number, 0.0) / self._top_group,
+            group=self._as_group(number, group) / self._top_group,
             header=words.cover(words.headers.get(number, 0)),
-            length=self._lengths[index.columns.sizes[number]],
+            length=self._length(number),
         )
         return hit_of(index, number, found, self.asked, self.weighed)
+
+
+class _Hits:
+    """The hits that were found, and what another must come to so that it can be among so many best."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._found, self._scores = limit, list[Hit](), list[float]()
+        self.least = -inf
+
+    def add(self, hit: Hit) -> None:
+        """Takes one more."""
+        self._found.append(hit)
+        if len(self._scores) < self._limit:
+            heappush(self._scores, hit.score)
+        else:
+            heappushpop(self._scores, hit.score)
+        if len(self._scores) == self._limit:
+            self.least = self._scores[0] - _ROUNDING
+
+    def best(self) -> list[Hit]:
+        """The best, the best first; of equal ones the first by id."""
+        return sorted(self._found, key=lambda hit: (-hit.score, hit.id))[: self._limit]
 
 
 def _best_by_meaning(similar: Mapping[int, float], index: Index) -> list[int]:
@@ -437,7 +455,7 @@ def rank(
         limits = Limits(_ALL, _BEST, _BEST_GROUPS)
         return hits_by_arrays(index, wanted_terms, similar, asked, weighed, limits, limit, only)
     words = _Words(index, wanted_terms, only)
-    return _Ranking(index, words, similar, asked, weighed).hits(limit)
+    return _Ranking(index, words, similar, asked, weighed).hits(limit) if limit else []
 
 
 def _by_arrays(index: Index) -> bool:

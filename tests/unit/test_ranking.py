@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import unicodedata
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
 from importlib.util import find_spec
 from math import isclose, log
+from random import Random
 from types import SimpleNamespace
 
 import msgspec
@@ -287,6 +289,19 @@ def damaged(*replaced: tuple[int, object], rows: tuple[int, object] | None = Non
     return msgspec.msgpack.encode(fields)
 
 
+@each_way
+def test_an_image_whose_rows_name_an_entry_often_or_in_no_order_still_answers(arrays: bool) -> None:
+    many = [Document(f"{n:04}", "common rare" if n % 300 < 2 else "common") for n in range(3_000)]
+    fields = msgspec.msgpack.decode(Index(many).image())
+    numbers = array("H", fields[8][2])
+    for damaged_numbers in (numbers[::-1], array("H", [1]) * len(numbers)):
+        fields[8][2] = damaged_numbers.tobytes()
+        index = Index.from_image(msgspec.msgpack.encode(fields))
+        with ranked(arrays):
+            for question in ("rare", "common rare"):
+                assert rank(index, question, today=TODAY, limit=5_000)
+
+
 def test_an_image_keeps_what_occurs_very_often_and_no_text() -> None:
     image = Index(IMAGE_OF).image()
     assert damaged() == image and b"alpha alpha" not in image
@@ -435,6 +450,52 @@ def test_the_hits_are_those_of_the_recipe_as_it_is_written_down(
         only=only,
     )
     assert len(ours) == min(limit, len(theirs))
+    assert same_hits(ours, theirs), (ours, theirs)
+
+
+@each_way
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 1 << 32))
+def test_of_hundreds_of_entries_the_hits_are_those_of_the_whole_recipe_though_most_are_not_looked_at(
+    arrays: bool, seed: int
+) -> None:
+    rng = Random(seed)
+    words = [word for word in WORDS if word not in STOP_WORDS][:60]
+    often = [1 / (n + 2) for n in range(len(words))]
+    documents = [
+        Document(
+            f"{n:03}",
+            " ".join(rng.choices(words, often, k=rng.randint(1, 30))) + rng.choice(["", "?", " 2024"]),
+            header=" ".join(rng.choices(words, often, k=2)) if rng.random() < 0.3 else "",
+            group=f"talk {rng.randint(0, n // 12)}",
+            at=TODAY - timedelta(rng.randint(0, 400)),
+            memory=rng.random() < rng.choice((0.0, 0.4)),
+            salience=rng.random(),
+        )
+        for n in range(300)
+    ]
+    question = " ".join(rng.choices(words, k=rng.choice((1, 2, 5, 9)))) + rng.choice(["", " when", " in may"])
+    meaning = {one.id: rng.random() for one in rng.sample(documents, 60)} if rng.random() < 0.4 else None
+    only = {one.id for one in documents if rng.random() < 0.6} if rng.random() < 0.4 else None
+    limits = rng.choice([(5_000, 1_000, 40), (100, 40, 4), (100, 5, 2)])
+    with ranked(arrays) as patch:
+        for name, value in zip(("_ALL", "_BEST", "_BEST_GROUPS"), limits, strict=True):
+            patch.setattr(ranking, name, value)
+        index = Index(documents)
+        may = None if only is None else frozenset(n for id in only if (n := index.number(id)) is not None)
+        ours = rank(index, question, today=TODAY, meaning=meaning, only=may)
+    look_all, look_best, look_groups = limits
+    theirs = plain_rank(
+        documents,
+        question,
+        today=TODAY,
+        meaning=meaning,
+        look_all=look_all,
+        look_best=look_best,
+        look_groups=look_groups,
+        only=only,
+    )
+    assert len(ours) == min(10, len(theirs))
     assert same_hits(ours, theirs), (ours, theirs)
 
 

@@ -1,0 +1,238 @@
+"""What the terms of a question add up to: for all entries at once within bounds, exactly for those that are asked for.
+
+What each term gives is rounded to a few bits, sixteen bits for each entry, and these stand one after the other in one great integer:
+two such integers are added in the time that a loop takes for a hundredth of the entries. The bounds tell which entries cannot
+be among the best, of the others the exact sums decide: the best are those of the whole computation.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cached_property, lru_cache
+from itertools import compress
+from math import frexp
+from typing import Any
+
+#: To so many bits the greatest share of a term is rounded, and the sum of the greatest of all terms.
+_BITS, _LANE = 12, 16
+#: A term that fewer than one in so many entries have is added to each of these by itself: that is quicker then.
+_RARE = 128
+#: About so many entries tell where the best begin.
+_SAMPLE = 1_000
+#: Fewer than one in so many entries, of which alone the best are wanted, are looked at one by one.
+_FEW = 16
+#: Of more undecided entries than these the sums of all are counted, term by term.
+_UNDECIDED = 3_000
+
+
+class Shares:
+    """What one term gives to each of the numbered entries that have it."""
+
+    #: The entries that have it.
+    numbers: Sequence[int]
+    _dense: array[int] | None = None
+    _lanes: int | None = None
+
+    @property
+    def shares(self) -> Collection[float]:
+        """What each gets, in the order of the numbers."""
+        raise NotImplementedError
+
+    def share(self, number: int) -> float:
+        """What an entry gets, 0 where it has not the term."""
+        raise NotImplementedError
+
+    @cached_property
+    def most(self) -> float:
+        """The greatest share."""
+        return max(self.shares, default=0.0)
+
+    @cached_property
+    def exponent(self) -> int:
+        """In units of two to the power of this the greatest share is rounded to `_BITS` bits."""
+        return frexp(self.most)[1] - _BITS
+
+    @cached_property
+    def rounded(self) -> array[int]:
+        """The shares in such units: each is less than this number, and not less than one less. Powers of two divide exactly."""
+        scale = 2.0**-self.exponent
+        return array("H", [int(share * scale) + 1 for share in self.shares])
+
+    @cached_property
+    def greatest(self) -> int:
+        """The greatest of these."""
+        return max(self.rounded, default=0)
+
+    def dense(self, size: int) -> array[int]:
+        """The rounded share of each of so many entries, 0 of one that has it not. Asked of one size."""
+        if self._dense is None:
+            self._dense = array("H", bytes(2 * size))
+            for number, value in zip(self.numbers, self.rounded, strict=True):
+                self._dense[number] = value
+        return self._dense
+
+    def lanes(self, size: int) -> int:
+        """The same as one integer."""
+        if self._lanes is None:
+            self._lanes = int.from_bytes(self.dense(size).tobytes(), sys.byteorder)
+        return self._lanes
+
+
+def is_common(having: int, size: int) -> bool:
+    """Whether a term that so many of the entries have is added to all at once."""
+    return having * _RARE >= size
+
+
+class Sums:
+    """The sums of what the terms of a question give."""
+
+    def __init__(self, rows: Sequence[tuple[int, Shares]], size: int) -> None:
+        """`rows`: each term with a bit of its own, in the order in which they are added; `size`: one more than the greatest number."""
+        self._rows, self._size = rows, size
+        self._known: dict[int, tuple[float, int]] = {}
+        self._all: list[float] | None = None
+        having = [row for _, row in rows if row.numbers]
+        #: Sums are counted in units of two to the power of this.
+        self._unit = max((row.exponent for row in having), default=0) + _BITS - _LANE
+        while sum(_shifted(row.greatest, row.exponent - self._unit) for row in having) >> _LANE:
+            self._unit += 1
+        self._sums = self._added(having)
+        #: How far the exact sum of an entry may be above that one, and how far below.
+        self._above = 1 + sum(row.exponent < self._unit for row in having)
+        self._below = 1 + sum(_shifted(1, max(0, row.exponent - self._unit)) for row in having)
+        self._worth = 2.0**self._unit
+
+    def _added(self, rows: Sequence[Shares]) -> array[int]:
+        """The rounded sum of each entry."""
+        lanes, size, rare = 0, self._size, list[tuple[int, Shares]]()
+        for row in rows:
+            shift = row.exponent - self._unit
+            if not is_common(len(row.numbers), size):
+                rare.append((shift, row))
+            elif shift >= 0:
+                lanes += row.lanes(size) << shift
+            elif shift > -_BITS - 1:
+                lanes += row.lanes(size) >> -shift & _mask(-shift, size)
+        sums = array("H", lanes.to_bytes(2 * size, sys.byteorder) if lanes else bytes(2 * size))
+        for shift, row in rare:
+            for number, value in zip(row.numbers, row.rounded, strict=True):
+                sums[number] += _shifted(value, shift)
+        return sums
+
+    def at_most(self, number: int) -> float:
+        """No less than the sum of an entry."""
+        return (self._sums[number] + self._above) * self._worth
+
+    def at_most_of(self, numbers: Iterable[int]) -> list[tuple[int, float]]:
+        """Each of these entries, and no less than its sum."""
+        sums, above, worth = self._sums, self._above, self._worth
+        return [(number, (sums[number] + above) * worth) for number in numbers]
+
+    def least(self, numbers: Iterable[int]) -> float:
+        """No less than the least sum of these entries."""
+        return (min(map(self._sums.__getitem__, numbers)) + self._above) * self._worth
+
+    def in_order(self, numbers: Iterable[int]) -> list[int]:
+        """The entries, the one first of which `at_most` is greatest."""
+        return sorted(numbers, key=self._sums.__getitem__, reverse=True)
+
+    def exact(self, number: int) -> float:
+        """The sum of an entry."""
+        return self._of(number)[0] if self._all is None else self._all[number]
+
+    def has(self, number: int) -> int:
+        """Which of the terms an entry has, a bit each."""
+        return self._of(number)[1]
+
+    def _of(self, number: int) -> tuple[float, int]:
+        known = self._known.get(number)
+        if known is None:
+            total, has = 0.0, 0
+            for bit, row in self._rows:
+                if share := row.share(number):
+                    total += share
+                    has |= bit
+            known = self._known[number] = total, has
+        return known
+
+    def seen(self, only: frozenset[int] | None = None) -> list[int]:
+        """The entries that have one of the terms. `only`: among these."""
+        found = set[int]().union(*(row.numbers for _, row in self._rows))
+        return list(found if only is None else found & only)
+
+    def top(self, numbers: Collection[int]) -> float:
+        """The greatest sum of these entries, 0 of none."""
+        sums = self._sums
+        least = max(map(sums.__getitem__, numbers), default=0) - self._above - self._below
+        return max((self.exact(number) for number in numbers if sums[number] >= least), default=0.0)
+
+    def best(
+        self, most: int, key: Callable[[int], Any], *, last: bool, only: frozenset[int] | None = None
+    ) -> list[int]:
+        """So many entries that have one of the terms, those with the greatest sums, in any order; of equal ones those with the least
+        keys, or with the greatest, the `last`. `only`: among these."""
+        found = self._near(most, only)
+        if len(found) <= most:
+            return found
+        values = list(map(self._sums.__getitem__, found))
+        edge, apart = sorted(values, reverse=True)[most - 1], self._above + self._below
+        low, high = edge - apart, edge + apart
+        sure = [number for number, value in zip(found, values, strict=True) if value > high]
+        open_ = [number for number, value in zip(found, values, strict=True) if low <= value <= high]
+        if len(open_) > _UNDECIDED:
+            self._add_all()
+        open_.sort(key=key, reverse=last)
+        open_.sort(key=self.exact, reverse=True)
+        return sure + open_[: most - len(sure)]
+
+    def _near(self, most: int, only: frozenset[int] | None) -> list[int]:
+        """All entries that can be among the best, and perhaps some more."""
+        high = self._sums.tobytes()[sys.byteorder == "little" :: 2]
+        if only is not None and len(only) * _FEW < self._size:
+            return self.seen(only)
+        some = sorted(high[:: max(1, len(high) // _SAMPLE)], reverse=True)
+        least = some[min(len(some) - 1, most * len(some) // len(high) + 2)]
+        # The sum at the place where the best end may be one lower, and what is open may be as much lower as sums are apart.
+        apart = 1 + (self._above + self._below >> 8)
+        least -= 1 + apart
+        while least > 0:
+            found = _at_least(high, least)
+            if only is not None:
+                found = [number for number in found if number in only]
+            if sum(high[number] >= least + apart for number in found) >= most:
+                return found
+            least -= 1 + least // 8
+        return self.seen(only)
+
+    def _add_all(self) -> None:
+        """Counts the sums of all entries, term by term: in the order of the terms, as that of one."""
+        if self._all is None:
+            self._all = [0.0] * self._size
+            for _, row in self._rows:
+                for number, share in zip(row.numbers, row.shares, strict=True):
+                    self._all[number] += share
+
+
+def _shifted(value: int, shift: int) -> int:
+    return value << shift if shift >= 0 else value >> -shift
+
+
+@lru_cache(maxsize=2 * _BITS)
+def _mask(shift: int, size: int) -> int:
+    """What of so many lanes is their own after they were shifted down."""
+    return int.from_bytes(array("H", [0xFFFF >> shift]) * size, sys.byteorder)
+
+
+def _at_least(values: bytes, least: int) -> list[int]:
+    """The places of the values that are not less."""
+    great = values.translate(bytes(least) + b"\1" * (256 - least))
+    many = great.count(1)
+    if many * 8 > len(great):
+        return list(compress(range(len(great)), great))
+    found, at = [], great.find(1)
+    while at >= 0:
+        found.append(at)
+        at = great.find(1, at + 1)
+    return found
