@@ -7,9 +7,10 @@ one of these words, it leads to a part of them alone.
 
 from __future__ import annotations
 
-import functools
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from math import ceil
 from typing import Final, Literal, NamedTuple
 
@@ -40,75 +41,94 @@ class Pair(NamedTuple):
 
 class _Text(NamedTuple):
     id: str
-    words: tuple[str, ...]
-    terms: frozenset[str]
-    #: The terms, the rarest first.
-    rare: tuple[str, ...]
+    #: Its words with a space between each two.
+    words: str
+    #: The different terms, each by its place among all of them: the rarest have the first places.
+    terms: frozenset[int]
+    #: The same, the rarest first.
+    rare: list[int]
+
+
+class _TermsOf(dict[str, list[str]]):
+    """The terms of a word, found out once."""
+
+    def __missing__(self, word: str) -> list[str]:
+        found = self[word] = terms_of(word)
+        return found
 
 
 def duplicates(texts: Mapping[str, str], least: float = 0.8) -> list[Pair]:
     """The pairs of texts, by id, that are the same in all words, of which one stands in the other, or that have at least this share
     of their terms in common; those that are the same first, then the most alike. Of many that are the same each comes with the first.
     """
-    first: dict[tuple[str, ...], str] = {}
+    first: dict[str, str] = {}
     pairs = []
+    terms: dict[str, frozenset[str]] = {}
+    of_word = _TermsOf().__getitem__
     for id, text in sorted(texts.items()):
-        words = tuple(split(text))
-        if words in first:
-            pairs.append(Pair(first[words], id, "same", 1.0))
+        words = split(text)
+        joined = " ".join(words)
+        if joined in first:
+            pairs.append(Pair(first[joined], id, "same", 1.0))
         elif words:
-            first[words] = id
-    different = _ready(first)
+            first[joined] = id
+            terms[joined] = frozenset(chain.from_iterable(map(of_word, set(words))))
+    different = _ready(first, terms)
     found = {frozenset((pair.one, pair.other)): pair for pair in _alike(different, least)}
     found |= {frozenset((pair.one, pair.other)): pair for pair in _contained(different)}
     return sorted([*pairs, *found.values()], key=lambda p: (p.how != "same", -p.similarity, p.one, p.other))
 
 
-def _ready(first: Mapping[tuple[str, ...], str]) -> list[_Text]:
+def _ready(first: Mapping[str, str], terms: Mapping[str, frozenset[str]]) -> list[_Text]:
     """The texts, the fewest terms first."""
-    of_word = functools.cache(terms_of)
-    known = [
-        (id, words, frozenset(term for word in set(words) for term in of_word(word)))
-        for words, id in first.items()
-    ]
-    often = Counter(term for _, _, terms in known for term in terms)
-    made = [
-        _Text(id, words, terms, tuple(sorted(terms, key=lambda term: (often[term], term))))
-        for id, words, terms in known
-    ]
+    often = Counter(chain.from_iterable(terms.values()))
+    place = {term: at for at, term in enumerate(sorted(often, key=lambda term: (often[term], term)))}
+    made = []
+    for words, id in first.items():
+        rare = sorted(map(place.__getitem__, terms[words]))
+        made.append(_Text(id, words, frozenset(rare), rare))
     return sorted(made, key=lambda text: (len(text.terms), text.id))
 
 
 def _alike(texts: Sequence[_Text], least: float) -> Iterator[Pair]:
-    having: dict[str, list[int]] = {}
-    for number, text in enumerate(texts):
-        size = len(text.terms)
+    sizes = [len(text.terms) for text in texts]
+    having: dict[int, list[int]] = {}
+    for number, (text, size) in enumerate(zip(texts, sizes, strict=True)):
         common = ceil(least * size - _ROUNDING)
-        shared: Counter[int] = Counter()
-        for term in text.rare[: size - common + _SHARED]:
-            there = having.setdefault(term, [])
-            shared.update(there[-MOST_ALIKE:])
-            there.append(number)
+        first = text.rare[: size - common + _SHARED]
+        rows = [having.setdefault(term, []) for term in first]
+        # Texts before this one have too few terms.
+        enough = bisect_left(sizes, common, 0, number)
+        shared = Counter(
+            chain.from_iterable(row[max(bisect_left(row, enough), len(row) - MOST_ALIKE) :] for row in rows)
+        )
         least_shared = min(_SHARED, common)
-        for other in [texts[other] for other, times in shared.items() if times >= least_shared]:
-            if len(other.terms) >= least * size - _ROUNDING:
+        near = [at for at, times in shared.items() if times >= least_shared]
+        rarest = frozenset(first) if near else frozenset[int]()
+        for at in near:
+            other = texts[at]
+            # Of the rarest alone more may be missing than of all: that tells it of most, and of a few terms it is quick to see.
+            may_miss = size - (size + sizes[at]) * least / (1 + least) + 1
+            if len(rarest - other.terms) <= may_miss:
                 share = _share(text, other)
                 if share >= least - _ROUNDING:
                     one, two = sorted((text.id, other.id))
                     yield Pair(one, two, "alike", share)
+        for row in rows:
+            row.append(number)
 
 
 def _contained(texts: Sequence[_Text]) -> Iterator[Pair]:
-    having: dict[str, list[_Text]] = {}
+    sought = [text for text in texts if text.words.count(" ") >= LEAST_WORDS - 1 and text.rare]
+    having: dict[int, list[_Text]] = {text.rare[0]: [] for text in sought}
     for text in texts:
-        for term in text.terms:
-            having.setdefault(term, []).append(text)
-    for text in texts:
-        if len(text.words) < LEAST_WORDS or not text.rare:
-            continue
-        inside = f" {' '.join(text.words)} "
+        for term in having.keys() & text.terms:
+            having[term].append(text)
+    for text in sought:
+        terms = text.terms
         for other in having[text.rare[0]][-MOST_CONTAINING:]:
-            if other is not text and inside in f" {' '.join(other.words)} ":
+            # What stands inside has no term that is not there; to see that takes a hundredth of looking for its words.
+            if terms <= other.terms and other is not text and f" {text.words} " in f" {other.words} ":
                 yield Pair(text.id, other.id, "contained", _share(text, other))
 
 
