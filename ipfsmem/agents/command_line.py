@@ -56,7 +56,7 @@ def launch(namespace: str, home: Path, environment: Mapping[str, str] | None = N
         raise UsageError(
             "the server for programs needs the package mcp, which is not installed here",
             hint="Install it as you installed ipfsmem: pip install 'ipfsmem[mcp]', uv tool install 'ipfsmem[mcp]' or "
-            "pipx install --force 'ipfsmem[mcp]'; from a checkout '.[mcp]'.",
+            "pipx inject ipfsmem mcp; from a checkout '.[mcp]'.",
         )
     check_words(words)
     return Launch(words, which_memory(namespace, home))

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from ipfsmem.vault.owner import Unlock
     from ipfsmem.wallet.root_keys import RootKeys
 
+#: What to do where the passphrase of this device's keys is missing.
+_LOCKED_HINT = (
+    "Open it for a while with: ipfsmem unlock. Or give it in IPFSMEM_PASSPHRASE, or with --passphrase-fd."
+)
+
 
 class CommandContext:
     """One call of a command."""
@@ -102,9 +107,8 @@ class CommandContext:
         found = self.passphrase_from_fd_or_environment() or self._asked
         if found is not None or not (passphrase_protected if itself else needs_passphrase)(self.folder):
             return found
-        otherwise = "Open it for a while with: ipfsmem unlock. Or give it in IPFSMEM_PASSPHRASE, or with --passphrase-fd."
         self._asked = secret_input.ask(
-            f"passphrase of the memory {self.namespace}", otherwise=None if itself else otherwise
+            f"passphrase of the memory {self.namespace}", otherwise=None if itself else _LOCKED_HINT
         )
         return self._asked
 

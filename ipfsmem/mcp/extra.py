@@ -13,5 +13,5 @@ def need_extra() -> None:
         raise UsageError(
             "the MCP server needs the extra mcp, which is not installed",
             hint="Install it as you installed ipfsmem: pip install 'ipfsmem[mcp]', uv tool install 'ipfsmem[mcp]' or "
-            "pipx install --force 'ipfsmem[mcp]'; from a checkout '.[mcp]'.",
+            "pipx inject ipfsmem mcp; from a checkout '.[mcp]'.",
         )

@@ -294,7 +294,7 @@ def test_a_command_that_would_not_start_is_not_written(
     refused = cli.fails(2, "connect", "claude-code")
     hinted(
         "Install it as you installed ipfsmem: pip install 'ipfsmem[mcp]', uv tool install 'ipfsmem[mcp]' or "
-        "pipx install --force 'ipfsmem[mcp]'; from a checkout '.[mcp]'.",
+        "pipx inject ipfsmem mcp; from a checkout '.[mcp]'.",
         refused.err,
     )
     assert settings(user) == STARTED

@@ -486,7 +486,7 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         extra.need_extra()
     hinted(
         "Install it as you installed ipfsmem: pip install 'ipfsmem[mcp]', uv tool install 'ipfsmem[mcp]' or "
-        "pipx install --force 'ipfsmem[mcp]'; from a checkout '.[mcp]'.",
+        "pipx inject ipfsmem mcp; from a checkout '.[mcp]'.",
         refused.value.hint,
     )
     monkeypatch.undo()
