@@ -96,11 +96,7 @@ def both(tmp_path: Path) -> Iterator[tuple[Server, Server]]:
     need_extra("mcp", "mcp_types")
     from ipfsmem.memory import Memory
 
-    theirs = (
-        npm_folder("mcp_memory").parent / "node_modules/@modelcontextprotocol/server-memory/dist/index.js"
-    )
-    if not theirs.exists():
-        packages = npm_folder("mcp_memory").parent / "node_modules"
+    packages = npm_folder("mcp_memory").parent / "node_modules"
     theirs = packages / "@modelcontextprotocol" / "server-memory" / "dist" / "index.js"
     env = surroundings(tmp_path)
     with Memory.create("default", "local", home=tmp_path / "ipfsmem"):
