@@ -16,6 +16,7 @@ from bench import (
     api,
     backup,
     beside,
+    browser,
     dreams,
     latency,
     life,
@@ -52,9 +53,10 @@ CASES = {
     "agents": agents.agents,
     "latency": latency.latency,
     "network": network.network,
+    "browser": browser.browser,
 }
-#: Cases that need asking for: they start servers, and take minutes, or need a program of others. The second writes RESULTS_NETWORK.md.
-ASKED = {"latency", "network", "beside"}
+#: Cases that need asking for: they start servers and browsers, and take minutes, or need a program of others. `network` writes RESULTS_NETWORK.md.
+ASKED = {"latency", "network", "beside", "browser"}
 #: Cases that say the same at every size, and at which one they run.
 ONCE = {"start", "backup", "shares", "network"}
 RESULTS = Path(__file__).with_name("RESULTS.md")

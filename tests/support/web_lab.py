@@ -80,6 +80,12 @@ class Client:
         self.ask({"do": "open", "as": name, "url": url, "label": name, **how})
         return self.device(name)
 
+    def open_early(self, name: str, url: str, **how: Any) -> list[str]:
+        """What such a device lists before it has kept what it brought."""
+        answer = self.ask({"do": "open", "as": name, "url": url, "label": name, **how})
+        early: list[str] = answer["early"]
+        return early
+
     def device(self, name: str) -> WebDevice:
         """A device that was opened before."""
         return WebDevice(self, name)

@@ -16,6 +16,20 @@ from tests.servers.threaded import serve
 from tests.support.web_lab import PEER_TOKEN, WALLET, root_of, web_client, words_of
 
 
+def test_it_is_shown_before_it_is_kept_and_a_text_that_is_written_then_replaces_what_was_shown(
+    url: str, memory: Memory
+) -> None:
+    with web_client() as client:
+        how = {"words": words_of(memory), "token": PEER_TOKEN, "early": True}
+        assert client.open_early("reader", url, **how) == ["tone"]
+        web = client.device("reader")
+        assert web.read("tone")["body"] == "Be quick." and web.conflicts() == []
+        web.sync()
+    root_of(memory)
+    tone = memory.read("tone")
+    assert tone is not None and tone.file.body == "Be quick." and tone.file.tags == ("style", "voice")
+
+
 def test_a_memory_of_many_texts_comes_as_a_tree_from_a_gateway(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

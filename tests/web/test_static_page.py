@@ -11,6 +11,7 @@ import json
 import os
 import re
 import resource
+import secrets
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -279,6 +280,37 @@ def test_a_disk_that_takes_no_more_leaves_no_half_of_a_page(tmp_path: Path, ther
     written = write_static_page(where, built=built)
     assert sum(one.is_file() for one in tmp_path.rglob("*")) == written
     assert (where / "index.html").stat().st_mode & 0o044 == 0o044 & ~current_umask()
+
+
+def test_a_browser_that_has_no_room_shows_what_it_brought_no_longer_and_says_why(
+    folder: Path, url: str, memory: Memory
+) -> None:
+    for n in range(4):
+        memory.write(f"long-{n}", secrets.token_hex(200_000))
+    root_of(memory)
+
+    async def play(page: Page, address: str) -> None:
+        await page.context.add_init_script(
+            "new MutationObserver(() => { window.seen ||= document.querySelector('.row') !== null })"
+            ".observe(document, { subtree: true, childList: true })"
+        )
+        await page.goto(address)
+        wire = await page.context.new_cdp_session(page)
+        quota = {"origin": address, "quotaSize": 300_000}
+        await wire.send("Storage.overrideQuotaForOrigin", quota)
+        await typed(page, words_of(memory), f"peer:{url}")
+        await page.wait_for_selector(".problem:has-text('no room left')")
+        assert await page.evaluate("window.seen")
+        assert await page.locator(".row").count() == 0
+
+        await wire.send("Storage.overrideQuotaForOrigin", {"origin": address})
+        await typed(page, words_of(memory), f"peer:{url}")
+        await page.click(".row:has-text('Tone')")
+        await page.wait_for_selector(".prose:has-text('Always.')")
+        await page.evaluate("location.hash = '#/vault'")
+        await page.wait_for_selector("text=Everything here is published.")
+
+    played(play, folder)
 
 
 def test_two_pages_on_one_host_keep_each_its_own_files(tmp_path: Path, url: str) -> None:

@@ -79,6 +79,24 @@ def test_the_client_agrees_with_the_vectors_in_a_browser(
     assert {one["file"]: one["rows"] for one in found} == {file: one["rows"] for file, one in in_node.items()}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BROWSERS)
+@pytest.mark.parametrize("script", ["page_worker.js", "no_such_worker.js"])
+def test_what_a_worker_beside_decides_is_what_this_thread_decides(name: str, script: str) -> None:
+    """Signatures and objects by the hundred, good and bad, also where no further worker starts."""
+
+    async def compared(url: str) -> Any:
+        async with browser(name) as page:
+            await page.goto(url)
+            asked = (
+                f"import('/built/browser.js').then(built => built.besideAt('/vectors', '/built/{script}'))"
+            )
+            return await page.evaluate(asked)
+
+    with serve(served) as url:
+        assert asyncio.run(compared(url)) == {"asked": 1400, "differ": []}
+
+
 def test_the_client_evaluates_the_rings_of_attackers_as_this_program_does(tmp_path: Path) -> None:
     """Any statements by anybody, in subsets that no vault would have: both see the same members, families, persons and keys."""
     built_web()

@@ -5,7 +5,6 @@
  * what a text means `core/`. It touches no page; where it is kept, how it asks, its keys, time and chance are passed in.
  */
 
-import { wordlist } from '@scure/bip39/wordlists/english.js'
 import { BLOB_VERSION, type Text, writeBlob } from './core/blob.ts'
 import { base64url, type Bytes, fromBase64url, fromHex, hex, need, sha256, utf8 } from './core/bytes.ts'
 import { writeCar } from './core/car.ts'
@@ -50,6 +49,10 @@ export type Opening = {
   readonly root?: RootKeys | null
   /** Where a memory is found that lets this device in by its request. */
   readonly pointer?: Pointer | null
+  /** Hears the steps of a first sync. */
+  readonly progress?: (step: string) => void
+  /** Given the memory where it can be read before what a first sync brought is kept, which goes on when this is done. Writes wait until it is kept. */
+  readonly shown?: (memory: Memory) => Promise<void>
 }
 
 /** A memory that is to be made. */
@@ -63,6 +66,8 @@ export class Memory {
   #told = -1
   readonly #look: Shown
   readonly #finding: Finding
+  /** The first sync: until it is done nothing is written here. */
+  #first: Promise<unknown> = Promise.resolve()
 
   private constructor(replica: Replica, providers: readonly Provider[]) {
     this.#replica = replica
@@ -73,10 +78,14 @@ export class Memory {
   }
 
   /** Open what this device keeps; where it keeps nothing yet, the memory of these keys is looked for and this device let in. */
-  static async load({ device, keeping, providers = [], world = theWorld, root = null, pointer = null }: Opening): Promise<Memory> {
+  static async load({ device, keeping, providers = [], world = theWorld, root = null, pointer = null, progress, shown }: Opening): Promise<Memory> {
     const memory = new Memory(new Replica(device, keeping, world), providers)
     await keeping.exclusively('write', () => memory.#replica.refresh())
-    if (memory.#replica.ring === null || root !== null) await memory.sync({ root, pointer })
+    if (memory.#replica.ring === null || root !== null) {
+      const how = { root, pointer, ...(progress ? { progress } : {}), ...(shown ? { shown: () => shown(memory) } : {}) }
+      memory.#first = memory.#synced(providers, how)
+      await memory.#first
+    }
     return memory
   }
 
@@ -415,7 +424,8 @@ export class Memory {
   // --- sync ---
 
   /** Bring what others wrote here, and what was written here to the providers. */
-  sync(how: SyncHow = {}): Promise<SyncReport> {
+  async sync(how: SyncHow = {}): Promise<SyncReport> {
+    await this.#first
     return this.#synced(this.#providers, how)
   }
 
@@ -441,7 +451,7 @@ export class Memory {
 
   /** What this device shows to be let in (a QR code, or text to copy), with six words to compare; no secret is in it. */
   static async request(device: Device, pointer: Pointer): Promise<{ text: string; words: string[] }> {
-    const { enrolleeOf, enrolmentRequest, fingerprint } = await import('./core/enrolling.ts')
+    const [{ enrolleeOf, enrolmentRequest, fingerprint }, { wordlist }] = await Promise.all([import('./core/enrolling.ts'), WORDS()])
     const tag = fromHex(pointer.vault, 16)
     const one = await enrolleeOf(device.signer, device.box.public, device.label, tag)
     return { text: `${REQUEST}${base64url(enrolmentRequest(tag, one))}`, words: fingerprint(tag, one.sign, one.box, wordlist) }
@@ -458,7 +468,7 @@ export class Memory {
   async asked(text: string): Promise<{ label: string; words: string[] }> {
     const { ring } = this.#replica
     need(ring !== null, 'none', 'this device has not read its memory yet')
-    const { fingerprint } = await import('./core/enrolling.ts')
+    const [{ fingerprint }, { wordlist }] = await Promise.all([import('./core/enrolling.ts'), WORDS()])
     const one = await readRequest(requestBytes(text), ring.tag)
     return { label: one.label, words: fingerprint(ring.tag, one.sign, one.box, wordlist) }
   }
@@ -571,6 +581,7 @@ export class Memory {
   }
 
   async #written<T>(work: (change: Writing) => Promise<T>): Promise<T> {
+    await this.#first
     try {
       return await writing(this.#replica, work)
     } finally {
@@ -594,6 +605,8 @@ export class Memory {
 export { BLOB_VERSION }
 
 const REQUEST = 'ipfsmem:request:'
+/** The list of words, loaded where a device is let in. */
+const WORDS = () => import('@scure/bip39/wordlists/english.js')
 
 function requestBytes(text: string): Bytes {
   const given = text.trim()

@@ -78,8 +78,11 @@ export async function requestEntry({ name = 'default', label = 'browser', pointe
   }
 }
 
+/** Who hears of an opening while it goes on: its steps, and the memory as soon as it can be read (`Opening.shown`). */
+export type Hearing = { readonly progress?: (step: string) => void; readonly shown?: (opened: Opened) => Promise<void> }
+
 /** The same, with a way to its places. */
-export async function openWithPlaces(how: OpenHow): Promise<Opened> {
+export async function openWithPlaces(how: OpenHow, { progress, shown }: Hearing = {}): Promise<Opened> {
   const { name = 'default', at = null, keepAt = false, root = null, passkey = null, stay = false, label = 'browser', pointer = null, create = null, world = theWorld } = how
   const db = await openDatabase(name)
   const keeping = new BrowserKeeping(db, name)
@@ -92,17 +95,30 @@ export async function openWithPlaces(how: OpenHow): Promise<Opened> {
     return await keeping.exclusively('open', async () => {
       const { device, takeBack } = staying === null ? await openDevice(db, opener as Opener, { label, stay, world }) : { device: staying, takeBack: null }
       const places = (): Promise<readonly Spec[]> => keptPlaces(db, device.rows)
-      try {
-        const providers = given ?? asProviders(await places())
-        // Who has been let in needs no root again; the first time it enrols this browser.
-        const what = { device, keeping, providers, world }
-        const memory = create === null ? await Memory.load({ ...what, root: (await isKept(db)) ? null : root, pointer }) : await Memory.create({ ...what, root, recovery: create.recovery })
-        if (at !== null && keepAt) await keepPlaces(db, device.rows, at)
-        const setPlaces = async (next: readonly Spec[]): Promise<void> => {
+      // What is set before the memory is kept waits for that.
+      let kept: Promise<unknown> = Promise.resolve()
+      const openedAs = (memory: Memory): Opened => ({
+        memory,
+        places,
+        setPlaces: async next => {
+          await kept
           memory.use(asProviders(next))
           await keepPlaces(db, device.rows, next)
         }
-        return { memory, places, setPlaces }
+      })
+      const load = async (): Promise<Memory> => {
+        const providers = given ?? asProviders(await places())
+        // Who has been let in needs no root again; the first time it enrols this browser.
+        const what = { device, keeping, providers, world }
+        const telling = { ...(progress ? { progress } : {}), ...(shown ? { shown: (memory: Memory) => shown(openedAs(memory)) } : {}) }
+        const memory = create === null ? await Memory.load({ ...what, ...telling, root: (await isKept(db)) ? null : root, pointer }) : await Memory.create({ ...what, root, recovery: create.recovery })
+        if (at !== null && keepAt) await keepPlaces(db, device.rows, at)
+        return memory
+      }
+      try {
+        const loading = load()
+        kept = loading
+        return openedAs(await loading)
       } catch (error) {
         // Keys that led to no memory, as those of a wrong passphrase, must not keep the right ones out; who was told where it is may wait to be let in.
         if (takeBack !== null && pointer === null && !(await isKept(db))) await takeBack()

@@ -54,7 +54,16 @@ async function answer(command: Command): Promise<unknown> {
       opened.set(name, await Memory.create({ ...kept, providers, world, root: await rootOf(command), recovery: recovery?.keys ?? null }))
       return { ...opened.get(name)?.device, words: recovery?.words ?? null }
     }
-    opened.set(name, await Memory.load({ ...kept, providers, world, pointer, root: await rootOf(command) }))
+    const root = await rootOf(command)
+    let [early, written]: [string[], Promise<unknown>] = [[], Promise.resolve()]
+    // What can be read before it is kept, and a text that is written then.
+    const shown = async (memory: Memory): Promise<void> => {
+      early = memory.list().map(one => one.key)
+      written = memory.write('tone', 'Be quick.')
+    }
+    opened.set(name, await Memory.load({ ...kept, providers, world, pointer, root, ...(command.early === true ? { shown } : {}) }))
+    await written
+    if (command.early === true) return { early }
     opened.get(name)?.subscribe(() => void changes.set(name, (changes.get(name) ?? 0) + 1))
     return opened.get(name)?.device
   }

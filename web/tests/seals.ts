@@ -1,9 +1,13 @@
 /** Keys and sealed objects (FORMAT.md 2 and 3). */
 
+import { x25519 } from '@noble/curves/ed25519.js'
+import { blake2b as nobles } from '@noble/hashes/blake2.js'
+import { blake2b } from '../src/core/blake2b.ts'
 import { type Bytes, fromHex, hex, sha256, unlessRefused, utf8 } from '../src/core/bytes.ts'
 import { boxPublic, isBoxKey, isSigningKey, openBox, sealBox, sign, signingPublic, verify } from '../src/core/curves.ts'
 import { inflate } from '../src/core/inflate.ts'
 import { MOST_FILE } from '../src/core/limits.ts'
+import { vaultTag } from '../src/core/ring.ts'
 import { EpochKey, MOST_PAYLOAD, pad } from '../src/core/sealed.ts'
 import * as wallet from '../src/core/wallet.ts'
 import type { Judge, Rows } from './judging.ts'
@@ -41,7 +45,7 @@ export const derivation: Judge = async (all, court) => {
     const keys = await wallet.keysOfSecret({ secret, address, vault: row.vault, keyNumber: row.key_number, passphrase: row.passphrase })
     court.same(shown(keys), wanted(row), `${address} ${row.vault}`)
     court.same(keys.check, row.check, 'check')
-    for (const [plain, tag] of [[false, row.vault_tag], [true, row.plain_vault_tag]]) if (tag) court.same(hex(wallet.vaultTag(keys.admin, plain)), tag, 'tag')
+    for (const [plain, tag] of [[false, row.vault_tag], [true, row.plain_vault_tag]]) if (tag) court.same(hex(vaultTag(keys.admin, plain)), tag, 'tag')
   }
   for (const row of all.wallet) await judge(row, fromHex(row.rs), row.address)
   for (const row of all.walletless) await judge(row, fromHex(row.secret), wallet.NO_ADDRESS)
@@ -73,11 +77,39 @@ export const ed25519: Judge = async (all, court) => {
   }
   for (const row of all.keys) court.same(isSigningKey(fromHex(row.public)), row.ok, row.name)
   for (const row of all.box_keys) court.same(isBoxKey(fromHex(row.public)), row.ok, row.name)
+  // What the curve itself says of a key, of it with its highest bit turned, and of those beside it.
+  const hasSecret = (key: Bytes): boolean => {
+    try {
+      return x25519.scalarMult(new Uint8Array(32).fill(1), key).some(byte => byte !== 0)
+    } catch {
+      return false
+    }
+  }
+  for (const row of all.box_keys) {
+    for (const [at, by] of [[31, 128], [0, 1], [0, 2], [15, 1]] as const) {
+      const key = fromHex(row.public)
+      key[at] = (key[at] as number) ^ by
+      court.same(isBoxKey(key), hasSecret(key), `${row.name}, byte ${at}`)
+    }
+  }
 }
 
 const payloadOf = (row: Rows): Bytes => (row.payload.hex !== undefined ? fromHex(row.payload.hex) : utf8(row.payload.text.repeat(row.payload.times ?? 1)))
 
+/** Our BLAKE2b gives what noble's gives, at and around the ends of its blocks. */
+function compareHashes(court: Parameters<Judge>[1]): void {
+  for (const size of [0, 1, 63, 64, 127, 128, 129, 255, 256, 257, 383, 384, 1000, 4096, 70_001]) {
+    const message = Uint8Array.from({ length: size }, (_, at) => (at * 7 + size) & 255)
+    for (const [keySize, outSize] of [[32, 24], [1, 64], [64, 1], [0, 24]] as const) {
+      const key = message.length >= keySize ? message.slice(0, keySize) : new Uint8Array(keySize).fill(size)
+      const cut = size >> 1
+      court.same(hex(blake2b(key, outSize, message.subarray(0, cut), message.subarray(cut))), hex(nobles(message, keySize === 0 ? { dkLen: outSize } : { key, dkLen: outSize })), `BLAKE2b of ${size}`)
+    }
+  }
+}
+
 export const objects: Judge = (all, court) => {
+  compareHashes(court)
   court.same(MOST_PAYLOAD, all.largest_payload, 'largest payload')
   for (const [size, padded] of all.pad) court.same(pad(size), padded, `pad ${size}`)
   const keyOf = (row: Rows) => new EpochKey(row.epoch, fromHex(row.ek ?? all.ek), fromHex(row.vault_tag ?? all.vault_tag))

@@ -20,6 +20,7 @@ import { VaultReader } from '../src/core/vault.ts'
 import { type MemoryView, viewsOf } from '../src/core/views.ts'
 import { ownViewOf, type View, viewOf } from '../src/core/view.ts'
 import { acceptedSignature, keyRequest, keysOfSecret, keysOfWords, NO_ADDRESS, type RootKeys, signingHash } from '../src/core/wallet.ts'
+import { compareOrders } from './orders.ts'
 import { Court, type Judge, type Rows } from './judging.ts'
 
 const text = (data: Bytes | null): string | null => (data === null ? null : fromUtf8(data))
@@ -107,6 +108,7 @@ export const scopes: Judge = (all, court) => {
 }
 
 export const values: Judge = async (all, court) => {
+  compareOrders(court)
   const isValid = (row: Rows) =>
     verify(fromHex(all.public), valueMessage(row.entry, row.dot, row.value, fromHex(all.vault)), fromBase64url(row.value.s))
   court.same(idOf(signingPublic(fromHex(all.seed))), all.device, 'device')

@@ -37,9 +37,10 @@ export class Blocks {
     return this.#held.size
   }
 
-  add(cid: string, data: Bytes): void {
+  /** `isSound`: the bytes were found to be what the CID names. */
+  add(cid: string, data: Bytes, isSound: true | null = null): void {
     const name = textOf(cid)
-    if (this.#held.get(name)?.data !== data) this.#held.set(name, { data, cid: null, isSound: null, links: null, folder: undefined })
+    if (this.#held.get(name)?.data !== data) this.#held.set(name, { data, cid: null, isSound, links: null, folder: undefined })
   }
 
   remove(cid: string): void {
@@ -138,7 +139,8 @@ export class Blocks {
   }
 }
 
-const textOf = (cid: string): string => (USUAL.test(cid) ? cid : asVersion1(parseCid(cid)).text)
+/** A CID as version 1. */
+export const textOf = (cid: string): string => (USUAL.test(cid) ? cid : asVersion1(parseCid(cid)).text)
 
 /** CIDs below a block: its links, where it is a node of dag-pb. */
 export function linksOf(cid: string, data: Bytes): readonly string[] {

@@ -165,7 +165,7 @@ export const cidOf = (codec: number, data: Bytes): Cid => cidOfHash(codec, sha25
 
 /** Whether these are the bytes that a CID names; false where its hash is none that is known here. */
 export const isBlockOf = (cid: Cid, data: Bytes): boolean =>
-  cid.multihash[0] === 0 ? same(cid.multihash.subarray(2), data) : same(cid.multihash, join(SHA256, sha256(data)))
+  cid.multihash[0] === 0 ? same(cid.multihash.subarray(2), data) : same(cid.multihash.subarray(0, 2), SHA256) && same(cid.multihash.subarray(2), sha256(data))
 
 /** The same CID in version 1. */
 export const asVersion1 = (cid: Cid): Cid => (cid.version === 1 ? cid : cidOfMultihash(cid.codec, cid.multihash))

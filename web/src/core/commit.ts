@@ -7,18 +7,18 @@ import {
   canonical,
   fields,
   fromBase64url,
-  fromHex,
   hex,
   isHex,
   isObject,
   join,
   need,
   parseCanonical,
+  refuse,
   sha256,
   sortedTexts,
   unlessRefused
 } from './bytes.ts'
-import { verify } from './curves.ts'
+import { checkAll, type CheckAll, type Signed } from './curves.ts'
 import type { Ring } from './ring.ts'
 import { ObjectType, openWithAny } from './sealed.ts'
 import { checkEntry, type Entry, readDot, type Seen, seenMessage, type State, valueMessage } from './state.ts'
@@ -62,9 +62,10 @@ function parseCommit(json: Bytes, tag: Bytes): Record<string, unknown> & { ctx: 
   return it as unknown as Record<string, unknown> & { ctx: Record<string, [number, string, string]> }
 }
 
-const signedBy = async (keys: readonly string[], message: Bytes, signature: string): Promise<boolean> => {
-  for (const key of keys) if (await verify(fromHex(key), message, fromBase64url(signature, 64))) return true
-  return false
+/** Whether one of these keys signed. */
+async function signedBy(keys: readonly string[], message: Bytes, signature: string): Promise<boolean> {
+  const signed = fromBase64url(signature, 64)
+  return (await checkAll(keys.map(key => ({ key, message, signature: signed })))).includes(true)
 }
 
 /** JSON and signature of a head's file. */
@@ -122,11 +123,15 @@ export async function readCommit(head: Bytes, ring: Ring, keyring: Bytes): Promi
   }
 }
 
-/** The state under a verified commit: covered by what it has seen, each dot in one entry, every value signed. Ids without a key are left out. `held`: values that were checked before. */
-export async function checkedState(entries: ReadonlyMap<string, unknown>, commit: Commit, ring: Ring, held: State | null = null): Promise<State> {
+/** What a state is checked with. `held`: values that were checked before; `meanwhile` is called while signatures are checked elsewhere than on this thread. */
+export type Checking = { readonly held?: State | null; readonly checkAll?: CheckAll | undefined; readonly meanwhile?: (entries: State['entries']) => Promise<void> }
+
+/** The state under a verified commit: covered by what it has seen, each dot in one entry, every value signed. Ids without a key are left out. */
+export async function checkedState(entries: ReadonlyMap<string, unknown>, commit: Commit, ring: Ring, { held = null, checkAll: check = checkAll, meanwhile }: Checking = {}): Promise<State> {
   const places = new Set<string>()
   const out = new Map<string, Entry>()
-  const signed: { keys: readonly string[]; message: Bytes; signature: string; dot: string }[] = []
+  /** A device that was let in twice has two keys, and one of them signed. */
+  const signed: (Signed & { readonly dot: string })[] = []
   for (const [name, raw] of entries) {
     // What is held already was checked when it came; where it is the very same entry, nothing of it is looked at again.
     const mine = held?.entries.get(name)
@@ -143,13 +148,17 @@ export async function checkedState(entries: ReadonlyMap<string, unknown>, commit
       kept[text] = value
       const known = mine?.[text]
       if (known !== undefined && (known === value || canonical(known) === canonical(value))) continue
-      signed.push({ keys, message: valueMessage(name, text, value, ring.tag), signature: value.s as string, dot: text })
+      const one = { message: valueMessage(name, text, value, ring.tag), signature: fromBase64url(value.s, 64), dot: text }
+      for (const key of keys) signed.push({ key, ...one })
     }
     const count = Object.keys(kept).length
     if (count > 0) out.set(name, count === Object.keys(entry).length ? entry : kept)
   }
-  await Promise.all(
-    signed.map(async one => need(await signedBy(one.keys, one.message, one.signature), 'signature', `${one.dot} was not signed by its device`))
-  )
+  const verdicts = check(signed)
+  await meanwhile?.(out)
+  const good = await verdicts
+  const unsigned = new Set(signed.map(one => one.dot))
+  signed.forEach(({ dot }, i) => good[i] && unsigned.delete(dot))
+  for (const dot of unsigned) refuse('signature', `${dot} was not signed by its device`)
   return { entries: out, seen: commit.seen }
 }

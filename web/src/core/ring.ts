@@ -16,6 +16,7 @@ import {
   number,
   parseCanonical,
   same,
+  sha256,
   uint32,
   unlessRefused,
   utf8
@@ -25,11 +26,14 @@ import { type BoxKey, openBoxWith } from './curves.ts'
 import { keptStatements, ofKind } from './drop_rules.ts'
 import { EpochKey, ObjectType } from './sealed.ts'
 import { checkSigned, type Epoch, formed, formedList, isOpen, type Statement } from './statements.ts'
-import { vaultTag } from './wallet.ts'
 
 const MOST_RING = 1 << 20
 /** `IPMK`, in hex. */
 const SLOT_MAGIC = '49504d4b'
+
+/** What names the vault that has this first root, sealed or plain. */
+export const vaultTag = (admin: Bytes, plain: boolean): Bytes =>
+  sha256(join(plain ? 'ipfsmem/v1/plain-vault' : 'ipfsmem/v1/vault', [0], admin)).subarray(0, 16)
 
 /** The file, read and its statements checked; the body of a sealed vault is still closed. */
 export type KeyringFile = {

@@ -1,7 +1,7 @@
 /** Sealed objects, IPM1 (FORMAT.md 3): made and opened. */
 
 import { xchacha20poly1305 } from '@noble/ciphers/chacha.js'
-import { blake2b } from '@noble/hashes/blake2.js'
+import { blake2b } from './blake2b.ts'
 import { asBytes, type Bytes, hex, join, len, need, number, refuse, sameSecret, uint32, unlessRefused, utf8 } from './bytes.ts'
 import { expand, extract } from './curves.ts'
 import { inflate } from './inflate.ts'
@@ -58,7 +58,7 @@ export class EpochKey {
   }
 
   #nonce(type: ObjectType, aad: Bytes, text: Bytes): Bytes {
-    return blake2b(join(len(32, aad), text), { key: this.#part('nonce', type), dkLen: 24 })
+    return blake2b(this.#part('nonce', type), 24, len(32, aad), text)
   }
 
   /** A payload of at most 1,032,188 bytes sealed; uncompressed. Equal payloads give equal bytes. */
@@ -84,7 +84,7 @@ export class EpochKey {
     const said = uint32(text)
     const size = said >= COMPRESSED ? said - COMPRESSED : said
     need(size <= text.length - 4 && text.length === pad(4 + size), 'open')
-    need(text.subarray(4 + size).every(byte => byte === 0), 'open')
+    for (let at = 4 + size; at < text.length; at++) need(text[at] === 0, 'open')
     const stored = text.slice(4, 4 + size)
     if (said < COMPRESSED) return stored
     need(type === ObjectType.memory, 'open')
@@ -101,6 +101,12 @@ export class EpochKey {
     }
   }
 }
+
+/** A sealed object with what opens it. */
+export type SealedObject = { readonly key: EpochKey; readonly type: ObjectType; readonly ctx: string; readonly object: Bytes }
+
+/** What it opens to; null where it does not open. */
+export const openHere = ({ key, type, ctx, object }: SealedObject): Bytes | null => unlessRefused(() => key.open(type, ctx, object))
 
 /** The payload under one of several keys, and that key; null when none opens the object. */
 export function openWithAny(keys: Iterable<EpochKey>, type: ObjectType, ctx: string, object: Bytes): [payload: Bytes, key: EpochKey] | null {

@@ -12,7 +12,8 @@ import {
   isObject,
   join,
   need,
-  number
+  number,
+  utf8
 } from './bytes.ts'
 import { isKey, isScope } from './keys.ts'
 import { MOST_OBJECT } from './limits.ts'
@@ -151,8 +152,9 @@ export function checkEntry(nameText: string, entry: unknown, published = true): 
 
 /** What the device of a dot signs. */
 export function valueMessage(name: string, dot: string, value: Value, tag: Bytes): Bytes {
-  const said = { b: value.b, body: value.body, dot, e: name, h: value.h, kind: value.kind, vault: hex(tag) }
-  return join('ipfsmem/v1/value', [0], canonical(value.of === undefined ? said : { ...said, of: value.of }))
+  const { b, body, h, kind, of } = value
+  const vault = hex(tag)
+  return utf8(`ipfsmem/v1/value\0${canonical(of === undefined ? { b, body, dot, e: name, h, kind, vault } : { b, body, dot, e: name, h, kind, of, vault })}`)
 }
 
 /** What a device signs of how far it has written. */

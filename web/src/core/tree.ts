@@ -29,6 +29,7 @@ export class StateCache {
   readonly #leaves = new Map<string, Leaf>()
   readonly #read = new Map<string, ReadonlyMap<string, unknown>>()
   readonly #made = new Map<string, { readonly what: string; readonly to: Target }>()
+  readonly #rings = new Map<string, unknown>()
 
   label(name: string): string {
     return kept(this.#labels, name, () => labelOf(name), MOST_NAMES)
@@ -45,14 +46,17 @@ export class StateCache {
     return byteLength(`${JSON.stringify(name)}:`) + byteLength(this.json(entry))
   }
 
+  /** The canonical JSON of a leaf. */
+  leafText(entries: readonly (readonly [name: string, entry: unknown])[]): string {
+    const lines = [...entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, one]) => `${JSON.stringify(name)}:${isObject(one) ? this.json(one as Entry) : canonical(one)}`)
+    return `{"e":{${lines.join(',')}}}`
+  }
+
   /** The leaf of a prefix: the last one, where it has just these entries. */
   leaf(prefix: string, items: readonly Item[]): Leaf {
     const held = this.#leaves.get(prefix)
     if (held !== undefined && held.items.length === items.length && held.items.every((one, at) => one.name === items[at]?.name && one.entry === items[at]?.entry)) return held
-    const text = `{"e":{${[...items]
-      .sort((a, b) => (a.name < b.name ? -1 : 1))
-      .map(one => `${JSON.stringify(one.name)}:${this.json(one.entry)}`)
-      .join(',')}}}`
+    const text = this.leafText(items.map(one => [one.name, one.entry]))
     const made = { items, text, hash: hex(sha256(text)) }
     this.#leaves.set(prefix, made)
     this.noteLeaf(made.hash, new Map(items.map(one => [one.name, one.entry])))
@@ -69,6 +73,14 @@ export class StateCache {
     kept(this.#read, hash, () => entries, MOST_LEAVES)
   }
 
+  /** What was read of a ring, under a name that says all that it came of. What was refused is tried again. */
+  async ring<T>(name: string, read: () => Promise<T>): Promise<T> {
+    const held = this.#rings.get(name) as T | undefined
+    if (held !== undefined) return held
+    const made = await read()
+    return kept(this.#rings, name, () => made, MOST_RINGS) as T
+  }
+
   /** What leads to what was made last at a path of a root; null where that was another thing. */
   made(path: string, what: string): Target | null {
     const held = this.#made.get(path)
@@ -82,6 +94,7 @@ export class StateCache {
 
 const MOST_NAMES = 100_000
 const MOST_LEAVES = 4000
+const MOST_RINGS = 64
 
 /** What stands under a name, or what is made then; the oldest go where there are too many. */
 function kept<T>(held: Map<string, T>, name: string, make: () => T, most: number): T {
@@ -160,7 +173,7 @@ export function readTree(digest: string, read: (prefix: string, hash: string) =>
       isDamaged = true
       return null
     }
-    const node = parseCanonical(text)
+    const node = parseCanonical(text, value => (isObject(value) && isObject(value.e) && Object.keys(value).length === 1 ? known.leafText(Object.entries(value.e)) : canonical(value)))
     if (isObject(node) && Object.hasOwn(node, 'e')) {
       const inside = new Map<string, unknown>(Object.entries(anyFields(fields(node, ['e']).e)))
       const sum = leaf(inside, prefix)

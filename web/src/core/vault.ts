@@ -4,11 +4,11 @@ import { type Bytes, compare, fromHex, fromUtf8, greatest, hex, join, need, refu
 import type { Blocks } from './blocks.ts'
 import { cidOf, ipnsName, RAW } from './cid.ts'
 import { checkedState, type Commit, readCommit } from './commit.ts'
-import { type BoxKey, idOf } from './curves.ts'
+import { type BoxKey, type CheckAll, idOf } from './curves.ts'
 import { type IpnsRecord, newestRecord, readRecord, targetOf } from './ipns.ts'
 import { joinStates, type Judgement } from './join.ts'
 import { type KeyringFile, openKeyring, parseKeyring, type Ring } from './ring.ts'
-import { type EpochKey, ObjectType } from './sealed.ts'
+import { type EpochKey, ObjectType, openHere, type SealedObject } from './sealed.ts'
 import { type Entry, type Location, readName, type State } from './state.ts'
 import { buildTree, entryBelow, nodePath, readTree, sealedAs, StateCache } from './tree.ts'
 import { keyringFolder, putFile } from './unixfs.ts'
@@ -44,6 +44,25 @@ export type VaultReading = {
   readonly root: string | null
 }
 
+class Reading implements VaultReading {
+  constructor(
+    readonly ring: Ring,
+    readonly state: State,
+    readonly verdicts: Readonly<Record<string, Verdict>>,
+    readonly heads: readonly Head[],
+    readonly known: StateCache
+  ) {}
+
+  // Worked out where somebody asks for it: who only looks at what was joined does not.
+  get digest(): string {
+    return buildTree(this.state.entries, this.known).digest
+  }
+
+  get root(): string | null {
+    return rootOf(this.heads, this.digest, this.state)
+  }
+}
+
 /** What a reader has before it reads: nothing on a new device. */
 export type Past = {
   readonly state: State
@@ -66,6 +85,10 @@ export type Shelf = {
   readonly known?: StateCache
   /** A root that a person named to begin with: its ring counts for every owner of the vault, not for the first alone. */
   readonly begin?: string | null
+  /** Checks many signatures; this thread does it where nothing else is named. */
+  readonly checkAll?: CheckAll | undefined
+  /** Called with a state whose signatures are being checked beside this thread: nothing of it is to be believed yet. */
+  readonly meanwhile?: (ring: Ring, entries: State['entries']) => Promise<void>
 }
 
 /** The public keys of whoever looks for a vault. */
@@ -134,8 +157,7 @@ export class VaultReader {
       }
     }
     need(heads.length > 0 || past !== NO_PAST, 'damaged', 'no head can be read whole')
-    const { digest } = buildTree(state.entries, this.#known)
-    return { ring, state, digest, verdicts, heads, root: rootOf(heads, digest, state) }
+    return new Reading(ring, state, verdicts, heads, this.#known)
   }
 
   /** A record from any channel; what its name did not sign is passed over. */
@@ -161,18 +183,32 @@ export class VaultReader {
 
   /** The bytes of the ring under a root; null where it names none, refused as `missing` where they are not here. */
   #keyringBytes(root: string): Bytes | null {
+    const cid = this.#keyringCid(root)
+    return cid === null ? null : this.shelf.blocks.file(cid)
+  }
+
+  #keyringCid(root: string): string | null {
     const { blocks } = this.shelf
-    const cid = blocks.at(root, 'keyring.json') ?? blocks.at(root, 'memory/.ipfsmem/keyring.json')
-    return cid === null ? null : blocks.file(cid)
+    return blocks.at(root, 'keyring.json') ?? blocks.at(root, 'memory/.ipfsmem/keyring.json')
   }
 
   /** The ring under a root, and its bytes; null when there is none that can be read. */
-  #keyringAt(root: string): Promise<{ bytes: Bytes; file: KeyringFile } | null> {
+  #keyringAt(root: string): Promise<{ cid: string; bytes: Bytes; file: KeyringFile } | null> {
     return unlessRefusedAsync(async () => {
-      const bytes = this.#keyringBytes(root)
-      need(bytes !== null, 'format', 'no keyring.json')
-      return { bytes, file: await parseKeyring(bytes) }
+      const cid = this.#keyringCid(root)
+      need(cid !== null, 'format', 'no keyring.json')
+      return this.#known.ring(cid, async () => {
+        const bytes = this.shelf.blocks.file(cid)
+        return { cid, bytes, file: await parseKeyring(bytes) }
+      })
     })
+  }
+
+  /** A ring opened with the box keys of the shelf; once for the same keys. */
+  #opened({ cid, file }: { cid: string; file: KeyringFile }, known: readonly EpochKey[] = []): Promise<Ring> {
+    const { boxes } = this.shelf
+    const name = [cid, ...boxes.map(box => hex(box.public)), ...known.map(key => `${key.id} ${hex(sha256(key.key))}`)].join()
+    return this.#known.ring(name, () => openKeyring(file, boxes, known))
   }
 
   /** The records that a root under an anchor's pin name brings, when it counts (7, "Anchor roots"). */
@@ -208,7 +244,7 @@ export class VaultReader {
         isOtherKind = true
         continue
       }
-      const opened = await unlessRefusedAsync(() => openKeyring(found.file, this.shelf.boxes))
+      const opened = await unlessRefusedAsync(() => this.#opened(found))
       if (opened === null || opened.shut || opened.said.members.get(idOf(keys.admin))?.role !== 'admin') continue
       rings.push(opened)
     }
@@ -225,7 +261,7 @@ export class VaultReader {
     need(hex(found.file.tag) === hex(tag), 'vault', 'its name leads to another memory')
     const first = found.file.open.find(one => one.t === 'member' && one.role === 'admin' && one.anchor === hex(anchor))
     need(first !== undefined, 'vault', 'its name is none of its anchors')
-    return openKeyring(found.file, this.shelf.boxes)
+    return this.#opened(found)
   }
 
   /** Roots that may be heads: those of device names, and those of the pin list of the first root's anchor. */
@@ -271,7 +307,7 @@ export class VaultReader {
     if (found === null) return null
     return unlessRefusedAsync(async () => {
       need(hex(found.file.tag) === hex(ring.tag), 'vault', 'of another vault')
-      return { bytes: found.bytes, ring: ring.join(await openKeyring(found.file, this.shelf.boxes, ring.readable)) }
+      return { bytes: found.bytes, ring: ring.join(await this.#opened(found, ring.readable)) }
     })
   }
 
@@ -304,7 +340,7 @@ export class VaultReader {
     const entries = readTree(head.state, read, this.#known)
     // Each of them is what its hash says, or this was not reached.
     for (const note of opened) note()
-    return checkedState(entries, head, ring, held)
+    return checkedState(entries, head, ring, { held, checkAll: this.shelf.checkAll, meanwhile: async state => this.shelf.meanwhile?.(ring, state) })
   }
 
   /** The plain bytes at a location, or null: not here, of another size, or they do not open. */
@@ -339,15 +375,24 @@ export function entryIn(blocks: Blocks, root: string, digest: string, key: Epoch
 
 /** The plain bytes at a location of an entry, or null: not here, of another size, or they do not open. */
 export function openedObject(blocks: Blocks, ring: Ring, name: string, loc: Location): Bytes | null {
+  if (!ring.plain) {
+    const sealed = sealedAt(blocks, ring, name, loc)
+    return sealed && openHere(sealed)
+  }
   return unlessRefused(() => {
-    const stored = ring.plain ? blocks.object(loc[1]) : blocks.sealedObject(loc[1])
+    const stored = blocks.object(loc[1])
     need(stored.length === loc[2], 'open')
-    if (ring.plain) return stored
-    const { type, ctx } = readName(name)
-    const key = ring.readable.find(one => one.id === loc[0])
-    need(key !== undefined, 'open')
-    return key.open(type, ctx, stored)
+    return stored
   })
+}
+
+/** What is to be opened at a location of an entry in a sealed vault; null where it is not here, of another size, or under a key that is not here. */
+export function sealedAt(blocks: Blocks, ring: Ring, name: string, loc: Location): SealedObject | null {
+  const object = unlessRefused(() => blocks.sealedObject(loc[1]))
+  const key = ring.readable.find(one => one.id === loc[0])
+  if (object === null || object.length !== loc[2] || key === undefined) return null
+  const { type, ctx } = readName(name)
+  return { key, type, ctx, object }
 }
 
 /** The ring and the records of a root under an anchor's pin name. */

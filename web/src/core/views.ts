@@ -28,12 +28,24 @@ export type Views = {
   readonly events: ReadonlyMap<string, readonly TimelineEvent[]>
 }
 
+const hashes = new WeakMap<Bytes, string>()
+
+/** The hash of bytes that nobody changes, worked out once. */
+export function bodyHash(data: Bytes): string {
+  let hash = hashes.get(data)
+  if (hash === undefined) hashes.set(data, (hash = hex(sha256(data))))
+  return hash
+}
+
+/** Note the hash of bytes that was worked out elsewhere. */
+export const noteHash = (data: Bytes, hash: string): void => void hashes.set(data, hash)
+
 /** The texts of an entry by the hash of their bytes. */
 export function fetcherOf(name: string, entry: Entry, opened: Opened): Fetch {
   return body => {
     for (const value of Object.values(entry)) {
       const data = value.body === body && value.loc !== undefined ? opened(name, value.loc) : null
-      if (data !== null && hex(sha256(data)) === body) return data
+      if (data !== null && bodyHash(data) === body) return data
     }
     return null
   }

@@ -1,13 +1,15 @@
 /** This device: its keys, which may be where no script reads them, and how it seals what it keeps. */
 
+import type { Beside } from './beside.ts'
 import { type Bytes, join, need } from '../core/bytes.ts'
 import { type BoxKey, boxKeyOf, idOf, type Signer, signerOf } from '../core/curves.ts'
 
-/** Time and chance, passed in so that tests hold them. */
+/** Time and chance, passed in so that tests hold them, and what does work beside this thread where there is such a thing. */
 export type World = {
   /** Milliseconds since 1970 UTC. */
   readonly now: () => number
   readonly chance: (size: number) => Bytes
+  readonly beside?: Beside
 }
 
 export const theWorld: World = {

@@ -6,10 +6,12 @@ import { CLOCK_ZERO } from '../core/clock.ts'
 import { Ring } from '../core/ring.ts'
 import { type Entry, type Location, readName, type Seen, type State } from '../core/state.ts'
 import { StateCache } from '../core/tree.ts'
-import { openedObject } from '../core/vault.ts'
-import { fetcherOf, type IsMine, type ShownView, shownView } from '../core/views.ts'
+import type { SealedObject } from '../core/sealed.ts'
+import { openedObject, sealedAt } from '../core/vault.ts'
+import { fetcherOf, type IsMine, noteHash, type ShownView, shownView } from '../core/views.ts'
 import type { Keeping } from '../store/keeping.ts'
 import type { Block } from '../sync/provider.ts'
+import { onThisThread } from './beside.ts'
 import type { Device, World } from './device.ts'
 
 /** The last commit of this device, and the root that it was published as. */
@@ -83,6 +85,8 @@ export class Replica {
   #kept: Kept = NOTHING
   #entries = new Map<string, Entry>()
   #ring: Ring | null = null
+  /** What a first sync has joined and this device does not keep yet: shown until it is kept, and nothing is written upon it. */
+  #ahead: { readonly ring: Ring; readonly entries: ReadonlyMap<string, Entry> } | null = null
   #revision = 0
   #changes = 0
   #views = new Map<string, { entry: Entry; view: ShownView }>()
@@ -105,11 +109,42 @@ export class Replica {
   }
 
   get ring(): Ring | null {
-    return this.#ring
+    return this.#ahead?.ring ?? this.#ring
   }
 
   get entries(): ReadonlyMap<string, Entry> {
-    return this.#entries
+    return this.#ahead?.entries ?? this.#entries
+  }
+
+  /** The same without what is shown ahead of being kept. */
+  get held(): { readonly ring: Ring | null; readonly entries: ReadonlyMap<string, Entry> } {
+    return { ring: this.#ring, entries: this.#entries }
+  }
+
+  /** Show what a first sync has joined, before it is kept; null: it failed, and nothing of it is shown. `person`: whose keys opened it. */
+  showAhead(ahead: { readonly ring: Ring; readonly entries: ReadonlyMap<string, Entry> } | null, person?: string): void {
+    this.#ahead = ahead
+    this.#person = person
+    this.#views = new Map()
+  }
+
+  /** Open what a state names, which is about to be shown where its signatures hold. What an object opens to does not depend on them. */
+  readonly openAhead = async (ring: Ring, entries: ReadonlyMap<string, Entry>): Promise<void> => {
+    const found = new Map<string, SealedObject>()
+    for (const [name, entry] of ring.plain ? [] : entries) {
+      for (const { loc } of Object.values(entry)) {
+        const place = loc === undefined ? null : `${name} ${loc[1]}`
+        const sealed = place === null || this.#opened.get(place) ? null : sealedAt(this.blocks, ring, name, loc as Location)
+        if (place !== null && sealed !== null) found.set(place, sealed)
+      }
+    }
+    const opened = await (this.world.beside ?? onThisThread).openAll([...found.values()])
+    for (const [i, place] of [...found.keys()].entries()) {
+      const one = opened[i]
+      if (!one) continue
+      noteHash(one.data, one.hash)
+      this.#opened.set(place, one.data)
+    }
   }
 
   get revision(): number {
@@ -117,7 +152,7 @@ export class Replica {
   }
 
   entry(name: string): Entry {
-    return this.#entries.get(name) ?? {}
+    return this.entries.get(name) ?? {}
   }
 
   /** The state with this device's own counter in it; for what was written since the last publish nothing was drawn yet. */
@@ -130,8 +165,8 @@ export class Replica {
 
   /** Whether an id is of the person whose device this is. */
   readonly isMine: IsMine = id => {
-    if (id === this.device.id || this.#ring === null) return true
-    const { persons } = this.#ring.said
+    if (id === this.device.id || this.ring === null) return true
+    const { persons } = this.ring.said
     const me = persons.get(this.device.id) ?? this.#person
     return me !== undefined && persons.get(id) === me
   }
@@ -139,18 +174,13 @@ export class Replica {
   /** Whose device this is as long as the ring does not say it: that of the key that opened the memory. */
   #person: string | undefined
 
-  setPerson(person: string | undefined): void {
-    if (this.#person !== person) this.#views = new Map()
-    this.#person = person
-  }
-
   /** The plain bytes at a location of an entry. */
   readonly opened = (name: string, loc: Location): Bytes | null => {
-    if (this.#ring === null) return null
+    if (this.ring === null) return null
     const place = `${name} ${loc[1]}`
     let data = this.#opened.get(place)
     if (data === undefined) {
-      data = openedObject(this.blocks, this.#ring, name, loc)
+      data = openedObject(this.blocks, this.ring, name, loc)
       this.#opened.set(place, data)
       if (data === null) this.#shut.add(place)
     }
@@ -297,10 +327,15 @@ export class Replica {
       uses: { ...before.uses, ...uses }
     }
     if (ring !== undefined) {
-      // Whose words count, and what opens, may be another thing now.
+      // Whose words count, and what opens, may be another thing now. What opened under a key that is still here opens again, and is not opened twice.
+      const before = this.ring
       this.#ring = ring === null ? null : Ring.ofKept(ring)
+      this.#ahead = null
       this.#views = new Map()
-      this.#opened = new Map()
+      const now = new Set(this.#ring?.readable.map(key => key.id))
+      if (before === null || !before.readable.every(key => now.has(key.id))) this.#opened = new Map()
+      for (const place of this.#shut) this.#opened.delete(place)
+      this.#shut.clear()
     }
   }
 

@@ -33,6 +33,9 @@ export const openDatabase = (name: string): Promise<Database> =>
 /** Delete a memory of this origin with its keys; other tabs let go of it. */
 export const deleteKept = (name: string): Promise<void> => deleteDB(`ipfsmem/${name}`)
 
+/** Blocks that are asked for one by one. */
+const FEW = 64
+
 const NONE: Counters = { revision: 0, snapshotAt: 0 }
 
 /** Whether a memory is kept here, and not only the keys of a device that found none. */
@@ -133,6 +136,12 @@ export class BrowserKeeping implements Keeping {
 
   async #blocks(cids: readonly string[]): Promise<readonly Block[]> {
     const tx = this.db.transaction('blocks')
+    // Many at once take a fraction of the time that each by itself takes.
+    if (cids.length > FEW) {
+      const [names, all] = await Promise.all([tx.store.getAllKeys(), tx.store.getAll()])
+      const wanted = new Set(cids)
+      return names.flatMap((cid, i): Block[] => (wanted.has(cid) ? [[cid, all[i] as Bytes]] : []))
+    }
     const found = await Promise.all(cids.map(cid => tx.store.get(cid)))
     await tx.done
     return cids.flatMap((cid, i): Block[] => (found[i] === undefined ? [] : [[cid, found[i] as Bytes]]))

@@ -1,8 +1,8 @@
 /** Trees brought here block by block, each checked; from whichever reader gives them. */
 
-import type { Blocks } from '../core/blocks.ts'
+import { type Blocks, textOf } from '../core/blocks.ts'
 import { type Bytes, need, unlessRefused } from '../core/bytes.ts'
-import { asVersion1, DAG_PB, isBlockOf, parseCid } from '../core/cid.ts'
+import { DAG_PB, isBlockOf, parseCid } from '../core/cid.ts'
 import { ProviderError, type Reader } from './provider.ts'
 
 const MOST_BLOCK = 2 << 20
@@ -54,7 +54,7 @@ export async function fetchTrees(roots: readonly string[], blocks: Blocks, reade
         else missingRaw.push(cid)
         continue
       }
-      blocks.add(cid, data)
+      blocks.add(cid, data, true)
       brought.push(cid)
       below.push(...blocks.links(cid))
     }
@@ -98,7 +98,7 @@ async function wholeTree(root: string, blocks: Blocks, readers: readonly Reader[
       const wanted = new Set([root])
       const taken: string[] = []
       for (const [cid, data] of await reader.tree(root)) {
-        const one = asVersion1(parseCid(cid)).text
+        const one = textOf(cid)
         if (!wanted.has(one)) continue
         blocks.add(one, data)
         taken.push(one)

@@ -25,7 +25,7 @@ export async function find(run: Run): Promise<Found> {
   const root = how.root ?? null
   const boxes = [replica.device.box, ...(root === null ? [] : [boxKeyOf(root.boxSecret)])]
   const pins: Record<string, readonly string[]> = {}
-  const shelf: Shelf = { boxes, plain: false, blocks: replica.blocks, names: run.names, pins, known: replica.states, begin: how.begin ?? null }
+  const shelf: Shelf = { boxes, plain: false, blocks: replica.blocks, names: run.names, pins, known: replica.states, begin: how.begin ?? null, checkAll: replica.world.beside?.checkAll, meanwhile: replica.openAhead }
   const asked = new Set<string>()
   let ring = replica.ring
   let isListed = false

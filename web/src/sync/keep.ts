@@ -48,7 +48,7 @@ export async function keep(run: Run, found: Found, reading: VaultReading, ring: 
   const first = [...ring.said.members.values()].find(one => one.sign === ring.said.first)
   const entries = differences(replica, joined)
   const change: Mutable = {
-    ...(ring.mark === replica.ring?.mark && ring.shut === replica.ring.shut ? {} : { ring: ring.kept() }),
+    ...(ring.mark === replica.held.ring?.mark && ring.shut === replica.held.ring.shut ? {} : { ring: ring.kept() }),
     entries,
     seen: Object.fromEntries([...joined.seen].filter(([, pair]) => pair.r !== '')),
     clock,
@@ -123,11 +123,11 @@ function newsIn(kept: Kept, { entries = {}, others = {}, records = {}, ...rest }
 function differences(replica: Replica, state: State): Kept['entries'] {
   const out: Record<string, Kept['entries'][string]> = {}
   for (const [name, entry] of state.entries) {
-    const held = replica.entries.get(name)
+    const held = replica.held.entries.get(name)
     if (held === entry) continue
     if (held === undefined || JSON.stringify(sortedEntry(held)) !== JSON.stringify(sortedEntry(entry))) out[name] = entry
   }
-  for (const name of replica.entries.keys()) if (!state.entries.has(name)) out[name] = {}
+  for (const name of replica.held.entries.keys()) if (!state.entries.has(name)) out[name] = {}
   return out
 }
 

@@ -40,6 +40,8 @@ export type SyncHow = {
   /** An unlocked root: the wallet's keys, or those of recovery words. */
   readonly root?: RootKeys | null
   readonly progress?: (step: string) => void
+  /** Called once in the first sync of a device, when what was joined is shown and not kept yet; the sync goes on when it is done. */
+  readonly shown?: () => Promise<void>
 }
 
 export class Run {

@@ -5,13 +5,12 @@
  * text.
  */
 
+import { idOf } from '../core/curves.ts'
 import type { VaultReading } from '../core/vault.ts'
 import { MemoryError } from '../device/errors.ts'
 import type { Replica } from '../device/replica.ts'
 import { find, type Found } from './find.ts'
-import { keep } from './keep.ts'
 import type { Provider } from './provider.ts'
-import { publish } from './publish.ts'
 import { Run, type SyncHow, type SyncReport } from './run.ts'
 
 export type { Notice, Pointer, SyncHow, SyncReport } from './run.ts'
@@ -28,14 +27,19 @@ export function sync(replica: Replica, providers: readonly Provider[], how: Sync
     const { revision } = replica
     const reading = await found.reader.joinAll(found.ring, past)
     const news = reading.heads.filter(one => !past.joined.has(one.hash))
+    const keeping = async () => {
+      how.progress?.('keeping')
+      // Who only reads and writes never says anything in a ring, so that is loaded with an unlocked root.
+      const ring = how.root ? await (await import('./administer.ts')).administer(run, reading.ring, how.root) : reading.ring
+      const { keep } = await import('./keep.ts')
+      return { ring, made: await replica.keeping.exclusively('write', () => keep(run, found, reading, ring, revision)) }
+    }
     checkStillMe(run, found, reading)
     tell(run, reading)
     await run.askForMissing(reading.state)
-    // Who only reads and writes never says anything in a ring, so that is loaded with an unlocked root.
-    const ring = how.root ? await (await import('./administer.ts')).administer(run, reading.ring, how.root) : reading.ring
-    const made = await replica.keeping.exclusively('write', () => keep(run, found, reading, ring, revision))
+    const { made, ring } = await (replica.ring === null ? ahead(run, reading, keeping) : keeping())
     how.progress?.('publishing')
-    const { sent, taken } = made === null ? { sent: 0, taken: false } : await publish(run, made, ring)
+    const { sent, taken } = made === null ? { sent: 0, taken: false } : await (await import('./publish.ts')).publish(run, made, ring)
     return {
       root: made?.root ?? null,
       joined: news.some(one => one.dev !== replica.device.id),
@@ -45,6 +49,18 @@ export function sync(replica: Replica, providers: readonly Provider[], how: Sync
       sentBlocks: sent
     }
   })
+}
+
+/** What a first sync joined is shown before it is kept: sealing, storing and publishing take longer than the rest. */
+async function ahead<T>({ replica, how }: Run, { ring, state }: VaultReading, keeping: () => Promise<T>): Promise<T> {
+  replica.showAhead({ ring, entries: state.entries }, how.root ? ring.said.persons.get(idOf(how.root.admin)) : undefined)
+  try {
+    await how.shown?.()
+    return await keeping()
+  } catch (error) {
+    replica.showAhead(null)
+    throw error
+  }
 }
 
 /** That nobody published with this device's key what this device did not make: then it was restored or copied. */

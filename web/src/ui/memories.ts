@@ -193,9 +193,13 @@ export class MemoriesView extends View {
 }
 customElements.define('memories-view', MemoriesView)
 
+/** Made once, before a list is to be drawn: each takes milliseconds. */
+const NAMES = new Intl.Collator(undefined, { numeric: true })
+const DAY = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
+const DAY_OF_YEAR = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' })
+
 function sorted(lines: readonly Line[], order: Order): Line[] {
-  const names = new Intl.Collator(undefined, { numeric: true })
-  const byName = (one: Line, other: Line): number => names.compare(one.name || one.key, other.name || other.key)
+  const byName = (one: Line, other: Line): number => NAMES.compare(one.name || one.key, other.name || other.key)
   const newest = (one: Line, other: Line): number => (one.updated === other.updated ? 0 : one.updated < other.updated ? 1 : -1)
   return [...lines].sort(order === 'name' ? byName : (one, other) => newest(one, other) || byName(one, other))
 }
@@ -204,6 +208,5 @@ function sorted(lines: readonly Line[], order: Order): Line[] {
 function day(text: string): string {
   const at = /^\d{4}-\d\d-\d\d/.exec(text) === null ? null : new Date(`${text.slice(0, 10)}T00:00`)
   if (at === null || Number.isNaN(at.getTime())) return text.slice(0, 10)
-  const year = at.getFullYear() === new Date().getFullYear() ? {} : { year: 'numeric' as const }
-  return at.toLocaleDateString(undefined, { day: 'numeric', month: 'short', ...year })
+  return (at.getFullYear() === new Date().getFullYear() ? DAY : DAY_OF_YEAR).format(at)
 }

@@ -8,6 +8,7 @@ import { theWorld } from '../device/device.ts'
 import { addOpener, hasDevice, lock, openerOfRoot, openersOf } from '../store/browser_keys.ts'
 import { deleteKept, isKept, openDatabase } from '../store/idb.ts'
 import { makePasskey, passkeyIds } from '../wallet/passkey.ts'
+import type { Call } from '../worker/host.ts'
 import { openRemote, type RemoteMemory, requestRemote } from '../worker/remote.ts'
 import workerUrl from '../worker/worker.ts?worker&url'
 import { MemoryApp } from './app.ts'
@@ -27,8 +28,12 @@ const REST = 1500
 
 const newWorker = (): Worker => new Worker(ownScript(workerUrl) as unknown as URL, { type: 'module' })
 
+/** One whose program is loaded while somebody looks for their wallet or words. */
+let ready: Worker | null = null
+
 async function remote(how: OpenHow): Promise<RemoteMemory> {
-  const worker = newWorker()
+  const worker = ready ?? newWorker()
+  ready = null
   try {
     return await openRemote(worker, { name: NAME, ...how })
   } catch (error) {
@@ -44,8 +49,8 @@ function named(): Typed[] {
   return places.length > 0 ? places : [{ at: '', token: '' }]
 }
 
-/** Sync after each write, once a minute while somebody looks, and when the network is back; one at a time. */
-function syncing(client: LocalClient, memory: RemoteMemory): void {
+/** Sync after each write, once a minute while somebody looks, and when the network is back; one at a time. -> how to stop. */
+function syncing(client: LocalClient, memory: RemoteMemory): () => void {
   let [waiting, due, isStuck] = [0, Infinity, false]
   const isWaiting = (): Promise<boolean> => memory.status().then(one => one.unpublished, () => false)
   const sync = async (): Promise<void> => {
@@ -62,10 +67,17 @@ function syncing(client: LocalClient, memory: RemoteMemory): void {
     waiting = window.setTimeout(() => void sync(), rest)
   }
   // Where nobody takes what waits here, each sync would call for the next.
-  memory.subscribe(() => void isWaiting().then(does => (does ? soon(isStuck ? LOOK : REST) : undefined)))
-  window.addEventListener('online', () => soon(0))
-  setInterval(() => (document.visibilityState === 'visible' ? soon(0) : undefined), LOOK)
+  const unheard = memory.subscribe(() => void isWaiting().then(does => (does ? soon(isStuck ? LOOK : REST) : undefined)))
+  const back = (): void => soon(0)
+  window.addEventListener('online', back)
+  const turn = setInterval(() => (document.visibilityState === 'visible' ? soon(0) : undefined), LOOK)
   soon(0)
+  return () => {
+    unheard()
+    window.removeEventListener('online', back)
+    clearInterval(turn)
+    clearTimeout(waiting)
+  }
 }
 
 /** Nothing of it stays usable here, in no tab. */
@@ -139,16 +151,24 @@ function show(memory: RemoteMemory): void {
   app.extras = [{ name: 'browser', words: 'This browser', show: place => html`<browser-view .place=${place} .own=${own}></browser-view>` }]
   document.querySelector('memory-door')?.remove()
   document.body.prepend(app)
-  syncing(client, memory)
+  const stop = syncing(client, memory)
+  // What was brought is shown before this browser keeps it; where it cannot, there is nothing to go on with.
+  void memory.lost.then(error => {
+    stop()
+    app.remove()
+    void begin(new Refusal(error.kind, error.message, error.hint, 507))
+  })
   void navigator.storage.persist()
 }
 
-async function begin(): Promise<void> {
+/** `failed`: why the memory that was open is no longer. */
+async function begin(failed: Refusal | null = null): Promise<void> {
   const db = await openDatabase(NAME)
   const [has, kept, openers] = [await hasDevice(db), await isKept(db), await openersOf(db)]
   db.close()
   const door = new MemoryDoor()
-  if (has && kept) {
+  door.failed = failed
+  if (has && kept && failed === null) {
     try {
       return show(await asked(() => remote({ at: null })))
     } catch (error) {
@@ -159,6 +179,9 @@ async function begin(): Promise<void> {
   if (pointer !== '') history.replaceState(null, '', location.pathname)
   Object.assign(door, { ask, pointer, forget: forgotten, isNew: !kept, passkeys: passkeyIds(openers), typed: named(), enter: async (how: OpenHow) => show(await remote(how)) })
   document.body.prepend(door)
+  if (ready !== null) return
+  ready = newWorker()
+  ready.postMessage({ id: 0, do: 'prepare', with: [] } satisfies Call)
 }
 
 void begin()

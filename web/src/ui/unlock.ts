@@ -30,7 +30,10 @@ export class UnlockForm extends LitElement {
   }
 
   protected override firstUpdated(): void {
-    void import('./roots.ts').then(async ({ findWallets }) => (this.wallets = await findWallets(window)))
+    void import('./roots.ts').then(async ({ findWallets, warmUp }) => {
+      this.wallets = await findWallets(window)
+      setTimeout(warmUp)
+    })
   }
 
   async #open(doing: string, keys: () => Promise<RootKeys>): Promise<void> {

@@ -1,43 +1,84 @@
 /** The memory in a worker: sealing, hashing and joining happen here, so that typing on the page never waits for them. */
 
+import { theWorld } from '../device/device.ts'
 import type { Memory } from '../memory.ts'
 import { type Opened, type OpenHow, openWithPlaces, requestEntry, type Spec } from '../open.ts'
+import { type Check, checked, Helpers, type Open, openedAs } from './beside.ts'
+import { warmUp } from './warming.ts'
 
 /** What a page sends, and what comes back. */
 export type Call = { readonly id: number; readonly do: string; readonly with: readonly unknown[] }
-export type Answer = { readonly id: number; readonly answer?: unknown; readonly error?: { kind: string; message: string; hint: string } }
-export type Told = { readonly changed: number } | { readonly step: string }
+type Failure = { kind: string; message: string; hint: string }
+export type Answer = { readonly id: number; readonly answer?: unknown; readonly error?: Failure }
+/** `failed`: what was shown already could not be kept, and is shown no more. */
+export type Told = { readonly changed: number } | { readonly step: string } | { readonly failed: Failure }
 
 type Scope = { postMessage(message: Answer | Told): void; onmessage: ((event: MessageEvent<Call>) => void) | null }
 
-/** Answer a page from this worker. */
-export function serve(scope: Scope): void {
+/** Milliseconds that the first list is waited for before what was brought is kept. */
+const MOST_WAIT = 1000
+
+const failureOf = (error: Error & { kind?: string; hint?: string }): Failure => ({ kind: error.kind ?? 'fault', message: error.message, hint: error.hint ?? '' })
+
+/** Answer a page from this worker. `another`: starts one more of it. */
+export function serve(scope: Scope, another: () => Worker): void {
+  const beside = new Helpers(another)
+  const world = { ...theWorld, beside }
   let opened: Opened | null = null
+  let listed = (): void => undefined
+  const step = (name: string): void => scope.postMessage({ step: name })
+  /** The memory is the page's as soon as it can be read; what follows an answer fails by itself. */
+  const open = (how: OpenHow): Promise<unknown> =>
+    new Promise((answer, refuse) => {
+      let isShown = false
+      const show = (one: Opened): void => {
+        opened = one
+        one.memory.subscribe(({ revision }) => scope.postMessage({ changed: revision }))
+        answer(one.memory.device)
+      }
+      const shown = (one: Opened): Promise<void> => {
+        isShown = true
+        show(one)
+        // Nothing else is done here until the page has its list.
+        return new Promise(done => {
+          listed = () => void setTimeout(done)
+          setTimeout(done, MOST_WAIT)
+        })
+      }
+      if (how.root) beside.start()
+      openWithPlaces({ ...how, world }, { progress: step, shown })
+        .then(
+          one => (isShown ? undefined : show(one)),
+          error => (isShown ? scope.postMessage({ failed: failureOf(error) }) : refuse(error))
+        )
+        .finally(() => beside.stop())
+    })
   const run = async (call: Call): Promise<unknown> => {
     if (call.do === 'open') {
       opened?.memory.close()
-      opened = await openWithPlaces(call.with[0] as OpenHow)
-      const { memory } = opened
-      memory.subscribe(({ revision }) => scope.postMessage({ changed: revision }))
-      return memory.device
+      return open(call.with[0] as OpenHow)
     }
+    if (call.do === 'prepare') {
+      beside.start()
+      return warmUp()
+    }
+    if (call.do === 'check') return checked(call.with[0] as Check)
+    if (call.do === 'unseal') return openedAs(call.with[0] as Open)
     if (call.do === 'request') return requestEntry(call.with[0] as Parameters<typeof requestEntry>[0])
     if (opened === null) throw Object.assign(new Error('the memory is not open'), { kind: 'locked', hint: 'Open it first.' })
     const { memory } = opened
     if (call.do === 'keptPlaces') return opened.places()
     if (call.do === 'setPlaces') return opened.setPlaces(call.with[0] as readonly Spec[])
-    if (call.do === 'sync') {
-      const how = (call.with[0] ?? {}) as object
-      return memory.sync({ ...how, progress: step => scope.postMessage({ step }) })
-    }
+    if (call.do === 'sync') return memory.sync({ ...((call.with[0] ?? {}) as object), progress: step })
     const method = memory[call.do as keyof Memory]
     if (typeof method !== 'function' || call.do === 'subscribe' || call.do === 'use') throw new Error(`there is no ${call.do}`)
     return (method as (...given: readonly unknown[]) => unknown).apply(memory, call.with as unknown[])
   }
   scope.onmessage = ({ data }) =>
-    void run(data).then(
-      answer => scope.postMessage({ id: data.id, answer }),
-      (error: Error & { kind?: string; hint?: string }) =>
-        scope.postMessage({ id: data.id, error: { kind: error.kind ?? 'fault', message: error.message, hint: error.hint ?? '' } })
-    )
+    void run(data)
+      .then(
+        answer => scope.postMessage({ id: data.id, answer }),
+        (error: Error) => scope.postMessage({ id: data.id, error: failureOf(error) })
+      )
+      .finally(() => (data.do === 'list' ? listed() : undefined))
 }

@@ -15,29 +15,34 @@ export type RemoteMemory = {
   subscribe(heard: (change: Change) => void): () => void
   /** Hear of the steps of a sync. */
   onStep(heard: (step: string) => void): () => void
+  /** Fulfilled when what was shown on opening could not be kept: this memory is not to be used on. */
+  readonly lost: Promise<MemoryError>
   /** The places that this browser keeps, tokens and all, and others in their stead. */
   keptPlaces(): Promise<readonly Spec[]>
   setPlaces(places: readonly Spec[]): Promise<void>
   readonly device: { readonly id: string; readonly label: string }
 }
 
-type Port = Pick<Worker, 'postMessage' | 'terminate'> & { onmessage: ((event: MessageEvent<Answer | Told>) => void) | null }
+export type Port = Pick<Worker, 'postMessage' | 'terminate'> & { onmessage: ((event: MessageEvent<Answer | Told>) => void) | null }
 
-type Wire = { readonly ask: (method: string, given: readonly unknown[]) => Promise<unknown>; readonly heard: Set<(change: Change) => void>; readonly steps: Set<(step: string) => void> }
+type Wire = { readonly ask: (method: string, given: readonly unknown[]) => Promise<unknown>; readonly heard: Set<(change: Change) => void>; readonly steps: Set<(step: string) => void>; readonly lost: Promise<MemoryError> }
 
-function wired(worker: Port): Wire {
+export function wired(worker: Port): Wire {
   const waiting = new Map<number, { done: (answer: unknown) => void; failed: (error: Error) => void }>()
   const heard = new Set<(change: Change) => void>()
   const steps = new Set<(step: string) => void>()
   let last = 0
+  let lose = (_: MemoryError): void => undefined
+  const lost = new Promise<MemoryError>(done => (lose = done))
   worker.onmessage = ({ data }) => {
     if ('changed' in data) for (const one of heard) one({ revision: data.changed })
     else if ('step' in data) for (const one of steps) one(data.step)
+    else if ('failed' in data) lose(errorOf(data.failed))
     else {
       const call = waiting.get(data.id)
       waiting.delete(data.id)
       if (data.error === undefined) call?.done(data.answer)
-      else call?.failed(new MemoryError(data.error.kind as ErrorKind, data.error.message, data.error.hint))
+      else call?.failed(errorOf(data.error))
     }
   }
   const ask = (method: string, given: readonly unknown[]): Promise<unknown> =>
@@ -46,8 +51,10 @@ function wired(worker: Port): Wire {
       waiting.set(id, { done, failed })
       worker.postMessage({ id, do: method, with: given } satisfies Call)
     })
-  return { ask, heard, steps }
+  return { ask, heard, steps, lost }
 }
+
+const errorOf = ({ kind, message, hint }: { kind: string; message: string; hint: string }): MemoryError => new MemoryError(kind as ErrorKind, message, hint)
 
 /** What this browser shows to be let in by a device that has the wallet; its keys are made in a worker. */
 export const requestRemote = (worker: Port, how: Parameters<typeof requestEntry>[0]): ReturnType<typeof requestEntry> =>
@@ -55,7 +62,7 @@ export const requestRemote = (worker: Port, how: Parameters<typeof requestEntry>
 
 /** Open a memory in a worker. */
 export async function openRemote(worker: Port, how: OpenHow): Promise<RemoteMemory> {
-  const { ask, heard, steps } = wired(worker)
+  const { ask, heard, steps, lost } = wired(worker)
   const device = (await ask('open', [how])) as RemoteMemory['device']
   const listen = <T>(all: Set<T>, one: T): (() => void) => {
     all.add(one)
@@ -63,6 +70,7 @@ export async function openRemote(worker: Port, how: OpenHow): Promise<RemoteMemo
   }
   const own = {
     device,
+    lost,
     subscribe: (one: (change: Change) => void) => listen(heard, one),
     onStep: (one: (step: string) => void) => listen(steps, one),
     close: async () => {

@@ -2,4 +2,4 @@
 
 import { serve } from './host.ts'
 
-serve(self as unknown as Parameters<typeof serve>[0])
+serve(self as unknown as Parameters<typeof serve>[0], () => new Worker(self.location.href, { type: 'module' }))
