@@ -74,6 +74,15 @@ class ResolveBody(Body, frozen=True, kw_only=True):
     text: str | None = None
 
 
+class PromoteBody(Body, frozen=True, kw_only=True):
+    """Where an own text goes: the scope `to` ("" is everybody's). With `keep` it stays where it was too. A text that stands there is
+    replaced only where `if_match` is its SHA-256."""
+
+    to: str
+    keep: bool = False
+    if_match: str | None = None
+
+
 class EventBody(Body, frozen=True, kw_only=True):
     """Something that happened."""
 

@@ -9,6 +9,7 @@ from ipfsmem.api.bodies import (
     ContextBody,
     MemoryPage,
     PastText,
+    PromoteBody,
     RecallBody,
     ResolveBody,
     RestoreBody,
@@ -17,7 +18,7 @@ from ipfsmem.api.bodies import (
 from ipfsmem.api.calls import Call, Refused, Reply, there
 from ipfsmem.api.problems import said
 from ipfsmem.api.routes import Route
-from ipfsmem.bundle.keys import check_key
+from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.writers import Writers, member_names
@@ -163,6 +164,15 @@ def _resolve(call: Call) -> Resolved:
     return Resolved(key=call.key, sha256=sha256, replaced=item.files)
 
 
+def _promote(call: Call) -> Reply:
+    given: PromoteBody = call.body
+    to = check_scope(given.to) if given.to else ""
+    call.caller.require_scopes([to, call.whole.scopes.target(to) if to else ""])
+    shown = call.still_shown()
+    made = call.memory.promote(call.key, to=to, seen=shown, if_match=given.if_match, keep=given.keep)
+    return _shown(made)
+
+
 #: What a write without a precondition is told.
 NO_PRECONDITION: Final = said(
     428,
@@ -227,6 +237,19 @@ ROUTES: Final = (
         writes=True,
         body=ResolveBody,
         seen=True,
+    ),
+    Route(
+        "post",
+        _ONE + "/promote",
+        "promote",
+        "Put an own text of one scope into another",
+        _promote,
+        MemoryText,
+        right="write",
+        writes=True,
+        body=PromoteBody,
+        seen=True,
+        tagged=True,
     ),
     Route(
         "post",

@@ -191,6 +191,12 @@ def test_a_token_for_a_scope_reads_nothing_of_another_whatever_leads_there(tmp_p
             403,
             "ScopeError",
         )
+        # Neither into a scope that the token is not for, nor out of one.
+        _, seen = await good(client.get("/v1/memories/plan?scope=work", headers=sent))
+        etag = {**sent, "If-Match": seen}
+        for scope, to in (("work", "secret"), ("work", ""), ("secret", "work")):
+            asked = client.post(f"/v1/memories/plan/promote?scope={scope}", json={"to": to}, headers=etag)
+            await told(asked, 403, "ScopeError")
         await told(client.put("/v1/scopes/other", json={}, headers=sent), 403, "ScopeError")
         await told(client.delete("/v1/scopes/secret", headers=sent), 403, "ScopeError")
         listed, _ = await good(client.get("/v1/scopes", headers=sent))
@@ -206,6 +212,7 @@ def test_a_scope_that_another_turned_out_to_be_is_touched_by_both(tmp_path: Path
     sent = bearer(token(tmp_path, "write", "work"))
     other = bearer(token(tmp_path, "write", "secret"))
     both = bearer(token(tmp_path, "write", "work", "secret"))
+    third = bearer(token(tmp_path, "write", "third", "secret"))
     with opener(tmp_path)() as memory:
         memory.scope("work").sessions.add("talk", [{"role": "user", "content": "work reads this"}])
         memory.scopes.lead("secret", "work")
@@ -234,7 +241,12 @@ def test_a_scope_that_another_turned_out_to_be_is_touched_by_both(tmp_path: Path
         asked = client.post("/v1/sessions/search?scope=secret", json={"query": "reads"}, headers=other)
         await told(asked, 403, "ScopeError")
         assert (await good(client.get("/v1/sessions?scope=secret", headers=both)))[0]["sessions"]
-        # What is written for `secret` goes to `work` now.
+        # What is written for `secret` goes to `work` now, by whatever way.
+        etag = {"If-Match": f'"{"0" * 16}"'}
+        into = client.post(
+            "/v1/memories/x/promote?scope=third", json={"to": "secret"}, headers={**third, **etag}
+        )
+        await told(into, 403, "ScopeError")
         put = client.put("/v1/memories/new?scope=secret", json={"body": "x"}, headers={**other, **NEW})
         await told(put, 403, "ScopeError")
         put = client.put("/v1/memories/new?scope=secret", json={"body": "x"}, headers={**both, **NEW})

@@ -203,6 +203,17 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
         await told(client.post("/v1/restore", json=sent), 428, "UsageError")
         await do("post", "/v1/restore", "/v1/restore", json={**sent, "seen": ""})
         assert "Be brief." in (await do("get", "/v1/memories/tone", one))["body"]
+        # Into another scope, as it was shown, and over what stands there only for who says what that is.
+        shown = await do("get", "/v1/memories/tone", one)
+        promote, etag = "/v1/memories/tone/promote", {"If-Match": f'"{shown["seen"]}"'}
+        await told(client.post(promote, json={"to": "shop"}), 428, "UsageError")
+        there = await do("post", promote, one + "/promote", json={"to": "shop", "keep": True}, headers=etag)
+        assert (there["scope"], there["text"]) == ("shop", shown["text"])
+        other = await do("put", "/v1/memories/tone?scope=shop", one, json={"body": "Other."}, headers={"If-Match": f'"{there["seen"]}"'})  # fmt: skip
+        await told(client.post(promote, json={"to": "shop"}, headers=etag), 412, "ChangedError")
+        over = {"to": "shop", "keep": True, "if_match": other["sha256"]}
+        assert (await do("post", promote, one + "/promote", json=over, headers=etag))["text"] == shown["text"]
+        await told(client.post(promote, json={"to": "../x"}, headers=etag), 400, "KeyNameError")
         await do("post", "/v1/recall", "/v1/recall", json={"query": "brief", "why": True})
         await do("post", "/v1/context", "/v1/context", json={"query": "brief", "preview": True})
         await _conflict(home)
