@@ -5,7 +5,7 @@ import type { Blocks } from './blocks.ts'
 import { cidOf, ipnsName, RAW } from './cid.ts'
 import { checkedState, type Commit, readCommit } from './commit.ts'
 import { type BoxKey, type CheckAll, idOf } from './curves.ts'
-import { type IpnsRecord, newestRecord, readRecord, targetOf } from './ipns.ts'
+import { type IpnsRecord, newestRecord, readRecord, type Target, targetOf } from './ipns.ts'
 import { joinStates, type Judgement } from './join.ts'
 import { type KeyringFile, openKeyring, parseKeyring, type Ring } from './ring.ts'
 import { type EpochKey, ObjectType, openHere, type SealedObject } from './sealed.ts'
@@ -13,7 +13,8 @@ import { type Entry, type Location, readName, type State } from './state.ts'
 import { buildTree, entryBelow, nodePath, readTree, sealedAs, StateCache } from './tree.ts'
 import { keyringFolder, putFile } from './unixfs.ts'
 
-const MOST_RECORDS = 8
+/** Names over which an anchor leads on, and records that a root under its pin name may bring. */
+export const MOST_RECORDS = 8
 
 /** Under which name the roots of an anchor are pinned. */
 export const pinName = (anchor: Bytes): string => `ipfsmem-${hex(sha256(join('ipfsmem/v1/pin', [0], anchor))).slice(0, 16)}`
@@ -115,11 +116,6 @@ export class VaultReader {
     for (const [name, bytes] of this.shelf.names) await this.#offer(name, bytes)
   }
 
-  /** The newest record of a name. */
-  record(name: string): IpnsRecord | null {
-    return this.#records.get(name) ?? null
-  }
-
   /** All heads joined, with what this device has already. */
   async joinAll(ring: Ring, past: Past = NO_PAST): Promise<VaultReading> {
     const verdicts: Record<string, Verdict> = {}
@@ -168,12 +164,22 @@ export class VaultReader {
     this.#records.set(name, held === undefined ? record : newestRecord([record, held]))
   }
 
-  /** The root that a name leads to, through other names; null where it leads nowhere. */
+  /** Where the name of a key leads; null where nowhere. */
+  target(name: string): Target | null {
+    const record = this.#records.get(name)
+    return record === undefined ? null : unlessRefused(() => targetOf(record))
+  }
+
+  /** The root of a device: its own name leads to one and no further, else its holder could name another device's, or names without end. */
+  rootOfDevice(publicKey: Bytes): string | null {
+    return this.target(ipnsName(publicKey))?.cid ?? null
+  }
+
+  /** The root that the name of an anchor leads to, through other names; null where it leads nowhere. */
   follow(publicKey: Bytes): string | null {
     let name = ipnsName(publicKey)
     for (let steps = 0; steps < MOST_RECORDS; steps++) {
-      const record = this.#records.get(name)
-      const to = record === undefined ? null : unlessRefused(() => targetOf(record))
+      const to = this.target(name)
       if (to === null) return null
       if (to.cid !== null) return to.cid
       name = to.name
@@ -267,7 +273,7 @@ export class VaultReader {
   /** Roots that may be heads: those of device names, and those of the pin list of the first root's anchor. */
   places(ring: Ring): { named: string[]; listed: string[] } {
     const { said } = ring
-    const devices = [...said.members.values()].map(one => this.follow(fromHex(one.sign)))
+    const devices = [...said.members.values()].map(one => this.rootOfDevice(fromHex(one.sign)))
     const first = said.first === undefined ? undefined : said.members.get(idOf(fromHex(said.first)))
     const pinned = first?.anchor ? (this.shelf.pins[pinName(fromHex(first.anchor))] ?? []) : []
     const named = [...new Set(devices.filter(root => root !== null))]
@@ -425,11 +431,16 @@ function tops(heads: readonly Head[]): { top: Head; below: Head[] }[] {
   const below = (one: Head): Head[] =>
     one.lacking.length > 0 ? [] : one.prev.flatMap(hash => byHash.get(hash) ?? []).filter(other => covers(one, other))
   const held = new Set(heads.flatMap(below))
-  const reached = (one: Head): Head[] => below(one).flatMap(other => [other, ...reached(other)])
+  // Each once: of devices that publish in turns every version names two, and the ways among them are without number.
+  const reached = (top: Head): Head[] => {
+    const found = new Set(below(top))
+    for (const one of found) for (const other of below(one)) found.add(other)
+    return [...found]
+  }
   return heads
     .filter(one => !held.has(one))
     .sort((a, b) => compare([a.h, a.hash], [b.h, b.hash]))
-    .map(top => ({ top, below: [...new Set(reached(top))] }))
+    .map(top => ({ top, below: reached(top) }))
 }
 
 const covers = (one: Head, other: Head): boolean =>

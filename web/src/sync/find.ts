@@ -3,18 +3,19 @@
 import { fromHex, unlessRefused } from '../core/bytes.ts'
 import { boxKeyOf } from '../core/curves.ts'
 import { asVersion1, ipnsName, parseCid } from '../core/cid.ts'
-import { targetOf } from '../core/ipns.ts'
 import type { Ring } from '../core/ring.ts'
-import { pinName, type Shelf, VaultReader } from '../core/vault.ts'
+import { MOST_RECORDS, pinName, type Shelf, VaultReader } from '../core/vault.ts'
 import { MemoryError } from '../device/errors.ts'
 import type { Run } from './run.ts'
 
 /** Roots that are asked for under one name of a list. */
 const MOST_LISTED = 128
 
-const targetRoot = (reader: VaultReader, name: string): { cid: string | null; name: string | null } => {
-  const record = reader.record(name)
-  return (record === null ? null : unlessRefused(() => targetOf(record))) ?? { cid: null, name: null }
+/** The names over which an anchor leads, itself the first. */
+function ledOver(reader: VaultReader, anchor: string): string[] {
+  const names = [anchor]
+  for (let name = reader.target(anchor)?.name; name && names.length < MOST_RECORDS; name = reader.target(name)?.name) names.push(name)
+  return names
 }
 
 export type Found = { readonly reader: VaultReader; readonly ring: Ring }
@@ -33,15 +34,15 @@ export async function find(run: Run): Promise<Found> {
     const reader = new VaultReader(shelf)
     await reader.takeRecords()
     const pointer = how.pointer ?? null
-    const start = [
+    const anchors = [
       ...(root === null ? [] : [ipnsName(root.head)]),
       ...(pointer === null ? [] : [ipnsName(fromHex(pointer.anchor, 32))]),
-      ...(ring === null ? [] : [...ring.said.anchors(), ...[...ring.said.members.values()].map(one => one.sign)].map(key => ipnsName(fromHex(key))))
+      ...(ring === null ? [] : ring.said.anchors().map(key => ipnsName(fromHex(key))))
     ]
-    const names = new Set(start)
-    for (const name of names) {
-      const to = targetRoot(reader, name)
-      if (to.name !== null) names.add(to.name)
+    const devices = ring === null ? [] : [...ring.said.members.values()].map(one => ipnsName(fromHex(one.sign)))
+    const names = new Set([...anchors.flatMap(name => ledOver(reader, name)), ...devices])
+    for (const name of devices) {
+      if (reader.target(name)?.name) run.sayOnce('bad-record', 'the name of a device leads to another name; that was not followed')
     }
     const news = [...names].filter(name => !asked.has(name))
     if (news.length > 0) {
@@ -49,7 +50,7 @@ export async function find(run: Run): Promise<Found> {
       await run.ask(news)
       continue
     }
-    const roots = [...names].flatMap(name => targetRoot(reader, name).cid ?? [])
+    const roots = [...names].flatMap(name => reader.target(name)?.cid ?? [])
     // What a name or a person named is wanted; what only a list names shows first that it is of this memory.
     await run.fetch([...new Set([...roots, ...(how.begin ? [how.begin] : [])])])
     await run.fetchTops([...new Set(Object.values(pins).flat())])
@@ -70,7 +71,7 @@ export async function find(run: Run): Promise<Found> {
     ring = await reader.grow(ring)
     if (ring.mark !== before) continue
     if (ring.shut) throw new MemoryError('member', 'this device was not let in yet', 'Show its request to a device that has the wallet, then try again.')
-    const heads = [...ring.said.members.values()].filter(one => reader.follow(fromHex(one.sign)) !== null)
+    const heads = [...ring.said.members.values()].filter(one => reader.rootOfDevice(fromHex(one.sign)) !== null)
     const first = [...ring.said.members.values()].find(one => one.sign === ring?.said.first)
     if (heads.length === 0 && first?.anchor && pins[pinName(fromHex(first.anchor))] === undefined) {
       await list(run, pins, pinName(fromHex(first.anchor)))

@@ -64,6 +64,11 @@ export class Run {
     this.notices.push({ kind, text })
   }
 
+  /** What is true of several is said once. */
+  sayOnce(kind: string, text: string): void {
+    if (!this.notices.some(one => one.kind === kind && one.text === text)) this.say(kind, text)
+  }
+
   /** A provider did not do its part: said, and the sync goes on with the others. */
   failed(error: unknown): void {
     if (!(error instanceof ProviderError)) throw error

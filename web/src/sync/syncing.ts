@@ -67,7 +67,7 @@ async function ahead<T>({ replica, how }: Run, { ring, state }: VaultReading, ke
 function checkStillMe(run: Run, found: Found, reading: VaultReading): void {
   const { device, kept } = run.replica
   const { heads, verdicts } = reading
-  const own = found.reader.follow(device.signer.public)
+  const own = found.reader.rootOfDevice(device.signer.public)
   if (own !== null && own !== kept.commit?.root && verdicts[own] === 'damaged') {
     throw new MemoryError('provider', "what this device's own name leads to cannot be read now, so nothing was published", 'Try again later.')
   }
