@@ -134,8 +134,16 @@ def show_command(context: CommandContext) -> None:
 @cli_command("apply", scoped=True, shows=True, short_help="Do what was proposed.")
 @click.argument("proposal", required=False, metavar="[PROPOSAL]")
 def apply_command(context: CommandContext, proposal: str | None) -> None:
-    """Do what the last `dream --dry-run` proposed, or only if that is PROPOSAL. What somebody changed since stays as it is."""
+    """Do what the last `dream --dry-run` proposed, or only if that is PROPOSAL, which one of a model has to be named by. What somebody changed since stays as it is."""
+    from ipfsmem.memories.dreams import RULES
+
     with context.memory() as memory:
+        made = memory.dreams.proposed()
+        if proposal is None and made is not None and made.by != RULES:
+            raise UsageError(
+                f"{clean(made.by)} proposed this, so say which proposal you looked at",
+                hint="Look at it: ipfsmem dream show. It says what to type.",
+            )
         outcome = memory.dreams.apply(proposal)
         told = when_others_learn(memory.mode)
     if context.json:
@@ -285,7 +293,9 @@ def _print_sum(found: Proposed) -> None:
         click.echo(f"{looked} Nothing to tidy up.")
         return
     left = f", {found.left:,} more are left for the next" if found.left else ""
-    click.echo(advice(f"{looked} Proposed: {count(changes, 'change')}{left}. Do it: ipfsmem dream apply"))
+    click.echo(
+        advice(f"{looked} Proposed: {count(changes, 'change')}{left}. Do it: ipfsmem dream apply {found.id}")
+    )
 
 
 def _print_outcome(outcome: Outcome, told: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from ipfsmem.device.tables import meta
@@ -468,6 +469,19 @@ def written_meanwhile(place: Place) -> None:
     place.patch.setattr(Dreams, "keep", keep_then_write)
 
 
+def proposed_by_a_model(place: Place) -> None:
+    """What `dream --dry-run` proposed, as if a model had."""
+    from ipfsmem.memories.dreams import Dreams
+
+    proposed = Dreams.proposed
+
+    def by_a_model(self: Any) -> Any:
+        found = proposed(self)
+        return found and msgspec.structs.replace(found, by="dreamer")
+
+    place.patch.setattr(Dreams, "proposed", by_a_model)
+
+
 def full_disk(place: Place) -> None:
     """A disk without room."""
     import shutil
@@ -624,6 +638,7 @@ ROWS: tuple[Row, ...] = (
     Row("dream show", "nothing was proposed that is not done yet", 4, "dream show"),
     Row("dream apply", "done", 0, "dream apply", before=(*TWICE_SAID, "dream --dry-run")),
     Row("dream apply", "nothing was proposed, or another proposal", 4, "dream apply"),
+    Row("dream apply", "a model proposed it, and it is not said which proposal was looked at", 2, "dream apply", before=(*TWICE_SAID, "dream --dry-run"), prepare=proposed_by_a_model),
     Row("dream apply", "somebody changed what it goes by, which stays", 7, "dream apply", before=(*TWICE_SAID, "dream --dry-run", "write tone --body y")),
     Row("dream undo", "taken back", 0, "dream undo", before=(*TWICE_SAID, "dream")),
     Row("dream undo", "there is no such dream on this device", 4, "dream undo"),

@@ -1,0 +1,40 @@
+"""`ipfsmem dream`: what a model proposes is done only as it was looked at."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.servers.chat_model import ChatServer
+from tests.servers.threaded import serve
+from tests.support.cli_lab import Cli
+
+
+def test_what_a_model_proposes_is_done_only_by_the_name_of_what_was_looked_at(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whoever may write can have it propose again between `dream show` and `dream apply`."""
+    cli.ok("write", "tea", "--body", "They drink tea.")
+    rounds = [
+        [("read_memory", json.dumps({"key": "tea"}))],
+        [("propose_text", json.dumps({"key": "tea", "text": "They drink green tea.", "reason": "x"}))],
+        "Done.",
+        [("read_memory", json.dumps({"key": "tea"}))],
+        [("propose_text", json.dumps({"key": "tea", "text": "They hate tea.", "reason": "x"}))],
+        "Done.",
+    ]
+    server = ChatServer(lambda messages: rounds.pop(0))
+    with serve(server.app) as address:
+        settings = tmp_path / "settings.toml"
+        settings.write_text(f'[model]\nmodel = "dreamer"\nbase_url = "{address}/v1"\n')
+        monkeypatch.setenv("IPFSMEM_CONFIG", str(settings))
+        cli.ok("dream", "--model")
+        looked_at = cli.ok("dream", "show").out.rpartition("ipfsmem dream apply ")[2].split()[0]
+        cli.ok("dream", "--model")
+    assert "say which proposal you looked at" in cli.fails(2, "dream", "apply").err
+    cli.fails(4, "dream", "apply", looked_at)
+    assert cli.ok("read", "tea", "--body").out == "They drink tea.\n"
+    cli.ok("dream", "apply", cli.ok("dream", "show", "--json").json["id"])
+    assert cli.ok("read", "tea", "--body").out == "They hate tea.\n"
