@@ -24,6 +24,7 @@ import type { Device, World } from './device/device.ts'
 import { theWorld } from './device/device.ts'
 import { MemoryError } from './device/errors.ts'
 import { Finding, type RecallHow } from './device/finding.ts'
+import type { PromoteHow } from './device/promoting.ts'
 import { Replica } from './device/replica.ts'
 import type { Sessions } from './device/sessions.ts'
 import { checkScope, entryName, notFetched, Shown, tokenHash } from './device/shown.ts'
@@ -374,6 +375,14 @@ export class Memory {
       await change.put(name, text, [...new Set([...view.dots, ...(copy?.dots ?? [])])], { promoted: true })
     })
     return this.#shown(key, scope)
+  }
+
+  /** Put an own text of a scope into another one and, unless `keep`, forget it here. What stands there is replaced only where `ifMatch` is its SHA-256. */
+  async promoteTo(key: string, to: string, { scope = '', seen, ...how }: { scope?: string; seen?: Seen } & PromoteHow = {}): Promise<Reading> {
+    const there = this.#led(to)
+    const { promoteTo } = await import('./device/promoting.ts')
+    await this.#written(change => promoteTo(this.#look, change, key, scope, there, seen === undefined ? null : this.#dots(key, scope, seen), how))
+    return this.#shown(key, there)
   }
 
   /** Add an event to the timeline. */

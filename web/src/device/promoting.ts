@@ -1,0 +1,36 @@
+/**
+ * A memory of one scope made one of another, as a person decides it. What stands there already is replaced only by who says what it is.
+ *
+ * The earlier texts of an entry, which are kept as a session of its scope, stay where they are.
+ */
+
+import { hex, same, sha256, utf8 } from '../core/bytes.ts'
+import type { Token } from '../results.ts'
+import { MemoryError } from './errors.ts'
+import { entryName, type Shown } from './shown.ts'
+import type { Writing } from './writing.ts'
+
+/** `ifMatch`: the SHA-256 of the text there, which is replaced; without it there must be none, or the same. */
+export type PromoteHow = { readonly ifMatch?: string | undefined; readonly keep?: boolean }
+
+/** Put the own text of a scope into another one and, unless `keep`, forget it here, in one write. `seen`: the dots that its caller was shown; null: whatever stands here. */
+export async function promoteTo(shown: Shown, change: Writing, key: string, scope: string, to: string, seen: Token | null, { ifMatch, keep = false }: PromoteHow): Promise<void> {
+  const [name, target] = [entryName(key, scope), entryName(key, to)]
+  const [here, there] = [name.slice(2), target.slice(2)]
+  if (scope === to) throw new MemoryError('usage', `${here} is in that scope already`)
+  const one = shown.readIn(key, scope)
+  if (one === null) throw new MemoryError('not found', `there is no memory ${here}`)
+  if (!one.own) throw new MemoryError('usage', `${here} is others' word`, 'Make it your own first.')
+  if (one.conflicts.length > 0) throw new MemoryError('usage', `${here} has several texts, and only one would be taken along`, 'Settle that first.')
+  if (seen !== null && !(seen.length === one.token.length && seen.every(dot => one.token.includes(dot)))) throw new MemoryError('changed', `${here} is not what was read`, 'Read it again.')
+  const text = utf8(one.text)
+  const view = shown.view(target)
+  if (view.shown === null && view.notFetched.length > 0) throw new MemoryError('not found', `${there} is known but its text is not fetched yet`, 'Try again after a sync.')
+  if (view.shown === null || !view.own || !same(view.shown, text)) {
+    if (view.shown !== null && ifMatch === undefined) throw new MemoryError('changed', `${there} has a text already, which would be replaced`, 'Read it there, then give the SHA-256 of that text.')
+    if (ifMatch !== undefined && (view.shown === null || hex(sha256(view.shown)) !== ifMatch.toLowerCase())) throw new MemoryError('changed', `${there} is not what was read`, 'Read it again.')
+    await change.put(target, text, view.dots)
+  }
+  if (!keep) await change.forget(name, one.token)
+  await change.note('promoted', { key, from: scope, to }, to)
+}
