@@ -248,11 +248,14 @@ class _Matrix:
             apart = numpy.bitwise_count(self._signs ^ sign).sum(axis=1, dtype=numpy.uint16)
             places = places[numpy.argpartition(apart[wanted[places]], _FACTOR * most)[: _FACTOR * most]]
             places.sort()
+        # Not `@`: that wakes threads for each question, which on a busy machine wait longer for each other than one of them counts.
         if self._numbers is not None:
-            cosines = (self._numbers @ question / self._lengths)[wanted[places]]
+            products = numpy.einsum("ij,j->i", self._numbers, question)
+            cosines = (products / self._lengths)[wanted[places]]
         else:
             chosen = wanted[places]
-            cosines = self._bytes[chosen].astype(numpy.float32) @ question / self._lengths[chosen]
+            products = numpy.einsum("ij,j->i", self._bytes[chosen].astype(numpy.float32), question)
+            cosines = products / self._lengths[chosen]
         cosines = numpy.clip(cosines, -1, 1)
         near = numpy.flatnonzero(cosines >= least)
         if len(near) > most:
