@@ -30,6 +30,9 @@ BODIES = {
     "foreign": "<svg><script>document.title='run'</script><a xlink:href='javascript:1'>x</a></svg><math><mtext><style><img src=x onerror=1></style>"
     "</mtext></math><template><script>1</script></template><noscript><p title='</noscript><img src=x onerror=1>'></noscript>",
     "deep": "> " * 3_000 + "deep\n\n" + "[" * 5_000 + "\n\n" + "*a " * 5_000,
+    # Each costs a parser of Markdown the square of its length: many minutes.
+    "stuck": "*a@" * 60_000,
+    "stuck_list": "- " + "a\n=\n" * 45_000,
     "huge": ("A line of a text that has very many of them.\n" * 20_000)[:900_000],
 }  # fmt: skip
 #: It turns what follows around, and closes nothing.

@@ -1,7 +1,7 @@
 /** A text of anybody as a piece of the page: Markdown, made harmless. Nothing remote is loaded, nothing runs, nothing looks like the page. */
 
 import DOMPurify from 'dompurify'
-import { marked } from 'marked'
+import { marked, Tokenizer, type Tokens } from 'marked'
 
 /** Characters of a text that are rendered; the rest is told. */
 const MOST = 200_000
@@ -22,13 +22,46 @@ DOMPurify.addHook('afterSanitizeAttributes', node => {
 /** What nobody writes and what only costs: quotes in quotes in quotes. */
 const DEEP = /^[ \t]*(?:>[ \t]*){50}/m
 
+/** Milliseconds, and beginnings and ends of elements, from which on a text is shown as it stands; and characters of a list that are looked at together. */
+const LONGEST = 2_000
+const MOST_TAGS = 20_000
+const LIST = 10_000
+
+/** Reads Markdown, and ends when its time is over: some texts of a few kilobytes cost the square of their length. Two of these methods are
+ * asked first at each step between blocks and within a line, and all of a list is one step. */
+class Hurried extends Tokenizer {
+  readonly #until = performance.now() + LONGEST
+
+  override space(src: string): Tokens.Space | undefined {
+    this.#look()
+    return super.space(src)
+  }
+
+  override escape(src: string): Tokens.Escape | undefined {
+    this.#look()
+    return super.escape(src)
+  }
+
+  override list(src: string): Tokens.List | undefined {
+    this.#look()
+    return super.list(src.length > LIST ? src.slice(0, src.lastIndexOf('\n', LIST) + 1 || LIST) : src)
+  }
+
+  #look(): void {
+    if (performance.now() > this.#until) throw new RangeError('this text takes too long')
+  }
+}
+
 /** A text rendered; one that cannot be is shown as it stands. */
 export function rendered(text: string): DocumentFragment {
   const some = text.length > MOST ? `${text.slice(0, MOST)}\n\n…` : text
   try {
-    if (!DEEP.test(some)) return harmless(marked.parse(some, { async: false, gfm: true }))
+    if (!DEEP.test(some)) {
+      const html = marked.parse(some, { async: false, gfm: true, tokenizer: new Hurried() })
+      if (html.split('<', MOST_TAGS + 1).length <= MOST_TAGS) return harmless(html)
+    }
   } catch {
-    // Too deep for the parser: it is text all the same.
+    // Too deep for the parser, or too long on its way: it is text all the same.
   }
   const plain = document.createDocumentFragment()
   plain.append(Object.assign(document.createElement('pre'), { textContent: some }))
