@@ -70,11 +70,19 @@ def load_image(replica: Replica, stack: str = "", *, kind: Kind = "words") -> Re
         return None
 
 
-def remove_images(replica: Replica) -> None:
-    """Remove all kept indexes. What cannot be removed does not open either, or is not believed by its state."""
+def remove_images(replica: Replica, *, begun: bool = True) -> None:
+    """Remove all kept indexes; `begun`: also those that are being written, or that a killed process left half written. What cannot be
+    removed does not open either, or is not believed by its state."""
     if not replica.read_only:
         for path, _ in images(replica):
             _remove(path)
+        for path in _begun(replica) if begun else ():
+            _remove(path)
+
+
+def _begun(replica: Replica) -> list[Path]:
+    """Indexes that are not in their place yet, named by `atomic_files.new_name`."""
+    return [] if replica.folder is None else [*replica.folder.glob(".recall*.image.*.tmp")]
 
 
 def image_notice(replica: Replica) -> str:

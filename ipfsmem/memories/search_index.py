@@ -542,7 +542,7 @@ def unlike_the_texts(parts: Sequence[Memories]) -> list[str] | None:
 def made_anew(parts: Sequence[Memories]) -> SearchIndex:
     """The index of a stack of scopes made of the texts (inside `reading`); nothing that was kept stays."""
     replica, indexes = parts[0].replica, parts[0].indexes
-    remove_images(replica)
+    remove_images(replica, begun=False)  # another process may make one anew too
     indexes.clear()
     found = SearchIndex()
     found.refresh(parts)

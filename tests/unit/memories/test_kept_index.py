@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ipfsmem.device import recall_image
+from ipfsmem.device import atomic_files, recall_image
 from ipfsmem.memories import search_index
 from ipfsmem.memory import Memory
 from ipfsmem.recall.ranking import Document, Index
@@ -207,6 +210,26 @@ def test_what_was_forgotten_is_in_no_kept_index(tmp_path: Path) -> None:
     with Memory.load("alex", "local", home=tmp_path) as memory:
         kept = recall_image.load_image(memory.replica)
         assert kept is not None and b"zebrax" not in kept.index + kept.rest
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_what_was_forgotten_is_in_no_index_that_a_killed_process_left_half_written(tmp_path: Path) -> None:
+    """It lay in a temporary file beside the index until somebody cleaned up, inflated by whoever found it."""
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        memory.write("k", "tea with zebrax")
+        memory.write("other", "tea")
+    child = os.fork()
+    if child == 0:  # pragma: no cover - it is killed
+        with Memory.load("alex", home=tmp_path) as memory:
+            memory.recall("tea")
+            atomic_files.retry_while_held_open = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    folder = tmp_path / "alex"
+    assert [path for path in folder.iterdir() if path.name.startswith(".recall.image.")]
+    with Memory.load("alex", home=tmp_path) as memory:
+        memory.forget("k")
+    assert [path.name for path in folder.iterdir() if path.suffix == ".tmp"] == []
 
 
 def test_a_sealed_memory_keeps_no_word_and_no_scope_in_the_clear(lab: Lab) -> None:
