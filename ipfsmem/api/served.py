@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from ipfsmem.sync.report import SyncReport
 from ipfsmem.sync.schedule import Pace
 
 T = TypeVar("T")
+_log = logging.getLogger("ipfsmem.api")
 
 #: Seconds between two looks whether the memory was locked or changed, and between two words of a sync.
 LOOK_EVERY: Final = 0.25
@@ -56,6 +58,8 @@ class ServedMemory:
         self._listeners: set[asyncio.Event] = set()
         self._seen: Mark | None = None
         self._compared: Comparison | None = None
+        #: Whether there was one, and listeners were not told yet that something may have changed since.
+        self._lost = False
         self._folders_at = 0.0
         self._folder = folder
         self._background: Background | None = None
@@ -102,7 +106,9 @@ class ServedMemory:
         """From here on every change is told. Where the memory is locked, from when it is unlocked."""
         if self._compared is None:
             async with self._turn:
-                await in_thread(self._look)
+                found = await in_thread(self._look)
+            for change in found:
+                self.tell(change)
 
     def tell(self, change: Change) -> None:
         """One more change for those who listen."""
@@ -114,8 +120,16 @@ class ServedMemory:
         """Look until cancelled, for a lock and for changes."""
         while True:
             await asyncio.sleep(LOOK_EVERY)
-            async with self._turn:
-                found = await in_thread(self._look if self._listeners or self._compared else self._let_go)
+            try:
+                async with self._turn:
+                    heeded = self._listeners or self._compared or self._lost
+                    found = await in_thread(self._look if heeded else self._let_go)
+            except (
+                Exception
+            ) as error:  # a fault of ours. The looks go on: they also drop the keys of what is locked
+                _log.warning("a look at the memory %s failed: %s", self.namespace, type(error).__name__)
+                self._lose_track()
+                continue
             for change in found:
                 self.tell(change)
             if found:
@@ -131,27 +145,32 @@ class ServedMemory:
         try:
             self._look_at_folders()
             mark = self.holder.mark()
+            memory = None if mark is None else self.holder.memory()
         except IpfsmemError:
             return []  # it cannot be read now, and is looked at again: who asks is told
         self.locked = mark is None
         said = [Change(what="locked", locked=self.locked)] if was != self.locked else []
-        if mark is None:
+        if memory is None:
             self._compared, self._seen = None, None
             self.lists.clear()
             return said
-        memory = self.holder.memory()
         try:
             if self._compared is None or not self._compared.of(memory):
-                first = self._compared is None and not said
-                self._compared = Comparison(memory)
+                first = self._compared is None and not said and not self._lost
+                self._compared, self._lost = Comparison(memory), False
                 found = [] if first else [Change(what="reset")]
             else:
                 found = [] if mark == self._seen else self._compared.changes()
         except IpfsmemError:
-            self._compared = None
-            return [*said, Change(what="reset")]
+            self._lose_track()
+            return said
         self._seen = mark
         return [*said, *found]
+
+    def _lose_track(self) -> None:
+        """What changed could not be found out: told once there is something to compare with again, so that nothing in between is missed."""
+        self._lost = self._lost or self._compared is not None
+        self._compared = None
 
     def _look_at_folders(self) -> None:
         """Take in what was edited in plain files, while somebody listens."""

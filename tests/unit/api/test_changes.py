@@ -12,6 +12,7 @@ import pytest
 
 from ipfsmem.api import changes
 from ipfsmem.api.changes import Change, Feed
+from ipfsmem.errors import PassphraseError
 from ipfsmem.memory import Memory
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.api_lab import NEW, Client, Lab, good, opener
@@ -70,6 +71,50 @@ def test_what_another_process_and_the_api_write_appears_within_a_second(tmp_path
         assert await stream.next(1.0) == ("memory", {"what": "memory", "key": "mine"})
 
     Lab(tmp_path).run(ask)
+
+
+@pytest.mark.parametrize(
+    "fault", [KeyError("a fault of ours"), PassphraseError("locked in this very moment")]
+)
+def test_a_look_that_fails_is_not_the_last_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    """Whoever listened heard of nothing more until the server was started anew, and keys that were locked then stayed in it."""
+    lab = Lab(tmp_path)
+    failing = [fault]
+
+    def fails_once(of: object, name: str) -> None:
+        right = getattr(of, name)
+
+        def call(*args: Any) -> Any:
+            if failing:
+                raise failing.pop()
+            return right(*args)
+
+        monkeypatch.setattr(of, name, call)
+
+    async def ask(client: Client) -> None:
+        stream = await listen(client)
+        holder = lab.served[0].holder
+        if isinstance(fault, PassphraseError):
+            mark = holder.mark
+
+            def locked_right_after() -> Any:
+                found = mark()
+                fails_once(holder, "memory")
+                return found
+
+            monkeypatch.setattr(holder, "mark", locked_right_after)
+        else:
+            fails_once(changes.Comparison, "changes")
+        with opener(tmp_path)() as other:
+            other.write("tone", "Be brief.")
+            heard = (await stream.next())[0]
+            assert not failing and heard == ("memory" if isinstance(fault, PassphraseError) else "reset")
+            other.write("tea", "Green.")
+            assert await stream.next() == ("memory", {"what": "memory", "key": "tea"})
+
+    lab.run(ask)
 
 
 def test_an_edit_in_a_folder_of_plain_files_appears_too(tmp_path: Path) -> None:
