@@ -15,13 +15,15 @@ import msgspec
 
 from ipfsmem.canonical import read_json
 from ipfsmem.device.atomic_files import read_file, write_atomic
-from ipfsmem.device.lock import file_lock
+from ipfsmem.device.lock import file_lock, is_held
 from ipfsmem.errors import IpfsmemError, LockedError, StorageError
 
 _NOTES: Final = "dream.json"
 _LOCK: Final = "dream.lock"
 _ABORT: Final = "dream.abort"
 _MAX = 16 * 1024
+#: Seconds that a dream waits for the lock: longer than whoever looks whether somebody dreams has it.
+_WAIT: Final = 0.5
 
 
 class DreamNotes(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -59,7 +61,7 @@ def note_dreaming(folder: Path, **changes: int | str) -> None:
 def dreaming(folder: Path) -> Iterator[None]:
     """Be the one process that dreams. Raises LockedError where another does; an old wish to abort is none of this dream."""
     try:
-        with file_lock(folder / _LOCK, wait=0):
+        with file_lock(folder / _LOCK, wait=_WAIT):
             _take_back(folder)
             yield
             _take_back(folder)
@@ -72,11 +74,7 @@ def dreaming(folder: Path) -> Iterator[None]:
 
 def is_dreaming(folder: Path) -> bool:
     """Whether a process dreams over the memory in a folder."""
-    try:
-        with file_lock(folder / _LOCK, wait=0):
-            return False
-    except LockedError:
-        return True
+    return is_held(folder / _LOCK)
 
 
 def ask_to_abort(folder: Path) -> None:

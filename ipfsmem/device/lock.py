@@ -31,15 +31,28 @@ if sys.platform == "win32":
             return False
         return True
 
+    _is_free = _try
+
 else:
     import fcntl
 
-    def _try(fd: int) -> bool:
+    def _try(fd: int, how: int = fcntl.LOCK_EX) -> bool:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, how | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True
+
+    def _is_free(fd: int) -> bool:
+        return _try(fd, fcntl.LOCK_SH)  # which several who ask get at once
+
+
+def is_held(path: Path) -> bool:
+    """Whether somebody holds the lock file `path`. Who takes it at this very moment has to wait for a moment. Raises StorageError."""
+    if not path.exists():
+        return False
+    with _opened(path) as fd, storage_errors(path, "lock"):
+        return not _is_free(fd)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 from ipfsmem.agents import background_sync
 from ipfsmem.agents.background_sync import dream_if_due
 from ipfsmem.cli import sync_cmd
-from ipfsmem.device.dream_notes import dream_notes, dreaming, is_to_abort
+from ipfsmem.device.dream_notes import dream_notes, dreaming, is_dreaming, is_to_abort
 from ipfsmem.device.dreams import KEPT
 from ipfsmem.device.tables import meta
 from ipfsmem.dream.proposal import Change, Proposal, Step
@@ -250,6 +252,29 @@ def test_only_one_process_dreams_and_another_may_abort_it(memory: Memory, tmp_pa
     memory.dreams.run()
     status = memory.dreams.status()
     assert status.failure == "" and status.worked > 0
+
+
+def test_who_looks_whether_somebody_dreams_keeps_no_dream_away(tmp_path: Path) -> None:
+    """A page that asked at the same moment had a dream refused, and two that asked were told of one that nobody dreamt."""
+    ended, told = threading.Event(), list[bool]()
+
+    def looks() -> None:
+        while not ended.wait(0.001):
+            told.append(is_dreaming(tmp_path))
+
+    with dreaming(tmp_path):
+        assert is_dreaming(tmp_path)
+    with ThreadPoolExecutor(2) as threads:
+        looking = [threads.submit(looks) for _ in range(2)]
+        try:
+            while len(told) < 300:
+                assert not any(told)
+            for _ in range(100):
+                with dreaming(tmp_path):
+                    pass
+        finally:
+            ended.set()
+    assert all(one.exception() is None for one in looking)
 
 
 def test_when_one_begins_by_itself(memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
