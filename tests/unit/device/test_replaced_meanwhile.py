@@ -10,6 +10,7 @@ import pytest
 from ipfsmem.errors import StorageError
 from ipfsmem.holding import Holder
 from ipfsmem.memory import Memory
+from tests.support.hints import hinted
 
 
 @pytest.fixture
@@ -35,8 +36,14 @@ def test_a_write_into_a_database_that_was_put_back_from_a_backup_is_refused_and_
     with Memory.load("default", home=home) as memory:
         memory.write("new", "x")
         put_back(home)
-        with pytest.raises(StorageError, match=r"state\.db is another file than the one that is open here"):
+        with pytest.raises(
+            StorageError, match=r"state\.db is another file than the one that is open here"
+        ) as refused:
             memory.write("newer", "x")
+        hinted(
+            "Open the memory again (in Python: Memory.load), or start this program again.",
+            str(refused.value.hint),
+        )
         with pytest.raises(StorageError, match=r"state\.db is another file"):
             memory.list()
     with Memory.load("default", home=home) as memory:
