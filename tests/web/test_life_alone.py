@@ -62,6 +62,10 @@ def test_sessions_are_read_searched_saved_and_forgotten(tmp_path: Path, url: str
 
     async def look(page: Page) -> None:
         await see(page, "sessions", ".item:has-text('How to get')")
+        # All views stand in one line: none of them is cut off.
+        await page.set_viewport_size({"width": 1280, "height": 800})
+        cut = "(nav => nav.scrollWidth > nav.clientWidth)(document.querySelector('.top nav'))"
+        assert await page.evaluate(cut) is False and await page.locator(".top nav a").count() == 10
         await page.click("button:has-text('Show 3 older sessions')")
         await page.wait_for_selector(".item:has-text('Older 0')")
         await page.click(".item:has-text('How to get')")
