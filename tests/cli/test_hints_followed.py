@@ -622,6 +622,7 @@ ELSEWHERE = {
     "Several values: KEY:='[1, 2]'": "tests/cli/test_streams.py::test_a_field_of_an_event_is_given_once",
     "In the folder web/ of a clone: npm ci && npm run page. What pip installs has it.": "tests/web/test_page.py::test_the_page_reads_writes_and_shows_what_others_write",
     "Check the address, or try again later.": "tests/cli/test_cli_providers.py::test_a_dead_provider_is_not_told_of_a_memory",
+    "Look at it: ipfsmem dream show. It says what to type.": "tests/cli/test_cli_dream.py::test_what_a_model_proposes_is_done_only_by_the_name_of_what_was_looked_at",
     "What could be read is here. Sync again when the provider answers: ipfsmem sync.": "tests/unit/sync/test_outages.py::test_a_later_pull_goes_on_with_the_others_and_ends_with_a_code_of_its_own",
 }
 
