@@ -10,6 +10,7 @@ import pytest
 from tests.servers.chat_model import ChatServer
 from tests.servers.threaded import serve
 from tests.support.cli_lab import Cli
+from tests.support.hints import hinted
 
 
 def test_what_a_model_proposes_is_done_only_by_the_name_of_what_was_looked_at(
@@ -33,8 +34,10 @@ def test_what_a_model_proposes_is_done_only_by_the_name_of_what_was_looked_at(
         cli.ok("dream", "--model")
         looked_at = cli.ok("dream", "show").out.rpartition("ipfsmem dream apply ")[2].split()[0]
         cli.ok("dream", "--model")
-    assert "say which proposal you looked at" in cli.fails(2, "dream", "apply").err
+    refused = cli.fails(2, "dream", "apply").err
+    assert "say which proposal you looked at" in refused
+    hinted("Look at it: ipfsmem dream show. It says what to type.", refused)
     cli.fails(4, "dream", "apply", looked_at)
     assert cli.ok("read", "tea", "--body").out == "They drink tea.\n"
-    cli.ok("dream", "apply", cli.ok("dream", "show", "--json").json["id"])
+    cli.ok("dream", "apply", cli.ok("dream", "show").out.rpartition("ipfsmem dream apply ")[2].split()[0])
     assert cli.ok("read", "tea", "--body").out == "They hate tea.\n"
