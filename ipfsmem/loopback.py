@@ -20,7 +20,8 @@ def host_of(header: str) -> str:
     """The host of a Host header, lower case, without a port."""
     host = header.strip().lower()
     if host.startswith("["):
-        return host.partition("]")[0] + "]"
+        address, _, port = host.partition("]")
+        return f"{address}]" if not port or port.startswith(":") else host
     return host.partition(":")[0].rstrip(".")
 
 

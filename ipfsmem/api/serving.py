@@ -9,7 +9,8 @@ import asyncio
 import contextlib
 import functools
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -47,8 +48,9 @@ BODY_TIME: Final = 30.0
 ALIVE_EVERY: Final = 15.0
 #: Seconds between two looks whether the token of a stream of changes was revoked.
 LOOK_EVERY: Final = 0.5
-#: Streams of changes of one server.
+#: Streams of changes of one server, and of one token that a command made.
 MAX_LISTENERS: Final = 64
+MAX_OF_A_TOKEN: Final = 8
 ROUTES: Final = (
     *texts.ROUTES,
     *happenings.ROUTES,
@@ -89,6 +91,8 @@ class Api:
         self._told = told
         self._sync = sync and not read_only
         self._metrics = metrics.Metrics()
+        #: Streams that are open, by the hash of a kept token.
+        self._streams = Counter[str]()
 
     def app(self) -> web.Application:
         """The application. It drops the keys of a memory soon after somebody locked it."""
@@ -315,13 +319,32 @@ class Api:
         known = request[_KNOWN]
         query = read_query(list(request.query.items()), ("namespace", "cursor"))
         served = self._memory(request, query.get("namespace"))
+        cursor = request.headers.get("Last-Event-ID") or query.get("cursor") or ""
+        with self._one_more_listens(known):
+            return await self._stream(request, known, served, cursor)
+
+    @contextlib.contextmanager
+    def _one_more_listens(self, known: Known) -> Iterator[None]:
+        """A place among the streams, taken before anything is waited for. Raises Refused where there is none: a token that was made for one
+        program takes few, so that it keeps nobody else from hearing of changes."""
+        of_token = self._streams[known.digest] if known.digest else 0
+        if self._metrics.listeners >= MAX_LISTENERS or of_token >= MAX_OF_A_TOKEN:
+            raise Refused(problems.said(503, "LimitError", "too many listen already", exit_code=5))
+        self._metrics.listeners += 1
+        self._streams[known.digest] += 1
+        try:
+            yield
+        finally:
+            self._metrics.listeners -= 1
+            self._streams[known.digest] -= 1
+
+    async def _stream(
+        self, request: web.Request, known: Known, served: ServedMemory, cursor: str
+    ) -> web.StreamResponse:
         caller = known.caller
         with contextlib.suppress(PassphraseError):
             caller = await served.on(functools.partial(self._caller, known, served))
-        if self._metrics.listeners >= MAX_LISTENERS:
-            raise Refused(problems.said(503, "LimitError", "too many listen already", exit_code=5))
         await served.begin_to_compare()
-        cursor = request.headers.get("Last-Event-ID") or query.get("cursor") or ""
         after = served.feed.behind(cursor) if cursor else served.feed.number
         stream = web.StreamResponse(
             headers={
@@ -331,7 +354,6 @@ class Api:
                 "X-Accel-Buffering": "no",
             }
         )
-        self._metrics.listeners += 1
         try:
             with served.listening() as heard:
                 await stream.prepare(request)
@@ -360,8 +382,6 @@ class Api:
                     heard.clear()
         except ConnectionError:
             pass  # it is gone
-        finally:
-            self._metrics.listeners -= 1
         return stream
 
 

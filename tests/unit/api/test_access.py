@@ -14,7 +14,7 @@ import pytest
 from ipfsmem.api.bodies import Right
 from ipfsmem.api.calls import Caller
 from ipfsmem.api.page import Files
-from ipfsmem.api.serving import ROUTES
+from ipfsmem.api.serving import MAX_LISTENERS, MAX_OF_A_TOKEN, ROUTES
 from ipfsmem.api.tokens import TOKENS_FILE, make_token, revoke_token, tokens_of
 from ipfsmem.api.who import CODE_LIFE, CODE_TRIES, Doors
 from ipfsmem.errors import KeyNameError, LimitError, NotFoundError, StorageError, UsageError
@@ -270,6 +270,27 @@ def test_a_revoked_token_opens_nothing_and_its_stream_ends(tmp_path: Path) -> No
         await told(client.get("/v1/memories", headers=sent), 401, "TokenError")
         async with asyncio.timeout(3):
             assert b"event: memory" not in await stream.content.read()
+
+    Lab(tmp_path).run(ask)
+
+
+def test_a_token_takes_a_few_streams_and_leaves_the_others_theirs(tmp_path: Path) -> None:
+    """However many it asks for at once: a program's token took all, and the person's page heard of no change any more."""
+    prepared(tmp_path)
+    sent = bearer(token(tmp_path))
+
+    async def ask(client: Client) -> None:
+        streams = await asyncio.gather(*(client.get("/v1/changes", headers=sent) for _ in range(80)))
+        assert [one.status for one in streams].count(200) == MAX_OF_A_TOKEN
+        assert {one.status for one in streams} == {200, 503}
+        mine = await asyncio.gather(*(client.get("/v1/changes") for _ in range(80)))
+        assert [one.status for one in mine].count(200) == MAX_LISTENERS - MAX_OF_A_TOKEN
+        for one in (*streams, *mine):
+            one.close()
+        async with asyncio.timeout(20):
+            while (again := await client.get("/v1/changes", headers=sent)).status != 200:
+                await asyncio.sleep(0.1)
+        again.close()
 
     Lab(tmp_path).run(ask)
 

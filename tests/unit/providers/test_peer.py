@@ -21,7 +21,7 @@ from ipfsmem.content.limits import Limits
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ConfigError, ProviderRefused, ProviderUnavailable
 from ipfsmem.http import blocks as serving
-from ipfsmem.loopback import host_of, is_loopback
+from ipfsmem.loopback import LOCAL_HOSTS, host_of, is_loopback
 from ipfsmem.provider.contract import open_provider
 from ipfsmem.testing import SimCloud, SimProvider
 from tests.servers.clockwork import Clockwork
@@ -252,6 +252,7 @@ def test_lists_of_cids_are_bounded(url: str) -> None:
 
 def test_small_things() -> None:
     assert host_of("[::1]:80") == "[::1]" and host_of("A.b:1") == "a.b" and host_of("") == ""
+    assert host_of("[::1].evil.example") not in LOCAL_HOSTS
     assert is_loopback("127.0.0.5") and is_loopback("::1") and is_loopback("localhost")
     assert not is_loopback("0.0.0.0") and not is_loopback("example.com")
 
