@@ -40,6 +40,8 @@ MAX_ITEM = 32 * 1024 * 1024
 _NO_ITEM: Final = msgspec.Raw()
 _DEVICE = re.compile(r"[0-9a-f]{16}")
 _PART = re.compile(f"session-.+-{NUMBERED}")
+#: What stands for the earlier texts of a memory in the keys of their parts.
+_HISTORY_TOKEN = re.compile(r"ipfsmem_history-[0-9a-f]{16}")
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -108,6 +110,11 @@ def entries_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[E
     return [Entry(place, json.loads(text)) for place, text in _items(held)]
 
 
+def _token_of(part: str) -> str:
+    """What stands for the session in the key of a part."""
+    return part.removeprefix("session-").rsplit("-", 2)[0]
+
+
 def _parts_of(session: str) -> re.Pattern[str]:
     """The form of the keys of a session's parts."""
     return re.compile(f"session-{re.escape(session_token(session))}-{NUMBERED}")
@@ -124,15 +131,29 @@ class Sessions:
 
     def listing(self, *, histories: bool = False) -> list[SessionFacts]:
         """The sessions of which this person's devices wrote a part that still stands, the last written to first. `histories`: those
-        that hold the earlier texts of a memory, in place of the conversations."""
+        that hold the earlier texts of a memory, in place of the conversations. Raises NotFoundError where no part of one is fetched, as
+        its name stands in these alone."""
         parts: dict[str, list[str]] = {}
+        names: dict[str, str] = {}
+        not_here: list[tuple[str, str, NotHereError]] = []
         with self._replica.reading():
             for key in self._keys():
-                named = self.name_of(key)
-                if named is not None and named.startswith(HISTORY) == histories:
-                    entry = self._memories.entry(key).items()
-                    clocks = [value.h for dot, value in entry if self._memories.is_own(dot, value.of)]
+                entry = self._memories.entry(key).items()
+                clocks = [value.h for dot, value in entry if self._memories.is_own(dot, value.of)]
+                try:
+                    named = self.name_of(key) if clocks else None
+                except NotHereError as error:
+                    not_here.append((_token_of(key), max(clocks), error))
+                    continue
+                if named is not None:
+                    names[session_token(named)] = named
                     parts.setdefault(named, []).append(max(clocks))
+        for token, clock, why in not_here:
+            if token in names:
+                parts[names[token]].append(clock)
+            elif (_HISTORY_TOKEN.fullmatch(token) is not None) == histories:
+                raise why
+        parts = {name: clocks for name, clocks in parts.items() if name.startswith(HISTORY) == histories}
         newest = sorted(parts, key=lambda name: (max(parts[name]), name), reverse=True)
         scope = self._memories.scope
         return [SessionFacts(one, scope, len(parts[one]), hlc_ms(max(parts[one]))) for one in newest]

@@ -221,6 +221,32 @@ def test_clearing_takes_what_is_hidden_and_a_fact_that_was_edited_when_their_tex
     assert cli.ok("fact", "list", "--deleted").out == ""
 
 
+def test_what_a_fact_said_before_and_is_lost_keeps_no_session_out_of_the_list(
+    sealed: Cli, second: Cli
+) -> None:
+    """It is no conversation. A session of which a part is lost is named by the other one."""
+    fact = sealed.ok("fact", "add", "User likes zebras", "--json").json["fact"]["key"]
+    sealed.ok("fact", "edit", fact, "User likes lions")
+    sealed.ok("session", "add", "boat", stdin=lines(*turns(1)))
+    sealed.ok("session", "add", "sea", stdin=lines(*turns(1)))
+    for device in (sealed, second):
+        device.ok("sync")
+    second.ok("session", "add", "boat", stdin=lines(*turns(1, 1)))
+    for device in (second, sealed):
+        device.ok("sync")
+    with Memory.load(home=sealed.home) as memory:
+        parts = [name.removeprefix("m/") for name in memory.replica.store.names() if "/session-" in name]
+        own = memory.device
+    lose_text(sealed, next(key for key in parts if "ipfsmem_history" in key))
+    listed = sealed.ok("session", "list", "--all", "--json").json
+    assert sorted(one["session"] for one in listed) == ["boat", "sea"]
+    lose_text(sealed, next(key for key in parts if key.startswith("session-boat-") and own not in key))
+    assert "question 0" in sealed.ok("session", "export", "sea").out
+    assert "the session boat" in sealed.fails(4, "session", "list").err
+    lose_text(sealed, next(key for key in parts if key.startswith("session-sea-")))
+    assert "session-sea-" in sealed.fails(4, "session", "list").err
+
+
 def test_clearing_takes_a_text_that_is_joined_of_two(sealed: Cli, second: Cli) -> None:
     sealed.ok("write", "tone", "--body", "One.\n\nTwo.\n\nThree.")
     sealed.ok("sync")
