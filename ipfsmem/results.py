@@ -304,7 +304,8 @@ class Explained(Answer, frozen=True, kw_only=True):
 class ContextText(Answer, frozen=True, kw_only=True):
     """What a model is given: the fenced text, counted as so many tokens (three bytes each); the memories that stand in it with
     their texts, and those that match and had no room; how many its index names and leaves out, and how many events stand in it.
-    Asked for a preview also the lines in which something secret seems to stand."""
+    Asked for a preview also the lines in which something secret seems to stand. `marks` stand for what is in it; of what was left out as
+    its mark was given there are `repeated`."""
 
     text: str
     tokens: int
@@ -314,6 +315,8 @@ class ContextText(Answer, frozen=True, kw_only=True):
     left_out: int
     events: int
     secrets: tuple[str, ...] | None = None
+    repeated: int = 0
+    marks: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, block: ContextBlock, secrets: tuple[str, ...] | None = None) -> ContextText:
@@ -327,6 +330,8 @@ class ContextText(Answer, frozen=True, kw_only=True):
             left_out=block.left_out,
             events=block.events,
             secrets=secrets,
+            repeated=block.repeated,
+            marks=block.marks,
         )
 
 

@@ -215,7 +215,12 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
         assert (await do("post", promote, one + "/promote", json=over, headers=etag))["text"] == shown["text"]
         await told(client.post(promote, json={"to": "../x"}, headers=etag), 400, "KeyNameError")
         await do("post", "/v1/recall", "/v1/recall", json={"query": "brief", "why": True})
-        await do("post", "/v1/context", "/v1/context", json={"query": "brief", "preview": True})
+        asked_for = {"query": "brief", "preview": True}
+        given = await do("post", "/v1/context", "/v1/context", json=asked_for)
+        assert given["marks"] and given["shown"] and given["repeated"] == 0
+        again = {**asked_for, "without": given["marks"]}
+        anew = await do("post", "/v1/context", "/v1/context", json=again)
+        assert (anew["text"], anew["shown"], anew["repeated"]) == ("", [], len(given["marks"]))
         await _conflict(home)
         conflicts = await do("get", "/v1/conflicts?everywhere=true", "/v1/conflicts")
         (conflict,) = conflicts["conflicts"]
