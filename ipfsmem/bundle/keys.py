@@ -40,7 +40,8 @@ def is_key(s: str) -> bool:
 def check_key(s: str) -> str:
     """`s` itself when it is a valid key, else KeyNameError naming it."""
     if _KEY.fullmatch(s) is None:
-        if is_key(near := _stem(s, 64)):
+        plain = "".join(c for c in unicodedata.normalize("NFKD", s) if not unicodedata.combining(c))
+        if is_key(near := _stem(plain, 64)):
             raise KeyNameError(
                 f"not a memory key: {_shown(s)}",
                 hint="A key is 1 to 64 characters of a-z, 0-9, _ and -, starting with a letter or digit, "

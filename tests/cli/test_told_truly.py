@@ -275,7 +275,7 @@ def test_who_mistypes_a_key_or_a_command_is_told_what_is_near(cli: Cli) -> None:
     ("given", "meant"),
     [
         ("My notes: tea & \"coffee\"", "my_notes_tea_coffee"),
-        ("Ünïcode 😀", "n_code"),
+        ("Ünïcode 😀", "unicode"),
         ("../etc/passwd", "etc_passwd"),
         ("x" * 70, "x" * 64),
         ("notes.md", "notes"),

@@ -817,7 +817,7 @@ ROWS: tuple[Row, ...] = (
     Row("note", "what was given is no event", 2, "note waved count:=x"),
     Row("timeline", "shown, also when there is nothing", 0, "timeline"),
     Row("timeline", "shown, but for a piece of it that is not here or damaged", 7, "timeline", "sealed", prepare=damaged_event),
-    Row("timeline", "no such day", 2, "timeline --since yesterday"),
+    Row("timeline", "no such day", 2, "timeline --since soon"),
     Row("sync", "the CAR to be taken in is none", 10, "sync --car BASE/note.md", "sealed", SAID),
     Row("sync", "the version in the CAR is of another memory: it is not used, all else is synced and told", 10, "sync --car BASE/other.car", "sealed", SAID, another_memory_saved),
     Row("sync", "the version in the CAR is of a second copy of a device, and waits", 7, "sync --car BASE/copy.car", "sealed", (), second_copy_saved),
