@@ -55,10 +55,11 @@ class Feed:
     """The changes of one memory."""
 
     def __init__(self) -> None:
-        #: Numbers of another run of the server mean nothing here.
-        self._run = secrets.token_hex(4)
         self._number = 0
         self._kept: deque[tuple[int, Change]] = deque(maxlen=KEPT)
+        #: The cursors behind the changes that are kept, and behind the last one before these: none says how many there were, for somebody may
+        #: hear of those of one scope alone.
+        self._cursors: deque[str] = deque([secrets.token_hex(8)], maxlen=KEPT + 1)
 
     @property
     def number(self) -> int:
@@ -66,22 +67,22 @@ class Feed:
         return self._number
 
     def cursor(self, number: int | None = None) -> str:
-        """The cursor behind a change, or the last one."""
-        return f"{self._run}-{self._number if number is None else number}"
+        """The cursor behind a change that is kept, or the last one."""
+        back = 0 if number is None else self._number - number
+        return self._cursors[-1 - min(back, len(self._cursors) - 1)]
 
     def add(self, change: Change) -> None:
         """One more change."""
         self._number += 1
         self._kept.append((self._number, change))
+        self._cursors.append(secrets.token_hex(8))
 
     def behind(self, cursor: str) -> int | None:
-        """The number in a cursor of this run; None for any other text, and where what followed is not kept any more."""
-        run, _, number = cursor.partition("-")
-        if run != self._run or not number.isascii() or not number.isdecimal() or len(number) > 15:
+        """The number of the change before a cursor; None for any other text, and where what followed is not kept any more."""
+        try:
+            return self._number - (len(self._cursors) - 1 - self._cursors.index(cursor))
+        except ValueError:
             return None
-        after = int(number)
-        oldest = self._kept[0][0] if self._kept else self._number + 1
-        return after if oldest - 1 <= after <= self._number else None
 
     def since(self, after: int) -> Iterator[Numbered]:
         """What came after a number; first a reset where some of it is not kept any more."""

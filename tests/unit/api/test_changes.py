@@ -217,3 +217,13 @@ def test_numbers_go_on_where_they_were_and_what_is_not_kept_is_a_reset(
     assert [one.change.what for one in feed.since(0)] == ["reset"]
     for wrong in ("", "x", f"{start[:-1]}9", f"{start[:-1]}-1", f"{start[:-1]}\u0661", start + "0" * 40):
         assert feed.behind(wrong) is None, wrong
+
+
+def test_a_cursor_does_not_say_how_much_changed_in_scopes_that_its_reader_is_not_told_of() -> None:
+    feed = Feed()
+    for _ in range(300):
+        feed.add(Change(what="timeline", scope="other"))
+    cursors = [feed.cursor(number) for number in range(301)]
+    assert {len(one) for one in cursors} == {16} and cursors != sorted(cursors)
+    assert [feed.behind(one) for one in cursors] == [*range(301)]
+    assert len(set(cursors)) == 301
