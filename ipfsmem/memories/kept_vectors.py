@@ -55,11 +55,13 @@ def vectors_kept(replica: Replica) -> bool:
 
 
 def load_vectors(replica: Replica) -> Vectors | None:
-    """The vectors that were kept last; None where there are none, or they do not open: then they are removed."""
+    """The vectors that were kept last; None where there are none, they cannot be read now, or do not open: then they are removed."""
     try:
         data = _FILES.open(replica, _path(replica))
         return None if data is None else Vectors.restore(data)
-    except (FormatError, StorageError):
+    except StorageError:
+        return None  # a model may have been paid for each: they stay, and are taken in by the next save
+    except FormatError:
         remove_vectors(replica)
         return None
 

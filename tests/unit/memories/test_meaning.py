@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from ipfsmem.errors import ConfigError, ProviderError, UsageError
+from ipfsmem.errors import ConfigError, ProviderError, StorageError, UsageError
 from ipfsmem.memories.kept_vectors import VECTORS_FILE, load_vectors
 from ipfsmem.memory import Memory
 from tests.servers.embeddings import EmbeddingsServer
@@ -153,6 +153,23 @@ def test_no_word_and_no_vector_of_a_sealed_memory_lies_open_on_the_disk(
         again = load_vectors(memory.replica)
         assert again is not None and again.dump() == kept.dump()
         assert memory.recall("espressos").by_meaning
+
+
+def test_vectors_that_cannot_be_read_for_a_moment_are_not_made_and_paid_for_anew(
+    memory: Memory, name: Name, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever had too many files open at that moment lost all of them."""
+    name(model="hashed-words", base_url=url)
+    made_all(memory, 2)
+
+    def too_many_files(path: Path, limit: int) -> bytes:
+        raise StorageError(f"cannot read {path}: Too many open files")
+
+    with monkeypatch.context() as busy:
+        busy.setattr("ipfsmem.device.derived_file.read_file", too_many_files)
+        assert load_vectors(memory.replica) is None
+    kept = load_vectors(memory.replica)
+    assert kept is not None and len(kept) == 2
 
 
 def _garbage(answer: dict[str, Any]) -> web.Response:
