@@ -124,7 +124,9 @@ def _recall(call: Call) -> Recalled:
 def _context(call: Call) -> ContextText:
     asked: ContextBody = call.body
     read = call.whole.stack(*call.stack) if call.stack else call.memory
-    block = read.context(asked.query, max_tokens=asked.max_tokens, layout=asked.layout, without=asked.without)
+    block = read.context(
+        asked.query, max_tokens=asked.max_tokens, layout=asked.layout, without=frozenset(asked.without)
+    )
     if not asked.preview:
         return ContextText.of(block)
     from ipfsmem.bundle.secrets import find_secrets
