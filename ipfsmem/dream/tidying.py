@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 
 from ipfsmem.bundle.keys import is_key
@@ -120,6 +121,7 @@ def tidy(
         *_limited(_faded(kept)),
     ]
     done, left = _bounded(steps)
+    _sentences.cache_clear()  # no text stays behind
     return Proposal(steps=tuple(done), found=tuple(found), looked_at=len(of), left=left)
 
 
@@ -293,10 +295,11 @@ def _said(file: MemoryFile) -> str:
     return file.body if file.body.strip() else file.description
 
 
-def _sentences(text: str) -> set[str]:
-    """The sentences and lines of a text, with their white space folded."""
+@lru_cache(maxsize=1024)
+def _sentences(text: str) -> frozenset[str]:
+    """The sentences and lines of a text, with their white space folded. The same text is asked for with each that is like it."""
     folded = (" ".join(one.split()) for one in _SENTENCE.split(unicodedata.normalize("NFC", text)))
-    return {one for one in folded if one}
+    return frozenset(one for one in folded if one)
 
 
 def _expired(of: Mapping[str, Note], gone: Collection[str]) -> Iterator[Step]:
