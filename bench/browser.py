@@ -289,7 +289,7 @@ async def _again(
         "browser: words to list, from what it keeps",
         statistics.median(found),
         runs=len(found),
-        note="the second time in a browser; no network",
+        note=f"the second time in a browser; no network; load {os.getloadavg()[0]:.1f}",
     )
 
 

@@ -82,7 +82,10 @@ export class Memory {
   static async load({ device, keeping, providers = [], world = theWorld, root = null, pointer = null, progress, shown }: Opening): Promise<Memory> {
     const memory = new Memory(new Replica(device, keeping, world), providers)
     await keeping.exclusively('write', () => memory.#replica.refresh())
-    if (memory.#replica.ring === null || root !== null) {
+    const { ring, entries } = memory.#replica
+    // All of it is about to be listed: what can be opened beside this thread is.
+    if (ring !== null && world.beside !== undefined) await memory.#replica.openAhead(ring, entries)
+    if (ring === null || root !== null) {
       const how = { root, pointer, ...(progress ? { progress } : {}), ...(shown ? { shown: () => shown(memory) } : {}) }
       memory.#first = memory.#synced(providers, how)
       await memory.#first
