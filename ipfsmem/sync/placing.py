@@ -109,13 +109,12 @@ async def place_at(run: Run, joined: Joined, provider: Provider, root: CID) -> C
     db = run.replica.db.connection
     can = provider.capabilities
     row = placed.under_either_name(db, provider.name, str(root))
-    if row is not None and await _serves_root(provider, parse_cid(row.answered)):
+    if row is not None and await _serves_root(run, provider, parse_cid(row.answered)):
         return parse_cid(row.answered)
     run.progress(f"publishing to {provider.name}", 0, 0)
     name = pin_name(run.anchor)
     sent = None
-    if row is None and can.list and not can.partial_car and root in joined.heads:
-        # Such a service has what it lists or nothing, and in its own layout this device may hold a part of it only.
+    if row is None and _has_what_it_lists(provider) and root in joined.heads:
         pinned = [pin for pin in await provider.pins(name) if pin.cid == root]
         sent = Sent(0, 0, root, pinned[0].handle) if pinned else None
     if sent is None:
@@ -187,11 +186,26 @@ async def _connect_nodes(run: Run, provider: Provider) -> bool:
     return connected > 0
 
 
-async def _serves_root(provider: Provider, root: CID) -> bool:
-    """Whether a root that was placed is still there, for an account can be closed: asked only where that costs little. Where a listing
-    is read, the check of presence notices."""
+async def _serves_root(run: Run, provider: Provider, root: CID) -> bool:
+    """Whether a root that was placed is still there, for an account can be closed and a pin taken away by hand: asked only where that
+    costs little. Where a listing is read, the check of presence notices."""
     can = provider.capabilities
-    return not can.has or can.listing or bool(await provider.has([root]))
+    if can.listing:
+        return True
+    if can.has:
+        return bool(await provider.has([root]))
+    if not _has_what_it_lists(provider):
+        return True
+    try:
+        return any(pin.cid == root for pin in await provider.pins(pin_name(run.anchor)))
+    except ProviderError:
+        return True  # that says nothing, and whoever looked for heads there has said so
+
+
+def _has_what_it_lists(provider: Provider) -> bool:
+    """Whether a service has whole trees, those that it lists, or nothing; and in its own layout, of which this device may hold a part
+    only."""
+    return provider.capabilities.list and not provider.capabilities.partial_car
 
 
 def move_former(run: Run, joined: Joined, root: CID) -> list[str]:

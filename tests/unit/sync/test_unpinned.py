@@ -1,0 +1,28 @@
+"""What was placed at a service that only lists, and was unpinned there by hand, is sent again and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.memory import Memory
+from tests.support.device_lab import ROOT
+from tests.unit.providers.services_lab import account
+
+
+@pytest.mark.parametrize("kind", ["pinata-car", "pinata-free", "pinata-field"])
+def test_what_was_unpinned_by_hand_at_a_service_that_only_lists_is_sent_again(
+    tmp_path: Path, kind: str
+) -> None:
+    with account(kind) as at, Memory.create("m", "encrypted-ipfs", provider=at.open(), unlock=ROOT, recovery=False, passphrase=False, home=tmp_path / "a") as memory:  # fmt: skip
+        memory.write("tone", "Be direct.")
+        asyncio.run(memory.sync())
+        at.server.files.clear()
+        at.server.blocks.clear()
+        first = asyncio.run(memory.sync(provider=at.open()))
+        second = asyncio.run(memory.sync(provider=at.open()))
+        assert (first.exit_code, second.exit_code) == (0, 0), (first, second)
+        found = asyncio.run(Memory.recover("m", provider=at.open(), unlock=ROOT, passphrase=False, home=tmp_path / "b"))  # fmt: skip
+        assert found.read("tone") is not None
