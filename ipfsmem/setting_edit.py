@@ -63,8 +63,13 @@ def literal(value: str | float | bool) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
+def _lines(text: str) -> list[str]:
+    """The lines with their ends. In TOML a line ends with LF; a value may have what `str.splitlines` takes for an end too."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
 def _put(text: str, path: Sequence[str], new: str, table: Any, value: Any) -> Iterator[str]:
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     for number, line in enumerate(lines):
         for name in _names(path):
             for replaced in _replaced(line, name, new):
@@ -77,7 +82,7 @@ def _put(text: str, path: Sequence[str], new: str, table: Any, value: Any) -> It
 
 
 def _taken(text: str, path: Sequence[str], table: dict[str, Any]) -> Iterator[str]:
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     for number, line in enumerate(lines):
         if any(re.match(rf"[ \t]*{re.escape(name)}[ \t]*=", line) for name in _names(path)):
             yield "".join((*lines[:number], *lines[number + 1 :]))
@@ -89,7 +94,7 @@ def _taken(text: str, path: Sequence[str], table: dict[str, Any]) -> Iterator[st
 
 
 def _without_line(text: str, table: Sequence[str]) -> Iterator[str]:
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     for number, line in enumerate(lines):
         if _is_table(line, table) or re.match(rf"[ \t]*{re.escape(table[-1])}[ \t]*=", line):
             rest = lines[number + 1 :]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.config import read_settings
@@ -44,7 +44,7 @@ def files(draw: st.DrawFn) -> str:
     text = "\n".join(draw(st.lists(NOISE, max_size=2))) + "\n"
     for way, value in draw(st.lists(chosen(), max_size=6)):
         text = with_value(text, way, value)
-        lines = text.splitlines()
+        lines = text.removesuffix("\n").split("\n")
         at = draw(st.integers(0, len(lines)))
         lines[at:at] = draw(st.lists(NOISE, max_size=1))
         behind = draw(st.integers(0, len(lines) - 1))
@@ -62,6 +62,7 @@ def flat(table: dict[str, Any], before: str = "") -> dict[str, Any]:
     return found
 
 
+@example("\n", (["home"], "\x85"))
 @settings(max_examples=cases(60, 4000), deadline=None)
 @given(files(), chosen())
 def test_one_value_differs_and_nothing_else(text: str, given_: tuple[list[str], Any]) -> None:
@@ -74,8 +75,8 @@ def test_one_value_differs_and_nothing_else(text: str, given_: tuple[list[str], 
     left = without_value(after, way)
     assert flat(tomllib.loads(left)) == {one: each for one, each in before.items() if one != name}
     assert without_value(left, way) == left
-    comments = [line for line in text.splitlines() if line.lstrip().startswith("#")]
-    assert [line for line in left.splitlines() if line.lstrip().startswith("#")] == comments
+    comments = [line for line in text.split("\n") if line.lstrip().startswith("#")]
+    assert [line for line in left.split("\n") if line.lstrip().startswith("#")] == comments
 
 
 @settings(max_examples=cases(100, 4000), deadline=None)
