@@ -60,7 +60,7 @@ def played(play: Callable[[Page], Awaitable[None]], *arguments: str) -> list[str
                 executable_path=chromium, args=["--no-sandbox", *arguments]
             )
             context = await browser.new_context()
-            context.set_default_timeout(10_000)
+            context.set_default_timeout(30_000)
             context.on("request", lambda request: asked.append(request.url))
             context.on("console", lambda one: said.append(one.text))
             page = await context.new_page()
