@@ -6,6 +6,7 @@ Needs Node, Chromium and the package playwright; without one of them it is skipp
 from __future__ import annotations
 
 import asyncio
+import base64
 import io
 import json
 import os
@@ -28,7 +29,16 @@ from tests.interop.counterparts import built_page
 from tests.servers.gateway_of import below
 from tests.servers.pinata import V3_KEY, Pinata
 from tests.servers.threaded import serve_here
-from tests.support.alone_lab import Page, download, files_of, give_authenticator, give_wallet, hosted, picture
+from tests.support.alone_lab import (
+    Page,
+    download,
+    files_of,
+    give_authenticator,
+    give_wallet,
+    hosted,
+    picture,
+    until,
+)
 from tests.support.alone_lab import played as played_alone
 from tests.support.browsers import browser
 from tests.support.page_lab import faults_of
@@ -323,7 +333,7 @@ def test_two_pages_on_one_host_keep_each_its_own_files(tmp_path: Path, url: str)
             await page.goto(f"{address}/{name}/")
             await page.wait_for_selector("h1:has-text('Open your memory')")
             await page.evaluate("navigator.serviceWorker.ready")
-            await page.wait_for_function("navigator.serviceWorker.controller?.state === 'activated'")
+            await until(page, "navigator.serviceWorker.controller?.state === 'activated'")
         assert await page.evaluate("caches.keys().then(all => all.length)") == 2
 
     played(play, tmp_path / "host")
@@ -378,6 +388,35 @@ def test_a_passkey_opens_what_a_browser_keeps_and_nothing_else_does(
     assert tone is not None and tone.file.body.strip() == "By passkey."
 
 
+def test_where_a_memory_is_is_told_while_the_browser_still_publishes(
+    folder: Path, url: str, memory: Memory
+) -> None:
+    """The link led nowhere, and the form of the places was empty, until what was shown already was kept and published."""
+
+    async def play(page: Page, address: str) -> None:
+        await page.goto(address)
+        goes_on = asyncio.Event()
+
+        async def wait(route: Any) -> None:
+            await goes_on.wait()
+            await route.continue_()
+
+        await page.context.route(f"{url}/car**", wait)
+        await typed(page, words_of(memory), f"peer:{url}")
+        await page.wait_for_selector(".row:has-text('Tone')")
+        await page.evaluate("location.hash = '#/browser'")
+        assert await page.input_value("[aria-label='Place 1']") == f"peer:{url}"
+        await page.click("button:has-text('Show where this memory is')")
+        link = await page.input_value("textarea.link")
+        told = link.partition("#join=ipfsmem:memory:")[2]
+        assert f"peer:{url}".encode() in base64.urlsafe_b64decode(told + "=" * (-len(told) % 4))
+        goes_on.set()
+        await page.evaluate("location.hash = '#/vault'")
+        await page.wait_for_selector("text=Everything here is published.")
+
+    played(play, folder)
+
+
 def test_a_browser_without_the_wallet_is_let_in_by_its_public_keys_and_six_words(
     tmp_path: Path, folder: Path, url: str, memory: Memory
 ) -> None:
@@ -414,13 +453,13 @@ def test_a_browser_without_the_wallet_is_let_in_by_its_public_keys_and_six_words
         await page.evaluate(_ASKED_FOR_LONG)
         for turn in (1, 2):
             await page.click("button:has-text('with the camera')")
-            await page.wait_for_function("turn => given.length === turn", arg=turn)
+            await until(page, f"given.length === {turn}")
             await page.click("button:has-text('Close the camera')")
         await page.evaluate("delete navigator.mediaDevices.getUserMedia")
         await page.click("button:has-text('with the camera')")
         await page.evaluate("given.forEach(one => one.allow())")
-        await page.wait_for_function(
-            "given.every(one => one.stream.getTracks().every(track => track.readyState === 'ended'))"
+        await until(
+            page, "given.every(one => one.stream.getTracks().every(track => track.readyState === 'ended'))"
         )
         await page.wait_for_selector(".clash h3:has-text('phone')")
         assert await page.input_value("[name=request]") == request

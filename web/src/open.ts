@@ -94,9 +94,10 @@ export async function openWithPlaces(how: OpenHow, { progress, shown }: Hearing 
     // One tab at a time, so that no other takes the keys of a device that is about to find its memory for left over.
     return await keeping.exclusively('open', async () => {
       const { device, takeBack } = staying === null ? await openDevice(db, opener as Opener, { label, stay, world }) : { device: staying, takeBack: null }
-      const places = (): Promise<readonly Spec[]> => keptPlaces(db, device.rows)
-      // What is set before the memory is kept waits for that.
+      // Until the memory is kept, the places are those that it is opened with; what is set before waits for that.
+      let before = at !== null && keepAt ? at : null
       let kept: Promise<unknown> = Promise.resolve()
+      const places = async (): Promise<readonly Spec[]> => before ?? keptPlaces(db, device.rows)
       const openedAs = (memory: Memory): Opened => ({
         memory,
         places,
@@ -112,7 +113,8 @@ export async function openWithPlaces(how: OpenHow, { progress, shown }: Hearing 
         const what = { device, keeping, providers, world }
         const telling = { ...(progress ? { progress } : {}), ...(shown ? { shown: (memory: Memory) => shown(openedAs(memory)) } : {}) }
         const memory = create === null ? await Memory.load({ ...what, ...telling, root: (await isKept(db)) ? null : root, pointer }) : await Memory.create({ ...what, root, recovery: create.recovery })
-        if (at !== null && keepAt) await keepPlaces(db, device.rows, at)
+        if (before !== null) await keepPlaces(db, device.rows, before)
+        before = null
         return memory
       }
       try {
