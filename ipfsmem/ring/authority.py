@@ -185,7 +185,9 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
     out = frozenset(revokes)
     enrolled = [st for st in statements if isinstance(st.body, Member) and st.body.heir_of is None]
     claims = [st for st in statements if isinstance(st.body, Member) and st.body.heir_of is not None]
-    heads = _enrolled(enrolled, out, rights)
+    final_persons = _final_persons(revokes, rights)
+    claimed = _claimed(enrolled, rights, final_persons)
+    heads = _enrolled(enrolled, out, rights, claimed)
     members = _with_successors(heads, enrolled, claims, out)
     families = _families(members, enrolled, claims, revokes, rights)
     epochs = [st.body for st in statements if isinstance(st.body, Epoch)]
@@ -212,7 +214,7 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
         cutoffs=_cutoffs(revokes, families, members),
         keys_of=_keys_of(statements, rights, members),
         families=families,
-        owners=_owners(members, enrolled, revokes, families, rights),
+        owners=_owners(members, enrolled, families, rights, claimed, final_persons),
         ranks=_ranks(statements, rights),
         let_in_by=_let_in_by(enrolled),
         old_anchors=_old_anchors(enrolled, revokes, rights),
@@ -239,9 +241,10 @@ def _counting_revokes(statements: Iterable[Statement], rights: Rights) -> dict[s
     return dict(found)
 
 
-def _enrolled(enrolled: Sequence[Statement], out: frozenset[str], rights: Rights) -> dict[str, RingMember]:
+def _enrolled(
+    enrolled: Sequence[Statement], out: frozenset[str], rights: Rights, claimed: Mapping[str, str]
+) -> dict[str, RingMember]:
     """Those who are members by the enrolment of theirs that counts, by id."""
-    claimed = _claimed(enrolled, rights)
     return {
         member: _ring_member(
             st,
@@ -266,9 +269,23 @@ def _counting_enrolments(enrolled: Iterable[Statement], rights: Rights) -> dict[
     return {member: st for member, (_, st) in best.items()}
 
 
-def _claimed(enrolled: Iterable[Statement], rights: Rights) -> dict[str, str]:
+def _final_persons(revokes: Mapping[str, Sequence[Revoke]], rights: Rights) -> dict[str, str]:
+    """Id that roots revoked -> its person, as their revokes say (the least of several): its enrolments are dropped."""
+    said = {
+        target: [body.person for body in bodies if body.by in rights.roots]
+        for target, bodies in revokes.items()
+    }
+    return {target: min(persons) for target, persons in said.items() if persons}
+
+
+def _claimed(
+    enrolled: Iterable[Statement], rights: Rights, final_persons: Mapping[str, str]
+) -> dict[str, str]:
     """Enrolment -> whose the member is, where its signer may say so: roots of everybody, an admin of what is its own,
-    and of those whom no root knows. Or an admin could make its texts pass for those of somebody else."""
+    and of those whom no root knows. Or an admin could make its texts pass for those of somebody else.
+
+    `final_persons`: of a revoked admin they say whose it was, so a device that it enrolled keeps its person.
+    """
     said: defaultdict[str, set[str]] = defaultdict(set)
     for st in enrolled:
         if st.body.by in rights.roots:
@@ -277,7 +294,9 @@ def _claimed(enrolled: Iterable[Statement], rights: Rights) -> dict[str, str]:
     for st in enrolled:
         body = as_member(st)
         taken = said.get(body.person, set()) - {body.id}
-        if st.body.by in rights.roots or not taken or id_of_hex(body.by) in taken:
+        signer = id_of_hex(body.by)
+        shares = signer in taken or final_persons.get(signer) == body.person
+        if st.body.by in rights.roots or not taken or shares:
             found[st.hash] = body.person
     return found
 
@@ -382,18 +401,15 @@ def _keys_of(
 def _owners(
     members: Mapping[str, RingMember],
     enrolled: Iterable[Statement],
-    revokes: Mapping[str, Sequence[Revoke]],
     families: Mapping[str, str],
     rights: Rights,
+    claimed: Mapping[str, str],
+    final_persons: Mapping[str, str],
 ) -> dict[str, str]:
     """Whose each id is: of those who are out a root's revoke says it, for their enrolments may be gone."""
-    claimed = _claimed(enrolled, rights)
     counting = _counting_enrolments(enrolled, rights)
     heads = {one: claimed[st.hash] for one, st in counting.items() if st.hash in claimed}
-    for target, said in revokes.items():
-        by_roots = [body.person for body in said if body.by in rights.roots]
-        if by_roots:
-            heads[target] = min(by_roots)
+    heads |= final_persons
     owners = {one: heads[family] for one, family in families.items() if family in heads}
     for one, member in members.items():
         if member.owner is None:

@@ -215,8 +215,9 @@ def says_revoked(
     heirs: Iterable[Party] = (),
     person: str = OWNER,
     rank: int = 0,
+    zeros: bool = False,
 ) -> Statement:
-    """A revoke of the family of `who`, whether or not `by` may make it."""
+    """A revoke of the family of `who`, whether or not `by` may make it. `zeros`: counters of 0 are written too."""
     counts = {who.id: n} if isinstance(n, int) else dict(n)
     return sign_statement(
         by.signer,
@@ -226,7 +227,7 @@ def says_revoked(
             by=by.key,
             heirs=tuple(sorted(one.key for one in heirs)),
             keep=tuple(sorted(set(keep))),
-            n={one: count for one, count in counts.items() if count},
+            n={one: count for one, count in counts.items() if count or zeros},
             person=person,
             rank=rank,
             sign=who.key,
@@ -344,13 +345,15 @@ class Attacker:
         pick = self.random.choice
         by, who = pick([ROOT, *self.admins, *self.signers]), pick([*self.people, *self.people, *self.ROOTS])
         if by in self.ROOTS:
-            who = pick([*self.admins, *self.people])
+            who = pick([*self.admins, *self.people, *self.people, *self.ROOTS[:2]])
         said = [st.hash for st in self.heap if st.body.by == who.key]
         heirs = self._some(self.heirs, 1)
         keep = self._some(said, len(said))
         counts = {one.id: self.random.randrange(3) for one in (who, *heirs)}
         rank = self.random.randrange(2)
-        return says_revoked(by, who, keep=keep, n=counts, heirs=heirs, person=self._person(), rank=rank)
+        zeros = pick([False, True])
+        person = self._person()
+        return says_revoked(by, who, keep=keep, n=counts, heirs=heirs, person=person, rank=rank, zeros=zeros)
 
     def _person(self) -> str:
         return self.random.choice([OWNER, "12" * 8])

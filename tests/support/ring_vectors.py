@@ -43,6 +43,7 @@ LAPTOP, PHONE, GUEST = party("laptop"), party("phone"), party("guest")
 RESTORED = party("laptop restored", box_of=LAPTOP)
 AGAIN = party("laptop restored again", box_of=LAPTOP)
 ADMIN, OTHER = second_wallet("second wallet"), second_wallet("third wallet")
+WORDS = second_wallet("later words")
 PARTIES = [ROOT, RECOVERY, LAPTOP, PHONE, GUEST, RESTORED, AGAIN, ADMIN, OTHER]
 
 
@@ -238,6 +239,39 @@ def evaluations(made: dict[str, Ring]) -> list[dict[str, Any]]:
                 heirs[0],
                 *(says_revoked(by, ADMIN, keep=[late.hash, phone]) for by in (ROOT, RECOVERY)),
             ],
+        ),
+        (
+            "whom a revoked admin let in as its own person keeps that person, for the revoke says whose the admin was",
+            [
+                *base,
+                *(one := [says_member(ROOT, WORDS, "admin"), says_member(WORDS, OTHER)]),
+                says_revoked(ROOT, WORDS, keep=[one[1].hash]),
+            ],
+        ),
+        (
+            "whom a revoked admin let in as somebody else's is nobody's",
+            [
+                *base,
+                *(two := [says_member(ROOT, WORDS, "admin"), says_member(WORDS, OTHER)]),
+                says_revoked(ROOT, WORDS, keep=[two[1].hash], person="12" * 8),
+            ],
+        ),
+        (
+            "of several revokes of that admin the least person counts",
+            [
+                *base,
+                *(three := [says_member(ROOT, WORDS, "admin"), says_member(WORDS, OTHER)]),
+                says_revoked(ROOT, WORDS, keep=[three[1].hash], at=1),
+                says_revoked(RECOVERY, WORDS, keep=[three[1].hash], at=2, person="f" * 16),
+            ],
+        ),
+        (
+            "a root's revoke of a root stays and changes neither its person nor its role",
+            [*base, says_revoked(ROOT, RECOVERY, person="12" * 8), says_revoked(RECOVERY, ROOT, rank=1)],
+        ),
+        (
+            "a counter of 0 in a revoke is the same as none",
+            [*base, says_revoked(ROOT, LAPTOP, n={LAPTOP.id: 0}, zeros=True)],
         ),
         ("with the phone's enrolment its successor goes", [*base, heirs[0], says_revoked(ROOT, ADMIN)]),
         ("a revoked admin revokes nobody", [*base, says_revoked(ROOT, ADMIN), says_revoked(ADMIN, LAPTOP)]),

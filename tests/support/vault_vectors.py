@@ -547,6 +547,31 @@ def later_words(shelf: Shelf, folder: Path) -> None:
         lab.close()
 
 
+def replaced_words(shelf: Shelf, folder: Path) -> None:
+    """A device that came back with later words, whose words were then replaced and revoked."""
+    lab = VaultLab(folder)
+    a = lab.create("laptop", unlock=KEYS, recovery=True)
+    a.write("user_role", "likes tea", name="Role", type="user")
+    lab.sync(a)
+    a.unlock(KEYS)
+    first = asyncio.run(a.members.new_words())
+    b = lab.restore("phone", unlock=keys_of({"words": " ".join(first.words)}))
+    b.write("lake", "written on the phone", name="Lake")
+    lab.settle(a, b)
+    second = asyncio.run(a.members.new_words())
+    for old in second.older:
+        if not old.root:
+            asyncio.run(a.members.revoke(old.id))
+    lab.settle(a, b)
+    for name, opened_by in (("", by_wallet()), (", by the newest words", {"words": " ".join(second.words)})):
+        shelf.case(
+            "replaced words", f"words that were replaced{name}", "Later words let a device in, and a root revoked them. The revoke lets that enrolment stand "
+            "and says whose the words were, so the device keeps its person and its texts are the reader's own (section 4, rule 5).",
+            lab, opened_by=opened_by, pins={},
+        )  # fmt: skip
+    lab.close()
+
+
 def no_wallet(shelf: Shelf, folder: Path) -> None:
     """A vault that was made without a wallet: only the words lead to it."""
     lab = VaultLab(folder)
@@ -717,6 +742,7 @@ def build(streams: dict[str, str], *, read: bool = True) -> dict[str, Any]:
             trees,
             twins,
             later_words,
+            replaced_words,
             no_wallet,
             large,
             plain,

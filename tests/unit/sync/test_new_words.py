@@ -127,6 +127,30 @@ def test_revoked_words_are_told_so(tmp_path: Path, channel: str, mode: str, used
         assert body(d, "role") == "by b"
 
 
+def test_texts_of_a_device_stay_own_when_the_words_that_enrolled_it_are_revoked(
+    tmp_path: Path, channel: str
+) -> None:
+    cloud = SimCloud()
+    a = make(tmp_path, at(cloud, channel))
+    first = more(a)
+    d = restore(tmp_path / "d", "d", at(cloud, channel), keys(list(first.words)))
+    d.lock()
+    d.write("lake", "written on d")
+    asyncio.run(d.sync())
+    asyncio.run(a.sync())
+    second = more(a)
+    for old in second.older:
+        if not old.root:
+            asyncio.run(a.members.revoke(old.id))
+    asyncio.run(d.sync())
+    for memory in (a, d):
+        assert body(memory, "lake") == "written on d" and body(memory, "tone") == "x"
+        assert "lake" in memory.context().text and "tone" in memory.context().text
+        ring = memory.replica.ring
+        assert ring is not None and len({ring.view.owners.get(one) for one in ring.view.members}) == 1
+        memory.close()
+
+
 def test_the_pin_of_revoked_words_shows_the_newest_ring(tmp_path: Path) -> None:
     """What stood there led to a ring in which they count: that root goes."""
     cloud = SimCloud()

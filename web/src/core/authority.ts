@@ -185,15 +185,19 @@ function personsOf(families: ReadonlyMap<string, string>, enrolments: readonly M
   const given = new Map<string, Set<string>>()
   for (const one of enrolments.filter(one => isRoot(one.by))) given.set(one.person, (given.get(one.person) ?? new Set()).add(one.id))
   const out = new Map<string, string>()
+  /** Of whom roots revoked: the enrolments that said it are dropped. */
+  const final = new Map<string, string>()
+  const byRoots = revokes.filter(one => isRoot(one.by) && !isRoot(one.sign)).sort((a, b) => byCodePoints(b.person, a.person))
+  for (const one of byRoots) final.set(targetOf(one), one.person)
   for (const id of new Set(families.values())) {
     const all = enrolments.filter(one => one.id === id)
     if (all.length === 0) continue
     const best = strongest(all, isRoot)
     const others = [...(given.get(best.person) ?? [])].filter(one => one !== id)
-    if (isRoot(best.by) || others.length === 0 || others.includes(best.byId)) out.set(id, best.person)
+    const shares = others.includes(best.byId) || final.get(best.byId) === best.person
+    if (isRoot(best.by) || others.length === 0 || shares) out.set(id, best.person)
   }
-  const byRoots = revokes.filter(one => isRoot(one.by)).sort((a, b) => byCodePoints(b.person, a.person))
-  for (const one of byRoots) out.set(targetOf(one), one.person)
+  for (const [id, person] of final) out.set(id, person)
   for (const [id, family] of families) {
     const person = out.get(family)
     if (id !== family && person !== undefined) out.set(id, person)

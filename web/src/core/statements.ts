@@ -10,6 +10,7 @@ import {
   hex,
   isHex,
   isObject,
+  isWhole,
   join,
   type Json,
   need,
@@ -136,7 +137,7 @@ const FORMS: Readonly<Record<Statement['t'], (it: Form) => string>> = {
     anchorOrNull(it.anchor)
     need(sortedTexts(it.keep, MOST_KEEP).every(one => isHex(one, 32)), 'format', 'not the hash of a statement')
     need(isId(it.at) && isId(it.person), 'format', 'a clock or person of another form')
-    for (const [id, n] of Object.entries(anyFields(it.n))) need(isId(id) && Number.isSafeInteger(n) && (n as number) >= 1, 'format', 'no counter')
+    for (const [id, n] of Object.entries(anyFields(it.n))) need(isId(id) && isWhole(n), 'format', 'not a counter')
     return signKey(it.by)
   }
 }
