@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import quick
-from tests.support import effort
+from tests.support import database_opens, effort
 
 if TYPE_CHECKING:
     from tests.support.device_lab import Lab
@@ -70,7 +70,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Temporary folders in RAM. pytest makes and removes them as it does elsewhere."""
+    """Temporary folders in RAM, which pytest makes and removes as it does elsewhere; no open of a database by the package."""
+    database_opens.refuse()
     if not hasattr(config, "workerinput") and _is_roomy(_RAM):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_RAM))
 

@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from ipfsmem.device.database_file import refuse_open_database
 from ipfsmem.errors import StorageError
 from ipfsmem.file_durability import flush_to_disk, retry_while_held_open
 
@@ -99,6 +100,7 @@ def open_regular(path: Path | str, flags: int, *, within: int | None = None) -> 
 
     `within`: the descriptor of a folder in which `path` is a name. Raises OSError, and StorageError for anything but a file.
     """
+    refuse_open_database(path, within=within)
     fd = os.open(path, flags | _BINARY | _NOFOLLOW | _NO_WAIT, 0o600, dir_fd=within)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)

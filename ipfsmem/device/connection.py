@@ -6,17 +6,21 @@ a connection goes under a statement. Transactions are in `device.database`, stat
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import sqlite3
+import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
-from ipfsmem.device.atomic_files import open_regular, storage_errors
+from ipfsmem.device.atomic_files import storage_errors
+from ipfsmem.device.database_file import find
 from ipfsmem.errors import ClosedError, IpfsmemError, LockedError, StorageError
 
 T = TypeVar("T")
@@ -63,35 +67,35 @@ class _Cursor(sqlite3.Cursor):
             with self.connection.in_use:
                 return super().execute(*args)
         except (sqlite3.Error, UnicodeError) as error:
-            raise explained(self.connection.path, error) from None
+            raise self.connection.explained(error) from None
 
     def executemany(self, *args: Any) -> _Cursor:
         try:
             with self.connection.in_use:
                 return super().executemany(*args)
         except (sqlite3.Error, UnicodeError) as error:
-            raise explained(self.connection.path, error) from None
+            raise self.connection.explained(error) from None
 
     def fetchone(self) -> Any:
         try:
             with self.connection.in_use:
                 return super().fetchone()
         except (sqlite3.Error, UnicodeError) as error:
-            raise explained(self.connection.path, error) from None
+            raise self.connection.explained(error) from None
 
     def fetchall(self) -> list[Any]:
         try:
             with self.connection.in_use:
                 return super().fetchall()
         except (sqlite3.Error, UnicodeError) as error:
-            raise explained(self.connection.path, error) from None
+            raise self.connection.explained(error) from None
 
     def __next__(self) -> Any:
         try:
             with self.connection.in_use:
                 return super().__next__()
         except (sqlite3.Error, UnicodeError) as error:
-            raise explained(self.connection.path, error) from None
+            raise self.connection.explained(error) from None
 
 
 class Connection(sqlite3.Connection):
@@ -102,6 +106,10 @@ class Connection(sqlite3.Connection):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         #: Held for one step of a statement, and to close.
         self.in_use = threading.RLock()
+        #: Why it was closed; None while it is of use.
+        self._given_up: IpfsmemError | None = None
+        #: Whether another process found the file sound, once this connection did not.
+        self._sound_elsewhere: bool | None = None
         super().__init__(*args, **kwargs)
 
     def close(self) -> None:
@@ -109,13 +117,49 @@ class Connection(sqlite3.Connection):
         with self.in_use:
             super().close()
 
+    def give_up(self, reason: IpfsmemError, *, checkpoint: bool) -> None:
+        """Close it for `reason`, which every later use raises.
+
+        SQLite writes the log into the file when the last connection is closed; `checkpoint` False prevents it, as that destroys
+        a file whose log was replaced.
+        """
+        with self.in_use:
+            self._given_up = reason
+            if checkpoint:
+                super().close()
+            elif sys.version_info >= (3, 12):
+                self.setconfig(sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, True)
+                super().close()
+            else:
+                with _shared_lock_elsewhere(self.path):
+                    super().close()
+
+    def explained(self, error: Exception) -> IpfsmemError:
+        """An error of SQLite on this connection as ours.
+
+        A file that only this connection cannot read is not called damaged: another process looks first.
+        """
+        if self._given_up is not None:
+            return self._given_up
+        found = explained(self.path, error)
+        if getattr(error, "sqlite_errorname", "") not in _DAMAGE or str(self.path) == ":memory:":
+            return found
+        if self._sound_elsewhere is None:
+            self._sound_elsewhere = _is_sound_elsewhere(self.path)
+        if not self._sound_elsewhere:
+            return found
+        return StorageError(
+            f"cannot use {self.path} any more: {error}; another process reads it and finds it sound",
+            hint=f"Start this program again. Only if it says so again: {found.hint}",
+        )
+
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
         try:
             return super().in_transaction
         except sqlite3.Error as error:
-            raise explained(self.path, error) from None
+            raise self.explained(error) from None
 
     def create_function(self, *args: Any, **kwargs: Any) -> None:
         """A function that statements may call."""
@@ -123,7 +167,7 @@ class Connection(sqlite3.Connection):
             with self.in_use:
                 super().create_function(*args, **kwargs)
         except sqlite3.Error as error:
-            raise explained(self.path, error) from None
+            raise self.explained(error) from None
 
     def execute(self, *args: Any) -> _Cursor:
         """One statement."""
@@ -147,13 +191,62 @@ class Connection(sqlite3.Connection):
         try:
             return self.cursor(_Cursor)
         except sqlite3.Error as error:
-            raise explained(self.path, error) from None
+            raise self.explained(error) from None
+
+
+#: SQLite's names of errors that say that the file is not what was written.
+_DAMAGE = frozenset({"SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ"})
+_CHECK = """
+import sqlite3, sys
+print(sqlite3.connect(sys.argv[1], uri=True).execute("PRAGMA quick_check(1)").fetchone()[0])
+"""
+
+
+def _is_sound_elsewhere(path: Path) -> bool:
+    """Whether SQLite's check of the whole file in a new process finds nothing. False if no process can be started."""
+    import subprocess  # 3 ms that a read of one memory need not pay
+
+    command = [sys.executable, "-I", "-S", "-c", _CHECK, f"file:{quote(str(path))}?mode=ro"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.stdout == "ok\n"
+
+
+#: Takes SQLite's shared lock on a file (os_unix.c: SHARED_FIRST, SHARED_SIZE) until its input ends.
+_HOLD = """
+import fcntl, os, sys
+fcntl.lockf(os.open(sys.argv[1], os.O_RDWR), fcntl.LOCK_SH, 510, 0x40000002)
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def _shared_lock_elsewhere(path: Path) -> Iterator[None]:
+    """Have another process hold SQLite's shared lock, so that no connection here is the last one. Python 3.11 only, where
+    sqlite3 has no other way to close without a checkpoint; on Windows the log of an open file cannot be replaced."""
+    if sys.platform == "win32":
+        yield
+        return
+    import subprocess
+
+    command = [sys.executable, "-I", "-S", "-c", _HOLD, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin is not None and other.stdout is not None
+        other.stdout.readline()
+        try:
+            yield
+        finally:
+            other.stdin.close()
 
 
 def open_to_be_read(path: Path) -> Connection:
     """Open a file of which no byte may change. A text in it that is none reads as another one. Raises StorageError."""
     with storage_errors(path, "read"):
-        os.close(open_regular(path, os.O_RDONLY))
+        if find(path) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         log = path.with_name(path.name + "-wal")
         logged = log.stat().st_size if log.exists() else None
     # With a log SQLite has to look into it; without one nobody has the file open, and nothing is made beside it.

@@ -7,20 +7,18 @@ from then on nothing here removes it, not even when that file is lost.
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 from ipfsmem.config import CONFIG_FILE
-from ipfsmem.device.atomic_files import make_directory, open_regular, storage_errors
+from ipfsmem.device.atomic_files import make_directory, storage_errors
+from ipfsmem.device.database_file import DATABASE, DATABASE_FILES, find
 from ipfsmem.device.identity import KEY_FILE, forget_machine
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.replica import Replica, claim_folder, write_config
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import ConfigError, StorageError
-
-_DATABASE = ("state.db", "state.db-wal", "state.db-shm")
 
 
 @contextlib.contextmanager
@@ -35,7 +33,7 @@ def folder_claimed(folder: Path | None) -> Iterator[None]:
     make_directory(folder)
     with file_lock(folder / "create.lock"):
         claim_folder(folder)
-        if _holds_memory(folder / "state.db"):
+        if _holds_memory(folder / DATABASE):
             raise ConfigError(
                 f"{folder} holds the state of a memory, but its {CONFIG_FILE} is missing",
                 hint=f"Bring {CONFIG_FILE} back from a copy; or move the folder away, then make or restore anew.",
@@ -45,7 +43,7 @@ def folder_claimed(folder: Path | None) -> Iterator[None]:
 
 def remove_unfinished_database(folder: Path) -> None:
     """Remove the database that an unfinished try left (inside `folder_claimed`)."""
-    for name in _DATABASE:
+    for name in DATABASE_FILES:
         with storage_errors(folder / name, "remove"):
             (folder / name).unlink(missing_ok=True)
 
@@ -69,7 +67,7 @@ def note_finished_in_database(replica: Replica) -> None:
 def remove_unfinished_memory(folder: Path) -> None:
     """Remove what was made and not finished, and the folder when nothing else is in it."""
     leftovers = [*folder.glob(f".{KEY_FILE}.*.tmp"), *folder.glob(f".{CONFIG_FILE}.*.tmp")]
-    names = (CONFIG_FILE, *_DATABASE, KEY_FILE, "lock", "sync.lock", "create.lock")
+    names = (CONFIG_FILE, *DATABASE_FILES, KEY_FILE, "lock", "sync.lock", "create.lock")
     for path in (*(folder / name for name in names), *leftovers):
         with contextlib.suppress(OSError):
             path.unlink()
@@ -82,9 +80,7 @@ def _holds_memory(database: Path) -> bool:
     """Whether a database without a configuration was finished once, or is too damaged to tell. Raises StorageError when it cannot
     be read now: what holds a memory must not be made anew because a disk or another process was in the way."""
     with storage_errors(database, "read"):
-        try:
-            os.close(open_regular(database, os.O_RDONLY))  # SQLite would go where a link leads
-        except FileNotFoundError:
+        if find(database) is None:  # SQLite would follow a link
             return False
     try:
         with contextlib.closing(sqlite3.connect(database, timeout=10.0)) as connection:

@@ -7,7 +7,6 @@ gets there. Each transaction is one fsync (write-ahead log, synchronous FULL).
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import sqlite3
 import threading
@@ -15,8 +14,19 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from ipfsmem.device.atomic_files import open_regular, storage_errors
+from ipfsmem.device.atomic_files import storage_errors
 from ipfsmem.device.connection import Connection, explained, not_found_again, unusable, verdict
+from ipfsmem.device.database_file import (
+    DATABASE,
+    DATABASE_FILES,
+    FileId,
+    file_id,
+    find,
+    find_or_make,
+    open_here,
+    register,
+    unregister,
+)
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.tables import blocks, meta, schema
 from ipfsmem.errors import ConfigError, IpfsmemError, StorageError
@@ -26,6 +36,12 @@ _TOGETHER = 250
 _BYTES_TOGETHER = 4 * 1024 * 1024
 #: Pages that are freed in one transaction: two megabytes.
 _PAGES = 512
+
+
+def _replaced(what: str) -> StorageError:
+    return StorageError(
+        what, hint="Open the memory again (in Python: Memory.load), or start this program again."
+    )
 
 
 class Database:
@@ -38,7 +54,7 @@ class Database:
         there is no memory.
         """
         self._make = make
-        self.path = Path(":memory:") if folder is None else folder / "state.db"
+        self.path = Path(":memory:") if folder is None else folder / DATABASE
         self._lock_path = None if folder is None else folder / "lock"
         self._wait = wait
         self._depth = 0
@@ -49,20 +65,12 @@ class Database:
         self._order_is_checked = False
         #: Whether the tables are up to date.
         self._ready = False
-        #: What file it is; None where it is none.
-        self._file: os.stat_result | None = None
-        if self._lock_path:
-            # Made here, so that neither it nor the files that SQLite puts beside it are ever readable by others, and so
-            # that SQLite follows no link in its place.
-            with storage_errors(self.path, "open"):
-                try:
-                    fd = open_regular(self.path, os.O_RDWR | (os.O_CREAT if make else 0))
-                except FileNotFoundError:
-                    if make:
-                        raise
-                    raise unusable(f"{self.path} is missing, and with it the memory on this device") from None
-                self._file = os.fstat(fd)
-                os.close(fd)
+        #: Database, log and index of the log, by path, that this connection has open; empty without a file.
+        self._files: dict[Path, FileId] = {}
+        #: Why this connection was abandoned; "" while it is of use.
+        self._gone = ""
+        if folder is not None:
+            self._files[self.path] = self._find_or_make(make)
         try:
             self.connection = sqlite3.connect(
                 self.path,
@@ -77,9 +85,37 @@ class Database:
         self.connection.path = self.path
         try:
             self._prepare()
+            self._note_files()
         except BaseException:
             self.connection.close()
             raise
+
+    def _find_or_make(self, make: bool) -> FileId:
+        """The file that will be opened, so that neither it nor what SQLite puts beside it is ever readable by others, and so that
+        SQLite follows no link."""
+        with storage_errors(self.path, "open"):
+            file = find_or_make(self.path) if make else find(self.path)
+        if file is None:
+            raise unusable(f"{self.path} is missing, and with it the memory on this device")
+        # A new connection would share the index of a log that is not there any more.
+        for other in open_here(file):
+            other.abandon_if_replaced()
+        return file
+
+    def _note_files(self) -> None:
+        """Remember which files this connection has open. As long as it is, no other program that keeps to SQLite's locks
+        replaces one of them."""
+        if not self._files:
+            return
+        with storage_errors(self.path, "read"):
+            for name in DATABASE_FILES[1:]:
+                path = self.path.with_name(name)
+                if (file := find(path)) is not None:
+                    self._files[path] = file
+        for file in self._files.values():
+            register(file, self)
+        if replaced := self.replaced():
+            raise StorageError(f"{replaced}: another program replaced it meanwhile")
 
     def _prepare(self) -> None:
         run = self.connection.execute
@@ -113,24 +149,46 @@ class Database:
             )
 
     def replaced(self) -> str:
-        """What became of the file at this path since it was opened, in words: it was put back from a backup, moved or deleted. What is
-        written now would be where nobody looks for it. "" when it is the one that is open here."""
-        if self._file is None:
-            return ""
+        """How the file at this path, or its log, differs from what is open here: it was put back from a backup, moved or deleted.
+        What is written now would be where nobody looks for it. "" if nothing does."""
+        if self._gone:
+            return self._gone
+        for path, file in self._files.items():
+            try:
+                now = path.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                return f"{path} is not there any more"
+            except OSError:
+                continue  # whoever reads or writes it is told
+            if file_id(now) != file:
+                return f"{path} is another file than the one that is open here"
+        return ""
+
+    def abandon_if_replaced(self) -> str:
+        """Close the connection if `replaced`; the reason. From then on every use of it raises StorageError."""
+        if not self._gone and (what := self.replaced()):
+            self._unregister()
+            self._gone = what
+            self.connection.give_up(_replaced(what), checkpoint=not self._is_stale())
+        return self._gone
+
+    def _is_stale(self) -> bool:
+        """Whether the file may have newer pages than the log that is open here.
+
+        Not where only the log's name was removed: then the log is still whole here, and SQLite writes it into the file on closing,
+        unless another process has the file open. Nor where the file is another one: SQLite does not write into that.
+        """
+        log, index = (self.path.with_name(name) for name in DATABASE_FILES[1:])
         try:
-            now = self.path.stat(follow_symlinks=False)
-        except FileNotFoundError:
-            return f"{self.path} is not there any more"
-        except OSError:
-            return ""  # whoever reads or writes it is told
-        same = os.path.samestat(now, self._file)
-        return "" if same else f"{self.path} is another file than the one that is open here"
+            if find(self.path) != self._files[self.path]:
+                return False
+            return find(log) is not None or find(index) != self._files.get(index)
+        except (OSError, StorageError):
+            return True
 
     def _refuse_replaced(self) -> None:
         if what := self.replaced():
-            raise StorageError(
-                what, hint="Open the memory again (in Python: Memory.load), or start this program again."
-            )
+            raise _replaced(what)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -160,10 +218,12 @@ class Database:
                 raise
             self._depth = 0
             try:
+                self._refuse_replaced()
                 self.connection.execute("COMMIT")
             except BaseException:
                 self._roll_back()
                 raise
+            self._refuse_replaced()
 
     def shrink(self) -> None:
         """Give the space of deleted rows back to the disk, a little in each transaction, so that nobody waits long for one."""
@@ -203,7 +263,7 @@ class Database:
 
     def _roll_back(self) -> None:
         # SQLite has rolled back by itself when the disk is full or broken. The first error is the one to report.
-        if self.connection.in_transaction:
+        if not self._gone and self.connection.in_transaction:
             with contextlib.suppress(IpfsmemError):
                 self.connection.execute("ROLLBACK")
 
@@ -222,7 +282,7 @@ class Database:
                 self._end_reading()
 
     def _end_reading(self) -> None:
-        if self.connection.in_transaction:
+        if not self._gone and self.connection.in_transaction:
             self.connection.execute("COMMIT")
 
     def version(self) -> int:
@@ -309,4 +369,11 @@ class Database:
 
     def close(self) -> None:
         """Close the file."""
-        self.connection.close()
+        if not self.abandon_if_replaced():
+            self._unregister()
+            self._files.clear()
+            self.connection.close()
+
+    def _unregister(self) -> None:
+        for file in self._files.values():
+            unregister(file, self)

@@ -11,6 +11,7 @@ from typing import Final
 
 from ipfsmem.config import CONFIG_FILE, NamespaceConfig, VaultConfig, is_namespace
 from ipfsmem.device.atomic_files import storage_errors
+from ipfsmem.device.database_file import DATABASE
 from ipfsmem.device.identity import KEY_FILE
 from ipfsmem.device.replica import read_config
 from ipfsmem.errors import ConfigError, IpfsmemError, UsageError
@@ -76,6 +77,6 @@ def memories_in(folder: Path) -> str:
     Only the folder and those right in it are looked at. Other programs have a `state.db` too: it counts beside the keys of a device
     alone. Raises OSError.
     """
-    if (folder / CONFIG_FILE).exists() or ((folder / "state.db").exists() and (folder / KEY_FILE).exists()):
+    if (folder / CONFIG_FILE).exists() or ((folder / DATABASE).exists() and (folder / KEY_FILE).exists()):
         return "a memory itself"
     return "the memories of this device" if next(folder.glob(f"*/{CONFIG_FILE}"), None) is not None else ""

@@ -28,6 +28,7 @@ from ipfsmem.device.connection import (
     verdict,
 )
 from ipfsmem.device.database import Database
+from ipfsmem.device.database_file import DATABASE
 from ipfsmem.device.identity import Device, open_row
 from ipfsmem.device.state import Frame, Store, locations, read_row, read_top
 from ipfsmem.device.tables import (
@@ -65,7 +66,7 @@ def rescue(folder: Path, device: Device, codec: Codec, *, sealed: bool) -> Rescu
 
     Raises StorageError when nothing can be read.
     """
-    path = folder / "state.db"
+    path = folder / DATABASE
     lost: list[str] = []
     target = Database(None)
     try:

@@ -10,6 +10,7 @@ import msgspec
 
 from ipfsmem.causal.clock import corrected_hlc, hlc_ms
 from ipfsmem.config import RetentionRule, settings
+from ipfsmem.device.database_file import DATABASE_FILES
 from ipfsmem.device.identity import change_passphrase, passphrase_protected
 from ipfsmem.device.state import Frame
 from ipfsmem.device.tables import meta
@@ -206,7 +207,7 @@ class MemoryMaintenance(MemoryPart):
         """The bytes of the files that are compacted."""
         found: dict[str, int] = {}
         if (folder := self._replica.folder) is not None:
-            for name in ("state.db", "state.db-wal", "recall.vectors"):
+            for name in (*DATABASE_FILES[:2], "recall.vectors"):
                 with contextlib.suppress(OSError):
                     found[name] = (folder / name).stat().st_size
         return found

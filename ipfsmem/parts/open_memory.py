@@ -335,6 +335,8 @@ class OpenMemory:
             self._meaning.drop()
         files, self.files = self.files, None
         try:
+            if self.replica.db.replaced():
+                return  # nothing is read or written there any more
             if files is not None:
                 files.close()
             if self.memories.indexes:

@@ -18,6 +18,7 @@ import msgspec
 from ipfsmem.causal.clock import FAR_AHEAD_MS, ZERO, hlc_ms
 from ipfsmem.causal.value import check_entry, verify_value
 from ipfsmem.device.connection import DAMAGED_HINT
+from ipfsmem.device.database_file import DATABASE
 from ipfsmem.device.identity import KEY_FILE
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import DamagedStateError, locations
@@ -73,7 +74,7 @@ def _files(replica: Replica, protected: bool) -> Iterator[Finding]:
         yield Finding("ok", "nothing-on-disk", "mode none keeps nothing on disk")
         return
     if os.name == "posix":
-        for path in (folder / KEY_FILE, folder / "state.db"):
+        for path in (folder / KEY_FILE, folder / DATABASE):
             mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0
             if mode & 0o077:
                 yield Finding(

@@ -1,0 +1,107 @@
+"""The files of a vault's SQLite database, looked at without a descriptor.
+
+POSIX drops every record lock of a process on a file as soon as the process closes any descriptor of that file (fcntl(2);
+"How To Corrupt An SQLite Database File", section 2.2). SQLite's locks are record locks, so only SQLite opens these files.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+from typing import Final, Protocol
+from weakref import WeakSet
+
+from ipfsmem.errors import StorageError
+
+DATABASE: Final = "state.db"
+#: The database, its write-ahead log, and the index of the log that all processes map.
+DATABASE_FILES: Final = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm")
+
+#: Device and inode.
+FileId = tuple[int, int]
+
+
+class OpenDatabase(Protocol):
+    """A connection to a database file."""
+
+    def abandon_if_replaced(self) -> str:
+        """Close it if its files were replaced; the reason, else ""."""
+
+
+_lock = threading.Lock()
+_open: dict[FileId, WeakSet[OpenDatabase]] = {}
+
+
+def file_id(status: os.stat_result) -> FileId:
+    """Device and inode of a file."""
+    return status.st_dev, status.st_ino
+
+
+def find(path: Path) -> FileId | None:
+    """The file at `path`, None if nothing is there. Raises OSError, and StorageError for a link or anything but a file."""
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISREG(status.st_mode):
+        return file_id(status)
+    what = "is a symbolic link" if stat.S_ISLNK(status.st_mode) else "is not a file"
+    raise StorageError(f"{path} {what}", hint="Move it away: something else is in its place.")
+
+
+def find_or_make(path: Path) -> FileId:
+    """The file at `path`, made with mode 0600 if nothing is there. Raises OSError and StorageError."""
+    with _lock:  # nobody in this process opens the new file before its only descriptor is closed
+        if (found := find(path)) is not None:
+            return found
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+        try:
+            fd = os.open(path, flags, 0o600)
+        except FileExistsError:  # another process made it meanwhile
+            pass
+        else:
+            os.close(fd)
+    found = find(path)
+    if found is None:
+        raise FileNotFoundError(f"{path} was removed meanwhile")
+    return found
+
+
+def register(file: FileId, database: OpenDatabase) -> None:
+    """Remember that `database` has the file open in this process."""
+    with _lock:
+        _open.setdefault(file, WeakSet()).add(database)
+
+
+def unregister(file: FileId, database: OpenDatabase) -> None:
+    """Forget a database that was closed."""
+    with _lock:
+        if (others := _open.get(file)) is not None:
+            others.discard(database)
+            if not others:
+                del _open[file]
+
+
+def open_here(file: FileId) -> list[OpenDatabase]:
+    """The databases of this process that have the file open."""
+    with _lock:
+        return list(_open.get(file, ()))
+
+
+def refuse_open_database(path: Path | str, *, within: int | None = None) -> None:
+    """Raise StorageError if `path` is a database that this process has open: a descriptor of it must not be closed.
+
+    `within`: the descriptor of a folder in which `path` is a name. Links are not followed.
+    """
+    if not _open:
+        return
+    try:
+        status = os.stat(path, dir_fd=within, follow_symlinks=False)
+    except OSError:
+        return  # whoever opens it is told
+    if file_id(status) in _open:
+        raise StorageError(
+            f"{path} is the database of a vault that is open here; its texts come out by export"
+        )
