@@ -94,19 +94,19 @@ def unquote(value: str) -> str:
 
 def parse_tags(text: str) -> tuple[str, ...]:
     """The items of a `tags` value: `[a, b]`, or without brackets; items may be quoted, empty ones are left out."""
-    inner = text.strip(" \t")
+    inner = text.strip(" \t\r")
     if inner[:1] == "[" and inner[-1:] == "]":
         inner = inner[1:-1]
     if '"' not in inner and "'" not in inner:
         items = inner.split(",")
     else:
         items = [unquote(m[1]) if m[1] else m[2] for m in _ITEM.finditer(inner)]
-    return tuple(item for item in (i.strip(" \t") for i in items) if item)
+    return tuple(item for item in (i.strip(" \t\r") for i in items) if item)
 
 
 def render_tags(items: Iterable[str]) -> str:
     """`[a, b]`; an item that could be misread is written as a JSON string. Empty text when there is no item."""
-    trimmed = (item.strip(" \t") for item in items)
+    trimmed = (item.strip(" \t\r") for item in items)
     parts = [i if is_bare(i) and not any(c in i for c in ",[]{}\"'") else quote(i) for i in trimmed if i]
     return f"[{', '.join(parts)}]" if parts else ""
 
@@ -133,19 +133,19 @@ def write_header(fields: Mapping[str, str]) -> str:
                 lines.append(f"{shown}: {value}\n" if is_bare(value) else f"{shown}: {quote(value)}\n")
     text = "".join(lines)
     if len(text) > MAX_HEADER // 4:
-        check_size(text)
+        check_size(text[:-1])
     return text
 
 
 def check_size(text: str) -> None:
-    """LimitError when a header is longer than 4 KiB."""
+    """LimitError when a header, without the end of its last line, is longer than 4 KiB."""
     size = len(text.encode(errors="surrogatepass"))
     if size > MAX_HEADER:
         raise LimitError(f"header has {size} bytes, at most {MAX_HEADER} are allowed")
 
 
 def read_header(text: str) -> dict[str, str]:
-    """Fields of a header (the lines between the two `---`), in the order read, empty ones left out.
+    """Fields of a header (the lines between the two `---`, without the end of the last), in the order read, empty ones left out.
 
     Raises LimitError for a flat header beyond 4 KiB, FormatError for what is no header at all.
     """
@@ -194,8 +194,6 @@ def read_flat(text: str) -> dict[str, str] | None:
         named = True
         value = value.strip(" \t\r")
         if not value:
-            if indent:  # something deeper may follow; YAML knows
-                return None
             if name == "metadata":
                 indent = ""
             continue
@@ -227,7 +225,7 @@ def read_yaml(text: str) -> dict[str, str]:
     """
     text = text.replace("\r\n", "\n")
     fields: dict[str, str] = {}
-    for name, value in yaml_mapping(text, lambda event: event.value).items():
+    for name, value in yaml_mapping(text, lambda event: event.value.rstrip("\n")).items():
         if name == "metadata" and isinstance(value, dict):
             for inner, deep in value.items():
                 _put(fields, inner, deep)
@@ -259,7 +257,7 @@ def yaml_mapping(text: str, scalar: Callable[[Any], Any]) -> dict[str, Any]:
 
 def _put(fields: dict[str, str], name: str, value: Any) -> None:
     if isinstance(value, str):
-        text = value.rstrip("\n")
+        text = value
     elif not value:
         text = ""
     elif name == "tags" and isinstance(value, list):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -32,11 +33,56 @@ MAX_FILE = 960 * 1024
 TYPES = ("user", "feedback", "project", "reference")
 DECAYS = ("never", "30d", "90d")
 
-_OPEN = re.compile(r"---[ \t]*(\r?)\n")
-_CLOSE = re.compile(r"\n---[ \t\r]*(?:\n|\Z)")
-_OPEN_BYTES = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*\r?(?=\n)")
-_CLOSE_BYTES = re.compile(rb"\n---[ \t\r]*(?:\n|\Z)")
-_HEAD_WINDOW = MAX_HEADER + 64
+_OPEN = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*(\r?)\n")
+_CLOSE = re.compile(rb"\n---[ \t\r]*(?:\n|\Z)")
+_BOM = b"\xef\xbb\xbf"
+
+
+class Marks(NamedTuple):
+    """Where the header of a file lies, in bytes."""
+
+    #: The first header line, the closing mark, and what follows the line of the closing mark.
+    lines: int
+    closing: int
+    rest: int
+    #: Whether the file is one with CRLF: its opening mark ends so.
+    crlf: bool
+
+
+def find_marks(data: bytes) -> Marks | None:
+    """The two lines `---` of a text that opens with one, or None. They prove no header: `read_lines` judges what lies between."""
+    opening = _OPEN.match(data)
+    if opening is None:
+        return None
+    closing = _CLOSE.search(data, opening.end() - 1)
+    if closing is None:
+        return None
+    return Marks(opening.end(), closing.start() + 1, closing.end(), bool(opening[1]))
+
+
+def header_text(data: bytes, marks: Marks) -> str:
+    """The lines between the marks, the end of the last one left out. Raises FormatError when they are not UTF-8."""
+    try:
+        text = str(data[marks.lines : marks.closing], "utf-8")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"memory file is not UTF-8: byte {marks.lines + error.start}") from None
+    if marks.crlf:
+        text = text.replace("\r\n", "\n")
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def read_lines(data: bytes, marks: Marks) -> dict[str, str] | None:
+    """The fields between the marks, None when what lies there is not a header.
+
+    Raises LimitError for a header beyond 4 KiB, FormatError when it is not UTF-8.
+    """
+    text = header_text(data, marks)
+    try:
+        return header.read_header(text)
+    except LimitError:
+        raise
+    except FormatError:
+        return None
 
 
 class MemoryFile(msgspec.Struct, frozen=True):
@@ -128,18 +174,14 @@ def parse_memory(data: bytes) -> MemoryFile:
     4 KiB, FormatError when the bytes are not UTF-8.
     """
     text = _decoded(data)
-    found = split_header(text)
-    if found is not None:
-        lines, rest = found
-        try:
-            fields = header.read_header(lines)
-        except LimitError:
-            raise
-        except FormatError:
-            pass  # not a header after all
-        else:
-            return MemoryFile(fields, (rest[1:] if rest[:1] == "\n" else rest).rstrip("\n"))
-    return MemoryFile({}, text.removeprefix("\ufeff").rstrip("\n"))
+    marks = find_marks(data)
+    fields = read_lines(data, marks) if marks is not None else None
+    if marks is None or fields is None:
+        return MemoryFile({}, text.removeprefix("\ufeff").rstrip("\n"))
+    rest = str(data[marks.rest :], "utf-8")
+    if marks.crlf:
+        rest = rest.replace("\r\n", "\n")
+    return MemoryFile(fields, rest.removeprefix("\n").rstrip("\n"))
 
 
 def has_header(data: bytes) -> bool:
@@ -180,24 +222,8 @@ def parse_fields(data: bytes) -> MemoryFile:
 
     Answers the same fields as `parse_memory`, but does not notice that a body is not UTF-8.
     """
-    opening = _OPEN_BYTES.match(data)
-    if opening is None:
-        return MemoryFile({}, "")
-    start = opening.end()
-    closing = _CLOSE_BYTES.search(data, start, start + _HEAD_WINDOW)
-    if closing is None or closing.end() == start + _HEAD_WINDOW:
-        return MemoryFile(parse_memory(data).fields, "")
-    try:
-        lines = str(data[start + 1 : closing.start()], "utf-8")
-        if data[start - 1] == 0x0D:  # a file with CRLF, as in split_header
-            lines = lines.replace("\r\n", "\n")
-        return MemoryFile(header.read_header(lines), "")
-    except UnicodeDecodeError:
-        raise FormatError("memory file is not UTF-8") from None
-    except LimitError:
-        raise
-    except FormatError:
-        return MemoryFile({}, "")
+    marks = find_marks(data)
+    return MemoryFile((read_lines(data, marks) if marks is not None else None) or {}, "")
 
 
 def _decoded(data: bytes) -> str:
@@ -209,23 +235,13 @@ def _decoded(data: bytes) -> str:
         raise FormatError(f"memory file is not UTF-8: byte {error.start}") from None
 
 
-def split_header(text: str) -> tuple[str, str] | None:
-    """(header lines, everything after the closing line) of a text that opens with `---`.
+def split_header(data: bytes) -> tuple[str, str] | None:
+    """(header lines, everything after the closing line) of a text with two marks, read with LF where the file has CRLF.
 
-    When the first line ends with CRLF, the whole file is taken to be written so, and read with LF.
+    Raises FormatError when it is not UTF-8.
     """
-    if text[:1] == "\ufeff":
-        text = text[1:]
-    opening = _OPEN.match(text)
-    if opening is None:
+    marks = find_marks(data)
+    if marks is None:
         return None
-    if opening[1]:
-        text = text.replace("\r\n", "\n")
-        opening = _OPEN.match(text)
-        if opening is None:
-            return None
-    start = opening.end()
-    closing = _CLOSE.search(text, start - 1)
-    if closing is None:
-        return None
-    return text[start : closing.start()], text[closing.end() :]
+    rest = _decoded(data[marks.rest :])
+    return header_text(data, marks), rest.replace("\r\n", "\n") if marks.crlf else rest

@@ -269,7 +269,7 @@ def _record(path: str, data: bytes) -> Record:
     native = "/" not in path and is_key(path.removesuffix(".md"))
     own = path in ("_index.md", "_log.md")
     file_name = path.removeprefix("_") if own else path
-    found = split_header(str(data, "utf-8"))
+    found = split_header(data)
     fields: dict[str, str] = {} if native or own else {"origin_name": path}
     body = str(data, "utf-8").removeprefix("\ufeff")
     if found is not None:

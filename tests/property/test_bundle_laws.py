@@ -102,7 +102,7 @@ def test_any_bytes_are_read_or_refused(data):
 @quick
 @given(st.lists(text, max_size=5))
 def test_tags_round_trip(items):
-    trimmed = tuple(i for i in (item.strip(" \t") for item in items) if i)
+    trimmed = tuple(i for i in (item.strip(" \t\r") for item in items) if i)
     assert header.parse_tags(header.render_tags(items)) == trimmed
 
 

@@ -32,30 +32,39 @@ const withoutLastLines = (text: string): string => text.replace(/\n+$/, '')
 
 // --- reading ---
 
+/** Where the header of a file lies: its first line, its closing mark, and what follows the line of that mark. */
+type Marks = { readonly lines: number; readonly closing: number; readonly rest: number; readonly isCrlf: boolean }
+
+/** The two lines `---` of a text without its BOM, or null. They prove no header: `readHeader` judges what lies between. */
+function findMarks(text: string): Marks | null {
+  // Not with `^` and `$`: to them U+2028 ends a line.
+  const open = /^---[ \t]*(\r?)\n/.exec(text)
+  if (open === null) return null
+  const lines = open[0].length
+  const close = /\n---[ \t\r]*(?:\n|(?![^]))/g
+  close.lastIndex = lines - 1
+  const found = close.exec(text)
+  return found === null ? null : { lines, closing: found.index + 1, rest: close.lastIndex, isCrlf: open[1] !== '' }
+}
+
 /** Fields, in their order, and body of the bytes of a file. */
 export function parseFile(data: Bytes): MemoryFile {
   need(data.length <= MOST_FILE, 'limit', 'a file of more than 960 KiB')
   const found = fromUtf8(data)
-  const raw = found.startsWith('\ufeff') ? found.slice(1) : found
-  // Not with `^` and `$`: to them U+2028 ends a line.
-  const text = /^---[ \t]*\r\n/.test(raw) ? raw.replaceAll('\r\n', '\n') : raw
-  const open = /^---[ \t]*\n/.exec(text)?.[0].length
-  const none = { fields: [], body: withoutLastLines(raw) }
-  if (open === undefined) return none
-  const end = /\n---[ \t]*(?:\n|(?![^]))/.exec(text.slice(open - 1))
-  if (end === null) return none
-  const fields = readHeader(text.slice(open, open - 1 + end.index + 1))
-  if (fields === null) return none
-  const after = text.slice(open - 1 + end.index + end[0].length)
-  return { fields, body: withoutLastLines(after.startsWith('\n') ? after.slice(1) : after) }
+  const text = found.startsWith('\ufeff') ? found.slice(1) : found
+  const marks = findMarks(text)
+  const asLf = (part: string): string => (marks?.isCrlf ? part.replaceAll('\r\n', '\n') : part)
+  const fields = marks && readHeader(asLf(text.slice(marks.lines, marks.closing)).replace(/\r?\n$/, ''))
+  if (marks === null || fields === null) return { fields: [], body: withoutLastLines(text) }
+  return { fields, body: withoutLastLines(asLf(text.slice(marks.rest)).replace(/^\n/, '')) }
 }
 
 /** The value of a field, '' where it has none. */
 export const fieldOf = (file: MemoryFile, name: string): string => file.fields.find(one => one[0] === name)?.[1] ?? ''
 
-/** The fields of a header, or null when it is none. */
+/** The fields of a header, its lines without the end of the last; null when it is not a header. */
 function readHeader(header: string): Field[] | null {
-  const lines = header === '' ? [] : header.replace(/\n$/, '').split('\n')
+  const lines = header.split('\n')
   const isLong = byteLength(header) > MOST_HEADER
   const flat = flatFields(lines)
   if (flat !== null) {
@@ -163,7 +172,7 @@ function yamlFields(text: string): Field[] | null {
     if (name === 'tags' && Array.isArray(value)) {
       const items = value.map(one => trim(typeof one === 'string' ? one : canonical(plain(one))))
       fields.push([name, writeTags(items.filter(Boolean))])
-    } else fields.push([name, typeof value === 'string' ? value : canonical(plain(value))])
+    } else fields.push([name, typeof value === 'string' ? value : isEmpty(value) ? '' : canonical(plain(value))])
   }
   for (const [name, value] of root) {
     if (name === 'metadata' && value instanceof Map) for (const [inner, one] of value) add(inner, one)
@@ -244,7 +253,10 @@ function splitTags(inner: string): string[] {
 }
 
 /** The items of `tags`, with or without brackets. */
-export const readTags = (text: string): string[] => splitTags(/^\[[^]*\]$/.test(text) ? text.slice(1, -1) : text)
+export function readTags(text: string): string[] {
+  const inner = trim(text)
+  return splitTags(/^\[[^]*\]$/.test(inner) ? inner.slice(1, -1) : inner)
+}
 
 export const writeTags = (items: readonly string[]): string =>
   items.length > 0 ? `[${items.map(one => (isBare(one) && !/[,[\]{}"']/.test(one) ? one : quoted(one))).join(', ')}]` : ''
