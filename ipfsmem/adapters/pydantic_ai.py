@@ -57,12 +57,15 @@ def toolset(
 def resumed(conversation: Conversation, last: int | None = None) -> list[ModelMessage]:
     """The messages with which an agent goes on, for `message_history`; see `Conversation.resume`.
 
+    A session keeps no system prompt: the one of the agent that runs stands before the first request, as in a new conversation.
     Raises pydantic's ValidationError where the session holds what are no messages of that package, and UsageError when the extra
     `pydantic-ai` is not installed.
     """
     with extra("pydantic-ai"):
         from pydantic_ai.messages import ModelMessagesTypeAdapter
-    return ModelMessagesTypeAdapter.validate_python(conversation.resume(last))
+
+        from ipfsmem.adapters.pydantic_ai_history import with_current_prompt
+    return with_current_prompt(ModelMessagesTypeAdapter.validate_python(conversation.resume(last)))
 
 
 def save(conversation: Conversation, messages: Sequence[ModelMessage]) -> Saved:

@@ -7,6 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ipfsmem.config import SessionSettings
+from ipfsmem.errors import NotFoundError, StorageError
+from ipfsmem.sessions.alignment import (
+    Atom,
+    all_atoms,
+    items_from,
+    starts_with,
+    stored_atoms,
+    without_summary,
+)
 from ipfsmem.sessions.compaction import Summariser, resumed
 from ipfsmem.sessions.cutting import trimmed
 from ipfsmem.sessions.messages import read_message, without_system
@@ -43,9 +52,12 @@ class Conversation:
         self._limits = limits
         self._summarise = summarise
         self._turn_over = turn_over
-        #: What the program has, as far as it was resumed or saved, without the summary that it was given.
-        self._known: list[dict[str, Any]] = []
-        self._summary = ""
+        #: The program's history when it was last resumed or saved; None before.
+        self._known: list[Atom] | None = None
+        #: What is stored, until the first saving told which of it the program has.
+        self._stored: list[Atom] | None = None
+        #: The summaries that a resumed history may begin with.
+        self._summaries = frozenset[str]()
         #: So many messages may come before the session can be too long; looking reads all of it.
         self._room = 0
 
@@ -54,35 +66,65 @@ class Conversation:
         the system; before them the summary of what is left out, where the session was compacted. Empty where nothing can be read: why
         is logged. Never raises but for wrong arguments."""
         try:
-            found = self._sessions.told(self.session)
-            given = resumed(found, self._limits.resume if last is None else last)
+            kept = self._sessions.kept(self.session)
+            given = resumed(kept.told, self._limits.resume if last is None else last)
         except Exception as error:
             _failed("resumed", self.session, error)
             return []
-        self._summary = read_message(given[0]).text if found.summary is not None and given else ""
-        self._known = given[1:] if self._summary else given
+        self._summaries = kept.summaries
+        self._stored = all_atoms(kept.items)
+        self._known = all_atoms((one, True) for one in without_summary(given, self._summaries))
         return [dict(item) for item in given]
 
     def save(self, messages: Iterable[Mapping[str, Any]]) -> Saved:
-        """Add what is new in the whole history that the program has: durable when this returns.
+        """Add the new messages of the whole history that the program has; they are durable when this returns.
 
-        The history may be cut at its beginning since the last saving. Instructions of the system are left out. Whatever goes wrong is
-        logged and said in the answer, and nothing is raised into the agent's loop.
+        Stored messages are recognised by their content, their ids and their order, also by another process that did not call `resume`.
+        The history may be cut at its beginning. System instructions are left out. An error is logged and returned, never raised into the
+        agent's loop.
         """
         try:
             given = [item for one in messages if (item := without_system(one)) is not None]
-            if given and self._summary and read_message(given[0]).text == self._summary:
-                del given[0]
-            new = given[_shared(self._known, given) :]
+            new = self._new(given)
             if new:
                 self._sessions.add(self.session, new)
-            self._known = given
+            self._known = all_atoms((one, True) for one in without_summary(given, self._summaries))
+            self._stored = None
         except Exception as error:
             _failed("saved", self.session, error)
             return Saved(0, str(error) or type(error).__name__)
         self._compact(len(new))
         self._tell(new)
         return Saved(len(new))
+
+    def _new(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The messages, or later parts of them, that are not stored; all where the session cannot be read."""
+        if not messages:
+            return []
+        items, given = self._compared(messages)
+        known, stored = self._known, self._stored
+        if known and stored is None:
+            shared = stored_atoms(known, given)
+            if shared:
+                return items_from(items, shared)
+        if stored is None:
+            try:
+                kept = self._sessions.kept(self.session)
+            except (NotFoundError, StorageError) as error:
+                # Twice is better than never.
+                _failed("compared", self.session, error)
+                return items
+            self._summaries, stored = kept.summaries, all_atoms(kept.items)
+            items, given = self._compared(messages)
+        shared = stored_atoms(stored, given)
+        if known and shared < len(stored) and starts_with(given, known):
+            # The program goes on with what it was given; what follows is new, however alike the messages are.
+            shared = len(known)
+        return items_from(items, shared)
+
+    def _compared(self, messages: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[Atom]]:
+        items = without_summary(messages, self._summaries)
+        return items, all_atoms((one, True) for one in items)
 
     def trim(self, messages: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """The history cut to twice as many messages as are resumed, from the beginning of a turn on: what a running agent keeps."""
@@ -106,14 +148,6 @@ class Conversation:
                 self._turn_over("\n".join(f"{one.role}: {one.text}" for one in said if one.text))
         except Exception as error:
             _failed("told to plugins", self.session, error)
-
-
-def _shared(known: list[dict[str, Any]], given: list[dict[str, Any]]) -> int:
-    """How many of the first of `given` are the last of `known`: the most that fit."""
-    for shared in range(min(len(known), len(given)), 0, -1):
-        if known[-shared:] == given[:shared]:
-            return shared
-    return 0
 
 
 def _failed(what: str, session: str, error: Exception) -> None:

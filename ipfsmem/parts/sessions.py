@@ -19,10 +19,13 @@ from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart, waits_outside
 from ipfsmem.sessions.compaction import (
     Entry,
+    StoredSession,
     Summariser,
     Told,
     extract,
+    is_mark,
     resumed,
+    summaries_given,
     summarised,
     summary_mark,
     title_mark,
@@ -69,6 +72,17 @@ class MemorySessions(MemoryPart):
         """All of a session, with its title and its last summary. Raises NotFoundError when a part of it is not fetched."""
         self._open.look()
         return told(self._sessions().entries(session))
+
+    def kept(self, session: str) -> StoredSession:
+        """All of a session, for a program that has a history of its own. Raises NotFoundError when a part of it is not fetched."""
+        self._open.look()
+        entries = self._sessions().entries(session)
+        device = self._replica.device.id
+        return StoredSession(
+            told(entries),
+            [(entry.item, entry.place[1] == device) for entry in entries if not is_mark(entry.item)],
+            frozenset(summaries_given(entries)),
+        )
 
     def told_each(self, sessions: Iterable[str], problems: dict[str, StorageError]) -> dict[str, Told]:
         """`told` of several, by name. One that is damaged is left out, and `problems` gets why, by name. Raises NotFoundError when a part is

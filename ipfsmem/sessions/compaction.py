@@ -8,7 +8,7 @@ up to where it covers the items of each device; so what another device added mea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice
 from typing import Any, Final, NamedTuple
 
@@ -61,6 +61,15 @@ class Told(NamedTuple):
     messages: list[Entry]
 
 
+class StoredSession(NamedTuple):
+    """A session for a program that has a history of its own: its messages, each with whether this device stored it, and the texts of
+    all summaries that a resumed history may begin with."""
+
+    told: Told
+    items: list[tuple[dict[str, Any], bool]]
+    summaries: frozenset[str]
+
+
 def is_mark(item: Item) -> bool:
     """Whether an item is about its session and no message of it."""
     return item.keys() == {MARK} and isinstance(item[MARK], Mapping)
@@ -111,10 +120,21 @@ def _for_a_program(entries: Sequence[Entry]) -> list[dict[str, Any]]:
 
 def as_message(summary: Summary, items: Sequence[Item]) -> dict[str, Any]:
     """A summary as a user's message, in the shape of these items."""
-    text = _SAID.format(by=summary.by) + summary.text
+    text = _as_given(summary)
     if any(item.get("kind") in ("request", "response") for item in items):
         return {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": text}]}
     return {"role": "user", "content": text}
+
+
+def summaries_given(entries: Iterable[Entry]) -> Iterator[str]:
+    """The texts of all summaries of a session as they are given to a model."""
+    for entry in entries:
+        if is_mark(entry.item) and (summary := _summary(entry.item[MARK])) is not None:
+            yield _as_given(summary)
+
+
+def _as_given(summary: Summary) -> str:
+    return _SAID.format(by=summary.by) + summary.text
 
 
 def what_to_cover(

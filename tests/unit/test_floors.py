@@ -71,6 +71,7 @@ CLASSES_OF = {
     "anthropic_tool": {"anthropic", "pydantic"},
     "langgraph_store": {"langgraph"},
     "llama_index_block": {"llama_index"},
+    "pydantic_ai_history": {"pydantic_ai"},
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from ipfsmem.config import SessionSettings
 from ipfsmem.errors import ConfigError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.parts.conversation import Conversation
+from ipfsmem.sessions.compaction import StoredSession, told
 from ipfsmem.sessions.messages import read_message
 from tests.support.device_lab import Lab
 from tests.support.extras import need_extra
@@ -49,6 +51,36 @@ def test_each_turn_is_saved_once_with_the_whole_history(memory: Memory) -> None:
     assert memory.sessions.items("chat") == [*turn(0), *turn(1), *turn(2)]
 
 
+@pytest.mark.parametrize("resumes", [False, True])
+def test_history_of_a_restarted_program_is_stored_once(tmp_path: Path, resumes: bool) -> None:
+    history: list[dict[str, Any]] = []
+    for number in (*range(15), "again", "again", "again"):
+        history += turn(number)
+        # A process of its own for each turn: nothing is known but what is stored.
+        with Memory.load("x", mode="local", home=tmp_path) as memory:
+            chat = memory.sessions.conversation("chat")
+            if resumes:
+                chat.resume()
+            assert chat.save([SYSTEM, *history]) == (2, "")
+            assert chat.save(history) == (0, "")
+            assert memory.sessions.items("chat") == history
+
+
+def test_history_saved_by_two_handles_is_stored_once(memory: Memory) -> None:
+    first, second = memory.sessions.conversation("chat"), memory.sessions.conversation("chat")
+    history = [*turn("ok"), *turn("ok")]
+    assert first.save(history) == (4, "") and second.save(history) == (0, "")
+    assert second.save([*history, *turn("ok")]) == (2, "")
+    assert words(memory.sessions.items("chat")) == words(turn("ok")) * 3
+
+
+def test_the_same_words_after_a_resume_are_new(memory: Memory) -> None:
+    memory.sessions.add("chat", [one for _ in range(15) for one in turn("ok")])
+    chat = memory.sessions.conversation("chat")
+    assert chat.save([*chat.resume(), *turn("ok")]) == (2, "")
+    assert len(memory.sessions.items("chat")) == 32
+
+
 def test_the_last_twenty_come_back_from_a_request_on(memory: Memory) -> None:
     """R8: what a program goes on with; the system's instructions of then are not in it."""
     memory.sessions.add("chat", [SYSTEM, *(one for n in range(15) for one in turn(n)), turn("last")[0]])
@@ -77,6 +109,9 @@ def test_no_message_is_lost_or_doubled_however_alike_they_are(steps: list[tuple[
     class Kept:
         def add(self, session: str, items: list[Any]) -> None:
             kept.extend(items)
+
+        def kept(self, session: str) -> StoredSession:
+            return StoredSession(told([]), [(item, True) for item in kept], frozenset())
 
     chat = Conversation(Kept(), "chat", SessionSettings(compact=False))  # type: ignore[arg-type]
     history: list[dict[str, Any]] = []
@@ -261,6 +296,84 @@ def test_a_real_agent_of_pydantic_ai_goes_on(memory: Memory) -> None:
     said = [read_message(item) for item in memory.sessions.items("chat")]
     assert [one.text for one in said if one.is_request] == ["Where is the boat?", "And now?"]
     assert not any("Be kind" in str(item) or "Short." in str(item) for item in memory.sessions.items("chat"))
+
+
+def _shown_to_a_model(chat: Conversation, said: str, stream: bool = False, **agent_options: Any) -> list[str]:
+    """One turn of a real agent that is resumed and saved: the parts that its model was shown, with the instructions."""
+    from pydantic_ai import Agent
+    from pydantic_ai.messages import ModelResponse, TextPart
+    from pydantic_ai.models.function import FunctionModel
+
+    from ipfsmem.adapters import pydantic_ai as adapter
+
+    shown: list[str] = []
+
+    def see(messages: list[Any], info: Any) -> None:
+        parts = [part for message in messages for part in message.parts]
+        shown[:] = [f"{part.part_kind}: {str(part.content).splitlines()[0]}" for part in parts]
+        shown.extend([f"instructions: {info.instructions}"] if info.instructions else [])
+
+    def model(messages: list[Any], info: Any) -> ModelResponse:
+        see(messages, info)
+        return ModelResponse(parts=[TextPart("ok")])
+
+    async def streamed(messages: list[Any], info: Any) -> Any:
+        see(messages, info)
+        yield "ok"
+
+    functions = agent_options.pop("functions", [])
+    agent = Agent(FunctionModel(model, stream_function=streamed), **agent_options)
+    for function in functions:
+        agent.system_prompt(function)
+    history = adapter.resumed(chat)
+
+    async def run() -> list[Any]:
+        if not stream:
+            return list((await agent.run(said, message_history=history)).all_messages())
+        async with agent.run_stream(said, message_history=history) as result:
+            await result.get_output()
+            return list(result.all_messages())
+
+    assert adapter.save(chat, asyncio.run(run())) == (2, "")
+    return shown
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_resumed_pydantic_ai_agent_has_its_current_system_prompt(memory: Memory, stream: bool) -> None:
+    need_extra("pydantic-ai", "pydantic_ai.models.function")
+
+    async def asked() -> str:
+        await asyncio.sleep(0)
+        return "From a function."
+
+    def turn(said: str, **options: Any) -> list[str]:
+        return _shown_to_a_model(memory.sessions.conversation("chat"), said, stream, **options)
+
+    assert turn("1", system_prompt="Old role.") == ["system-prompt: Old role.", "user-prompt: 1"]
+    before = ["user-prompt: 1", "text: ok"]
+    assert turn("2", system_prompt=["New role.", "Kind."], functions=[asked], instructions="Short.") == [
+        "system-prompt: New role.", "system-prompt: Kind.", "system-prompt: From a function.",
+        *before, "user-prompt: 2", "instructions: Short.",
+    ]  # fmt: skip
+    # An agent without one gets none, and nothing of an earlier one is left.
+    assert turn("3") == [*before, "user-prompt: 2", "text: ok", "user-prompt: 3"]
+    assert "role" not in str(memory.sessions.items("chat"))
+    assert len(memory.sessions.items("chat")) == 6
+
+
+def test_compacted_pydantic_ai_session_keeps_the_prompt_and_repeats_nothing(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_extra("pydantic-ai", "pydantic_ai.models.function")
+    file = tmp_path / "config.toml"
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    file.write_text("[sessions]\ncompact_at = 6\ncompact_keep = 2\n")
+    for number in range(8):
+        # The framework merges the summary with the request behind it.
+        shown = _shown_to_a_model(memory.sessions.conversation("chat"), str(number), system_prompt="Role.")
+        assert shown[0] == "system-prompt: Role." and shown[-1] == f"user-prompt: {number}"
+    said = [read_message(item) for item in memory.sessions.items("chat")]
+    assert [one.text for one in said if one.is_request] == [str(number) for number in range(8)]
 
 
 def test_settings_of_sessions(memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,139 @@
+"""Which messages of a program's history are stored already: told by their content, their ids and their order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from ipfsmem.sessions.messages import Item, read_message
+
+#: Fields of a PydanticAI message that its framework changes when it merges or replays requests.
+_BOOKKEEPING: Final = frozenset(
+    {"parts", "instructions", "timestamp", "run_id", "conversation_id", "metadata", "state"}
+)
+#: Messages that must match behind a request that was kept while the middle of its turn was cut.
+_TAIL: Final = 2
+
+
+class Atom(NamedTuple):
+    """The smallest unit that is compared: a message, or one part of a PydanticAI request, since that framework merges requests."""
+
+    key: str
+    #: Whether this device stored it.
+    own: bool = True
+    is_request: bool = False
+
+
+def atoms(item: Item, own: bool = True) -> list[Atom]:
+    """The atoms of one message, at least one."""
+    parts = item.get("parts")
+    if item.get("kind") != "request" or not isinstance(parts, list) or not parts:
+        fields = {
+            name: value
+            for name, value in item.items()
+            if name not in ("run_id", "conversation_id", "metadata")
+        }
+        return [Atom(_key(fields), own, read_message(item).is_request)]
+    kept = {name: value for name, value in item.items() if name not in _BOOKKEEPING}
+    return [
+        Atom(_key({**kept, "parts": [part]}), own, read_message({**kept, "parts": [part]}).is_request)
+        for part in parts
+    ]
+
+
+def all_atoms(items: Iterable[tuple[Item, bool]]) -> list[Atom]:
+    """The atoms of messages in order, each with whether this device stored it."""
+    return [atom for item, own in items for atom in atoms(item, own)]
+
+
+def stored_atoms(stored: Sequence[Atom], given: Sequence[Atom]) -> int:
+    """How many atoms at the beginning of `given` are stored: the most that fit.
+
+    `given` may begin later than `stored`, and may lack what other devices added. A first request may stand before the end of its
+    turn. Equal messages are told apart by their order alone.
+    """
+    mine = [atom for atom in stored if atom.own]
+    last_own = next((place for place in range(len(stored), 0, -1) if stored[place - 1].own), 0)
+    found = max(_overlap(stored, given), _overlap(mine, given), _overlap(stored[:last_own], given))
+    if len(given) > found and mine:
+        found = max(found, _whole(stored, given, found))
+    if not found and given and given[0].is_request:
+        tail = max(_overlap(stored, given[1:]), _overlap(mine, given[1:]))
+        if tail >= _TAIL and given[0].key in {atom.key for atom in stored}:
+            return tail + 1
+    return found
+
+
+def starts_with(given: Sequence[Atom], known: Sequence[Atom]) -> bool:
+    """Whether `given` begins with all of `known`."""
+    return len(known) <= len(given) and all(a.key == b.key for a, b in zip(known, given, strict=False))
+
+
+def items_from(items: Sequence[Item], place: int) -> list[dict[str, Any]]:
+    """The items from this atom on; a request that is divided there keeps its later parts."""
+    found: list[dict[str, Any]] = []
+    for item in items:
+        number = len(atoms(item))
+        if place <= 0:
+            found.append(dict(item))
+        elif place < number:
+            found.append({**item, "parts": item["parts"][place:]})
+        place -= number
+    return found
+
+
+def without_summary(items: Sequence[Item], summaries: frozenset[str]) -> list[dict[str, Any]]:
+    """The items without a summary before them that the session itself gave."""
+    if not items or not summaries:
+        return [dict(item) for item in items]
+    first, rest = items[0], [dict(item) for item in items[1:]]
+    if read_message(first).text in summaries:
+        return rest
+    parts = first.get("parts") if first.get("kind") == "request" else None
+    if isinstance(parts, list) and read_message({**first, "parts": parts[:1]}).text in summaries:
+        return [{**first, "parts": parts[1:]}, *rest]
+    return [dict(first), *rest]
+
+
+def _overlap(stored: Sequence[Atom], given: Sequence[Atom]) -> int:
+    """The most atoms that are the last of `stored` and the first of `given`."""
+    if not stored or not given:
+        return 0
+    # The failure function of Knuth, Morris and Pratt: linear, however alike the messages are.
+    keys = [atom.key for atom in given]
+    back = [0] * len(keys)
+    fit = 0
+    for place in range(1, len(keys)):
+        while fit and keys[place] != keys[fit]:
+            fit = back[fit - 1]
+        fit += keys[place] == keys[fit]
+        back[place] = fit
+    fit = 0
+    for number, atom in enumerate(stored):
+        while fit and (fit == len(keys) or keys[fit] != atom.key):
+            fit = back[fit - 1]
+        fit += keys[fit] == atom.key
+        if fit == len(keys) and number + 1 < len(stored):
+            fit = back[fit - 1]
+    return fit
+
+
+def _whole(stored: Sequence[Atom], given: Sequence[Atom], least: int) -> int:
+    """The most atoms of `given` that are all that this device stored, with or without what others added between; 0 where there are
+    none."""
+    own = sum(atom.own for atom in stored)
+    place, taken, best = 0, 0, 0
+    for atom in stored:
+        if place < len(given) and given[place].key == atom.key:
+            place += 1
+            taken += atom.own
+            if taken == own:
+                best = place
+        elif atom.own:
+            return 0
+    return best if best > least else 0
+
+
+def _key(item: Mapping[str, Any]) -> str:
+    return json.dumps(item, sort_keys=True, separators=(",", ":"), default=str)
