@@ -16,6 +16,7 @@ PATHS: Final = (
     "unit/api/",
     "unit/bundle/",
     "unit/causal/",
+    "unit/compat/",
     "unit/content/",
     "unit/exchange/test_importing.py",
     "unit/facts/",

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ipfsmem.memories.memories import Listed
-    from ipfsmem.tools.peer_texts import Texts
 
 
 @cli_command("list", scoped=True, shows=True, stacks=True, reads=True)
@@ -29,21 +28,12 @@ if TYPE_CHECKING:
 )
 @click.option("--tag", callback=not_empty, help="Only memories with this tag.")
 @click.option("--hidden", is_flag=True, help="What is hidden on this device, and why.")
-@click.option(
-    "--texts",
-    type=click.Choice(["initrunner", "initrunner-typed"]),
-    help="In the exact texts of that program's list, for prompts that know them; own texts only.",
-)
-def command(
-    context: CommandContext, kind: str | None, tag: str | None, hidden: bool, texts: Texts | None
-) -> None:
+def command(context: CommandContext, kind: str | None, tag: str | None, hidden: bool) -> None:
     """List all memories: key, type, name, description.
 
     Marks: ! texts in conflict, m merged from several devices, ? not fetched yet. Not on a terminal: tabs, no headings.
     With --stack each line ends with the scope that it came from.
     """
-    if texts is not None and (hidden or context.json):
-        raise UsageError("--texts is an answer of another program, which knows neither --hidden nor --json")
     if hidden:
         _print_hidden(context, filtered=bool(kind or tag))
         return
@@ -54,12 +44,6 @@ def command(
             for item in every
             if (kind is None or item.file.type == kind) and (tag is None or tag in item.file.tags)
         ]
-        if texts is not None:
-            from ipfsmem.tools.peer_answers import of_list
-
-            readings = (memory.scope(one.scope).read(one.key) for one in found if one.own and one.fetched)
-            click.echo(of_list(texts, readings))
-            return
     chosen = "".join((f" of type {kind}" if kind else "", f" with the tag {tag}" if tag else ""))
     print_list(context, found, nothing=f"There is no memory{clean(chosen)}." if every else "")
     context.print_where_scope_went()

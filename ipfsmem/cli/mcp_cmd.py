@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import functools
 import secrets
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +16,7 @@ from ipfsmem.cli.options import WholeNumber
 from ipfsmem.errors import PassphraseError, UsageError
 
 if TYPE_CHECKING:
+    from ipfsmem.compat.programs import Program
     from ipfsmem.memory import Memory
 
 
@@ -36,9 +37,10 @@ if TYPE_CHECKING:
     help="Offer this tool, or a set: everyday, peers, graph, life. Several times: several.",
 )
 @click.option(
-    "--texts",
+    "--as",
+    "program",
     type=click.Choice(["initrunner", "initrunner-typed"]),
-    help="Answer recall, list_memories and remember in that program's exact texts, without our fence.",
+    help="Offer another program's tools instead: its names, arguments, defaults and texts.",
 )
 @click.option(
     "--by-type",
@@ -52,7 +54,7 @@ def command(
     read_only: bool,
     in_sync: bool,
     names: tuple[str, ...],
-    texts: Literal["initrunner", "initrunner-typed"] | None,
+    program: Program | None,
     by_type: bool,
 ) -> None:
     """Serve the memory to a program that speaks MCP, until it closes its end.
@@ -66,6 +68,8 @@ def command(
     address = None if where is None else _address(where)
     if token_fd is not None and where is None:
         raise UsageError("--token-fd gives the token of --http, which was not asked for")
+    if program is not None and (names or by_type):
+        raise UsageError(f"--as {program} offers the tools of {program}: leave --tool and --by-type out")
     need_extra()
     from ipfsmem.holding import Holder
     from ipfsmem.mcp.running import run
@@ -85,7 +89,7 @@ def command(
             scope=context.scope,
             read_only=read_only,
             names=names or None,
-            texts=texts or "",
+            program=program or "",
             by_type=by_type,
         )
         if address is None:

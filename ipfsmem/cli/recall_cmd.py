@@ -18,7 +18,6 @@ from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.results import Found, FoundMoment, Recalled
-    from ipfsmem.tools.peer_texts import Texts
 
 
 @cli_command("recall", scoped=True, shows=True, stacks=True, reads=True)
@@ -57,11 +56,6 @@ if TYPE_CHECKING:
     "--why", is_flag=True, help="Show what each score is the sum of, and which of the words it has."
 )
 @click.option("--joined", is_flag=True, help="Show what the graph joins each memory with.")
-@click.option(
-    "--texts",
-    type=click.Choice(["initrunner", "initrunner-typed"]),
-    help="In the exact texts of that program's recall, for prompts that know them; own texts only.",
-)
 def command(
     context: CommandContext,
     words: tuple[str, ...],
@@ -75,7 +69,6 @@ def command(
     threshold: float | None,
     why: bool,
     joined: bool,
-    texts: Texts | None,
 ) -> None:
     """Find the memories that fit WORDS, or a question, the best first.
 
@@ -89,10 +82,6 @@ def command(
     if kind == "memory" and of_type not in (None, *TYPES, SESSION):
         raise UsageError(
             f"there is no type of memories {of_type!a}; there are {', '.join((*TYPES, SESSION))}"
-        )
-    if texts is not None and (why or joined or context.json):
-        raise UsageError(
-            "--texts is an answer of another program, which knows neither --why, --joined nor --json"
         )
     with context.memory() as memory:
         read = memory.stack(*context.stacked) if context.stacked else memory
@@ -110,11 +99,7 @@ def command(
             joined=joined,
         )
         answer = Recalled.of(found, Writers(memory.replica), why=why, joined=joined)
-    if texts is not None:
-        from ipfsmem.tools.peer_answers import of_recall
-
-        click.echo(of_recall(texts, found))
-    elif context.json:
+    if context.json:
         context.emit(answer)
     else:
         _print(answer, kind)

@@ -11,9 +11,10 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from ipfsmem.bundle.fence import clean_text
+from ipfsmem.compat.programs import Program, guidance, program_tools
 from ipfsmem.config import refuse_agents_switched_off
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.holding import Holder, Mark
@@ -21,7 +22,6 @@ from ipfsmem.mcp.addresses import TEMPLATES, address, parts
 from ipfsmem.parts.noting import acting, acting_as
 from ipfsmem.tools import GUIDANCE, Tool, ToolResult, toolset
 from ipfsmem.tools.desk import Session
-from ipfsmem.tools.peer_texts import Texts
 from ipfsmem.tools.tool import refusal
 
 if TYPE_CHECKING:
@@ -81,17 +81,17 @@ class MemoryServer:
         scope: str | None = None,
         read_only: bool = False,
         names: Iterable[str] | None = None,
-        texts: Texts = "",
+        program: Program | Literal[""] = "",
         by_type: bool = False,
     ) -> None:
-        """`scope`, `read_only`, `names`, `texts`, `by_type`: as for `toolset`. Raises UsageError, KeyNameError."""
+        """`scope`, `read_only`, `names`, `by_type`: as for `toolset`; `program`: another program's tools instead. Raises UsageError, KeyNameError."""
         import anyio
         from mcp.server.subscriptions import InMemorySubscriptionBus
 
         self.holder = holder
         self._scope = scope
         self._read_only = read_only
-        self._texts: Texts = texts
+        self._program = program
         self._by_type = by_type
         self._names = None if names is None else list(names)
         self._conversations: OrderedDict[str, Conversation] = OrderedDict()
@@ -106,13 +106,20 @@ class MemoryServer:
         self.server = self._server()
 
     def _conversation_tools(self, session: Session) -> list[Tool]:
+        if self._program:
+            return program_tools(
+                self.holder.memory,
+                self._program,
+                scope=self._scope,
+                read_only=self._read_only,
+                session=session,
+            )
         return toolset(
             self.holder.memory,
             self._names,
             scope=self._scope,
             read_only=self._read_only,
             session=session,
-            texts=self._texts,
             by_type=self._by_type,
         )
 
@@ -170,7 +177,7 @@ class MemoryServer:
             "ipfsmem",
             version=version("ipfsmem"),
             title="Memory",
-            instructions=GUIDANCE,
+            instructions=guidance(self._program) if self._program else GUIDANCE,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 from ipfsmem.bundle.fence import CANDIDATE, NOTICE, Quoted, clean_text, fence
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.config import refuse_agents_switched_off
-from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.errors import ChangedError, NotFoundError
 from ipfsmem.memories.readings import Reading, place_of
 from ipfsmem.memories.stacks import first_own
 from ipfsmem.memories.write_request import scope_of_type
 from ipfsmem.memories.writers import Writers
-from ipfsmem.tools.peer_texts import TEXTS, Texts
 from ipfsmem.tools.schema import JSON, answer
 
 if TYPE_CHECKING:
@@ -102,16 +101,11 @@ class Desk:
         source: Callable[[], Memory],
         scope: str | None,
         session: Session,
-        texts: Texts = "",
         *,
         by_type: bool = False,
     ) -> None:
-        """`source` gives the open memory, each time; `scope` None: the one that it was chosen for; `texts`: another program's, in
-        which recall and lists answer; `by_type`: the type of a new memory says where it goes. Raises KeyNameError, UsageError."""
-        if texts not in ("", *TEXTS):
-            raise UsageError(f"there are no texts of {texts!r:.60}; there are {', '.join(TEXTS)}")
+        """`source` gives the open memory, each time; `scope` None: the one that it was chosen for; `by_type`: the type of a new memory says where it goes. Raises KeyNameError, UsageError."""
         self._source = source
-        self.texts: Texts = texts
         self._scope = check_scope(scope) if scope else scope
         self._by_type = by_type
         self.session = session

@@ -21,7 +21,6 @@ from ipfsmem.memories.moment_kinds import KINDS
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.words import MAX_QUERY
 from ipfsmem.memories.write_request import WriteRequest
-from ipfsmem.tools import peer_texts
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
 from ipfsmem.tools.desk import TEXT_SCHEMA, Desk, as_values, fenced, notice, one_line, place, whose
 from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text, texts, yes
@@ -155,9 +154,6 @@ def _written(desk: Desk, written: Reading, what: str) -> ToolResult:
         else ""
     )
     said = f"{place(written)} {what}.{others}{beside}{''.join(f' {one}' for one in better)}\nseen: {written.seen}"
-    if desk.texts and written.own and not written.conflicts:
-        file = written.readable
-        said = peer_texts.remembered(written.key, file.fields.get("category") or file.type)
     return ToolResult(
         said,
         {
@@ -250,11 +246,6 @@ def _list(desk: Desk, given: JSON) -> ToolResult:
     lines = "\n".join(map(_line, shown))
     said = f"{count(len(found), 'memory')}." if found else "No memories found."
     text = f"{said} {NOTICE}\n\n{tagged('memory-list', {'scope': scope}, lines)}{more}" if shown else said
-    if desk.texts:
-        from ipfsmem.tools.peer_answers import of_list
-
-        here = [item for item in found if item.own and item.fetched]
-        text = of_list(desk.texts, (desk.memory.scope(item.scope).read(item.key) for item in here), limit)
     return ToolResult(
         text,
         {
@@ -409,10 +400,6 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
         joined = "\n".join(" ".join(one) for hit in found.hits for one in hit.joined)
         related = tagged("memory-relations", {"whose": "own"}, joined) if joined else ""
         text = "\n".join(part for part in (f"{said}.", known, related, noted, seen, reasons) if part)
-    if desk.texts:
-        from ipfsmem.tools.peer_answers import of_recall
-
-        text = of_recall(desk.texts, found)
     return ToolResult(
         text,
         {

@@ -13,7 +13,6 @@ from ipfsmem.tools.desk import Desk, Session
 from ipfsmem.tools.everyday import EVERYDAY as _EVERYDAY
 from ipfsmem.tools.graph import GRAPH as _GRAPH
 from ipfsmem.tools.life import LIFE as _LIFE
-from ipfsmem.tools.peer_texts import Texts
 from ipfsmem.tools.peers import PEERS as _PEERS
 from ipfsmem.tools.tool import Tool
 
@@ -61,7 +60,6 @@ def toolset(
     scope: str | None = None,
     read_only: bool = False,
     session: Session | None = None,
-    texts: Texts = "",
     by_type: bool = False,
 ) -> list[Tool]:
     """The tools for a memory, those of `names` in that order; `everyday`, `peers`, `graph` and `life` stand for several. None: those
@@ -69,13 +67,12 @@ def toolset(
 
     `memory`: an open one, or a function that gives it at each call, and may raise that it is locked. `scope`: where reads look
     first and writes go when a call names none; None: the scope that the memory was chosen for. `read_only`: only tools that
-    change nothing. `session`: what one conversation was shown, its own for each unless given. `texts`: `initrunner` or
-    `initrunner-typed`, in whose exact texts recall, list_memories and remember answer, without a fence. `by_type`: what
+    change nothing. `session`: what one conversation was shown, its own for each unless given. `by_type`: what
     `remember` writes without a scope goes to everybody's when it is of type user or feedback. Raises UsageError for a
     name that is none, KeyNameError.
     """
     source = memory if callable(memory) else lambda: memory
-    desk = Desk(source, scope, session or Session(), texts, by_type=by_type)
+    desk = Desk(source, scope, session or Session(), by_type=by_type)
     named = (
         (*EVERYDAY, *PEERS) if names is None else [each for one in names for each in _SETS.get(one, (one,))]
     )

@@ -160,23 +160,3 @@ def test_events_and_messages_are_found_where_they_are_asked_for(cli: Cli) -> Non
     assert cli.ok("recall", "Lisbon", "--kind", "event", "--type", "decision", "--json").json["moments"]
     refused = cli("recall", "Lisbon", "--type", "decision")
     assert refused.code == 2 and "no type of memories 'decision'" in refused.err
-
-
-def test_the_texts_are_those_that_another_program_s_prompts_know(cli: Cli) -> None:
-    assert cli.ok("recall", "tea", "--texts", "initrunner").out == "No memories stored yet.\n"
-    assert cli.ok("list", "--texts", "initrunner").out == "No memories found.\n"
-    cli.ok("write", "tea", "--body", "Likes green tea.", "--type", "user", "--set", "category=User Prefs!")
-    cli.ok("write", "coffee", "--body", "Never after four.", "--scope", "work")
-    time = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00"
-    said = cli.ok("recall", "green tea", "--texts", "initrunner").out
-    assert re.fullmatch(
-        rf"\[Category: user_prefs \| Score: 0\.\d{{3}} \| {time}\]\nLikes green tea\.\n", said
-    ), said
-    said = cli.ok("recall", "green tea", "--texts", "initrunner-typed").out
-    assert said.startswith("[Type: semantic | Category: user_prefs | Score: 0.")
-    assert cli.ok("recall", "coffee", "--texts", "initrunner").out == "No relevant memories found.\n"
-    assert re.fullmatch(
-        rf"\[user_prefs\] \({time}\) Likes green tea\.\n", cli.ok("list", "--texts", "initrunner").out
-    )
-    cli.fails(2, "recall", "tea", "--texts", "initrunner", "--why")
-    cli.fails(2, "list", "--hidden", "--texts", "initrunner")

@@ -44,6 +44,7 @@ FLOORS = (
     ("parts",),
     ("memory",),
     ("agents", "holding", "tools"),
+    ("compat",),
     ("adapters", "demo", "http", "mcp", "testing"),
     ("api",),
     ("cli",),

@@ -1,0 +1,103 @@
+"""What the translations share: writing a text that has no key of its own, and reading the own texts of a scope with their dates."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from ipfsmem.causal.clock import hlc_ms
+from ipfsmem.errors import ChangedError, UsageError
+from ipfsmem.exchange.records import name_of
+from ipfsmem.memories.readings import Reading
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
+
+_STEM: Final = 48
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+#: Keys that are tried for one text before giving up.
+_TRIES: Final = 100
+_other = re.compile(r"[^a-z0-9]+")
+
+
+def key_of(program: str, text: str, told: str) -> str:
+    """The key of a text without one: the beginning of its words, and a hash of `told`, so that the same entry has the same key on
+    every device."""
+    mark = sha256(f"{program}\n{told}".encode(errors="surrogatepass")).hexdigest()[:12]
+    spoken = unicodedata.normalize("NFKD", name_of(text)).encode("ascii", "ignore")
+    words = _other.sub("-", spoken.decode().lower()).strip("-")
+    stem = words if len(words) <= _STEM else words[:_STEM].rpartition("-")[0] or words[:_STEM]
+    return f"{stem or program}-{mark}"
+
+
+def write_entry(
+    there: Memory,
+    program: str,
+    text: str,
+    *,
+    type: str,
+    category: str,
+    source: str,
+    fields: Mapping[str, str],
+) -> Reading:
+    """Write a text as a new memory, whole and as it is; one that is there with this category and type stays. Nothing is ever
+    replaced. Raises UsageError for an empty text."""
+    if not text.strip():
+        raise UsageError("the text is empty, so nothing was written")
+    for number in range(_TRIES):
+        told = f"{type}\n{category}\n{text}" + (f"\n{number}" if number else "")
+        key = key_of(program, text, told)
+        shown = there.read(key)
+        if shown is not None and shown.own:
+            file = shown.readable
+            if (file.body, file.type, file.fields.get("category")) == (text.rstrip("\n"), type, category):
+                return shown
+            continue
+        return there.write(
+            key,
+            text,
+            name=name_of(text),
+            type=type,
+            fields={
+                "category": category,
+                "created": instant(there.replica.world.now()),
+                "source": source,
+                **fields,
+            },
+            if_match="" if shown is None else shown.sha256,
+        )
+    raise ChangedError(f"{_TRIES} other texts have the keys of this one, so nothing was written")
+
+
+def instant(ms: int) -> str:
+    """Milliseconds since 1970 as a header has them."""
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def own_readings(memory: Memory, scope: str) -> list[Reading]:
+    """The own memories that are read for a scope, the newest first."""
+    found = []
+    for item in memory.stack(scope).list():
+        if item.own and item.fetched:
+            reading = memory.scope(item.scope).read(item.key)
+            if reading is not None:
+                found.append(reading)
+    return sorted(found, key=lambda one: (created_at(one), one.key), reverse=True)
+
+
+def created_at(reading: Reading) -> datetime:
+    """When a memory was first written: the instant in its header; of a date alone the clock of its last write, where that is of this
+    day."""
+    written = datetime.fromtimestamp(hlc_ms(reading.hlc) / 1000, UTC) if reading.hlc else None
+    said = reading.readable.created
+    try:
+        created = datetime.fromisoformat(said)
+    except ValueError:
+        return written or _EPOCH
+    if len(said) <= len("2026-01-01") and written is not None and written.date() == created.date():
+        return written
+    return created.replace(tzinfo=UTC) if created.tzinfo is None else created.astimezone(UTC)

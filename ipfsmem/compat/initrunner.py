@@ -1,0 +1,204 @@
+"""InitRunner's memory tools: `remember`, `recall`, `list_memories`, `learn_procedure`, `record_episode`, with its arguments, defaults
+and texts.
+
+Each `remember` is a memory of its own, kept whole as it is; nothing is pruned. The number in an answer is the place of the entry by
+date, from 1. Search and lists have the own texts of the scope and of everybody's.
+"""
+
+from __future__ import annotations
+
+from typing import Final, get_args
+
+from ipfsmem.compat import initrunner_texts as texts
+from ipfsmem.compat.entries import created_at, own_readings, write_entry
+from ipfsmem.compat.initrunner_texts import Entry, Form
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.recall import MAX_HITS
+from ipfsmem.recall.recipe import WEIGHTS
+from ipfsmem.tools.definition import Definition
+from ipfsmem.tools.desk import Desk
+from ipfsmem.tools.schema import JSON, answer, arguments, text
+from ipfsmem.tools.tool import ToolResult
+
+PROGRAM: Final = "initrunner"
+FORMS: Final[tuple[Form, ...]] = get_args(Form)
+GENERAL: Final = "general"
+#: Its memory types, each with the type of memory that an entry becomes.
+TYPES: Final = {"semantic": "reference", "episodic": "episode", "procedural": "procedure"}
+_THEIRS: Final = {"episode": "episodic", "event": "episodic", "procedure": "procedural"}
+#: The sum of the weights: InitRunner's scores end at 1.
+_MOST: Final = sum(weight for weight in WEIGHTS.values() if weight > 0)
+_MAX_TEXT: Final = 900_000
+_RESULT: Final = answer(result={"type": "string"})
+
+
+def type_of(reading: Reading) -> str:
+    """The memory type of an entry: what it came in as, else what the type of the memory says."""
+    file = reading.readable
+    program, _, came_as = file.source.partition(":")
+    if program == PROGRAM and came_as in TYPES:
+        return came_as
+    return _THEIRS.get(file.type, "semantic")
+
+
+def category_of(reading: Reading) -> str:
+    """The category of an entry in InitRunner's form; of a memory without one its type."""
+    file = reading.readable
+    return texts.category(file.fields.get("category") or file.type)
+
+
+def tools(form: Form) -> tuple[Definition, ...]:
+    """The tools, which answer in one of the two forms."""
+
+    def remember(desk: Desk, given: JSON) -> ToolResult:
+        return _written(desk, given, "semantic", "Remembered")
+
+    def learn(desk: Desk, given: JSON) -> ToolResult:
+        return _written(desk, given, "procedural", "Learned procedure")
+
+    def record(desk: Desk, given: JSON) -> ToolResult:
+        return _written(desk, given, "episodic", "Recorded episode")
+
+    def recall(desk: Desk, given: JSON) -> ToolResult:
+        return _answer(_recalled(desk, given, form))
+
+    def listing(desk: Desk, given: JSON) -> ToolResult:
+        return _answer(_listed(desk, given, form))
+
+    content = text("The text to keep.", least=1, most=_MAX_TEXT)
+    category = {**text("A word for what it is about.", most=200), "default": GENERAL}
+    kinds = {"type": "string", "enum": list(TYPES)}
+    return (
+        Definition(
+            name="remember",
+            title="Remember",
+            description="Store a piece of information in long-term memory for later recall.",
+            parameters=arguments("content", content=content, category=category),
+            returns=_RESULT,
+            run=remember,
+            idempotent=True,
+        ),
+        Definition(
+            name="recall",
+            title="Recall",
+            description="Search long-term memory for information relevant to the query.",
+            parameters=arguments(
+                "query",
+                query=text("The search query.", most=10_000),
+                top_k={
+                    "type": "integer",
+                    "description": "Maximum number of results to return.",
+                    "default": 5,
+                },
+                memory_types={
+                    "type": "array",
+                    "description": "Optional filter by type (episodic, semantic, procedural).",
+                    "items": kinds,
+                },
+            ),
+            returns=_RESULT,
+            run=recall,
+            read_only=True,
+            idempotent=True,
+        ),
+        Definition(
+            name="list_memories",
+            title="List memories",
+            description="List recent memories, optionally filtered by category or type.",
+            parameters=arguments(
+                category=text("Optional category filter.", most=200),
+                limit={"type": "integer", "description": "Maximum number of results.", "default": 20},
+                memory_type={
+                    **kinds,
+                    "description": "Optional filter by type (episodic, semantic, procedural).",
+                },
+            ),
+            returns=_RESULT,
+            run=listing,
+            read_only=True,
+            idempotent=True,
+        ),
+        Definition(
+            name="learn_procedure",
+            title="Learn a procedure",
+            description="Store a learned procedure, policy, or pattern for future reference.",
+            parameters=arguments("content", content=content, category=category),
+            returns=_RESULT,
+            run=learn,
+            idempotent=True,
+        ),
+        Definition(
+            name="record_episode",
+            title="Record an episode",
+            description="Record an episode: what happened during a task or interaction.",
+            parameters=arguments("content", content=content, category=category),
+            returns=_RESULT,
+            run=record,
+            idempotent=True,
+        ),
+    )
+
+
+def _answer(said: str) -> ToolResult:
+    return ToolResult(said, {"result": said})
+
+
+def _written(desk: Desk, given: JSON, kind: str, label: str) -> ToolResult:
+    category = texts.category(given.get("category", GENERAL))
+    written = write_entry(
+        desk.there(given),
+        PROGRAM,
+        given["content"],
+        type=TYPES[kind],
+        category=category,
+        source=f"{PROGRAM}:{kind}",
+        fields={},
+    )
+    if not written.own:
+        raise NotFoundError(f"{written.key} shows the text of another device")
+    return _answer(f"{label} (id={_number(desk, given, written.key)}, category={category})")
+
+
+def _number(desk: Desk, given: JSON, key: str) -> int:
+    """The place of an entry by date, from 1."""
+    items = [item for item in desk.memory.stack(desk.scope_of(given)).list() if item.own]
+    items.sort(key=lambda item: (item.file.created, item.key))
+    return next((place for place, item in enumerate(items, 1) if item.key == key), len(items))
+
+
+def _recalled(desk: Desk, given: JSON, form: Form) -> str:
+    memory, scope = desk.memory, desk.scope_of(given)
+    kinds, limit = given.get("memory_types"), given.get("top_k", 5)
+    if limit < 1:
+        return texts.NOTHING_FOUND
+    try:
+        found = memory.stack(scope).recall(given["query"], limit=MAX_HITS if kinds else min(limit, MAX_HITS))
+    except UsageError:  # there is no word in the query
+        return texts.NOTHING_FOUND if memory.stack(scope).list() else texts.NOTHING_STORED
+    if not found.searched:
+        return texts.NOTHING_STORED
+    hits = [
+        _entry(hit.reading)._replace(score=min(1.0, hit.score / _MOST))
+        for hit in found.hits
+        if hit.reading.own and (not kinds or type_of(hit.reading) in kinds)
+    ]
+    return texts.recalled(form, hits[:limit])
+
+
+def _listed(desk: Desk, given: JSON, form: Form) -> str:
+    readings = own_readings(desk.memory, desk.scope_of(given))
+    if not readings:
+        return texts.NOTHING_STORED
+    category, kind = given.get("category"), given.get("memory_type")
+    wanted = None if category is None else texts.category(category)
+    found = [
+        one
+        for one in readings
+        if wanted in (None, category_of(one)) and (kind is None or type_of(one) == kind)
+    ]
+    return texts.listed(form, map(_entry, found[: max(0, given.get("limit", 20))]))
+
+
+def _entry(reading: Reading) -> Entry:
+    return Entry(reading.readable.body, category_of(reading), type_of(reading), created_at(reading))
