@@ -35,12 +35,13 @@ _HOME = Path.home()
 
 def missing(reason: str) -> NoReturn:
     """Skip the running test because of a missing counterpart, or fail it where they are required."""
-    if _required():
+    if required():
         pytest.fail(f"counterpart required: {reason}", pytrace=False)
     pytest.skip(reason, allow_module_level=True)
 
 
-def _required() -> bool:
+def required() -> bool:
+    """Whether what is missing is built, and fails its tests."""
     return os.environ.get("IPFSMEM_REQUIRE_COUNTERPARTS") == "1"
 
 
@@ -123,7 +124,7 @@ def _build(kind: str) -> Path | str:
 
 def cached_where_asked(name: str, key: str, make: Callable[[Path], None]) -> Path:
     """The same from the common cache, made only where counterparts are asked for."""
-    if not _required() and not (cache_dir() / f"{name}-{key}").is_dir():
+    if not required() and not (cache_dir() / f"{name}-{key}").is_dir():
         raise AssertionError(
             "nobody asked for it (IPFSMEM_REQUIRE_COUNTERPARTS=1 builds it and runs these tests)"
         )
@@ -280,6 +281,11 @@ def npm_folder(folder: str) -> Path:
     if isinstance(built, str):
         missing(built)
     return built
+
+
+def npm_packages(folder: str) -> Path:
+    """The `node_modules` of the lock file in tests/interop/<folder>."""
+    return npm_folder(folder).parent / "node_modules"
 
 
 @contextlib.contextmanager
