@@ -234,7 +234,7 @@ class Importer:
         for record in records:
             memories = scopes[record.scope]
             try:
-                data = record.render()
+                data = self._rendered(record, problems)
                 key = self._key(record, data, keys[record.scope], met)
                 check_body(key, data)
                 self._check_secrets(key, data)
@@ -252,6 +252,17 @@ class Importer:
             if beside and what in ("added", "replaced", "renewed"):
                 what, dots = "kept_beside", ()
             yield self._choice(record, memories, key, data, what, dots)
+
+    def _rendered(self, record: Record, problems: list[str]) -> bytes:
+        """The memory file of a record; without its side fields, which `problems` then names, where it is too long with them."""
+        try:
+            return record.render()
+        except LimitError as error:
+            if record.file is not None:
+                raise
+            data = record.text_alone().render()
+            problems.append(f"of {shown(record.where)} only the text came in: {error}")
+            return data
 
     def _choice(
         self,

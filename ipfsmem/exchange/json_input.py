@@ -9,7 +9,7 @@ import codecs
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,14 +17,31 @@ from ipfsmem.canonical import check_depth, json_structure
 from ipfsmem.errors import FormatError, LimitError
 
 T = TypeVar("T")
+
+
+def _number(text: str) -> int | float | str:
+    """A number, or its text where it has no form that others read alike: 5,000 digits, 1e999."""
+    if len(text) > 300:
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        return number if abs(number) < float("inf") else text
+
+
+#: For what the strict decoder refuses for the whole text: lone surrogates, as browsers write them, and numbers beyond its range.
+_lenient = json.JSONDecoder(parse_int=_number, parse_float=_number, parse_constant=str)
 #: Values that are decoded at once, items of a list that is read one by one, and bytes of one of these: a value of three bytes
 #: takes a hundred in memory.
 MAX_VALUES = 4_000_000
 MAX_ITEMS = 250_000
 MAX_ITEM = 32 * 1024 * 1024
+_TOKEN = re.compile(rb'"(?:[^"\\\n]|\\[^\n])*"|[\[\]{}\n]')
 _LINE = re.compile(rb"[^\n]+")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _decode = msgspec.json.Decoder().decode
+_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
@@ -51,8 +68,7 @@ def read_json(data: bytes, what: str) -> Any:
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError) as error:
         fault = str(error)
     try:
-        # Browsers write lone surrogates, which the strict decoder refuses for the whole text because of one.
-        return json.loads(data, parse_constant=_refuse)
+        return _lenient.decode(str(data, "utf-8"))
     except (ValueError, RecursionError):
         raise FormatError(f"{what} is not valid JSON: {fault[:200]}") from None
 
@@ -83,26 +99,126 @@ def read_items(data: bytes, what: str) -> Iterator[bytes | LimitError]:
         found = read_json(data, what)
         if not isinstance(found, list):
             raise FormatError(f"{what} is no list") from None
-        yield from (
-            _bounded(json.dumps(item, ensure_ascii=False).encode("utf-8", "replace")) for item in found
-        )
+        yield from map(_encoded, found)
         return
     for raw in items:
         yield _bounded(memoryview(raw))
 
 
-def read_json_lines(data: bytes, what: str) -> Iterator[tuple[int, Any]]:
-    """Number, from 1, and value of each line that is not blank; FormatError as the value of one that is no JSON or not UTF-8."""
+def read_conversations(data: bytes, what: str, messages: str) -> Iterator[bytes | FormatError]:
+    """The conversations of an export, each as its own bytes: of a list, of an object with a list `conversations`, of one that is a
+    conversation itself (it has `messages`, or nothing that is a list of them), or of JSON lines. Raises FormatError."""
+    data = as_utf8(data, what)
+    if data.lstrip()[:1] == b"{":
+        try:
+            found = _decode_object(data)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
+            yield from (
+                value if isinstance(value, FormatError) else _encoded(value)
+                for _, value in read_values(data, what)
+            )
+            return
+        inside = bytes(found.get("conversations", b""))
+        if messages in found or inside[:1] != b"[":
+            yield _bounded(data)
+            return
+        data = inside
+    yield from read_items(data, what)
+
+
+def read_values(data: bytes, what: str) -> Iterator[tuple[str, Any]]:
+    """The JSON values of a file and where each is: of one document that (at `what`), else of JSON lines, several on a line or one
+    over several lines too. FormatError as the value of what cannot be read. Raises FormatError for a text that is one broken value."""
+    try:
+        whole = read_json(data, what)
+    except LimitError as error:
+        if b"\n" not in data:
+            raise
+        fault: FormatError = error
+    except FormatError as error:
+        fault = error
+    else:
+        yield what, whole
+        return
+    bad: list[tuple[str, Any]] = []
+    good = False
+    for where, value in _sequence(data, what):
+        if good:
+            yield where, value
+        elif isinstance(value, FormatError):
+            bad.append((where, value))
+            if len(bad) > MAX_ITEMS:
+                break
+        else:
+            good = True
+            yield from bad
+            yield where, value
+    if len(bad) == 1 and not good:
+        raise fault
+    if not good:
+        yield from bad
+
+
+def _sequence(data: bytes, what: str) -> Iterator[tuple[str, Any]]:
     data = as_utf8(data, what) if data.startswith(_UTF16) else data.removeprefix(codecs.BOM_UTF8)
-    number, at = 1, 0
+    number, at, end = 1, 0, 0
+    broken = False
     for match in _LINE.finditer(data):
         number += data.count(b"\n", at, match.start())
         at = match.start()
-        if match[0].strip():
+        line = match[0].strip(b" \t\r,")
+        if not line or at < end or (broken and match[0][:1] in b" \t]}"):
+            continue  # nothing, or the rest of a value over several lines
+        where = f"line {number} of {what}"
+        try:
+            yield where, read_json(line, where)
+            broken = False
+            continue
+        except FormatError as error:
+            fault = error
+        spans, end = _spans(data, at)
+        broken = not spans or bool(data[spans[-1][1] : end].strip(b" \t\r\n,"))
+        found = False
+        for begin, stop in spans:
             try:
-                yield number, read_json(match[0], f"line {number} of {what}")
+                yield where, read_json(data[begin:stop], where)
+                found = True
             except FormatError as error:
-                yield number, error
+                fault, broken = error, True
+        if broken:
+            yield where, FormatError(f"{where} has more on it that is not JSON") if found else fault
+
+
+def _spans(data: bytes, at: int) -> tuple[list[tuple[int, int]], int]:
+    """Begin and end of each object and list that begins on the line at an offset, the last perhaps over several lines; and the
+    offset after their last line."""
+    spans: list[tuple[int, int]] = []
+    depth = begin = 0
+    for match in _TOKEN.finditer(data, at):
+        sign = match[0][:1]
+        if sign in b"{[":
+            begin = begin if depth else match.start()
+            depth += 1
+        elif sign in b"]}":
+            depth -= 1
+            if depth < 0:
+                return spans, _line_end(data, match.end())
+            if not depth:
+                spans.append((begin, match.end()))
+        elif sign == b"\n" and (not depth or spans or data[match.end() : match.end() + 1] in b"{["):
+            break
+    else:
+        return spans, len(data) if spans else _line_end(data, at)
+    return spans, match.start() if spans else _line_end(data, at)
+
+
+def _line_end(data: bytes, at: int) -> int:
+    end = data.find(b"\n", at)
+    return len(data) if end < 0 else end
+
+
+def _encoded(value: Any) -> bytes | LimitError:
+    return _bounded(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _bounded(item: bytes | memoryview) -> bytes | LimitError:
@@ -127,7 +243,3 @@ def _items(structure: bytes) -> int:
         else:
             depth += 1 if sign in b"[{" else -1
     return commas + 1
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")

@@ -19,8 +19,9 @@ from ipfsmem.bundle.keys import RESERVED, is_key, key_of_foreign_name
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory, split_header
 from ipfsmem.bundle.timeline import Event, day_of, event_line, normal_ts
 from ipfsmem.canonical import MAX_INT
-from ipfsmem.errors import FormatError, IpfsmemError
+from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 from ipfsmem.exchange.json_input import as_utf8, read_json
+from ipfsmem.exchange.lenient import utf8_text
 from ipfsmem.exchange.places import Files
 from ipfsmem.exchange.records import Happened, Item, Problem, Record
 
@@ -256,7 +257,7 @@ def read(files: Files) -> Iterator[Item]:
         if last == "index.md":
             continue
         try:
-            data = as_utf8(files.read(path), "it")
+            data = as_utf8(utf8_text(files.read(path)), "it")
             if last == "log.md":
                 yield from _logged(path, str(data, "utf-8"))
             else:
@@ -273,16 +274,20 @@ def _record(path: str, data: bytes) -> Record:
     fields: dict[str, str] = {} if native or own else {"origin_name": path}
     body = str(data, "utf-8").removeprefix("\ufeff")
     if found is not None:
-        if len(found[0].encode()) > _MOST:
-            raise FormatError(f"its front matter has more than {_MOST:,} bytes")
         try:
+            if len(found[0].encode()) > _MOST:
+                raise FormatError("the front matter is too long for a header")
             _take_fields(fields, _mapping(found[0].replace("\r\n", "\n")))
             body = found[1].removeprefix("\n")
         except FormatError:
             pass  # not a front matter after all: all of it is body, as in a memory file
     memory = MemoryFile().with_fields(fields, body.rstrip("\n"))
     # Its path is in the header already, and for a prefix of ours has no place there.
-    return Record(where=path, file=render_memory(memory), file_name=file_name)
+    try:
+        file = render_memory(memory)
+    except LimitError:
+        file = data
+    return Record(where=path, file=file, file_name=file_name)
 
 
 def _take_fields(fields: dict[str, str], found: Mapping[str, Any]) -> None:

@@ -48,7 +48,11 @@ class Files(msgspec.Struct, frozen=True):
 
     def ending(self, *endings: str) -> list[str]:
         """The names that end so, in order; of a place that is one file that one, whatever it is called."""
-        return list(self.names) if self.single else [name for name in self.names if name.endswith(endings)]
+        return (
+            list(self.names)
+            if self.single
+            else [name for name in self.names if name.lower().endswith(endings)]
+        )
 
     def named(self, *names: str) -> list[str]:
         """The files whose last name is one of these; of a place that is one file that one."""
@@ -111,7 +115,7 @@ def open_place(path: Path) -> Iterator[Files]:
 
 def _folder(folder: Path) -> Files:
     said: list[str] = []
-    names, read = folder_files(folder, lambda name, top: name.endswith(ENDINGS), _most, said)
+    names, read = folder_files(folder, lambda name, top: name.lower().endswith(ENDINGS), _most, said)
 
     def read_one(name: str) -> bytes:
         data = read(name, _most(name))
@@ -138,14 +142,14 @@ def _zip(called: str, names: Sequence[str], read: Callable[[str, int], bytes | N
             raise LimitError(f"there are more than {MAX_PLACE:,} bytes in the zip")
         return data
 
-    asked = [name for name in names if name.endswith(ENDINGS)]
+    asked = [name for name in names if name.lower().endswith(ENDINGS)]
     wanted = [name for name in asked if not _hidden(name)]
     said = [f"{shown(name)} was left out: it leads elsewhere" for name in asked if ".." in name.split("/")]
     return Files(called, False, wanted, read_one, said)
 
 
 def _most(name: str) -> int:
-    return _MARKDOWN if name.endswith(".md") else MAX_PLACE
+    return _MARKDOWN if name.lower().endswith(".md") else MAX_PLACE
 
 
 def _hidden(name: str) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -17,17 +16,18 @@ import rfc8785
 
 from ipfsmem.bundle.header import render_tags
 from ipfsmem.bundle.keys import key_of_foreign_name
-from ipfsmem.bundle.memory_file import MemoryFile, render_memory
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.bundle.origin_name import with_origin
-from ipfsmem.bundle.timeline import normal_ts
-from ipfsmem.errors import FormatError
+from ipfsmem.errors import FormatError, LimitError
+from ipfsmem.exchange.json_input import read_values
+from ipfsmem.exchange.lenient import portable, unicode_text, utf8_text
 
 #: Characters of a text's beginning that serve as its name where it has none.
 _NAME = 60
 #: Bytes of further data that stand in the header; more of it stands at the end of the body.
 _IN_HEADER = 1024
-#: Numbers above this count milliseconds since 1970, below it seconds: as seconds it is the year 5138.
-_MILLISECONDS = 100_000_000_000
+#: Bytes of a header field that is never moved out of the header.
+_SHORT = 200
 
 
 #: An id that nobody has by counting: a UUID.
@@ -69,17 +69,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     scope: str = ""
 
     def render(self) -> bytes:
-        """The memory file. Raises FormatError for text that is not Unicode, LimitError."""
+        """The memory file: the text, with what fits into a header in it and the rest of the side fields below the text. Raises
+        FormatError for a file that is not UTF-8, LimitError for a text that is too long."""
         if self.file is not None:
-            origin = key_of_foreign_name(self.file_name).origin if self.file_name else None
-            return with_origin(self.file, origin)
-        body, fields = self.text, dict(self.fields)
-        if self.extra:
-            said = _json(self.extra)
-            if len(said.encode(errors="surrogatepass")) <= _IN_HEADER:
-                fields["extra"] = said
-            else:
-                body = f"{body.rstrip()}\n\n```json\n{said}\n```"
+            return self._render_file(self.file)
         known = {
             "name": self.name,
             "description": " ".join(self.description.split()),
@@ -87,9 +80,43 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
             "created": self.created,
             "updated": self.updated,
             "source": self.source,
-            "tags": render_tags(self.tags),
+            "tags": render_tags(map(unicode_text, self.tags)),
         }
-        return render_memory(MemoryFile().with_fields({**known, **fields}, body))
+        fields = {name: unicode_text(value) for name, value in (*known.items(), *self.fields.items())}
+        text = unicode_text(self.text)
+        extra = portable(dict(self.extra)) if self.extra else {}
+        while True:
+            said = _json(extra)
+            short = len(said.encode()) <= _IN_HEADER
+            body = text if short else f"{text.rstrip()}\n\n```json\n{said}\n```"
+            try:
+                return render_memory(
+                    MemoryFile().with_fields({**fields, "extra": said if short else ""}, body)
+                )
+            except LimitError:
+                longest = max(fields, key=lambda name: len(fields[name].encode()))
+                if len(fields[longest].encode()) <= _SHORT:
+                    raise
+            extra[next(n for n in (longest, f"{longest}_", f"header_{longest}") if n not in extra)] = fields[
+                longest
+            ]
+            fields[longest] = name_of(fields[longest]) if longest == "name" else ""
+
+    def text_alone(self) -> Record:
+        """The same without what was said beside the text."""
+        return msgspec.structs.replace(self, extra={}, tags=(), fields={}, description="")
+
+    def _render_file(self, data: bytes) -> bytes:
+        data = utf8_text(data)
+        origin = key_of_foreign_name(self.file_name).origin if self.file_name else None
+        try:
+            parse_memory(data)
+        except LimitError:
+            # A header that is too long is text like any other.
+            data = b"---\n---\n\n" + data.removeprefix(b"\xef\xbb\xbf")
+        except FormatError:
+            return data
+        return with_origin(data, origin)
 
 
 class Happened(msgspec.Struct, frozen=True):
@@ -118,10 +145,6 @@ class Skipped(msgspec.Struct, frozen=True):
 Item = Record | Happened | Problem | Skipped
 
 
-class NotReadableError(FormatError):
-    """One record is not what it should be; the others are read on."""
-
-
 def records_of(
     values: Iterable[Any], what: str, make: Callable[[str, Any], Record | Skipped]
 ) -> Iterator[Item]:
@@ -134,77 +157,57 @@ def records_of(
             yield Problem(where, str(error))
 
 
+def read_records(
+    file: str,
+    data: bytes,
+    what: str,
+    make: Callable[[str, Any], Record | Skipped],
+    *,
+    lists: Sequence[str],
+    texts: Sequence[str],
+) -> Iterator[Item]:
+    """What `make` makes of each record of a JSON file: a list, an object with one under a name of `lists`, pages of both, one record,
+    or any of these on each line. `texts`: the fields that hold a record's text. Raises FormatError for a file of something else."""
+    for where, value in read_values(data, file):
+        if isinstance(value, FormatError):
+            yield Problem(where, str(value).removeprefix(f"{where} "))
+            continue
+        is_list = isinstance(value, list)
+        if (
+            where == file
+            and not is_list
+            and not (isinstance(value, dict) and value.keys() & {*lists, *texts})
+        ):
+            raise FormatError(f"{file} has no {what} in it")
+        yield from records_of(flat_records(value, lists, texts), f"{what} in {where}, number", make)
+
+
+def flat_records(value: Any, lists: Sequence[str], texts: Sequence[str]) -> Iterator[Any]:
+    """The records in a list, in an object that holds such lists, and in pages of both; any other value is a record itself."""
+    if isinstance(value, list):
+        for one in value:
+            yield from flat_records(one, lists, texts) if isinstance(one, dict) else (one,)
+        return
+    held = (
+        [value[name] for name in lists if isinstance(value.get(name), list)]
+        if isinstance(value, dict)
+        else []
+    )
+    if not held or any(value.get(name) for name in texts if name not in lists):
+        yield value
+        return
+    for some in held:
+        yield from some
+
+
 def shown(text: str) -> str:
     """A name from outside, as it can be printed."""
     return (text if text.isprintable() else ascii(text)[1:-1])[:120]
 
 
-def text_of(value: object, what: str) -> str:
-    """A text out of decoded JSON; "" for none. Raises NotReadableError."""
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise NotReadableError(f"{what} is not text")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise NotReadableError(f"{what} is not Unicode text (a lone surrogate)") from None
-    return value
-
-
-def needed_text(value: object, what: str) -> str:
-    """The same for one that must be there. Raises NotReadableError; for blank text too."""
-    text = text_of(value, what)
-    if not text.strip():
-        raise NotReadableError(f"{what} is empty")
-    return text
-
-
-def mapping_of(value: object, what: str) -> dict[str, Any]:
-    """A JSON object; {} for none. Raises NotReadableError."""
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise NotReadableError(f"{what} is no JSON object")
-    return value
-
-
-def list_of(value: object, what: str) -> list[Any]:
-    """A JSON list; [] for none. Raises NotReadableError."""
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise NotReadableError(f"{what} is no list")
-    return value
-
-
-def texts_of(value: object) -> tuple[str, ...]:
-    """The texts in a list, or between the commas of a text, what is no text left out: for tags and their like."""
-    found = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
-    return tuple(one for one in found if isinstance(one, str) and _is_unicode(one) and one.strip())
-
-
 def is_one_of_a_kind(ident: str) -> bool:
     """Whether an id is one that two stores never give to different things. Numbers and words are not: each store counts anew."""
     return _UUID.fullmatch(ident) is not None and len(set(ident.lower()) - {"-"}) >= _DIGITS
-
-
-def date_of(value: object) -> str:
-    """An instant as ISO 8601: a text that is one stays as it is, numbers are seconds or milliseconds since 1970; "" for any other."""
-    if isinstance(value, str):
-        try:
-            normal_ts(value)
-        except FormatError:
-            return ""
-        return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            seconds = value / 1000 if abs(value) > _MILLISECONDS else value
-            moment = datetime.fromtimestamp(seconds, UTC)
-        except (OverflowError, OSError, ValueError):
-            return ""
-        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return ""
 
 
 def name_of(text: str) -> str:
@@ -227,12 +230,5 @@ def one_line(text: str, most: int) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= char <= "\udfff" for char in text)
-
-
 def _json(value: Mapping[str, Any]) -> str:
-    try:
-        return str(rfc8785.dumps(dict(value)), "utf-8")
-    except (rfc8785.CanonicalizationError, UnicodeError, RecursionError, ValueError):
-        raise NotReadableError("what is said beside it has no form that others read alike") from None
+    return str(rfc8785.dumps(dict(value)), "utf-8") if value else ""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ipfsmem.bundle.memory_file import parse_memory, render_memory
-from ipfsmem.errors import FormatError, IpfsmemError
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.errors import FormatError, IpfsmemError, LimitError
+from ipfsmem.exchange.lenient import utf8_text
 from ipfsmem.exchange.places import Files
 from ipfsmem.exchange.records import Item, Problem, Record, Skipped
 
@@ -26,11 +27,25 @@ def read(files: Files) -> Iterator[Item]:
             yield Skipped("an empty file")
             continue
         try:
-            note = parse_memory(data)
+            note = _note(data)
             title = {} if note.name else {"name": note.fields.get("title", ""), "title": ""}
             source = f"basic-memory:{note.fields.get('permalink', name.removesuffix('.md'))}"[:300]
             file = render_memory(note.with_fields({**title, "source": note.source or source}))
+        except LimitError:
+            file = data
         except FormatError as error:
             yield Problem(name, str(error))
-        else:
-            yield Record(where=name, file=file, file_name=name)
+            continue
+        yield Record(where=name, file=file, file_name=name)
+
+
+def _note(data: bytes) -> MemoryFile:
+    """A note. Versions of basic-memory wrote a header of a permalink alone before the note's own: both are the header then."""
+    note = parse_memory(utf8_text(data))
+    if note.fields.keys() <= {"permalink", "source"} and note.body.startswith("---"):
+        inner = parse_memory(note.body.encode())
+        if inner.fields.keys() & {"title", "name", "type"}:
+            return inner.with_fields(
+                {name: text for name, text in note.fields.items() if name not in inner.fields}
+            )
+    return note

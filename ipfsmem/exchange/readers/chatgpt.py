@@ -1,6 +1,6 @@
 """ChatGPT's data export: a zip or folder with `conversations.json`, or with `conversations-000.json` and so on.
 
-A conversation is one event: its title, when, and how many messages; what was said stays in the export. What ChatGPT remembers of a
+A conversation is one event: its title, when, and how many messages of the branch that ChatGPT shows; what was said stays in the export. What ChatGPT remembers of a
 person is not in its export as such; where the texts that it saved (messages to its tool `bio`) are, they become candidates. So do
 the custom instructions, which the person wrote, but for ChatGPT.
 """
@@ -8,13 +8,15 @@ the custom instructions, which the person wrote, but for ChatGPT.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from ipfsmem.errors import FormatError, IpfsmemError, LimitError
-from ipfsmem.exchange.json_input import read_items, read_json, read_typed
+from ipfsmem.bundle.timeline import normal_ts
+from ipfsmem.errors import FormatError, IpfsmemError
+from ipfsmem.exchange.json_input import read_conversations, read_json, read_typed
+from ipfsmem.exchange.lenient import Fields, date_of, plain_text
 from ipfsmem.exchange.places import Files
 from ipfsmem.exchange.records import (
     Happened,
@@ -22,16 +24,15 @@ from ipfsmem.exchange.records import (
     Problem,
     Record,
     Skipped,
-    date_of,
-    list_of,
-    mapping_of,
+    flat_records,
     name_of,
     one_line,
     records_of,
-    text_of,
 )
 
-_CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
+_CONVERSATIONS = re.compile(
+    r"(?:.*/)?conversations?(?:[-_ (].*)?\.json|(?:.*/)?conversations/[^/]+\.json", re.IGNORECASE
+)
 _MEMORIES = re.compile(r"(?:.*/)?(?:memories|memory|saved_memories)\.json")
 #: Messages to this tool are what it was to remember.
 _TOOL = "bio"
@@ -39,28 +40,27 @@ _TOOL = "bio"
 
 class _Content(msgspec.Struct):
     content_type: Any = None
-    parts: list[Any] | None = None
+    parts: Any = None
     text: Any = None
     user_profile: Any = None
     user_instructions: Any = None
 
 
-class _Author(msgspec.Struct):
-    role: Any = None
+class _Message(msgspec.Struct):
+    """A message whose content is decoded only where it is looked at."""
 
-
-class _Skimmed(msgspec.Struct):
-    """A message without what was said in it."""
-
-    id: Any = None
-    author: _Author | None = None
+    author: Any = None
     recipient: Any = None
     create_time: Any = None
+    update_time: Any = None
+    weight: Any = None
+    metadata: Any = None
     content: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Node(msgspec.Struct):
-    message: _Skimmed | None = None
+    message: msgspec.Raw = msgspec.Raw(b"null")
+    parent: Any = None
 
 
 class _Conversation(msgspec.Struct):
@@ -69,11 +69,17 @@ class _Conversation(msgspec.Struct):
     update_time: Any = None
     conversation_id: Any = None
     id: Any = None
-    mapping: dict[str, _Node] | None = None
+    current_node: Any = None
+    mapping: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _conversation = msgspec.json.Decoder(_Conversation)
+_mapping = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_node = msgspec.json.Decoder(_Node)
+_message = msgspec.json.Decoder(_Message)
 _content = msgspec.json.Decoder(_Content)
+#: Content that ChatGPT does not show as a message.
+_UNSHOWN = ("user_editable_context", "model_editable_context", "thoughts", "reasoning_recap")
 
 
 def read(files: Files) -> Iterator[Item]:
@@ -83,7 +89,7 @@ def read(files: Files) -> Iterator[Item]:
             if _MEMORIES.fullmatch(name) and not files.single:
                 yield from _saved(name, read_json(files.read(name), name))
             elif files.single or _CONVERSATIONS.fullmatch(name):
-                for number, raw in enumerate(read_items(files.read(name), name), 1):
+                for number, raw in enumerate(read_conversations(files.read(name), name, "mapping"), 1):
                     yield from _read_one(f"conversation {number} in {name}", raw)
         except IpfsmemError as error:
             if files.single:
@@ -91,55 +97,116 @@ def read(files: Files) -> Iterator[Item]:
             yield Problem(name, str(error))
 
 
-def _read_one(where: str, raw: bytes | LimitError) -> Iterator[Item]:
+def _read_one(where: str, raw: bytes | FormatError) -> Iterator[Item]:
     try:
-        if isinstance(raw, LimitError):
+        if isinstance(raw, FormatError):
             raise raw
-        found = read_typed(raw, _conversation, "it")
-        if found.mapping is None:
-            raise FormatError("it has no messages")
-        messages = [node.message for node in found.mapping.values() if node.message is not None]
-        spoken = [one for one in messages if _role(one) in ("user", "assistant") and one.recipient != _TOOL]
-        ident = text_of(found.conversation_id or found.id, "its id")
-        title = one_line(text_of(found.title, "its title"), 200)
-        times = [when for one in messages if (when := date_of(one.create_time))]
-        begin = date_of(found.create_time) or min(times, default="")
+        found = Fields(msgspec.structs.asdict(read_typed(raw, _conversation, "it")))
+        nodes, messages = _nodes(found.value["mapping"])
+        path = _shown_path(nodes, messages, found.text("current_node"))
+        spoken = sum(_is_spoken(messages[ident]) for ident in path if ident in messages)
+        ident = found.text("conversation_id", "id")
+        times = [when for one in messages.values() if (when := date_of(one.create_time))]
+        begin = found.date("create_time") or min(times, key=normal_ts, default="")
+        begin = begin or found.date("update_time")
+        begin = begin or min(
+            filter(None, (date_of(one.update_time) for one in messages.values())), default=""
+        )
         if not begin:
             raise FormatError("it has no date")
     except FormatError as error:
         yield Problem(where, str(error))
         return
-    said = {"conversation": one_line(ident, 100), "title": title, "messages": len(spoken)}
+    title = one_line(found.text("title"), 200)
+    said = {"conversation": one_line(ident, 100), "title": title, "messages": spoken}
     yield Happened({"ts": begin, "type": "conversation", "source": "chatgpt", **said})
-    for message in messages:
+    for message in messages.values():
+        yield from _remembered(where, message, ident)
+
+
+def _nodes(raw: bytes) -> tuple[dict[str, Any], dict[str, _Message]]:
+    """The parent of each node, and the messages, by the ids of their nodes. Nodes that hold none, or are odd, have no message."""
+    try:
+        mapping = read_typed(bytes(raw), _mapping, "it")
+    except FormatError:
+        raise FormatError("it has no messages") from None
+    parents: dict[str, Any] = {}
+    messages: dict[str, _Message] = {}
+    for ident, one in mapping.items():
+        parents[ident] = None
         try:
-            yield from _remembered(where, message, ident)
-        except FormatError as error:
-            yield Problem(f"what was saved in {where}", str(error))
+            node = read_typed(bytes(one), _node, "it")
+            parents[ident] = node.parent
+            messages[ident] = read_typed(bytes(node.message), _message, "it")
+        except FormatError:
+            continue
+    return parents, messages
 
 
-def _role(message: _Skimmed) -> object:
-    return message.author.role if message.author is not None else None
+def _shown_path(
+    parents: Mapping[str, Any], messages: Mapping[str, _Message], current: str
+) -> Collection[str]:
+    """The nodes of the branch that ChatGPT shows; all of them where nodes do not say what they follow."""
+    linked = {parent for parent in parents.values() if isinstance(parent, str) and parent in parents}
+    if not linked:
+        return parents
+    if current not in parents:
+        leaves = [ident for ident in messages if ident not in linked]
+        current = leaves[-1] if leaves else ""
+    path: dict[str, None] = {}
+    while isinstance(current, str) and current in parents and current not in path:
+        path[current] = None
+        current = parents[current]
+    return path
 
 
-def _remembered(where: str, message: _Skimmed, conversation: str) -> Iterator[Item]:
+def _is_spoken(message: _Message) -> bool:
+    """Whether ChatGPT shows it as something that the person or the assistant said."""
+    hidden = isinstance(message.metadata, dict) and message.metadata.get(
+        "is_visually_hidden_from_conversation"
+    )
+    to = message.recipient
+    if (
+        _role(message) not in ("user", "assistant")
+        or to not in (None, "", "all")
+        or hidden is True
+        or message.weight == 0
+    ):
+        return False
+    content = _content_of(message)
+    if content.content_type in _UNSHOWN:
+        return False
+    return content.parts is None or bool(plain_text(content.parts).strip())
+
+
+def _content_of(message: _Message) -> _Content:
+    try:
+        return read_typed(bytes(message.content), _content, "it")
+    except FormatError:
+        return _Content(text=read_json(bytes(message.content), "it"))
+
+
+def _role(message: _Message) -> object:
+    author = message.author
+    return author.get("role") if isinstance(author, dict) else author
+
+
+def _remembered(where: str, message: _Message, conversation: str) -> Iterator[Item]:
     saved = message.recipient == _TOOL and _role(message) == "assistant"
     if not saved and b"user_editable_context" not in bytes(message.content):
         return
-    content = read_typed(bytes(message.content), _content, "it")
+    content = _content_of(message)
     if saved:
-        parts = [one for one in content.parts or [content.text] if isinstance(one, str)]
-        text = text_of("\n".join(parts), "it")
+        text = plain_text(content.text if content.parts is None else content.parts)
         if text.strip():
-            yield _candidate(
-                f"what was saved in {where}", text, f"chatgpt:{conversation}", date_of(message.create_time)
-            )
+            when = date_of(message.create_time) or date_of(message.update_time)
+            yield _candidate(f"what was saved in {where}", text, f"chatgpt:{conversation}"[:300], when)
     elif content.content_type == "user_editable_context":
         for value, what in (
             (content.user_profile, "about you"),
             (content.user_instructions, "how to answer"),
         ):
-            text = text_of(value, "the custom instructions")
+            text = plain_text(value)
             if text.strip():
                 yield _candidate(
                     f"custom instructions in {where}", text, f"chatgpt:custom instructions, {what}", ""
@@ -160,16 +227,14 @@ def _candidate(where: str, text: str, source: str, created: str) -> Record:
 
 def _saved(file: str, found: Any) -> Iterator[Item]:
     """A list of what is remembered, as people and scripts save it beside an export: texts, or objects with one."""
-    if isinstance(found, dict):
-        found = found.get("memories", found.get("results"))
 
     def make(where: str, value: Any) -> Record | Skipped:
-        one = {"content": value} if isinstance(value, str) else mapping_of(value, "it")
-        text = text_of(one.get("content", one.get("memory", one.get("text"))), "its text")
+        one = Fields(value, "content")
+        text = one.body("text", "content", "memory", "text")
         if not text.strip():
             return Skipped("an empty memory")
-        return _candidate(
-            where, text, "chatgpt:memories", date_of(one.get("created_at", one.get("updated_at")))
-        )
+        made = _candidate(where, text, "chatgpt:memories", one.date("created_at", "updated_at"))
+        return msgspec.structs.replace(made, extra=one.rest())
 
-    yield from records_of(list_of(found, "the memories"), f"memory in {file}, number", make)
+    values = flat_records(found, ("memories", "results"), ("content", "memory", "text"))
+    yield from records_of(values, f"memory in {file}, number", make)

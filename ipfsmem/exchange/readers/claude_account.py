@@ -15,21 +15,12 @@ from typing import Any
 
 import msgspec
 
-from ipfsmem.errors import FormatError, IpfsmemError, LimitError
-from ipfsmem.exchange.json_input import read_items, read_json, read_typed
+from ipfsmem.bundle.timeline import normal_ts
+from ipfsmem.errors import FormatError, IpfsmemError
+from ipfsmem.exchange.json_input import read_conversations, read_json, read_typed
+from ipfsmem.exchange.lenient import Fields, date_of, plain_text, unicode_text
 from ipfsmem.exchange.places import Files
-from ipfsmem.exchange.records import (
-    Happened,
-    Item,
-    Problem,
-    Record,
-    Skipped,
-    date_of,
-    is_one_of_a_kind,
-    mapping_of,
-    one_line,
-    text_of,
-)
+from ipfsmem.exchange.records import Happened, Item, Problem, Record, Skipped, is_one_of_a_kind, one_line
 
 _KIND = re.compile(r"(?:.*/)?(conversations|memories|projects)(?:-\d+)?(?:\.json|/[^/]+\.json)")
 
@@ -39,10 +30,21 @@ class _Conversation(msgspec.Struct):
     name: Any = None
     created_at: Any = None
     updated_at: Any = None
-    chat_messages: list[msgspec.Raw] | None = None
+    current_leaf_message_uuid: Any = None
+    chat_messages: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Message(msgspec.Struct):
+    """A message without what was said in it."""
+
+    uuid: Any = None
+    parent_message_uuid: Any = None
+    created_at: Any = None
 
 
 _conversation = msgspec.json.Decoder(_Conversation)
+_messages = msgspec.json.Decoder(list[msgspec.Raw])
+_message = msgspec.json.Decoder(_Message)
 
 
 def read(files: Files) -> Iterator[Item]:
@@ -55,13 +57,13 @@ def read(files: Files) -> Iterator[Item]:
         try:
             data = files.read(name)
             if kinds[name] == "conversations":
-                for number, raw in enumerate(_values(data, name), 1):
+                for number, raw in enumerate(read_conversations(data, name, "chat_messages"), 1):
                     yield _read_one(f"conversation {number} in {name}", raw)
             elif kinds[name] == "projects":
-                for raw in _values(data, name):
+                for raw in read_conversations(data, name, ""):
                     yield _project(raw, projects)
             else:
-                for number, raw in enumerate(_values(data, name), 1):
+                for number, raw in enumerate(read_conversations(data, name, ""), 1):
                     yield from _memories(f"memories {number} in {name}", raw, projects)
         except IpfsmemError as error:
             if files.single:
@@ -69,66 +71,88 @@ def read(files: Files) -> Iterator[Item]:
             yield Problem(name, str(error))
 
 
-def _values(data: bytes, file: str) -> Iterator[bytes | LimitError]:
-    """The items of a list; newer exports have one object a file."""
-    if data.lstrip()[:1] == b"{":
-        yield data
-    else:
-        yield from read_items(data, file)
-
-
-def _read_one(where: str, raw: bytes | LimitError) -> Item:
+def _read_one(where: str, raw: bytes | FormatError) -> Item:
     try:
-        if isinstance(raw, LimitError):
+        if isinstance(raw, FormatError):
             raise raw
-        found = read_typed(raw, _conversation, "it")
-        if found.chat_messages is None:
-            raise FormatError("it has no messages")
-        begin = date_of(found.created_at)
+        found = Fields(msgspec.structs.asdict(read_typed(raw, _conversation, "it")))
+        messages = _messages_of(found.value["chat_messages"])
+        times = (when for one in messages if one is not None and (when := date_of(one.created_at)))
+        begin = found.date("created_at") or min(times, key=normal_ts, default="") or found.date("updated_at")
         if not begin:
             raise FormatError("it has no date")
-        said = {
-            "conversation": one_line(text_of(found.uuid, "its id"), 100),
-            "title": one_line(text_of(found.name, "its title"), 200),
-            "messages": len(found.chat_messages),
-        }
     except FormatError as error:
         return Problem(where, str(error))
+    said = {
+        "conversation": one_line(found.text("uuid"), 100),
+        "title": one_line(found.text("name"), 200),
+        "messages": _count(messages, found.text("current_leaf_message_uuid")),
+    }
     return Happened({"ts": begin, "type": "conversation", "source": "claude", **said})
 
 
-def _project(raw: bytes | LimitError, projects: dict[str, str]) -> Item:
+def _messages_of(raw: bytes) -> list[_Message | None]:
+    """The messages of a conversation, None for one that cannot be read. Raises FormatError when it has no list of them."""
     try:
-        if isinstance(raw, LimitError):
+        found = read_typed(bytes(raw), _messages, "it")
+    except FormatError:
+        raise FormatError("it has no messages") from None
+    made: list[_Message | None] = []
+    for one in found:
+        try:
+            made.append(read_typed(bytes(one), _message, "it"))
+        except FormatError:
+            made.append(None)
+    return made
+
+
+def _count(messages: list[_Message | None], leaf: str) -> int:
+    """How many messages the branch with this leaf has; all of them where the export does not name one."""
+    parents = {
+        one.uuid: one.parent_message_uuid for one in messages if one is not None and isinstance(one.uuid, str)
+    }
+    if leaf not in parents:
+        return sum(one is not None for one in messages)
+    path: set[str] = set()
+    while isinstance(leaf, str) and leaf in parents and leaf not in path:
+        path.add(leaf)
+        leaf = parents[leaf]
+    return len(path)
+
+
+def _project(raw: bytes | FormatError, projects: dict[str, str]) -> Item:
+    try:
+        if isinstance(raw, FormatError):
             raise raw
-        found = mapping_of(read_json(raw, "a project"), "a project")
-        projects[text_of(found.get("uuid"), "its id")] = one_line(text_of(found.get("name"), "its name"), 200)
+        found = Fields(read_json(raw, "a project"))
+        projects[found.text("uuid")] = one_line(found.text("name"), 200)
     except FormatError as error:
         return Problem("a project", str(error))
     return Skipped("a project's instructions and documents, which are no memory")
 
 
-def _memories(where: str, raw: bytes | LimitError, projects: dict[str, str]) -> Iterator[Item]:
+def _memories(where: str, raw: bytes | FormatError, projects: dict[str, str]) -> Iterator[Item]:
     try:
-        if isinstance(raw, LimitError):
+        if isinstance(raw, FormatError):
             raise raw
-        found = mapping_of(read_json(raw, "it"), "it")
-        account = text_of(found.get("account_uuid"), "the account")
-        texts = [("conversations", "What Claude remembers", found.get("conversations_memory"))]
-        for project, text in mapping_of(found.get("project_memories"), "the memories of projects").items():
-            name = projects.get(project) or project
-            texts.append((f"project {project}", f"What Claude remembers of {name}", text))
+        found = Fields(read_json(raw, "it"), "conversations_memory")
     except FormatError as error:
         yield Problem(where, str(error))
         return
+    account = found.text("account_uuid")
+    texts = [("conversations", "What Claude remembers", found.value.get("conversations_memory"))]
+    by_project = found.value.get("project_memories")
+    if isinstance(by_project, dict):
+        for project, text in by_project.items():
+            name = projects.get(project) or unicode_text(project)
+            texts.append((f"project {unicode_text(project)}", f"What Claude remembers of {name}", text))
+    else:
+        for number, text in enumerate(by_project if isinstance(by_project, list) else [by_project], 1):
+            if text:
+                texts.append((f"project {number}", f"What Claude remembers of project {number}", text))
     whose = sha256(account.encode()).hexdigest()  # of a fixed length: it stands in front of every text
     for ident, name, said in texts:
-        try:
-            text = text_of(said, "it")
-            name = one_line(text_of(name, "its name"), 200)
-        except FormatError as error:
-            yield Problem(f"{ident} in {where}", str(error))
-            continue
+        text, name = plain_text(said), one_line(name, 200)
         if not text.strip():
             yield Skipped("an empty memory")
             continue
@@ -140,5 +164,6 @@ def _memories(where: str, raw: bytes | LimitError, projects: dict[str, str]) -> 
             name=name,
             type="user" if ident == "conversations" else "project",
             source=f"claude:{ident}"[:300],
+            extra=found.rest() if ident == "conversations" else {},
             candidate=True,
         )

@@ -16,8 +16,8 @@ from ipfsmem.errors import IpfsmemError
 from ipfsmem.exchange.places import Files
 from ipfsmem.exchange.records import Item, Problem, Record, Skipped
 
-_PROJECT = re.compile(r"(?:.*/)?([^/]+)/memory/([^/]+\.md)")
-_BELOW = re.compile(r"(?:.*/)?[^/]+/memory/.+/[^/]+\.md")
+_PROJECT = re.compile(r"(?:.*/)?([^/]+)/memory/([^/]+\.(?i:md))")
+_BELOW = re.compile(r"(?:.*/)?[^/]+/memory/.+/[^/]+\.(?i:md)")
 _OTHER = re.compile(r"[^a-z0-9]+")
 
 

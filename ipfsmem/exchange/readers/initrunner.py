@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from ipfsmem.errors import FormatError
-from ipfsmem.exchange.json_input import read_json
+from ipfsmem.exchange.lenient import Fields, date_of
 from ipfsmem.exchange.places import Files, each_file
 from ipfsmem.exchange.records import (
     Happened,
@@ -20,12 +20,10 @@ from ipfsmem.exchange.records import (
     Problem,
     Record,
     Skipped,
-    date_of,
-    mapping_of,
     name_of,
     one_line,
+    read_records,
     records_of,
-    text_of,
 )
 from ipfsmem.exchange.sqlite_input import Tables, is_sqlite, open_tables
 
@@ -41,19 +39,16 @@ def read(files: Files) -> Iterator[Item]:
 
 
 def _file(name: str, data: bytes) -> Iterator[Item]:
-    if name.endswith("-wal"):
+    if name.lower().endswith("-wal"):
         if data:
             yield Problem(name, "it is not written into the database yet: end InitRunner first")
     elif is_sqlite(data):
         with open_tables(data, name) as tables:
             yield from _database(tables, name)
-    elif name.endswith(".db"):
+    elif name.lower().endswith(".db"):
         raise FormatError(f"{name} is no SQLite file")
     else:
-        found = read_json(data, name)
-        if not isinstance(found, list):
-            raise FormatError(f"{name} is no list of memories")
-        yield from records_of(found, f"memory in {name}, number", _memory)
+        yield from read_records(name, data, "memory", _memory, lists=("memories",), texts=("content",))
 
 
 def _database(tables: Tables, file: str) -> Iterator[Item]:
@@ -69,40 +64,30 @@ def _database(tables: Tables, file: str) -> Iterator[Item]:
 
 
 def _row(where: str, row: Mapping[str, Any]) -> Record | Skipped:
-    texts = {name: _text(value, name) for name, value in row.items()}
-    metadata = texts.get("metadata_json")
-    found: Any = read_json(metadata.encode(), "metadata_json") if metadata else {}
-    return _memory(where, {**texts, "metadata": found})
+    texts = {name: _text(value) for name, value in row.items()}
+    return _memory(where, {**texts, "metadata": texts.get("metadata_json")})
 
 
-def _text(value: object, what: str) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, bytes):
-        raise FormatError(f"{what} is not text")
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        raise FormatError(f"{what} is not UTF-8") from None
+def _text(value: object) -> str:
+    """A column as text; bytes that are not UTF-8 become U+FFFD."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else "" if value is None else str(value)
 
 
 def _memory(where: str, value: Any) -> Record | Skipped:
-    found = mapping_of(value, "it")
-    if "content" not in found:
-        raise FormatError("it has no content")
-    content = text_of(found["content"], "its content")
+    found = Fields(value, "content")
+    content = found.body("content", "content")
     if not content.strip():
         return Skipped("an empty memory")
-    kind = text_of(found.get("memory_type"), "its type") or "semantic"
+    kind = found.text("memory_type") or "semantic"
     return Record(
         where=where,
         text=content,
         name=name_of(content),
         type=_TYPES.get(kind, "reference"),
-        created=date_of(found.get("created_at")),
+        created=found.date("created_at"),
         source=f"initrunner:{kind}",
-        fields={"category": text_of(found.get("category"), "its category")},
-        extra=mapping_of(found.get("metadata"), "its metadata"),
+        fields={"category": found.text("category")},
+        extra=found.rest(found.mapping("metadata")),
     )
 
 
@@ -111,9 +96,7 @@ def _sessions(tables: Tables, file: str) -> Iterator[Item]:
     longest: dict[tuple[str, str], tuple[int, str]] = {}
     for number, row in enumerate(tables.rows("sessions", _SESSIONS), 1):
         try:
-            session, agent, when, messages = (
-                _text(value, name) for value, name in zip(row, _SESSIONS, strict=True)
-            )
+            session, agent, when, messages = (_text(value) for value in row)
             held = (len(_messages(messages)), date_of(when))
             if not held[1]:
                 raise FormatError("its time is none")

@@ -12,20 +12,9 @@ from typing import Any
 from ipfsmem.bundle.timeline import normal_ts
 from ipfsmem.errors import FormatError
 from ipfsmem.exchange.json_input import read_json
+from ipfsmem.exchange.lenient import Fields, date_of, items_of
 from ipfsmem.exchange.places import Files, each_file
-from ipfsmem.exchange.records import (
-    Happened,
-    Item,
-    Problem,
-    Record,
-    Skipped,
-    date_of,
-    list_of,
-    mapping_of,
-    one_line,
-    records_of,
-    text_of,
-)
+from ipfsmem.exchange.records import Happened, Item, Problem, Record, Skipped, one_line, records_of
 
 #: Agents of a block that are named.
 _OWNERS = 20
@@ -43,30 +32,18 @@ def _agent_file(file: str, data: bytes) -> Iterator[Item]:
     if "core_memory" in found:
         found = {"agents": [{**found, "memory_blocks": found["core_memory"]}]}
     agents: list[dict[str, Any]] = []
-    for number, one in enumerate(list_of(found.get("agents"), "the agents"), 1):
-        try:
-            agents.append(_checked(one))
-        except FormatError as error:
-            yield Problem(f"agent in {file}, number {number}", str(error))
+    for number, one in enumerate(items_of(found.get("agents")), 1):
+        if isinstance(one, dict):
+            agents.append(one)
+        elif one:
+            yield Problem(f"agent in {file}, number {number}", "it is not a JSON object")
     owned = _owners(agents)
-    blocks = [(owned.get(_id(one), ""), one) for one in list_of(found.get("blocks"), "the blocks")]
+    blocks = [(owned.get(_id(one), ""), one) for one in items_of(found.get("blocks"))]
     for agent in agents:
-        blocks += [(_name(agent), one) for one in list_of(agent.get("memory_blocks"), "its blocks")]
+        blocks += [(_name(agent), one) for one in items_of(agent.get("memory_blocks"))]
     yield from records_of(blocks, f"block in {file}, number", lambda at, one: _block(at, one[1], one[0]))
     for agent in agents:
-        try:
-            yield from _messages(agent)
-        except FormatError as error:
-            yield Problem(f"messages of {_name(agent)} in {file}", str(error))
-
-
-def _checked(value: Any) -> dict[str, Any]:
-    """An agent whose name and blocks are what they should be. Raises FormatError."""
-    agent = mapping_of(value, "it")
-    _name(agent)
-    for field in ("block_ids", "memory_blocks"):
-        list_of(agent.get(field), "its blocks")
-    return agent
+        yield from _messages(agent)
 
 
 def _owners(agents: list[dict[str, Any]]) -> dict[str, str]:
@@ -74,7 +51,8 @@ def _owners(agents: list[dict[str, Any]]) -> dict[str, str]:
     owned: dict[str, dict[str, None]] = {}
     for agent in agents:
         name = _name(agent)
-        for ident in list_of(agent.get("block_ids"), "its blocks"):
+        idents = agent.get("block_ids")
+        for ident in idents if isinstance(idents, list) else ():
             if isinstance(ident, str) and len(names := owned.setdefault(ident, {})) < _OWNERS:
                 names[name] = None
     return {ident: one_line(", ".join(names), 300) for ident, names in owned.items()}
@@ -86,14 +64,12 @@ def _id(block: object) -> str:
 
 
 def _name(agent: Mapping[str, Any]) -> str:
-    return one_line(text_of(agent.get("name"), "its name"), 200)
+    return one_line(Fields(agent).text("name"), 200)
 
 
 def _block(where: str, value: Any, agent: str) -> Record | Skipped:
-    found = mapping_of(value, "it")
-    if "value" not in found:
-        raise FormatError("it has no value")
-    text, label = text_of(found["value"], "its value"), text_of(found.get("label"), "its label")
+    found = Fields(value, "value")
+    text, label = found.body("value", "value"), found.text("label")
     if not text.strip():
         return Skipped("an empty block")
     return Record(
@@ -101,16 +77,16 @@ def _block(where: str, value: Any, agent: str) -> Record | Skipped:
         text=text,
         ident=f"{agent}\n{label}",
         name=label or agent,
-        description=text_of(found.get("description"), "its description"),
+        description=found.text("description"),
         type="user" if label == "human" else "reference",
         source=f"letta:{label}"[:300],
         fields={"agent_name": agent},
-        extra=mapping_of(found.get("metadata") or found.get("metadata_"), "its metadata"),
+        extra=found.rest(found.mapping("metadata", "metadata_")),
     )
 
 
 def _messages(agent: Mapping[str, Any]) -> Iterator[Item]:
-    messages = list_of(agent.get("messages"), "the messages")
+    messages = items_of(agent.get("messages"))
     said = (date_of(one.get("created_at")) for one in messages if isinstance(one, dict))
     times = sorted(filter(None, said), key=normal_ts)
     if times:

@@ -10,25 +10,11 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, Final
 
-import msgspec
-
 from ipfsmem.errors import FormatError
 from ipfsmem.exchange.json_input import read_json
+from ipfsmem.exchange.lenient import Fields, items_of, json_block, unicode_text
 from ipfsmem.exchange.places import Files, each_file
-from ipfsmem.exchange.records import (
-    Item,
-    Problem,
-    Record,
-    Skipped,
-    date_of,
-    is_one_of_a_kind,
-    list_of,
-    mapping_of,
-    name_of,
-    records_of,
-    shown,
-    text_of,
-)
+from ipfsmem.exchange.records import Item, Record, Skipped, is_one_of_a_kind, name_of, records_of, shown
 
 #: Its levels and the categories that say how to work with somebody.
 _FEEDBACK: Final = frozenset(("communication_style", "preference", "work_style", "frustration"))
@@ -47,31 +33,25 @@ def _export(file: str, data: bytes) -> Iterator[Item]:
     if not isinstance(found, dict) or not ("memories" in found or "kv" in found):
         raise FormatError(f"{file} is no export of LibreFang")
     # Of a fixed length: it stands in front of every key.
-    whose = sha256(text_of(found.get("agent_id"), "the agent").encode()).hexdigest()
-    memories = list_of(found.get("memories"), "the memories")
+    whose = sha256(Fields(found).text("agent_id").encode()).hexdigest()
+    memories = items_of(found.get("memories"))
     yield from records_of(memories, f"memory in {file}, number", _memory)
-    for key, value in mapping_of(found.get("kv"), "the keys").items():
-        try:
-            yield _value(f"{shown(key)} in {file}", whose, key, value)
-        except FormatError as error:
-            yield Problem(f"{shown(key)} in {file}", str(error))
+    for key, value in _pairs(found.get("kv")):
+        yield _value(f"{shown(key)} in {file}", whose, key, value)
 
 
 def _memory(where: str, value: Any) -> Record | Skipped:
-    found = mapping_of(value, "it")
-    if "content" not in found:
-        raise FormatError("it has no content")
-    content = text_of(found["content"], "its content")
+    found = Fields(value, "content")
+    content = found.body("content", "content")
     if not content.strip():
         return Skipped("an empty memory")
-    if found.get("deleted") is True:
+    if found.value.get("deleted") is True:
         return Skipped("a deleted memory")
-    metadata = mapping_of(found.get("metadata"), "its metadata")
-    category = text_of(found.get("category") or metadata.get("category"), "its category")
-    level = text_of(found.get("level") or found.get("scope"), "its level")
-    ident = text_of(found.get("id"), "its id")
-    confidence = found.get("confidence")
-    known = isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0 <= confidence <= 1
+    metadata = Fields(found.mapping("metadata"))
+    category = found.text("category") or metadata.text("category")
+    level = found.text("level", "scope")
+    ident = found.text("id")
+    confidence = found.number("confidence", 0, 1)
     return Record(
         where=where,
         text=content,
@@ -79,32 +59,37 @@ def _memory(where: str, value: Any) -> Record | Skipped:
         unique=is_one_of_a_kind(ident),
         name=name_of(content),
         type="feedback" if category in _FEEDBACK else _LEVELS.get(level, "reference"),
-        created=date_of(found.get("created_at")),
-        updated=date_of(found.get("updated_at")),
+        created=found.date("created_at"),
+        updated=found.date("updated_at"),
         source=f"librefang:{ident or level or 'memory'}"[:300],
-        fields={"category": category, "confidence": f"{confidence:.6g}" if known else ""},
-        extra={key: one for key, one in metadata.items() if key != "category"},
+        fields={"category": category, "confidence": "" if confidence is None else f"{confidence:.6g}"},
+        extra=found.rest(
+            {key: one for key, one in metadata.value.items() if key != "category"}, metadata.odd
+        ),
     )
+
+
+def _pairs(found: Any) -> Iterator[tuple[str, Any]]:
+    """The keys and values of an export: an object, or a list of objects with `key` and `value`."""
+    if isinstance(found, dict):
+        yield from ((unicode_text(key), value) for key, value in found.items())
+    for number, one in enumerate(found if isinstance(found, list) else (), 1):
+        if isinstance(one, dict) and "value" in one:
+            yield Fields(one).text("key") or str(number), one["value"]
+        else:
+            yield str(number), one
 
 
 def _value(where: str, whose: str, key: str, value: Any) -> Record | Skipped:
-    name = text_of(key, "its key")
     if value is None or value == "":
         return Skipped("an empty value")
-    text = text_of(value, "its value") if isinstance(value, str) else f"```json\n{_indented(value)}\n```"
+    text = unicode_text(value) if isinstance(value, str) else json_block(value)
     return Record(
         where=where,
         text=text,
-        ident=f"{whose}\n{name}",
-        name=name,
+        ident=f"{whose}\n{key}",
+        name=key,
         type="reference",
-        source=f"librefang:{name}"[:300],
+        source=f"librefang:{key}"[:300],
         fields={"category": "kv"},
     )
-
-
-def _indented(value: Any) -> str:
-    try:
-        return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    except (msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError):
-        raise FormatError("its value has no form that others read alike") from None

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from ipfsmem.errors import FormatError
-from ipfsmem.exchange.json_input import read_json_lines
+from ipfsmem.exchange.json_input import read_values
+from ipfsmem.exchange.lenient import Fields, items_of, plain_text
 from ipfsmem.exchange.places import Files, each_file
-from ipfsmem.exchange.records import Item, Problem, Record, list_of, mapping_of, needed_text, text_of
+from ipfsmem.exchange.records import Item, Problem, Record, name_of
 
 
 def read(files: Files) -> Iterator[Item]:
@@ -20,30 +23,39 @@ def read(files: Files) -> Iterator[Item]:
     yield from each_file(files, files.ending(".jsonl", ".json"), _graph)
 
 
+class _Entity(msgspec.Struct):
+    where: str
+    kind: str
+    extra: dict[str, Any]
+    observations: dict[str, None]
+
+
 def _graph(file: str, data: bytes) -> Iterator[Item]:
-    entities: dict[str, tuple[str, dict[str, None], int]] = {}
+    entities: dict[str, _Entity] = {}
     relations: dict[str, list[str]] = {}
-    for number, value in read_json_lines(data, file):
-        where = f"line {number} of {file}"
-        try:
-            if isinstance(value, FormatError):
-                raise value
-            _take(mapping_of(value, "the line"), number, entities, relations)
-        except FormatError as error:
-            yield Problem(where, str(error).removeprefix(f"{where} "))
-    for name, (kind, observations, number) in entities.items():
-        lines = ["- " + one.strip().replace("\n", "\n  ") for one in observations]
+    for where, value in read_values(data, file):
+        if isinstance(value, FormatError):
+            yield Problem(where, str(value).removeprefix(f"{where} "))
+            continue
+        for one in _flat(value):
+            try:
+                _take(Fields(one), where, entities, relations)
+            except FormatError as error:
+                yield Problem(where, str(error))
+    for name, entity in entities.items():
+        lines = ["- " + one.strip().replace("\n", "\n  ") for one in entity.observations]
         if known := relations.pop(name, []):
             lines += ["", "Relations:", "", *(f"- {one}" for one in known)]
         yield Record(
-            where=f"line {number} of {file}",
+            where=entity.where,
             text="\n".join(lines),
             ident=name,
             name=name,
-            description=kind,
+            description=entity.kind,
             type="reference",
             source=f"mcp-memory:{name}"[:300],
-            fields={"category": kind},
+            fields={"category": entity.kind},
+            extra=entity.extra,
         )
     for name, known in relations.items():
         yield Record(
@@ -56,26 +68,42 @@ def _graph(file: str, data: bytes) -> Iterator[Item]:
         )
 
 
-def _take(
-    value: dict[str, Any],
-    number: int,
-    entities: dict[str, tuple[str, dict[str, None], int]],
-    relations: dict[str, list[str]],
-) -> None:
-    """Sort one line in: of an entity that stands twice the observations are put together. Raises FormatError."""
-    kind = value.get("type")
-    if kind == "entity":
-        name = needed_text(value.get("name"), "the name of an entity")
-        said = [
-            needed_text(one, "an observation")
-            for one in list_of(value.get("observations"), "the observations")
-        ]
-        new = (text_of(value.get("entityType"), "the type of an entity"), dict[str, None](), number)
-        entities.setdefault(name, new)[1].update(dict.fromkeys(said))
-    elif kind == "relation":
-        begin = needed_text(value.get("from"), "the beginning of a relation")
-        end = needed_text(value.get("to"), "the end of a relation")
-        relation = needed_text(value.get("relationType"), "the type of a relation")
-        relations.setdefault(begin, []).append(f"{relation}: {end}")
+def _flat(value: Any) -> Iterator[Any]:
+    """The entities and relations of a line, of a list of them, and of what `read_graph` returns."""
+    if isinstance(value, list):
+        for one in value:
+            yield from _flat(one)
+    elif isinstance(value, dict) and "type" not in value and isinstance(value.get("structuredContent"), dict):
+        yield from _flat(value["structuredContent"])
+    elif (
+        isinstance(value, dict)
+        and not isinstance(value.get("type"), str)
+        and value.keys() & {"entities", "relations"}
+    ):
+        for kind, name in (("entity", "entities"), ("relation", "relations")):
+            for one in items_of(value.get(name)):
+                yield {**one, "type": kind} if isinstance(one, dict) else one
+    else:
+        yield value
+
+
+def _take(found: Fields, where: str, entities: dict[str, _Entity], relations: dict[str, list[str]]) -> None:
+    """Sort one entity or relation in; the observations of an entity that is listed twice are joined. Raises FormatError."""
+    kind = found.value.get("type")
+    if kind == "relation" or (kind != "entity" and {"from", "to"} <= found.value.keys()):
+        begin, end, relation = found.text("from"), found.text("to"), found.text("relationType")
+        if not (begin or end) or sum(map(bool, (begin, end, relation))) < 2:
+            raise FormatError("it is a relation without its ends")
+        said = ": ".join(filter(None, (relation, end if begin else "")))
+        relations.setdefault(begin or end, []).append(said)
+    elif kind == "entity" or found.value.keys() & {"observations", "entityType"}:
+        stored = found.value.get("observations")
+        observed = (plain_text(one) for one in (stored if isinstance(stored, list) else [stored]))
+        texts = [one for one in observed if one.strip()]
+        name = found.text("name") or (name_of(texts[0]) if texts else "")
+        if not name:
+            raise FormatError("it is an entity without a name")
+        entity = _Entity(where, found.text("entityType"), found.rest(), {})
+        entities.setdefault(name, entity).observations.update(dict.fromkeys(texts))
     else:
         raise FormatError("it is neither an entity nor a relation")

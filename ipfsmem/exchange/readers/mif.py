@@ -11,19 +11,9 @@ from typing import Any, Final
 
 from ipfsmem.errors import FormatError
 from ipfsmem.exchange.json_input import read_json
+from ipfsmem.exchange.lenient import Fields, items_of
 from ipfsmem.exchange.places import Files, each_file
-from ipfsmem.exchange.records import (
-    Item,
-    Record,
-    Skipped,
-    date_of,
-    is_one_of_a_kind,
-    mapping_of,
-    name_of,
-    records_of,
-    text_of,
-    texts_of,
-)
+from ipfsmem.exchange.records import Item, Record, Skipped, is_one_of_a_kind, name_of, records_of
 
 _KNOWN: Final = frozenset(
     ("id", "content", "created_at", "updated_at", "memory_type", "tags", "embeddings", "version", "agent_id")
@@ -37,11 +27,9 @@ def read(files: Files) -> Iterator[Item]:
 
 def _document(file: str, data: bytes) -> Iterator[Item]:
     found = read_json(data, file)
-    if not isinstance(found, dict) or not isinstance(found.get("memories"), list):
-        raise FormatError(f"{file} is no MIF document")
-    if not isinstance(found.get("mif_version"), str) or not found["mif_version"].startswith(("1", "2")):
-        raise FormatError(f"{file} has no MIF version that is known here")
-    yield from records_of(found["memories"], f"memory in {file}, number", _memory)
+    if not isinstance(found, dict) or not isinstance(found.get("memories"), list | dict):
+        raise FormatError(f"{file} is not a MIF document")
+    yield from records_of(items_of(found["memories"]), f"memory in {file}, number", _memory)
     graph = found.get("knowledge_graph")
     entities = graph.get("entities") if isinstance(graph, dict) else None
     for _ in entities if isinstance(entities, list) else ():
@@ -49,10 +37,8 @@ def _document(file: str, data: bytes) -> Iterator[Item]:
 
 
 def _memory(where: str, value: Any) -> Record | Skipped:
-    found = mapping_of(value, "it")
-    if "content" not in found:
-        raise FormatError("it has no content")
-    text, ident = text_of(found["content"], "its content"), text_of(found.get("id"), "its id")
+    found = Fields(value, "content")
+    text, ident = found.body("content", "content"), found.text("id")
     if not text.strip():
         return Skipped("an empty memory")
     return Record(
@@ -62,13 +48,13 @@ def _memory(where: str, value: Any) -> Record | Skipped:
         unique=is_one_of_a_kind(ident),
         name=name_of(text),
         type="reference",
-        tags=texts_of(found.get("tags")),
-        created=date_of(found.get("created_at")),
-        updated=date_of(found.get("updated_at")),
+        tags=found.texts("tags"),
+        created=found.date("created_at"),
+        updated=found.date("updated_at"),
         source=f"mif:{ident}"[:300],
         fields={
-            "category": text_of(found.get("memory_type"), "its type"),
-            "agent_name": text_of(found.get("agent_id"), "its agent"),
+            "category": found.text("memory_type"),
+            "agent_name": found.text("agent_id"),
         },
-        extra={key: one for key, one in found.items() if key not in _KNOWN and one},
+        extra=found.rest({key: one for key, one in found.value.items() if key not in _KNOWN and one}),
     )

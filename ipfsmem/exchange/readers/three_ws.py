@@ -14,21 +14,9 @@ from ipfsmem.bundle.blob import Blob, read_blob
 from ipfsmem.bundle.timeline import day_of_file, is_too_long, lines_of, parse_line, too_long_text
 from ipfsmem.errors import FormatError, IpfsmemError
 from ipfsmem.exchange.json_input import as_utf8, read_json
+from ipfsmem.exchange.lenient import Fields, items_of
 from ipfsmem.exchange.places import Files
-from ipfsmem.exchange.records import (
-    Happened,
-    Item,
-    Problem,
-    Record,
-    date_of,
-    is_one_of_a_kind,
-    list_of,
-    mapping_of,
-    name_of,
-    needed_text,
-    text_of,
-    texts_of,
-)
+from ipfsmem.exchange.records import Happened, Item, Problem, Record, is_one_of_a_kind, name_of
 
 
 def read(files: Files) -> Iterator[Item]:
@@ -39,9 +27,9 @@ def read(files: Files) -> Iterator[Item]:
             continue
         try:
             data = files.read(name)
-            if name.endswith(".md"):
+            if name.lower().endswith(".md"):
                 yield Record(where=name, file=data, file_name=last)
-            elif name.endswith(".jsonl"):
+            elif name.lower().endswith(".jsonl"):
                 yield from _events(name, data)
             else:
                 yield from _json(name, data)
@@ -57,7 +45,7 @@ def _json(file: str, data: bytes) -> Iterator[Item]:
         for number, entry in enumerate(value, 1):
             yield _entry(f"entry {number} of {file}", entry)
     elif isinstance(value, dict) and ("brain_hash" in value or isinstance(value.get("memories"), list)):
-        for number, entry in enumerate(list_of(value.get("memories"), f"memories in {file}"), 1):
+        for number, entry in enumerate(items_of(value.get("memories")), 1):
             yield _entry(f"memory {number} of {file}", entry)
     else:
         yield from _blob(read_blob(as_utf8(data, file)), file)
@@ -85,26 +73,32 @@ def _events(file: str, data: bytes) -> Iterator[Item]:
 
 def _entry(where: str, value: Any) -> Item:
     try:
-        entry = mapping_of(value, "it")
-        if "content" not in entry and ("cipher" in entry or "ciphertext" in entry or "cid" in entry):
+        entry = Fields(value, "content")
+        if "content" not in entry.value and entry.value.keys() & {"cipher", "ciphertext", "cid"}:
             raise FormatError("its content is encrypted for a wallet, and not in the file")
-        text = needed_text(entry.get("content"), "its content")
-        ident = text_of(entry.get("id"), "its id")
+        text = entry.body("content", "content")
+        if not text.strip():
+            raise FormatError("its content is empty")
+        ident = entry.text("id")
         return Record(
             where=where,
             text=text,
             ident=ident,
             unique=is_one_of_a_kind(ident),
             name=name_of(text),
-            type=text_of(entry.get("type"), "its type"),
-            tags=texts_of(entry.get("tags")),
-            created=date_of(entry.get("createdAt", entry.get("created_at"))),
-            updated=date_of(entry.get("updatedAt", entry.get("updated_at"))),
+            type=entry.text("type"),
+            tags=entry.texts("tags"),
+            created=entry.date("createdAt", "created_at"),
+            updated=entry.date("updatedAt", "updated_at"),
             source=f"three.ws:{ident}"[:300],
-            fields={"expires": date_of(entry.get("expiresAt", entry.get("expires_at")))},
-            extra={
-                name: entry[name] for name in ("context", "salience", "tier", "pinned") if entry.get(name)
-            },
+            fields={"expires": entry.date("expiresAt", "expires_at")},
+            extra=entry.rest(
+                {
+                    name: entry.value[name]
+                    for name in ("context", "salience", "tier", "pinned")
+                    if entry.value.get(name)
+                }
+            ),
         )
     except FormatError as error:
         return Problem(where, str(error))

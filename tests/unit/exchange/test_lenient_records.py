@@ -1,0 +1,285 @@
+"""Records whose side fields, files and messages are not in their program's documented shape."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.bundle.memory_file import parse_memory
+from ipfsmem.errors import FormatError
+from ipfsmem.exchange.json_input import read_values
+from ipfsmem.exchange.lenient import date_of, utf8_text
+from ipfsmem.exchange.records import Record
+from ipfsmem.memory import Memory
+from tests.support.exchange_lab import ADA, WORKS, records, tree, zipped
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.create("m", "local", home=tmp_path / "m") as made:
+        yield made
+
+
+def extra(record: Record) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(parse_memory(record.render()).fields.get("extra", "{}"))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("odd", "kept"),
+    [
+        ({"id": 17}, {}),
+        ({"id": [1]}, {"id": [1]}),
+        ({"metadata": {"category": ["health", "food"]}}, {"category": ["health", "food"]}),
+        ({"metadata": '{"k":1}'}, {"k": 1}),
+        ({"metadata": "a text"}, {"metadata": "a text"}),
+        ({"categories": {"a": 1}}, {"categories": {"a": 1}}),
+        ({"created_at": "next week"}, {"created_at": "next week"}),
+        ({"metadata": {"big": 12345678901234567890}}, {"big": "12345678901234567890"}),
+    ],
+)
+def test_odd_side_field_of_mem0_is_kept_in_extra(odd: dict[str, Any], kept: dict[str, Any]) -> None:
+    found = records("mem0", json.dumps([{"memory": "Likes tea", **odd}]).encode())
+    assert [one.text for one in found.records] == ["Likes tea"] and not found.problems
+    assert extra(found.records[0]) == kept
+
+
+@pytest.mark.parametrize(
+    ("stored", "text"),
+    [({"text": "Uses vim"}, "Uses vim"), (["a", {"content": "b"}], "a\nb"), (42, "42"), ("half \ud83d", "half \ufffd"), ({"k": [1]}, '"k"')],
+)  # fmt: skip
+def test_text_in_an_odd_shape_comes_in(stored: Any, text: str) -> None:
+    (record,) = records("mem0", json.dumps([{"id": "1", "memory": stored}]).encode()).records
+    assert text in parse_memory(record.render()).body
+
+
+@pytest.mark.parametrize("program", ["mem0", "infraware", "initrunner", "mif", "librefang", "three-ws"])
+def test_record_without_text_is_named(program: str) -> None:
+    name = {"mem0": "memory", "infraware": "fact"}.get(program, "content")
+    listed = [{name: "Likes tea"}, {"id": "x"}, {name: True}]
+    document = {"mif_version": "2", "memories": listed} if program == "mif" else listed
+    found = records(program, json.dumps(document).encode())
+    assert [one.text for one in found.records] == ["Likes tea"] and len(found.problems) == 2
+
+
+def test_fields_beyond_the_header_move_below_the_text(memory: Memory) -> None:
+    long = {
+        "memory": "Likes tea",
+        "id": "i" * 3000,
+        "metadata": {"category": "c" * 3000, "tags": ["t" * 3000]},
+    }
+    assert memory.bundles.import_from("mem0", json.dumps([long]).encode()).own == 1
+    (listed,) = memory.list()
+    reading = memory.read(listed.key)
+    assert reading is not None and reading.text.count("t" * 3000) == reading.text.count("c" * 3000) == 1
+
+
+def test_side_fields_longer_than_a_memory_leave_the_text(memory: Memory) -> None:
+    huge = [{"memory": "Likes tea", "metadata": {"log": "x" * 1_000_000}}]
+    taken = memory.bundles.import_from("mem0", json.dumps(huge).encode())
+    assert taken.own == 1 and len(taken.problems) == 1 and "only the text" in taken.problems[0]
+
+
+def test_numbers_that_json_readers_refuse_cost_no_record() -> None:
+    data = (
+        b'[{"memory":"a","metadata":{"n":'
+        + b"9" * 5000
+        + b'}},{"memory":"b","score":1e999},{"memory":"c","score":NaN}]'
+    )
+    found = records("mem0", data)
+    assert [one.text for one in found.records] == ["a", "b", "c"] and not found.problems
+    assert "9" * 5000 in found.records[0].render().decode()
+
+
+@pytest.mark.parametrize(
+    ("data", "values", "bad"),
+    [
+        (b'{"a":1}\n{"a":2}\n', [1, 2], 0),
+        (b'{"a":1}{"a":2}', [1, 2], 0),
+        (b'{"a":1}\n{"a":2} {"a":3}\n{"a":4}"]}\n{"a":', [1, 2, 3, 4], 2),
+        (b'{\n  "a": 1\n}\n{\n  "a": 2\n}\n', [1, 2], 0),
+        (b'[\n{"a":1},\n{"a":2},\n{"a', [1, 2], 2),
+        (b'{"a":1}\n{"a":"\xff"}\n{"a":2}', [1, 2], 1),
+    ],
+)
+def test_values_of_lines_and_joined_objects(data: bytes, values: list[int], bad: int) -> None:
+    found = [value for _, value in read_values(data, "x")]
+    assert [one["a"] for one in found if not isinstance(one, FormatError)] == values
+    assert sum(isinstance(one, FormatError) for one in found) == bad
+
+
+def test_json_lines_come_in_from_standard_input_and_any_file(memory: Memory, tmp_path: Path) -> None:
+    data = b'{"id":"1","memory":"one"}\n{"id":"2","memory":"two"}\n'
+    assert memory.bundles.import_from("mem0", data).own == 2
+    for name in ("x.JSONL", "x.json", "x.txt"):
+        (tmp_path / name).write_bytes(data)
+        assert memory.bundles.import_from("mem0", tmp_path / name, dry_run=True).counts == {"unchanged": 2}
+    folder = tree(tmp_path / "dumps", {"DUMP.JSONL": data.decode()})
+    assert memory.bundles.import_from("mem0", folder, dry_run=True).counts == {"unchanged": 2}
+
+
+@pytest.mark.parametrize("shape", ["graph", "list", "tool"])
+def test_graph_of_mcp_memory_in_one_value(shape: str) -> None:
+    graph = {"entities": [ADA], "relations": [{"from": "Ada", "to": "ACME", "relationType": "works_at"}]}
+    document: Any = {"graph": graph, "list": [ADA, WORKS], "tool": {"structuredContent": graph}}[shape]
+    (record,) = records("mcp-memory", json.dumps(document, indent=1).encode()).records
+    assert record.text == "- likes tea\n- builds bridges\n\nRelations:\n\n- works_at: ACME"
+
+
+# -- conversations -----------------------------------------------------------------------------------------------------
+
+
+def message(role: str, text: str | None = None, **more: Any) -> dict[str, Any]:
+    content = {"content_type": "text", "parts": [text]} if text is not None else {}
+    return {
+        "author": {"role": role},
+        "content": content,
+        "recipient": "all",
+        "create_time": 1760000001.0,
+        **more,
+    }
+
+
+def conversation(**more: Any) -> dict[str, Any]:
+    """One as ChatGPT exports it: the shown branch is u, a2; a1 was regenerated, the rest is hidden."""
+    hidden = {"metadata": {"is_visually_hidden_from_conversation": True}}
+    about = {"content": {"content_type": "user_editable_context", "user_profile": "likes tea"}, **hidden}
+    nodes: list[tuple[str, Any, str | None]] = [
+        ("r", None, None),
+        ("s", message("system", "", **hidden), "r"),
+        ("ctx", message("user", **about), "s"),
+        ("u", message("user", "q"), "ctx"),
+        ("a1", message("assistant", "first try"), "u"),
+        ("t", message("assistant", content={"content_type": "thoughts", "thoughts": []}), "u"),
+        (
+            "code",
+            message("assistant", recipient="python", content={"content_type": "code", "text": "1+1"}),
+            "t",
+        ),
+        ("tool", message("tool", content={"content_type": "execution_output", "text": "2"}), "code"),
+        ("w", message("assistant", "not shown", weight=0), "tool"),
+        ("a2", message("assistant", "ans"), "w"),
+    ]
+    mapping = {name: {"id": name, "message": said, "parent": parent} for name, said, parent in nodes}
+    return {
+        "id": "c-1",
+        "title": "T",
+        "create_time": 1760000000.0,
+        "mapping": mapping,
+        "current_node": "a2",
+        **more,
+    }
+
+
+def events(program: str, document: Any) -> list[dict[str, Any]]:
+    found = records(program, json.dumps(document).encode(), "conversations.json")
+    assert not found.problems
+    return found.events.get("", [])
+
+
+def test_chatgpt_counts_messages_of_the_shown_branch() -> None:
+    assert [one["messages"] for one in events("chatgpt", [conversation()])] == [2]
+    assert [one["messages"] for one in events("chatgpt", [conversation(current_node=None)])] == [2]
+
+
+@pytest.mark.parametrize(
+    "odd", [None, 5, "text", [], {}, {"message": 5}, {"message": {"author": None, "content": None}}]
+)
+def test_odd_node_of_chatgpt_leaves_the_conversation(odd: Any) -> None:
+    made = conversation()
+    made["mapping"]["odd"] = odd
+    assert [one["messages"] for one in events("chatgpt", [made])] == [2]
+
+
+@pytest.mark.parametrize(
+    ("times", "day"),
+    [
+        ({"create_time": None, "update_time": 1760000100.0}, "2025-10-09T08:53:21"),
+        ({"create_time": "soon", "mapping": {}, "update_time": 1760000100.0}, "2025-10-09T08:55:00"),
+        ({"create_time": None, "mapping": {}, "update_time": "2025-10-09T08:55:00Z"}, "2025-10-09T08:55:00"),
+        ({"create_time": "1760000000.5"}, "2025-10-09T08:53:20"),
+    ],
+)
+def test_chatgpt_time_falls_back_to_messages_and_update(times: dict[str, Any], day: str) -> None:
+    (event,) = events("chatgpt", [conversation(**times)])
+    assert event["ts"].startswith(day)
+
+
+@pytest.mark.parametrize("wrap", [lambda one: one, lambda one: [one], lambda one: {"conversations": [one]}])
+def test_single_conversation_comes_in(wrap: Any) -> None:
+    assert len(events("chatgpt", wrap(conversation()))) == 1
+    claude = {
+        "uuid": "c",
+        "name": "N",
+        "updated_at": "2026-01-01T00:00:00Z",
+        "chat_messages": [{"uuid": "m"}, None],
+    }
+    assert [one["messages"] for one in events("claude", wrap(claude))] == [1]
+
+
+def test_claude_counts_the_branch_of_the_current_leaf() -> None:
+    said = [
+        {"uuid": "a"},
+        {"uuid": "b", "parent_message_uuid": "a"},
+        {"uuid": "c", "parent_message_uuid": "a"},
+    ]
+    one = {"uuid": "x", "created_at": "2026-01-01", "chat_messages": said, "current_leaf_message_uuid": "c"}
+    assert [event["messages"] for event in events("claude", [one])] == [2]
+
+
+def test_chatgpt_files_are_found_under_all_their_names(memory: Memory, tmp_path: Path) -> None:
+    names = (
+        "conversations_1.json",
+        "conversations (1).json",
+        "Conversations-part-2.json",
+        "X/conversations-003.json",
+    )
+    files: dict[str, Any] = {name: [conversation(id=name)] for name in names}
+    archive = zipped(
+        tmp_path / "e.zip", {**files, "shared_conversations.json": [{"id": "s"}], "user.json": {}}
+    )
+    taken = memory.bundles.import_from("chatgpt", archive)
+    assert taken.events == len(names) and not taken.problems
+
+
+# -- notes -------------------------------------------------------------------------------------------------------------
+
+
+def test_stub_header_of_basic_memory_joins_the_real_one(memory: Memory, tmp_path: Path) -> None:
+    stub = "---\npermalink: proj/bee-notes\n---\n\n"
+    real = "---\ntitle: Keeping bees\ntype: note\ntags:\n- hobby\n---\n\n# Keeping bees\n"
+    memory.bundles.import_from("basic-memory", tree(tmp_path / "n", {"bees.md": stub + real}))
+    (one,) = memory.list()
+    assert (one.file.name, one.file.type, one.file.tags) == ("Keeping bees", "note", ("hobby",))
+    assert one.file.fields["permalink"] == "proj/bee-notes"
+    reading = memory.read(one.key)
+    assert reading is not None and reading.readable is not None and reading.readable.body == "# Keeping bees"
+
+
+@pytest.mark.parametrize("program", ["agh", "basic-memory", "claude-code", "okf", "three-ws"])
+def test_note_with_an_overlong_header_or_in_windows_1252_comes_in(
+    program: str, memory: Memory, tmp_path: Path
+) -> None:
+    base = tmp_path / "notes"
+    tree(
+        base, {"long.md": f"---\nname: Long\nmore: {'x' * 5000}\n---\n\nThe text.\n", "UPPER.MD": "Upper.\n"}
+    )
+    (base / "old.md").write_bytes("Café in Zürich\r\n".encode("cp1252"))
+    taken = memory.bundles.import_from(program, base)
+    texts = "".join(reading.text for one in memory.list() if (reading := memory.read(one.key)))
+    assert taken.own == 3 and not taken.problems
+    assert all(text in texts for text in ("The text.", "x" * 5000, "Café in Zürich", "Upper."))
+
+
+def test_dates_in_seconds_and_smaller_units_are_one() -> None:
+    assert {date_of(1760000000 * unit) for unit in (1, 10**3, 10**6, 10**9)} == {"2025-10-09T08:53:20.000Z"}
+    assert date_of("soon") == date_of(True) == date_of(None) == date_of("12") == ""
+
+
+def test_bytes_that_are_not_text_stay_bytes() -> None:
+    assert utf8_text(bytes(range(256))) == bytes(range(256))
+    assert utf8_text("wide".encode("utf-16")) == b"wide"
