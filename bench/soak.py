@@ -1,0 +1,34 @@
+"""Long proofs by name: `python -m bench.soak NAME [--seed N] [--count N] [--seconds N]`.
+
+Each draws its steps from a seed, prints its progress and a table, and ends with 1 if anything did not hold. The tests run each one
+in a short form.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+#: Module of each proof; it has `run(seed, count, seconds) -> int`, the exit code. `count` or `seconds` 0: no limit of that kind.
+PROOFS = {
+    "handles": "bench.soak_handles",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one proof. Returns its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
+    parser.add_argument("name", choices=sorted(PROOFS))
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=1000, help="cases to draw (0: until the time is up)")
+    parser.add_argument("--seconds", type=float, default=0.0, help="stop after so long (0: no limit)")
+    asked = parser.parse_args(arguments)
+    if not asked.count and not asked.seconds:
+        parser.error("give --count or --seconds")
+    code: int = importlib.import_module(PROOFS[asked.name]).run(asked.seed, asked.count, asked.seconds)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
