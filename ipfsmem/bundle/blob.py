@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, NoReturn
 
@@ -30,6 +31,8 @@ from ipfsmem.canonical import check_depth
 from ipfsmem.errors import FormatError
 
 VERSION = "memory/0.1"
+#: Digits of a whole number that Python reads by itself.
+_DIGITS = 4_000
 
 
 class Blob(msgspec.Struct, frozen=True):
@@ -209,9 +212,10 @@ def _decoded(data: bytes) -> _Wire:
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         fault = str(error)
     try:
-        value = json.loads(str(data, "utf-8"), parse_constant=_refuse, object_pairs_hook=_Object)
-    except (ValueError, RecursionError):
-        raise FormatError(f"the export is not valid JSON: {fault}") from None
+        text = str(data, "utf-8")
+        value = _loose.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"the export is not valid JSON: {fault or error}") from None
     if not isinstance(value, _Object):
         raise FormatError("the export is not a JSON object")
     for found in (value, value.get("files"), value.get("others")):
@@ -223,10 +227,41 @@ def _decoded(data: bytes) -> _Wire:
     events = value.get("timeline")
     if events is not None and not isinstance(events, list):
         raise FormatError("the timeline of an export is not a list")
-    raws = [msgspec.Raw(json.dumps(e, separators=(",", ":")).encode()) for e in events or ()]
+    raws = [_raw_event(*both) for both in zip(events or (), _written_events(text), strict=False)]
     return _Wire(
         value.get("version", VERSION), value.get("index", ""), value.get("files"), value.get("others"), raws
     )
+
+
+def _raw_event(event: Any, written: bytes) -> msgspec.Raw:
+    """An event without the white space it was written with; as it was written where that has a name twice or no value in Python."""
+    if not timeline.has_repeated_name(written, event):
+        with suppress(ValueError):
+            written = json.dumps(event, separators=(",", ":"), allow_nan=False).encode()
+    return msgspec.Raw(written)
+
+
+def _written_events(text: str) -> Iterator[bytes]:
+    """Each event of an export as it is written there."""
+    at = _skip(text, 0) + 1  # behind the opening brace
+    while text[at := _skip(text, at)] == '"':
+        name, at = _loose.raw_decode(text, at)
+        at = _skip(text, _skip(text, at) + 1)  # behind the colon
+        if name == "timeline" and text[at] == "[":
+            at += 1
+            while text[at := _skip(text, at)] != "]":
+                _, end = _loose.raw_decode(text, at)
+                yield text[at:end].encode()
+                at = end
+            return
+        _, at = _loose.raw_decode(text, at)
+
+
+def _skip(text: str, at: int) -> int:
+    """The offset behind white space and commas."""
+    while text[at] in " \t\r\n,":
+        at += 1
+    return at
 
 
 class _Object(dict[str, Any]):
@@ -243,3 +278,12 @@ class _Object(dict[str, Any]):
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
+
+
+def _integer(text: str) -> int | float:
+    """A number; of more digits than Python reads, what no event holds."""
+    return int(text) if len(text) <= _DIGITS else float("inf")
+
+
+#: Checks what the strict decoder does not say: a name that is there twice, and lone surrogates where they are harmless.
+_loose = json.JSONDecoder(parse_constant=_refuse, parse_int=_integer, object_pairs_hook=_Object)

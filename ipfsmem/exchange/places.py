@@ -17,7 +17,7 @@ import msgspec
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.device.atomic_files import read_file, storage_errors
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError, NotFoundError, StorageError, UsageError
-from ipfsmem.exchange.records import Item, Problem, shown
+from ipfsmem.exchange.records import Item, Problem
 from ipfsmem.exchange.sqlite_input import is_sqlite
 from ipfsmem.memories.bundle_tree import MAX_BYTES
 from ipfsmem.memories.containers import folder_files, is_zip, opened, zip_files
@@ -99,8 +99,9 @@ def open_place(path: Path) -> Iterator[Files]:
         with opened(path) as file:
             head = file.read(16)
     if is_zip(head):
-        with zip_files(path, _KEPT) as (names, read):
-            yield _zip(path.name, sorted(names), read)
+        said: list[str] = []
+        with zip_files(path, _KEPT, said=said) as (names, read):
+            yield _zip(path.name, sorted(names), read, said)
         return
     data = read_file(path, MAX_PLACE)
     if data is None:
@@ -108,8 +109,8 @@ def open_place(path: Path) -> Iterator[Files]:
     made = one_file(path.name, data)
     log = path.with_name(f"{path.name}-wal")
     if is_sqlite(data) and log.is_file() and log.stat().st_size:
-        said = f"{log.name} was not read: its program has not written it into the database yet. End that program first"
-        made = msgspec.structs.replace(made, said=(said,))
+        unread = f"{log.name} was not read: its program has not written it into the database yet. End that program first"
+        made = msgspec.structs.replace(made, said=(unread,))
     yield made
 
 
@@ -126,7 +127,9 @@ def _folder(folder: Path) -> Files:
     return Files(folder.absolute().name, False, tuple(names), read_one, said)
 
 
-def _zip(called: str, names: Sequence[str], read: Callable[[str, int], bytes | None]) -> Files:
+def _zip(
+    called: str, names: Sequence[str], read: Callable[[str, int], bytes | None], said: Sequence[str]
+) -> Files:
     left = MAX_PLACE
 
     def read_one(name: str) -> bytes:
@@ -142,9 +145,7 @@ def _zip(called: str, names: Sequence[str], read: Callable[[str, int], bytes | N
             raise LimitError(f"there are more than {MAX_PLACE:,} bytes in the zip")
         return data
 
-    asked = [name for name in names if name.lower().endswith(ENDINGS)]
-    wanted = [name for name in asked if not _hidden(name)]
-    said = [f"{shown(name)} was left out: it leads elsewhere" for name in asked if ".." in name.split("/")]
+    wanted = [name for name in names if name.lower().endswith(ENDINGS) and not _hidden(name)]
     return Files(called, False, wanted, read_one, said)
 
 

@@ -36,6 +36,8 @@ ZIP_MAGIC = b"PK\x03\x04"
 #: The directory of a zip without files.
 _EMPTY_ZIP = b"PK\x05\x06"
 _ENCRYPTED = 0x1
+#: What macOS keeps beside the files of a zip: nothing that anybody wrote.
+_FINDER = "__MACOSX/"
 #: What each file's line in the directory of a zip begins with.
 _DIRECTORY = b"PK\x01\x02"
 
@@ -159,22 +161,23 @@ def _walk(
 
 def read_zip(path: Path) -> dict[str, Part]:
     """The scopes of a zip. Raises FormatError, LimitError."""
-    with zip_files(path) as (names, read):
-        return _read(path, names, read)
+    said: list[str] = []
+    with zip_files(path, said=said) as (names, read):
+        return _read(path, names, read, said)
 
 
 @contextlib.contextmanager
 def zip_files(
-    path: Path, kept: Collection[str] = ("memory", "scopes")
+    path: Path, kept: Collection[str] = ("memory", "scopes"), *, said: list[str]
 ) -> Iterator[tuple[Collection[str], ReadFile]]:
     """The names of the files in a zip, without a folder in which all of them lie unless it is one of `kept`, and what reads one of
-    them, as long as this is open. Raises FormatError, also in the block for what cannot be unpacked, LimitError."""
+    them, as long as this is open. `said` grows by entries whose name leads out of the zip. Raises FormatError, also in the block for what cannot be unpacked, LimitError."""
     with storage_errors(path, "read"), opened(path) as file:
         if _signatures(file) > MAX_NAMES:
             raise LimitError(f"there are more than {MAX_NAMES:,} files in the zip")
         try:
             with zipfile.ZipFile(file) as archive:
-                yield _from_zip(archive, kept)
+                yield _from_zip(archive, kept, said)
         except (
             zipfile.BadZipFile,
             zlib.error,
@@ -196,14 +199,22 @@ def _signatures(file: BinaryIO) -> int:
     return count
 
 
-def _from_zip(archive: zipfile.ZipFile, kept: Collection[str]) -> tuple[Collection[str], ReadFile]:
+def _from_zip(
+    archive: zipfile.ZipFile, kept: Collection[str], said: list[str]
+) -> tuple[Collection[str], ReadFile]:
     infos: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
-        if info.filename.endswith("/"):  # not `is_dir`: older ones ask an empty name for its last letter
+        name = info.filename.replace("\\", "/")  # as some programs on Windows write it
+        if name.endswith("/") or name.startswith(
+            _FINDER
+        ):  # not `is_dir`: older ones ask an empty name for its last letter
             continue
-        if info.filename in infos:
-            raise FormatError(f"the name {ascii(info.filename)[:120]} stands twice in the zip")
-        infos[info.filename] = info
+        if ".." in name.split("/"):
+            said.append(f"{ascii(info.filename)[1:-1][:120]} was left out: it leads out of the zip")
+            continue
+        if name in infos:
+            raise FormatError(f"the name {ascii(info.filename)[:120]} is in the zip twice")
+        infos[name] = info
 
     def read(name: str, most: int) -> bytes:
         info = infos[name]

@@ -320,7 +320,7 @@ def read_given(source: bytes | str) -> dict[str, Part]:
     data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
     if len(data) > MAX_BLOB:
         raise LimitError(f"what is imported has {len(data):,} bytes, at most {MAX_BLOB:,} are read")
-    return {"": Part(read_blob(data))}
+    return {"": Part(_export(data, "this"))}
 
 
 def read_path(path: Path) -> dict[str, Part]:
@@ -344,8 +344,16 @@ def read_path(path: Path) -> dict[str, Part]:
         raise FormatError(f"{path} is no {path.suffix[1:].lower()} that can be read")
     data = read_file(path, MAX_BLOB) or b""
     if path.suffix == ".json" or data[:1] == b"{":
-        blob = read_blob(data)
-        if blob == Blob({}, []) and not is_blob(data):
-            raise FormatError(f"{path} is no export of a memory")
-        return {"": Part(blob)}
+        return {"": Part(_export(data, str(path)))}
     return {"": Part(collect_files([(path.name, data)], [], []))}
+
+
+def _export(data: bytes, what: str) -> Blob:
+    """A `memory/0.1` blob. Raises FormatError for other JSON, which would come in as nothing."""
+    blob = read_blob(data)
+    if blob == Blob({}, []) and not is_blob(data):
+        raise FormatError(
+            f"{what} is not an export of a memory",
+            hint="For another program's data: ipfsmem import --from NAME.",
+        )
+    return blob

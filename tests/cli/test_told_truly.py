@@ -228,7 +228,8 @@ def test_what_is_no_zip_and_no_export_is_not_taken_for_a_memory(cli: Cli, tmp_pa
         assert "that can be read" in cli.fails(10, "import", str(tmp_path / name)).err
         cli.fails(10, "import", str(tmp_path / name), "--from-backup")
     for name in ("other.json", "odd.json"):
-        assert "is no export of a memory" in cli.fails(10, "import", str(tmp_path / name)).err
+        assert "is not an export" in cli.fails(10, "import", "-", stdin=(tmp_path / name).read_bytes()).err
+        assert "is not an export of a memory" in cli.fails(10, "import", str(tmp_path / name)).err
     assert cli.ok("list").out == ""
 
 

@@ -114,3 +114,27 @@ def test_a_name_that_cannot_stand_in_a_header():
 def test_the_index_is_no_input():
     blob = read_blob(b'{"index":"- [X](x.md)","files":{"MEMORY.md":"- [Y](y.md)"}}')
     assert blob.files == {}
+
+
+TWICE = '{"ts":"2026-04-14T12:03:12.000Z", "type":"t","a":1,"a":2}'
+
+
+@pytest.mark.parametrize(
+    "other",
+    ['{"ts":"2026-04-14","type":"u","x":"\\ud800"}', '"\\udc00"', '{"ts":"2026-04-14","type":"u","n":1}'],
+)
+def test_event_with_a_doubled_name_is_kept_as_written(other: str) -> None:
+    text = f'{{ "index": "", "files": {{"a.md": "x\\ud83d\\ude00"}} , "timeline": [ {TWICE} , {other}, {{"n": 1e5}} ] }}'
+    events = read_blob(text.encode()).events
+    assert TWICE in [event.get("raw") for event in events] and len(events) == 3
+
+
+def test_number_of_5000_digits_costs_nothing_else() -> None:
+    long = "9" * 5000
+    text = f'{{"files":{{"a.md":"x"}},"timeline":[{{"ts":"2026-01-01","type":"good"}},{{"ts":"2026-01-01","type":"x","n":{long}}}]}}'
+    found = read_blob(text.encode())
+    assert found.files == {"a": b"x"} and not found.problems
+    assert {event["type"] for event in found.events} == {"raw", "good"}
+    assert any(long in event.get("raw", "") for event in found.events)
+    with pytest.raises(FormatError, match=r"not valid JSON: ."):
+        read_blob(b'{"files":{"a.md":"\\ud800"},"timeline":[nope]}')

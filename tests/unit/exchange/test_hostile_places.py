@@ -26,6 +26,7 @@ from tests.support.exchange_lab import (
     records_at,
     tree,
     twice,
+    zipped,
 )
 
 
@@ -65,8 +66,35 @@ def test_names_that_differ_by_case_or_form_alone_stay_apart(memory: Memory, tmp_
             archive.writestr(name, f"{name!a}\n")
     taken = twice(memory, "okf", path)
     assert taken.own == len(names) - 2 == len({one.key for one in memory.list()})
-    assert len(taken.problems) == 2 and all("leads elsewhere" in problem for problem in taken.problems)
+    assert len(taken.problems) == 2 and all("leads out of the zip" in problem for problem in taken.problems)
     assert not (tmp_path.parent / "up.md").exists() and not (tmp_path / "up.md").exists()
+
+
+@pytest.mark.parametrize("program", ["", "claude-code"])
+def test_zip_of_finder_or_windows_has_the_keys_of_the_folder(
+    program: str, memory: Memory, tmp_path: Path
+) -> None:
+    plain = {"vault/a.md": "a\n", "vault/b.md": "b\n"}
+    places = {
+        "plain.zip": plain,
+        "finder.zip": {"vault/": "", **plain, "__MACOSX/vault/._a.md": "\0\5", "__MACOSX/._vault": "\0\5"},
+        "windows.zip": {name.replace("/", "\\"): text for name, text in plain.items()},
+    }
+    tree(tmp_path, plain)
+    made = [tmp_path / "vault", *(zipped(tmp_path / name, files) for name, files in places.items())]
+    for number, place in enumerate(made):
+        taken = memory.bundles.import_from(program, place) if program else memory.bundles.import_(place)
+        assert not taken.problems and [one.key for one in memory.list()] == ["a", "b"]
+        assert number == 0 or not memory.conflicts()
+
+
+@pytest.mark.parametrize("name", ["../../x.md", "memory/..\\..\\x.md", "../../x"])
+@pytest.mark.parametrize("program", ["", "agh"])
+def test_zip_entry_that_leads_out_is_named(program: str, name: str, memory: Memory, tmp_path: Path) -> None:
+    place = zipped(tmp_path / "x.zip", {"good.md": "Good.\n", name: "evil"})
+    taken = memory.bundles.import_from(program, place) if program else memory.bundles.import_(place)
+    assert [one.key for one in memory.list()] == ["good"]
+    assert len(taken.problems) == 1 and "leads out of the zip" in taken.problems[0]
 
 
 def test_zips_that_lie(memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
