@@ -167,6 +167,15 @@ class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     turn_tokens: Annotated[
         int, _says("how long the block before one prompt is", "tokens", ge=200, le=200_000)
     ] = 500
+    facts: Annotated[
+        int,
+        _says(
+            "how much longer a block is for its facts where the caller gives no limit",
+            "tokens",
+            ge=0,
+            le=100_000,
+        ),
+    ] = 8_000
 
     def of(self, layout: str) -> int:
         """How long a block of this layout is."""
@@ -345,6 +354,14 @@ def context_tokens(layout: str) -> int:
         return settings().context.of(layout)
     except ConfigError:
         return ContextSettings().of(layout)
+
+
+def tokens_beside_for_facts() -> int:
+    """How many tokens more a block of context may have for its facts where nobody says otherwise."""
+    try:
+        return settings().context.facts
+    except ConfigError:
+        return ContextSettings().facts
 
 
 def refuse_agents_switched_off() -> None:

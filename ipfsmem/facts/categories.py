@@ -34,6 +34,8 @@ _TYPES: Final = {
 }
 #: The category of what nobody gave one.
 GENERAL: Final = "general"
+#: The tag of an entry that contradicts another one, until somebody looked at it.
+CONFLICT: Final = "conflict"
 #: Characters of a category, and of a fact.
 MAX_CATEGORY: Final = 64
 MAX_FACT: Final = 2_000

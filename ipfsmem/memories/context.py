@@ -9,7 +9,7 @@ count in prose.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from ipfsmem.device.events import events_of
 from ipfsmem.device.hidden import hidden_texts, is_hidden
 from ipfsmem.device.shown_texts import mark_of
 from ipfsmem.errors import UsageError
+from ipfsmem.memories.context_facts import FactLine, bytes_of_facts, facts_of_scopes, shown_facts
 from ipfsmem.memories.layouts import (
     LAYOUTS,
     LEAST_TOKENS,
@@ -59,6 +60,8 @@ _EVENTS, _EVENT_BYTES = 20, 600
 _HEADS = 1_000
 #: Memories without room in an index after which nobody looks for a shorter one, and bytes that the shortest line has.
 _PASSED, _LEAST_LINE = 200, 16
+#: Bytes that facts leave to the rest of a block, at most a quarter of it.
+_BESIDE_FACTS = 1_500
 #: Keys that are named of the matches that had no room.
 _NAMED = 10
 
@@ -71,7 +74,7 @@ class ContextBlock(msgspec.Struct, frozen=True):
     shown: tuple[str, ...]
     #: Keys of memories that match and had no room.
     skipped: tuple[str, ...]
-    #: How many memories the index names, and how many it had no room for.
+    #: How many memories the index names and facts stand in it, and how many of both it had no room for.
     listed: int
     left_out: int
     #: How many events stand in it.
@@ -103,7 +106,7 @@ def context(
     counts: bool = True,
 ) -> ContextBlock:
     """The block for some scopes, the first before the next. Never more than `max_tokens` (2,000, of the layout `turn` 500), as
-    `count` counts the tokens of a text. `without`: the marks of what is not shown again; `by_meaning`: False asks no
+    `count` counts the tokens of a text. The layouts `index` and `full` hold the facts: all that have room, restrictions first, whole. `without`: the marks of what is not shown again; `by_meaning`: False asks no
     model; `counts`: the memories that stand in it with their texts are used. Raises UsageError."""
     if layout not in LAYOUTS:
         raise UsageError(f"{layout!r} is no layout", hint=f"It is one of {', '.join(LAYOUTS)}.")
@@ -114,10 +117,11 @@ def context(
     if not LEAST_TOKENS <= max_tokens <= MOST_TOKENS:
         raise UsageError(f"max_tokens is {LEAST_TOKENS} to {MOST_TOKENS:,}, not {max_tokens}")
     found, repeated = _matches(parts, query, layout, without, by_meaning)
+    facts = _facts(parts, layout)
     room = max_tokens * TOKEN_BYTES
 
     def made_in(room: int) -> ContextBlock:
-        return _made(parts, found, room, layout, without)
+        return _made(parts, found, facts, room, layout, without)
 
     made = made_in(room)
     # Another counter finds fewer or more tokens in the same bytes: the room is widened once, and narrowed until it fits.
@@ -133,6 +137,18 @@ def context(
     if counts:
         count_shown(parts[0], made)
     return msgspec.structs.replace(made, tokens=counted, repeated=made.repeated + repeated)
+
+
+def tokens_for_facts(parts: Sequence[Memories], layout: Layout) -> int:
+    """How many tokens all facts of some scopes take in a block of this layout."""
+    return -(-bytes_of_facts(parts, _facts(parts, layout)) // TOKEN_BYTES)
+
+
+def _facts(parts: Sequence[Memories], layout: Layout) -> list[FactLine]:
+    if layout not in ("index", "full"):
+        return []
+    with parts[0].replica.reading():
+        return facts_of_scopes(parts)
 
 
 def count_shown(part: Memories, block: ContextBlock) -> None:
@@ -190,7 +206,12 @@ def _mark(parts: Sequence[Memories], hit: Hit) -> str:
 
 
 def _made(
-    parts: Sequence[Memories], hits: Sequence[Hit], most: int, layout: Layout, without: frozenset[str]
+    parts: Sequence[Memories],
+    hits: Sequence[Hit],
+    facts: Sequence[FactLine],
+    most: int,
+    layout: Layout,
+    without: frozenset[str],
 ) -> ContextBlock:
     """The block in at most so many bytes."""
     replica = parts[0].replica
@@ -200,6 +221,15 @@ def _made(
     texts: list[str] = []
     shown: list[str] = []
     skipped: list[str] = []
+    known = shown_facts(parts, facts, room - min(_BESIDE_FACTS, room // 4))
+    if known.text:
+        mark = mark_of(replica, "index", known.text)
+        if mark in without:
+            repeated += 1
+        else:
+            texts.append(known.text)
+            marks.append(mark)
+            room -= len(known.text.encode()) + 1
     if hits:
         writers = Writers(parts[0].replica)
         spare = len(_no_room((), _HITS, 0).encode()) + 1
@@ -222,10 +252,11 @@ def _made(
             room -= len(said.encode()) + 1
     listed = left_out = noted = 0
     if layout in ("index", "full"):
-        index, listed, left_out = _index(parts, room if layout == "index" else room * 3 // 4)
+        places = {(one.scope, one.key) for one in facts}
+        index, listed, left_out = _index(parts, room if layout == "index" else room * 3 // 4, places)
         mark = mark_of(replica, "index", index)
         if mark in without:
-            index, listed, left_out, repeated = "", 0, 0, 1
+            index, listed, left_out, repeated = "", 0, 0, repeated + 1
         if index:
             texts.append(index)
             marks.append(mark)
@@ -237,7 +268,15 @@ def _made(
         marks += noted_marks
     text = f"{NOTICE}\n\n" + "\n".join(texts) if texts else ""
     return ContextBlock(
-        text, tuple(shown), tuple(skipped), listed, left_out, noted, 0, repeated, tuple(marks)
+        text,
+        tuple(shown),
+        tuple(skipped),
+        listed + known.shown,
+        left_out + known.left_out,
+        noted,
+        0,
+        repeated,
+        tuple(marks),
     )
 
 
@@ -309,8 +348,11 @@ def _fenced(hit: Hit, writers: Writers, room: int) -> str | None:
     return fenced if len(fenced.encode()) + 1 <= room else None
 
 
-def _index(parts: Sequence[Memories], room: int) -> tuple[str, int, int]:
-    """The index of some scopes in at most `room` bytes, how many memories it names, and how many it leaves out.
+def _index(
+    parts: Sequence[Memories], room: int, without: Collection[tuple[str, str]] = ()
+) -> tuple[str, int, int]:
+    """The index of some scopes in at most `room` bytes, how many memories it names, and how many it leaves out. `without`: scope and
+    key of those that stand in the block already.
 
     At most 200 lines and 25 KB. Those that are worth least are left out first, also by how long ago they were changed or used; one
     that does not fit gives way to the next. Parts of sessions, which stand in no index, are among those left out as long as
@@ -320,7 +362,7 @@ def _index(parts: Sequence[Memories], room: int) -> tuple[str, int, int]:
     chosen: dict[str, list[tuple[str, str, str]]] = {}
     listed = total = 0
     with parts[0].replica.reading():
-        found = _by_worth(parts)
+        found = [one for one in _by_worth(parts) if (one[1].scope, one[0]) not in without]
         total = len(found)
         for key, part, line_of in found:
             section, line = line_of()

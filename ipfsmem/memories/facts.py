@@ -19,6 +19,7 @@ from ipfsmem.device.hidden import Hidden, hidden_texts, hide, is_hidden, show
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.facts.categories import (
     CLOSED,
+    CONFLICT,
     MAX_FACT,
     Kind,
     category_of,
@@ -33,6 +34,7 @@ from ipfsmem.graph.entity import TAG as ENTITY
 from ipfsmem.memories.asked import Asked
 from ipfsmem.memories.fact_history import earlier, keep_in
 from ipfsmem.memories.memories import Memories, NotHereError
+from ipfsmem.memories.merits import worth_tags
 from ipfsmem.memories.overview import head_of
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.recall import recall
@@ -40,8 +42,6 @@ from ipfsmem.memories.search_index import Held, index_of
 from ipfsmem.memories.words import MAX_QUERY
 from ipfsmem.recall.worth import reinforced, worth
 
-#: The tag of an entry that took the place of one which says something else.
-CONFLICT = "conflict"
 #: So many hits are looked at for entries, and so many of these are held against a new one.
 _HITS, _NEAREST = 20, 5
 #: How much of a text a model must know for its vectors to decide.
@@ -383,7 +383,9 @@ class Facts:
         today, found = self._replica.world.today(), []
         for key, one in held:
             head = self._head(key)
-            value = worth(head.type, len(head.tags), important=head.important, confidence=head.confidence)
+            value = worth(
+                head.type, worth_tags(head.tags), important=head.important, confidence=head.confidence
+            )
             created = head.created or today.isoformat()
             sure = 1.0 if head.confidence is None else head.confidence
             found.append(Ranked(key, created, one.hlc, sure, value, head.important))

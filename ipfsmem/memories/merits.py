@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 
 from ipfsmem.bundle.memory_file import MemoryFile
+from ipfsmem.facts.categories import CONFLICT
 from ipfsmem.recall.worth import Merits
 
 
@@ -13,13 +15,18 @@ def merits_of(file: MemoryFile, written: int) -> Merits:
     at, until = _last_change(file, written), day_of(file.expires)
     return Merits(
         file.type,
-        len(file.tags),
+        worth_tags(file.tags),
         file.important,
         file.confidence,
         file.fields.get("decay", ""),
         at.toordinal() if at else 0,
         until.toordinal() if until else 0,
     )
+
+
+def worth_tags(tags: Iterable[str]) -> int:
+    """How many tags count for what a memory is worth: not the one that is set automatically on what contradicts another entry."""
+    return sum(tag != CONFLICT for tag in tags)
 
 
 def _last_change(file: MemoryFile, written: int) -> date | None:

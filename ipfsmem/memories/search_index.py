@@ -43,7 +43,7 @@ _STACKS, _FILTERS = 6, 4
 #: Stands between the scopes of an index and its kind.
 _OF_KIND = "\n*"
 #: What an image is made of may change with the program; then this does.
-_VERSION = 5
+_VERSION = 6
 #: An image is written anew when so many memories were taken in or out since, and of fewer memories than these none is.
 _STALE, _FEW = 200, 100
 
@@ -336,7 +336,7 @@ class SearchIndex:
             for part in parts
             if (name := part.name(key)) in self._known
             and (text := store.raw(name)) is not None
-            and (found := _shown(part, key, decode_entry(name, text))) is not None
+            and (found := shown_of(part, key, decode_entry(name, text))) is not None
         ]
         chosen = next((one for one in there if one[1].own), there[0] if there else None)
         if chosen is None or chosen[1].data is None:
@@ -387,7 +387,7 @@ class SearchIndex:
                     if not filter.takes(one):
                         continue
                     part = by_scope[one.scope]
-                    found = _shown(part, key, part.replica.store.entry(part.name(key)))
+                    found = shown_of(part, key, part.replica.store.entry(part.name(key)))
                     if found is not None and found.data is not None:
                         file = readable_file(found.data)
                         made.add(_document(key, one, file, today, self._use(parts, key, one)))
@@ -566,7 +566,7 @@ def entry_id(name: str, text: bytes) -> bytes:
     return blake2b(name.encode() + b"\0" + text, digest_size=16).digest()
 
 
-def _shown(part: Memories, key: str, entry: Entry) -> _Shown | None:
+def shown_of(part: Memories, key: str, entry: Entry) -> _Shown | None:
     """What a scope shows under a key; None when nothing."""
     if len(entry) == 1:
         ((dot, value),) = entry.items()

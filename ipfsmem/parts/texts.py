@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
-from ipfsmem.config import context_tokens
+from ipfsmem.config import context_tokens, tokens_beside_for_facts
 from ipfsmem.errors import ChangedError, NotFoundError, StorageError, UsageError
 from ipfsmem.memories.layouts import Layout
 from ipfsmem.memories.memories import LONG, Listed, Memories, NotHereError
@@ -292,7 +292,7 @@ class MemoryTexts(MemoryPart):
         plugins: bool = True,
     ) -> ContextBlock:
         """What a model is given: the index of the own memories of this scope and of what is everybody's, and with a query the
-        texts that match it; fenced, never more than `max_tokens` (as the settings say, else 2,000, of the layout `turn` 500). `count` counts the tokens
+        texts that match it; fenced, never more than `max_tokens` (as the settings say, else 2,000 and what the facts take, of the layout `turn` 500). `count` counts the tokens
         of a text where three bytes a token are not exact enough. Others' texts stand in it once they are promoted. Raises
         UsageError.
 
@@ -301,7 +301,9 @@ class MemoryTexts(MemoryPart):
         a person only looks at what it would be given, or `given` says later that it was. `by_meaning`: False for who cannot wait for a model. `plugins`: False for who
         cannot wait for the plugins that the settings switch on; what they add takes a quarter of the tokens at most.
         """
-        max_tokens = context_tokens(layout) if max_tokens is None else max_tokens
+        for_facts = 0
+        if max_tokens is None:
+            max_tokens, for_facts = context_tokens(layout), tokens_beside_for_facts()
         running = self._open.plugins() if plugins else None
         given = [] if running is None else running.for_context(query, session, layout)
         with self._open.alone:
@@ -309,9 +311,14 @@ class MemoryTexts(MemoryPart):
             self._open.look()
             before = frozenset(without) | (self._open.shown.to(session) if session else frozenset())
 
+            parts = [self.memories, *self._below(), *([self.memories.in_scope("")] if self.scope else [])]
+            if for_facts:
+                from ipfsmem.memories.context import tokens_for_facts
+
+                max_tokens += min(for_facts, tokens_for_facts(parts, layout))
+
             def built_in(most: int | None) -> ContextBlock:
-                everybody = [] if not self.scope else [self.memories.in_scope("")]
-                return Stack([self.memories, *self._below(), *everybody]).context(
+                return Stack(parts).context(
                     query,
                     max_tokens=most,
                     layout=layout,

@@ -451,7 +451,8 @@ def _context(desk: Desk, given: JSON) -> ToolResult:
     most = given.get("max_tokens", context_tokens(layout))
     facts, left_out = _session_facts(desk, min(most // 2, most - LEAST_TOKENS))
     taken = -(-len(facts.encode()) // TOKEN_BYTES)
-    block = desk.there(given).context(given.get("query"), max_tokens=most - taken, layout=layout)
+    room = most - taken if "max_tokens" in given else None
+    block = desk.there(given).context(given.get("query"), max_tokens=room, layout=layout)
     text = block.text + facts
     return ToolResult(
         text or "There is nothing in this memory yet.",

@@ -30,6 +30,12 @@ def filled(memory: Memory) -> None:
     shop.write("releases", "The shop is deployed on Mondays.", fields={"source": "a meeting"})
     memory.scope("old_shop").write("price", "Cents, never floats; deployed twice.")
     memory.scopes.lead("old_shop", "shop")
+    for n in range(12):
+        memory.facts.add(f"Fact {n} of {n * 7} says é {n * 13}", "work style")
+    memory.facts.add("Never deploy\u200b by hand", "restriction")
+    shop.facts.add("The shop opens at nine", "Work--Hours ΑΣ")
+    memory.write("gone", "Over", fields={"category": "x", "expires": "2020-01-01"})
+    memory.write("contradicted", "C", fields={"category": "x"}, tags=["conflict"])
     memory.note("said", text="x" * 700)
     shop.note("decided", what="To deploy.")
 

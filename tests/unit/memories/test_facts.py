@@ -240,15 +240,73 @@ def test_a_fact_takes_no_place_of_another_text(memory: Memory) -> None:
     assert remember(memory, "User likes tea") == again
 
 
-def test_every_fact_stands_in_a_context_that_has_room_and_an_empty_memory_gives_none(memory: Memory) -> None:
+def test_all_facts_are_in_the_default_context_whole_with_category(memory: Memory) -> None:
     assert memory.context().text == "" == memory.context(layout="full").text
-    for n in range(190):
+    long = "has a rule of many words, " * 70
+    for n in range(200):
         remember(memory, f"User likes colour {n} of {n * 7} in a house {n * 13}")
-    block = memory.context(layout="full", max_tokens=20_000)
-    assert all(f"[{text}]" in block.text for text in said(memory)) and block.left_out == 0
-    assert (
-        memory.context(layout="full").left_out > 100
-    )  # and where there is none, it says how many are missing
+    remember(memory, f"User {long}to the very end")
+    remember(memory, "Never delete production data", "restriction")
+    for n in range(5):
+        memory.write(f"note_{n}", f"A note {n}")
+    for layout in ("index", "full"):
+        block = memory.context(layout=layout)  # type: ignore[arg-type]
+        lines = [line.removeprefix("> ") for line in block.text.splitlines() if line.startswith("> - [")]
+        facts = [line for line in lines if "](" not in line]
+        assert facts[0] == "- [restriction] Never delete production data"
+        assert sorted(facts[1:]) == sorted(
+            f"- [preference] {text}" for text in said(memory) if not text.startswith("Never")
+        )
+        # A fact is not listed again, and memories are.
+        assert [line for line in lines if "](" in line] and len(lines) == 207
+        assert (block.listed, block.left_out) == (207, 0)
+
+
+def test_facts_are_in_the_context_of_the_next_process(tmp_path: Path) -> None:
+    with Memory.load("m", "local", home=tmp_path) as memory:
+        memory.facts.add("User likes tea", "preference")
+        memory.scope("shop").facts.add("Opens at nine", "convention")
+        memory.write("note", "The note", fields={"category": "kept by hand"})
+    with Memory.load("m", "local", home=tmp_path) as memory:
+        text = memory.scope("shop").context().text
+    assert "- [preference] User likes tea" in text and "- [convention] Opens at nine" in text
+    assert "- [kept_by_hand] The note" in text
+
+
+@pytest.mark.parametrize("tokens", [200, 500, 2_000, 4_000])
+def test_facts_over_an_exact_budget_are_counted_restrictions_stay(memory: Memory, tokens: int) -> None:
+    memory.facts.add("Never push to main", "restriction")
+    for n in range(300):
+        remember(memory, f"User likes colour {n} of {n * 7} in a house {n * 13}")
+    memory.facts.add("Never delete data", "restriction")
+    block = memory.context(max_tokens=tokens)
+    lines = [line for line in block.text.splitlines() if line.startswith("> - [")]
+    assert lines[:2] == ["> - [restriction] Never delete data", "> - [restriction] Never push to main"]
+    texts = {f"> - [preference] {text}" for text in said(memory)}
+    assert set(lines[2:]) <= texts and block.tokens <= tokens
+    assert f"({302 - len(lines)} more facts had no room here: look for them by their words.)" in block.text
+    assert block.listed == len(lines) and block.left_out == 302 - len(lines)
+
+
+def test_facts_of_others_forgotten_and_hidden_ones_are_not_in_the_context(memory: Memory) -> None:
+    key = remember(memory, "User likes tea")
+    memory.scope("shop").facts.add("The shop opens at nine", "convention")
+    memory.facts.delete(key)
+    remember(memory, "User likes coffee")
+    block = memory.scope("shop").context()
+    assert "> - [convention] The shop opens at nine" in block.text
+    assert "> - [preference] User likes coffee" in block.text and "tea" not in block.text
+    assert "shop opens" not in memory.context().text
+
+
+def test_a_contradiction_does_not_lift_the_worth_of_a_fact(memory: Memory) -> None:
+    plain = memory.facts.add("User drinks black coffee", "preference")
+    opposed = memory.facts.add("User does not drink black coffee", "preference")
+    assert plain is not None and opposed is not None and opposed.fact.conflict
+    worth = {
+        hit.reading.key: hit.parts["salience"] for hit in memory.recall("user drink coffee", why=True).hits
+    }
+    assert worth[opposed.fact.key] == worth[plain.fact.key]
 
 
 def test_what_is_said_again_is_surer_and_never_surer_than_sure(memory: Memory) -> None:

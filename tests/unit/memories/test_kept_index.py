@@ -146,8 +146,8 @@ def test_a_recall_in_the_next_process_reads_no_text_but_those_it_shows(
         memory.recall("tea")
     (image,) = images(tmp_path)
     read: list[str] = []
-    production = search_index._shown
-    monkeypatch.setattr(search_index, "_shown", lambda *of: read.append(of[1]) or production(*of))
+    production = search_index.shown_of
+    monkeypatch.setattr(search_index, "shown_of", lambda *of: read.append(of[1]) or production(*of))
     with Memory.load("alex", "local", home=tmp_path) as memory:
         assert [hit.reading.key for hit in memory.recall("rain").hits] == ["k7"] and read == []
         assert memory.context().listed == 40 and read == []

@@ -117,6 +117,7 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
         "list": lambda sessions: sessions.list(),
         "latest": lambda sessions: sessions.latest(),
         "items": lambda sessions: [sessions.items(talk) for talk in TALKS],
+        "kept": lambda sessions: [sessions.kept(talk) for talk in TALKS],
         "told": lambda sessions: [sessions.told(talk) for talk in TALKS],
         "told_each": lambda sessions: sessions.told_each(TALKS, {}),
         "seen": lambda sessions: [sessions.seen(talk) for talk in TALKS],

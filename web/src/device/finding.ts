@@ -1,12 +1,13 @@
 /** Memories found for a question, and the block that a model is given: what a device shows, put before `recall/`. */
 
 import { byCodePoints, type Bytes } from '../core/bytes.ts'
+import { cleanText } from '../core/fence.ts'
 import { instant } from '../core/timeline.ts'
 import { indexLine } from '../core/index.ts'
 import { fieldOf, type MemoryFile, readTags } from '../core/memory_file.ts'
 import { isUse, lineOf, splitOwnId, unionOfScopes } from '../core/timeline.ts'
 import type { ShownView } from '../core/views.ts'
-import { type Block, type BlockHow, contextBlock, type Match, MATCHES_OF, usualTokens } from '../recall/context.ts'
+import { type Block, type BlockHow, contextBlock, type FactLine, type Match, MATCHES_OF, usualTokens } from '../recall/context.ts'
 import { type Counted, type Document, type Ranked, Ranking, recency, worthOf } from '../recall/ranking.ts'
 import { beginningsOf, queryFault } from '../recall/terms.ts'
 import type { Listed, Recall, Scopes } from '../results.ts'
@@ -88,7 +89,7 @@ export class Finding {
     const last = Math.max(at ?? 0, use?.[1] ?? 0)
     const salience = worthOf({
       type: one.type,
-      tags: one.tags.length,
+      tags: one.tags.filter(tag => tag !== 'conflict').length,
       important: isYes(fieldOf(file, 'important')),
       confidence: confidenceOf(file),
       decay: fieldOf(file, 'decay'),
@@ -133,9 +134,32 @@ export class Finding {
         }
       }
     })
-    const block = contextBlock({ matches, index: layout === 'index' || layout === 'full' ? this.#index(stack) : [], events: layout === 'full' ? this.#events(stack) : [], scopes: stack }, how)
+    const isWhole = layout === 'index' || layout === 'full'
+    const facts = isWhole ? this.#facts(stack) : []
+    const places = new Set(facts.map(one => entryName(one.key, one.scope)))
+    const index = isWhole ? this.#index(stack).filter(one => !places.has(entryName(one.key, one.scope))) : []
+    const block = contextBlock({ facts, matches, index, events: layout === 'full' ? this.#events(stack) : [], scopes: stack }, how)
     if (!preview) shown.replica.count(block.shown.map(place => `m/${place}`))
     return block
+  }
+
+  /** The own facts of some scopes that hold today. */
+  #facts(stack: readonly string[]): (FactLine & { readonly key: string })[] {
+    const [{ shown }, today] = [this, this.#today]
+    return shown.list(stack).flatMap(one => {
+      const view = shown.view(entryName(one.key, one.scope))
+      if (!one.own || view.shown === null) return []
+      const file = readableFile(view.shown)
+      const category = fieldOf(file, 'category')
+      const until = dayOf(fieldOf(file, 'expires'))
+      const text = cleanText(file.body).split(/\s+/).filter(Boolean).join(' ')
+      const isFact = category !== '' && !NO_FACTS.has(one.type) && !one.tags.includes('entity') && text !== '' && [...text].length <= MOST_FACT
+      if (!isFact || (until !== null && until < today)) return []
+      const said = categoryOf(category)
+      const { h } = shown.writerOf(shown.replica.entry(entryName(one.key, one.scope)), view)
+      const worth = this.#weighed(one, today).document.salience ?? 0
+      return [{ scope: one.scope, key: one.key, line: `- [${said}] ${text}\n`, isRestriction: said === 'restriction', worth, writtenAt: h }]
+    })
   }
 
   /** The lines of the index of some scopes, those worth most first, of equal ones those written last, of those of one moment in the order of their keys. */
@@ -165,6 +189,16 @@ export class Finding {
 }
 
 const MOST_TERMS = 64
+/** Types of memories that are no facts though they have a category, and characters of a fact. */
+const NO_FACTS: ReadonlySet<string> = new Set(['procedure', 'episode'])
+const MOST_FACT = 2000
+const MOST_CATEGORY = 64
+
+/** A category in its one form: lower-case letters and digits of any script, `_` for each run of anything else. */
+function categoryOf(said: string): string {
+  const plain = said.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '_').replace(/^_+|_+$/g, '')
+  return [...plain].slice(0, MOST_CATEGORY).join('').replace(/_+$/, '') || 'general'
+}
 export { usualTokens }
 
 const isYes = (text: string): boolean => ['true', 'yes', '1'].includes(text.toLowerCase())

@@ -15,7 +15,7 @@ export type Layout = 'index' | 'ranked' | 'full' | 'turn'
 const LAYOUTS: readonly string[] = ['index', 'ranked', 'full', 'turn']
 
 export type BlockHow = {
-  /** 200 to 200,000; 2,000 where nobody says it, of the layout `turn` 500. */
+  /** 200 to 200,000; where nobody says it 2,000 and what the facts take, of the layout `turn` 500. */
   readonly maxTokens?: number
   readonly layout?: Layout
   /** How many tokens a text has, where three bytes a token are not exact enough. */
@@ -25,7 +25,10 @@ export type BlockHow = {
 /** A match with its place, `key` or `scope/key`. */
 export type Match = { readonly place: string; readonly quoted: Quoted }
 export type IndexLine = { readonly scope: string; readonly key: string; readonly section: string; readonly line: string }
+/** A fact that holds, `- [category] text`; `worth` and `writtenAt`, its clock, say which ones stay where there is no room for all. */
+export type FactLine = { readonly scope: string; readonly line: string; readonly isRestriction: boolean; readonly worth: number; readonly writtenAt: string }
 export type Found = {
+  readonly facts: readonly FactLine[]
   /** The best first. */
   readonly matches: readonly Match[]
   /** Those worth most first, of equal ones those written last. */
@@ -42,7 +45,7 @@ export type Block = {
   /** Places of the memories that stand in it with their texts, and of those that match and had no room. */
   readonly shown: readonly string[]
   readonly skipped: readonly string[]
-  /** How many memories the index names, and how many it had no room for. */
+  /** How many memories the index names and facts stand in it, and how many of both it had no room for. */
   readonly listed: number
   readonly leftOut: number
   readonly events: number
@@ -62,6 +65,9 @@ const EVENT_BYTES = 600
 /** Memories without room in an index after which nobody looks for a shorter one, and bytes that the shortest line has. */
 const MOST_PASSED = 200
 const LEAST_LINE = 16
+/** Tokens that facts may add where the caller gives no limit; bytes that they leave to the rest, at most a quarter of a block. */
+const FACTS_TOKENS = 8000
+const BESIDE_FACTS = 1500
 /** Keys that are named of the matches that had no room. */
 const NAMED = 10
 
@@ -73,7 +79,8 @@ const grouped = (number: number): string => String(number).replace(/\B(?=(\d{3})
 const tokensOf = (text: string): number => Math.ceil(byteLength(text) / TOKEN_BYTES)
 
 /** The block; never more than `maxTokens`, as `count` counts the tokens of a text. */
-export function contextBlock(found: Found, { layout = 'index', maxTokens = usualTokens(layout), count }: BlockHow = {}): Block {
+export function contextBlock(found: Found, { layout = 'index', maxTokens: most, count }: BlockHow = {}): Block {
+  const maxTokens = most ?? usualTokens(layout) + Math.min(FACTS_TOKENS, Math.ceil(bytesOf(factTexts(found.facts, found.scopes)) / TOKEN_BYTES))
   if (!LAYOUTS.includes(layout)) throw new MemoryError('usage', `${layout} is no layout`, `It is one of ${LAYOUTS.join(', ')}.`)
   if (!Number.isInteger(maxTokens) || maxTokens < LEAST_TOKENS || maxTokens > MOST_TOKENS) {
     throw new MemoryError('usage', `maxTokens is ${LEAST_TOKENS} to ${grouped(MOST_TOKENS)}, not ${maxTokens}`)
@@ -106,11 +113,16 @@ function counted(text: string, count: ((text: string) => number) | undefined): n
 }
 
 /** The block in at most so many bytes. */
-function blockIn({ matches, index, events, scopes }: Found, most: number, layout: Layout): Omit<Block, 'tokens'> {
+function blockIn({ facts, matches, index, events, scopes }: Found, most: number, layout: Layout): Omit<Block, 'tokens'> {
   let room = most - byteLength(NOTICE) - 2
   const texts: string[] = []
   const shown: string[] = []
   const skipped: string[] = []
+  const known = factsIn(facts, scopes, room - Math.min(BESIDE_FACTS, part(room, 1, 4)))
+  if (known.text !== '') {
+    texts.push(known.text)
+    room -= byteLength(known.text) + 1
+  }
   if (matches.length > 0) {
     const spare = byteLength(noRoom([], HITS, 0)) + 1
     const onlyMatches = layout === 'turn' || layout === 'ranked'
@@ -148,7 +160,39 @@ function blockIn({ matches, index, events, scopes }: Found, most: number, layout
     noted = lines.length
   }
   const text = texts.length > 0 ? `${NOTICE}\n\n${texts.join('\n')}` : ''
-  return { text, shown, skipped, listed, leftOut, events: noted }
+  return { text, shown, skipped, listed: listed + known.shown, leftOut: leftOut + known.leftOut, events: noted }
+}
+
+const bytesOf = (texts: readonly string[]): number => texts.reduce((sum, text) => sum + byteLength(text) + 1, 0)
+
+/** The facts of each scope in their fence, restrictions first, then in the order of their lines. */
+function factTexts(facts: readonly FactLine[], scopes: readonly string[]): string[] {
+  return scopes.flatMap(scope => {
+    const lines = facts.filter(one => one.scope === scope).sort((a, b) => Number(b.isRestriction) - Number(a.isRestriction) || byCodePoints(a.line, b.line))
+    return lines.length === 0 ? [] : [tagged('memory-facts', [['scope', scope]], lines.map(one => one.line).join(''))]
+  })
+}
+
+const factsLeftOut = (number: number): string => `(${grouped(number)} ${number === 1 ? 'more fact' : 'more facts'} had no room here: look for them by their words.)\n`
+
+/** As many whole facts as `most` bytes hold: restrictions first, then those worth most, of equal ones the newest. */
+function factsIn(facts: readonly FactLine[], scopes: readonly string[], most: number): { text: string; shown: number; leftOut: number } {
+  const all = factTexts(facts, scopes)
+  if (bytesOf(all) <= most) return { text: all.join('\n'), shown: facts.length, leftOut: 0 }
+  let room = most - byteLength(factsLeftOut(facts.length)) - 1
+  const order = [...facts].sort((a, b) => Number(b.isRestriction) - Number(a.isRestriction) || b.worth - a.worth || byCodePoints(b.writtenAt, a.writtenAt))
+  const chosen: FactLine[] = []
+  const opened = new Set<string>()
+  for (const one of order) {
+    const cost = byteLength(QUOTE + one.line) + (opened.has(one.scope) ? 0 : byteLength(tagged('memory-facts', [['scope', one.scope]], '')) + 1)
+    if (cost > room) continue
+    room -= cost
+    opened.add(one.scope)
+    chosen.push(one)
+  }
+  const leftOut = facts.length - chosen.length
+  const texts = [...factTexts(chosen, scopes), ...(room >= 0 ? [factsLeftOut(leftOut)] : [])]
+  return { text: texts.join('\n'), shown: chosen.length, leftOut }
 }
 
 /** What is said of so many matches that had no room; they are named as far as that has room. */

@@ -1,0 +1,167 @@
+"""The facts of a context block: all of them, restrictions first, whole and with their category, as far as there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ipfsmem.bundle.fence import QUOTE, clean_text, tagged
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
+from ipfsmem.causal.clock import hlc_ms
+from ipfsmem.causal.value import Entry
+from ipfsmem.device.hidden import hidden_texts, is_hidden
+from ipfsmem.errors import FormatError
+from ipfsmem.facts.categories import MAX_FACT, category_of, kind_of
+from ipfsmem.graph.entity import TAG as ENTITY
+from ipfsmem.memories.merits import merits_of
+from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.memories import Memories
+
+#: The category that stands first, in the text and where there is no room for all.
+RESTRICTION: Final = "restriction"
+_TAG: Final = "memory-facts"
+#: Times a fact's worth is told apart by, so that its order changes with a change of it and not each day.
+_KEY_OF_A_FACT: Final = "fact_"
+#: Memories of which the header is read where no index of recall is at hand.
+_HEADS: Final = 1_000
+
+
+class FactLine(NamedTuple):
+    """One fact as a block has it."""
+
+    scope: str
+    key: str
+    line: str
+    restriction: bool
+    worth: float
+    hlc: str
+
+
+class FactsShown(NamedTuple):
+    """The text of a block's facts, how many stand in it, and how many had no room."""
+
+    text: str
+    shown: int
+    left_out: int
+
+
+def facts_of_scopes(parts: Sequence[Memories]) -> list[FactLine]:
+    """The own facts of some scopes that hold today and are in sight here, the first scope before the next (inside `reading`)."""
+    today, uses = parts[0].replica.world.today(), None if parts[0].uses is None else parts[0].uses()
+    found = []
+    for part, key, hlc, data in _candidates(parts):
+        file = _file(data)
+        if (
+            file is None
+            or ENTITY in file.tags
+            or kind_of(file.type, category := file.fields.get("category", "")) != "fact"
+        ):
+            continue
+        text = " ".join(clean_text(file.body).split())
+        merits = merits_of(file, hlc_ms(hlc))
+        if not text or len(text) > MAX_FACT or merits.expired(today):
+            continue
+        use = None if uses is None else uses.of((part.scope, key))
+        worth = merits.worth(today) if use is None else merits.worth(today, used=use.day, uses=use.times)
+        category = category_of(category)
+        line = f"- [{category}] {text}\n"
+        found.append(FactLine(part.scope, key, line, category == RESTRICTION, worth, hlc))
+    return found
+
+
+def bytes_of_facts(parts: Sequence[Memories], facts: Sequence[FactLine]) -> int:
+    """The bytes that all of them take."""
+    return sum(len(text.encode()) + 1 for text in _texts(parts, facts))
+
+
+def shown_facts(parts: Sequence[Memories], facts: Sequence[FactLine], room: int) -> FactsShown:
+    """As many whole facts as `room` bytes hold: restrictions first, then those worth most, of equal ones the newest."""
+    if not facts:
+        return FactsShown("", 0, 0)
+    if bytes_of_facts(parts, facts) <= room:
+        return FactsShown("\n".join(_texts(parts, facts)), len(facts), 0)
+    room -= len(_left_out(len(facts)).encode()) + 1
+    order = sorted(facts, key=attrgetter("hlc"), reverse=True)
+    order.sort(key=lambda one: (not one.restriction, -one.worth))
+    chosen: list[FactLine] = []
+    opened: set[str] = set()
+    for one in order:
+        cost = len((QUOTE + one.line).encode())
+        if one.scope not in opened:
+            cost += len(tagged(_TAG, {"scope": one.scope}, "").encode()) + 1
+        if cost <= room:
+            room -= cost
+            opened.add(one.scope)
+            chosen.append(one)
+    left_out = len(facts) - len(chosen)
+    texts = [*_texts(parts, chosen), *([_left_out(left_out)] if room >= 0 else [])]
+    return FactsShown("\n".join(texts), len(chosen), left_out)
+
+
+def _texts(parts: Sequence[Memories], facts: Sequence[FactLine]) -> list[str]:
+    """The facts of each scope in their fence, restrictions first, then in the order of their lines, which no other fact changes."""
+    texts = []
+    for part in parts:
+        of_scope = sorted(
+            (one for one in facts if one.scope == part.scope), key=lambda one: (not one.restriction, one.line)
+        )
+        if of_scope:
+            texts.append(tagged(_TAG, {"scope": part.scope}, "".join(one.line for one in of_scope)))
+    return texts
+
+
+def _left_out(number: int) -> str:
+    return f"({count(number, 'more fact', 'more facts')} had no room here: look for them by their words.)\n"
+
+
+def _candidates(parts: Sequence[Memories]) -> Iterator[tuple[Memories, str, str, bytes]]:
+    """The own texts that may be facts: part, key, clock and text."""
+    from ipfsmem.memories.search_index import index_at_hand, shown_of
+
+    replica = parts[0].replica
+    hidden = hidden_texts(replica)
+    index = index_at_hand(parts)
+    if index is not None:
+        by_scope = {part.scope: part for part in parts}
+        for key, one in index.held.items():
+            if one.own and one.category and not one.part and not is_hidden(hidden, one.scope, key, one.hlc):
+                part = by_scope[one.scope]
+                shown = shown_of(part, key, replica.store.entry(part.name(key)))
+                if shown is not None and shown.data is not None:
+                    yield part, key, one.hlc, shown.data
+        return
+    met: set[str] = set()
+    held = replica.store.memories_of([part.scope for part in parts])
+    for part in parts:
+        there = held.get(part.scope, []) if not part.forgotten() else []
+        first = (
+            {key for key, _ in sorted(there, key=_written, reverse=True)[:_HEADS]}
+            if len(there) > _HEADS
+            else None
+        )
+        mine: set[str] = set()
+        for key, entry in there:
+            if key in met or not (first is None or key in first or key.startswith(_KEY_OF_A_FACT)):
+                continue
+            shown = shown_of(part, key, entry)
+            if shown is None or not shown.own:
+                continue
+            mine.add(key)
+            if shown.data is not None and not is_hidden(hidden, part.scope, key, shown.hlc):
+                yield part, key, shown.hlc, shown.data
+        met |= mine
+
+
+def _written(item: tuple[str, Entry]) -> str:
+    return max((value.h for value in item[1].values()), default="")
+
+
+def _file(data: bytes) -> MemoryFile | None:
+    try:
+        file = parse_memory(data)
+    except FormatError:
+        return None
+    return file if file.fields.get("category") else None
