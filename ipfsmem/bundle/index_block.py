@@ -26,6 +26,7 @@ _END = b"<!-- ipfsmem index end -->\n"
 _is_start = re.compile(rb"<!-- ipfsmem index ([0-9a-f]{8})(\+?): [^\n]*-->").fullmatch
 _ATTENTION = b"Needs attention:"
 _LINK = re.compile(r"\]\(\s*<([^<>\n]*)>|\]\(([^()\n]*)\)|\[\[([^\[\]\n|#]*)")
+_OURS = re.compile(rb"- \[(?:[^\\\]]|\\.)*\]\(([^)]*)\)")
 _WORD = re.compile(r"[^\s()<>\[\]\"'`|,;]+")
 
 
@@ -90,16 +91,21 @@ def block_lines(
     attention: Iterable[IndexItem],
     files: Mapping[str, str],
     text: bytes,
+    held: Mapping[str, bytes] | None = None,
 ) -> list[bytes]:
     """Our lines beside a text of others: one for each memory that it does not name, by section and key.
 
-    `lines`: (key, section, line) of each memory, `files`: the files of those keys whose name here is not `<key>.md`.
+    `lines`: (key, section, line) of each memory, `files`: the files of those keys whose name here is not `<key>.md`. `held`: files
+    whose lines stay as they are for now, empty where there is none.
     """
     named = named_files(text)
     order = {title: number for number, (_, title) in enumerate(SECTIONS)}
     ours = []
     for key, _, line in sorted(lines, key=lambda one: (order[one[1]], one[0])):
         file = files.get(key, f"{key}.md")
+        if key != INDEX_KEY and held and file in held:
+            ours += [held[file]] if held[file] else []
+            continue
         if key == INDEX_KEY or file in named:
             continue
         if key in files:
@@ -112,6 +118,17 @@ def block_lines(
         ours.append(_ATTENTION)
         ours += [index_line(item)[1].rstrip("\n").encode() for item in copies]
     return ours
+
+
+def held_lines(before: Iterable[bytes], files: Iterable[str], text: bytes | None) -> dict[str, bytes]:
+    """The lines that `before` has of some files, empty where it has none; with a `text` of others also of all files that it names."""
+    found = {
+        unquote(link[1].decode("utf-8", "replace")): line
+        for line in before
+        if (link := _OURS.match(line)) is not None
+    }
+    named = named_files(text) & found.keys() if text is not None else set()
+    return {file: found.get(file, b"") for file in (*files, *named)}
 
 
 def named_files(text: bytes) -> set[str]:

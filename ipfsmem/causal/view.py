@@ -19,6 +19,8 @@ from ipfsmem.errors import NotFoundError
 Bodies = Callable[[str], bytes | None]
 #: The plain bytes of a base by its hash as it stands in `b` (32 hex), None when not at hand.
 BaseBodies = Callable[[str], bytes | None]
+#: Merges two edits of a base; None when that is not clean. Of a view it is that of the format.
+Merge = Callable[[bytes, bytes, bytes], bytes | None]
 
 
 class Sibling(msgspec.Struct, frozen=True, gc=False):
@@ -102,8 +104,11 @@ class KeyView(msgspec.Struct, frozen=True):
         return dots
 
 
-def view_entry(key: str, entry: Entry, bodies: Bodies, base_bodies: BaseBodies) -> KeyView:
-    """The view of one key by the rules (1) to (5) of the format. An empty entry is a key that is gone."""
+def view_entry(
+    key: str, entry: Entry, bodies: Bodies, base_bodies: BaseBodies, merge: Merge | None = None
+) -> KeyView:
+    """The view of one key by the rules (1) to (5) of the format. An empty entry is a key that is gone. `merge`: what it would be
+    with another merge than that of the format."""
     forgotten = [dot for dot, value in entry.items() if value.kind == FORGOTTEN]
     if forgotten:
         dots = tuple(sorted(forgotten, key=lambda dot: _dot_order(dot, entry[dot]), reverse=True))
@@ -115,7 +120,7 @@ def view_entry(key: str, entry: Entry, bodies: Bodies, base_bodies: BaseBodies) 
     data = bodies(winner.body)
     if len(found) == 1:
         return _one(key, winner, data)
-    return _several(key, found, data, bodies, base_bodies)
+    return _several(key, found, data, bodies, base_bodies, merge)
 
 
 def own_view(
@@ -124,6 +129,7 @@ def own_view(
     own: Callable[[str, str], bool],
     bodies: Bodies,
     base_bodies: BaseBodies,
+    merge: Merge | None = None,
 ) -> KeyView:
     """What a folder, a context block and the agents' index show: the view of the reader's own texts alone (section 5.2).
 
@@ -134,8 +140,8 @@ def own_view(
     """
     mine = {dot: value for dot, value in entry.items() if own(dot, value.of)}
     if len(mine) == len(entry):
-        return view_entry(key, entry, bodies, base_bodies)
-    shown = view_entry(key, mine, bodies, base_bodies)
+        return view_entry(key, entry, bodies, base_bodies, merge)
+    shown = view_entry(key, mine, bodies, base_bodies, merge)
     same: dict[str, tuple[str, ...]] = {}
     foreign: Entry = {}
     unheeded: list[str] = []
@@ -207,7 +213,12 @@ def _one(key: str, only: Sibling, data: bytes | None) -> KeyView:
 
 
 def _several(
-    key: str, found: list[Sibling], data: bytes | None, bodies: Bodies, base_bodies: BaseBodies
+    key: str,
+    found: list[Sibling],
+    data: bytes | None,
+    bodies: Bodies,
+    base_bodies: BaseBodies,
+    merge: Merge | None,
 ) -> KeyView:
     winner, texts = found[0], {}
     for sibling in found:
@@ -220,7 +231,8 @@ def _several(
         if start is None:
             missing_base = base
         else:
-            merged = _fold(start, [text for s in reversed(found) if (text := texts[s.body]) is not None])
+            live = [text for s in reversed(found) if (text := texts[s.body]) is not None]
+            merged = _fold(start, live, merge)
             if merged is not None:
                 dots = tuple(dot for s in found for dot in s.dots)
                 return KeyView(key, merged, None, winner.dots[0], dots, merged=True)
@@ -253,14 +265,15 @@ def _base_text(
     return base_bodies(base)
 
 
-def _fold(base: bytes, texts: list[bytes]) -> bytes | None:
+def _fold(base: bytes, texts: list[bytes], merge: Merge | None) -> bytes | None:
     from ipfsmem.causal.merge3 import merge_memory  # texts that were written at the same time are rare
 
+    merge = merge or merge_memory
     merged: bytes | None = texts[0]
     for text in texts[1:]:
         if merged is None:
             return None
-        merged = merge_memory(base, merged, text)
+        merged = merge(base, merged, text)
     return merged
 
 

@@ -6,7 +6,7 @@ it; otherwise it is left for the next look. Runs inside a transaction that holds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from hashlib import sha256
 
@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ipfsmem.bundle.index import assemble_index
-from ipfsmem.bundle.index_block import INDEX_KEY, block_lines, join_index_file, split_index_file
+from ipfsmem.bundle.index_block import INDEX_KEY, block_lines, held_lines, join_index_file, split_index_file
 from ipfsmem.bundle.keys import INDEX_FILE, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.bundle.origin_name import without_origin
@@ -88,8 +88,11 @@ class Rendering:
         folder: PlainFolder,
         copy: Copy,
         problems: dict[str, str],
+        *,
+        held: Collection[str] = (),
     ) -> None:
-        """`problems`: what earlier renderings had to say, by file; brought up to date with what this one looks at."""
+        """`problems`: what earlier renderings had to say, by file; brought up to date with what this one looks at. `held`: keys
+        whose lines in MEMORY.md stay as they are, since somebody writes these files just now."""
         self._replica = replica
         self._memories = memories
         self._timeline = timeline
@@ -98,6 +101,7 @@ class Rendering:
         self._renders = renders_of(replica.db.connection, copy.id, replica.codec.cover)
         self._texts = BaseTexts(replica, self._renders)
         self._problems = problems
+        self._held = held
         self._now = replica.world.now()
         self._durable = True
         #: Names in the folder, while very many files are staged.
@@ -374,8 +378,14 @@ class Rendering:
         theirs = without_origin(state, INDEX_FILE)
         text = sha256(state).digest() if found_here is not None else None
         names = {key: file for key, file in _foreign_mains(self._renders.texts()).items() if key != INDEX_KEY}
-        lines = block_lines(*self._memories.index_lines(), names, theirs)
         row = self._renders.get(INDEX_FILE)
+        as_it_is = row is not None and row.text == text and INDEX_KEY in self._held
+        held = held_lines(
+            self._copy.lines.split(b"\n"),
+            [names.get(key, f"{key}.md") for key in self._held],
+            theirs if as_it_is else None,
+        )
+        lines = block_lines(*self._memories.index_lines(), names, theirs, held)
         same = row is not None and row.text == text and self._copy.lines == b"\n".join(lines)
         if row is not None and same and row.is_unchanged(self._folder.stat(INDEX_FILE)):
             return

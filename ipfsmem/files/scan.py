@@ -18,6 +18,7 @@ from ipfsmem.bundle.index_block import INDEX_KEY, split_index_file
 from ipfsmem.bundle.keys import INDEX_FILE, split_conflict_name
 from ipfsmem.bundle.origin_name import with_origin
 from ipfsmem.causal.merge3 import merge_memory
+from ipfsmem.causal.merge_links import merge_index
 from ipfsmem.causal.view import KeyView
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
@@ -76,6 +77,8 @@ class Scan:
         self._problems = problems
         #: Files whose texts could not be taken in.
         self.left_alone: list[str] = []
+        #: Keys of which a text was taken in.
+        self.took: list[str] = []
         self._believe = believe
         self._now = replica.world.now()
         #: What was set aside of files that were replaced.
@@ -235,6 +238,7 @@ class Scan:
             # MEMORY.md, and only our own lines in it were changed; or a line of the header that the file does not show.
             self._renders.put(replace(row, body=body, stat=stat, missed=None))
             return
+        self.took.append(key)
         view = self._view(key)
         shows, before = Shows.VALUES, None
         if view.data == text:
@@ -274,7 +278,7 @@ class Scan:
             f"{row.file} was written by a program that had not read the newest text; both were kept"
         )
         shown = self._texts.get(row.file, row.text)
-        merged = merge_memory(older, shown, text) if shown is not None else None
+        merged = self._merged(row.file, older, shown, text) if shown is not None else None
         if merged is None:
             return (self._change.put(name, text, ()),), Shows.VALUES
         self._texts.keep(row.file, sha256(text).digest(), text)
@@ -287,13 +291,18 @@ class Scan:
         """A file that was edited while the state moved on and before it was rendered: merged when that is clean."""
         older = self._base_for(row, row.text, text)
         if view.data is not None and view.own and older is not None:
-            merged = merge_memory(older, view.data, text)
+            merged = self._merged(row.file, older, view.data, text)
             self._texts.keep(row.file, sha256(text).digest(), text)
             if merged is not None:
                 if merged != view.data:
                     self._change.put(name, merged, (*view.dots, *row.dots))
                 return (), Shows.EDIT
         return (self._change.put(name, text, row.dots),), Shows.VALUES
+
+    def _merged(self, file: str, base: bytes, a: bytes, b: bytes) -> bytes | None:
+        """Two edits of what a file showed, merged; of an index as a union of its lists."""
+        merged = merge_memory(base, a, b)
+        return merge_index(base, a, b) if merged is None and file == INDEX_FILE else merged
 
     def _older_base(self, row: FileRow, newest: bytes | None, text: bytes) -> bytes | None:
         """The text, of those that stood in the file shortly before `newest` (SHA-256), that the writer of `text` had read; None
@@ -395,7 +404,7 @@ class Scan:
             older = self._base_for(row, base, text)
         merged = None
         if view.data is not None and view.own and older is not None:
-            merged = merge_memory(older, view.data, text)
+            merged = self._merged(file, older, view.data, text)
         if merged is None:
             self._change.put(name, text, ())
         elif merged != view.data:

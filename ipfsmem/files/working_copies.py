@@ -21,7 +21,7 @@ from ipfsmem.device.project_folders import connected_folders
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.device.tables.working_copies import BY_HAND, REPLACED, Copies, Copy
-from ipfsmem.errors import NotFoundError, StorageError
+from ipfsmem.errors import IpfsmemError, NotFoundError, StorageError
 from ipfsmem.memories.memories import Memories
 
 if TYPE_CHECKING:
@@ -341,6 +341,9 @@ class WorkingCopies:
     def render(self) -> None:
         """Bring every file up to date. What was changed meanwhile is taken in first and never overwritten unseen."""
         self.begin()
+        for copy in self.all():
+            with contextlib.suppress(IpfsmemError):  # a reader writes nothing, and is shown the conflict
+                copy.settle_index()
         for _ in range(4):
             need_look = [copy.render() for copy in self.all()]
             if not any(need_look) or not self.scan():

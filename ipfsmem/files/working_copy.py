@@ -21,6 +21,7 @@ import msgspec
 
 from ipfsmem.bundle.index_block import INDEX_KEY
 from ipfsmem.bundle.keys import INDEX_FILE, is_key
+from ipfsmem.causal.merge_links import merge_index
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import journal, meta
@@ -39,6 +40,9 @@ from ipfsmem.wording import count
 
 #: Entries up to which a write brings MEMORY.md up to date at once; above, the next `render` or `close` does.
 INDEX_AT_ONCE = 500
+#: So long after a text came in from a folder our line of it in MEMORY.md stays as it is there; ms. A program writes a file first and its own
+#: line after it, and refuses to edit what was changed since it read it.
+QUIET = 120_000
 #: No pause of these ends by itself.
 _STAYING = (BY_HAND, REPLACED)
 
@@ -160,7 +164,34 @@ class WorkingCopy:
             self._say("missing", scan.take_deletes(due, seen.known))
             scan.set_aside.look()
             self._left_alone = scan.left_alone
+            self._note_taken(scan)
         return self._state() != before
+
+    def _note_taken(self, scan: Scan) -> None:
+        """Note what somebody writes in this folder (inside the transaction of a look). A first look finds what was there before."""
+        if scan.took and self.copy.shared_index and self.copy.in_step:
+            now = self._replica.world.now()
+            self._keep_taken({**self._taken(), **dict.fromkeys(scan.took, now)})
+
+    def _taken(self) -> dict[str, int]:
+        """Keys whose texts were taken in here since our lines in MEMORY.md were last brought up to date, and when, ms."""
+        stored = self._replica.db.get_meta(self._taken_in)
+        return (
+            msgspec.json.decode(self._replica.codec.open_row(stored), type=dict[str, int]) if stored else {}
+        )
+
+    def _keep_taken(self, taken: dict[str, int]) -> None:
+        row = self._replica.codec.seal_row(msgspec.json.encode(taken)) if taken else b""
+        self._replica.db.set_meta(self._taken_in, row)
+
+    def _held(self, taken: dict[str, int]) -> list[str]:
+        """Those that were taken in just now. Of a time in the future nothing is known: the clock was set back."""
+        now = self._replica.world.now()
+        return [key for key, at in taken.items() if 0 <= now - at < QUIET]
+
+    @property
+    def _taken_in(self) -> str:
+        return meta.TAKEN_IN + self.copy.id
 
     def _leave_alone(self, found: Listing) -> None:
         """Take out what is no input, and say so."""
@@ -248,6 +279,7 @@ class WorkingCopy:
             for file in changed:
                 if file not in waiting:
                     scan.take(file)
+            self._note_taken(scan)
         return shown if self._state() != before else None
 
     # -- rendering ---------------------------------------------------------------------------------------------
@@ -260,7 +292,24 @@ class WorkingCopy:
     def is_in_step(self) -> bool:
         """Whether nothing has changed since everything was rendered."""
         copy = self._copies.get(self.copy.id)
-        return copy is not None and copy.in_step == self._state()
+        if copy is None or copy.in_step != self._state():
+            return False
+        taken = self._taken()
+        return len(self._held(taken)) == len(taken)
+
+    def settle_index(self) -> None:
+        """Write the union of the lines that several devices added to MEMORY.md at the same time, instead of showing a conflict."""
+        if not self.copy.shared_index or self.copy.paused:
+            return
+        with self._replica.reading():
+            view = self._memories.view(INDEX_KEY)
+        if not view.conflicts:
+            return
+        name = self._memories.name(INDEX_KEY)
+        with writing(self._replica) as change:
+            view = self._memories.view(INDEX_KEY, change.entry(name), change.body, merge_index)
+            if view.merged and view.own and view.data is not None:
+                change.put(name, view.data, view.dots)
 
     def show(self, key: str) -> bool:
         """Bring the files of one memory up to date after a write; answers as `render`."""
@@ -320,6 +369,8 @@ class WorkingCopy:
                 with self._replica.transaction():
                     if not self._is_ready() or self.copy.paused:
                         return False
+                    taken = self._taken()
+                    held = self._held(taken)
                     rendering = Rendering(
                         self._replica,
                         self._memories,
@@ -327,8 +378,11 @@ class WorkingCopy:
                         self.folder,
                         self.copy,
                         self._unrendered,
+                        held=held,
                     )
                     work(rendering)
+                    if len(held) < len(taken) and work is Rendering.everything:
+                        self._keep_taken({key: taken[key] for key in held})
                     late = dict.fromkeys([*sorted(rendering.behind), *self.behind])
                     self.behind = [file for file in late if file in self._unrendered]
                     # What was said of a file is said by the next process too.

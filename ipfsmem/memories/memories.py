@@ -24,6 +24,7 @@ from ipfsmem.causal.view import (
     Bodies,
     ConflictCopy,
     KeyView,
+    Merge,
     copies_of,
     own_view,
     siblings,
@@ -123,20 +124,21 @@ class Memories:
         key: str,
         entry: Entry | None = None,
         body: Callable[[str, Value], bytes | None] | None = None,
+        merge: Merge | None = None,
     ) -> KeyView:
         """What this reader is shown under a key: the view of the own texts, or of all where none is own (section 5.2).
 
         Then `own` is false, and every text is listed in `others`. `body` finds texts that a transaction in progress has
-        written, too.
+        written, too. `merge`: what it would be with another merge than that of the format.
         """
         entry = self.entry(key, entry)
         if not entry:
             return KeyView(key)
         owned = [self.is_own(dot, value.of) for dot, value in entry.items()]
         if all(owned):
-            return view_entry(key, entry, *self._bodies(key, entry, body))
+            return view_entry(key, entry, *self._bodies(key, entry, body), merge)
         if any(owned):
-            return own_view(key, entry, self.is_own, *self._bodies(key, entry, body))
+            return own_view(key, entry, self.is_own, *self._bodies(key, entry, body), merge)
         whole = self.whole_view(key, entry, body)
         if whole.forgotten:
             return whole

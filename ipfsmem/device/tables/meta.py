@@ -43,6 +43,9 @@ STRANGERS: Final = "strangers"
 IMPORTED: Final = "imported"
 #: "1": working copies exist, so a missing folder is not simply made.
 WORKING_COPIES: Final = "working-copies"
+#: Prefix of the names of lists of keys with moments, ms; the id of a working copy follows, from which their texts were taken in then. Those
+#: of which its MEMORY.md was brought up to date since are not in it. Sealed JSON, empty when there is nothing.
+TAKEN_IN: Final = "taken-in/"
 #: Marks of texts that looked like a secret and were reported or allowed, sealed JSON.
 KNOWN_SECRETS: Final = "known secrets"
 #: Hash of the rules by which texts were last searched for secrets.

@@ -1,0 +1,99 @@
+"""Merge two edits of an index: lists of links are a union where the merge of the format finds a conflict.
+
+It is not part of the format. A device that has the folder of an agent's program uses it to write the merged text as a new value; a
+view stays what `merge3` says.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.causal.merge3 import MAX_PAIRS, Lines, lines_of, matches, merge_fields
+from ipfsmem.errors import FormatError
+
+_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+\S")
+_HEADING = re.compile(r"#{1,6}\s")
+_LINK = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+.*?\]\(\s*<?([^()<>\s]+)")
+
+
+def merge_index(base: bytes, a: bytes, b: bytes) -> bytes | None:
+    """Merge two edits `a` and `b` of the index `base`; None when both changed one line, or it is no list."""
+    try:
+        files = [parse_memory(data) for data in (base, a, b)]
+        fields = merge_fields(*(file.fields for file in files))
+        body = _merge_lines(*(lines_of(file.body) for file in files))
+        if fields is None or body is None:
+            return None
+        return render_memory(MemoryFile(fields, "\n".join(body)))
+    except FormatError:
+        return None
+
+
+def _merge_lines(base: Lines, a: Lines, b: Lines) -> list[str] | None:
+    if len(base) * max(len(a), len(b)) > MAX_PAIRS:
+        return None
+    in_a, in_b = dict(matches(base, a)), dict(matches(base, b))
+    merged: list[str] = []
+    from_base = from_a = from_b = 0
+    anchors = [(i, j, in_b[i]) for i, j in in_a.items() if i in in_b]
+    for i, j, k in [*anchors, (len(base), len(a), len(b))]:
+        region = _region(base[from_base:i], a[from_a:j], b[from_b:k])
+        if region is None:
+            return None
+        merged += region
+        merged += base[i : i + 1]
+        from_base, from_a, from_b = i + 1, j + 1, k + 1
+    return merged
+
+
+def _region(base: Lines, a: Lines, b: Lines) -> Lines | None:
+    if a == b or b == base:
+        return a
+    if a == base:
+        return b
+    if not base:
+        return _both_added(a, b)
+    return _by_link(base, a, b)
+
+
+def _both_added(a: Lines, b: Lines) -> Lines | None:
+    """The lines of both sides, each once."""
+    if not all(not line.strip() or _ITEM.match(line) or _HEADING.match(line) for line in (*a, *b)):
+        return None
+    there = {line for line in a if line.strip()}
+    more = [line for line in b if line not in there]
+    first = next((at for at, line in enumerate(more) if line.strip()), None)
+    if first is None:
+        return a
+    return [*a, *more[0 if _HEADING.match(more[first]) else first :]]
+
+
+def _by_link(base: Lines, a: Lines, b: Lines) -> Lines | None:
+    """Items by where they link to: changed or removed on one side, that side; changed on both, not clean."""
+    old, mine, theirs = _items(base), _items(a), _items(b)
+    if old is None or mine is None or theirs is None:
+        return None
+    merged: dict[str, str] = {}
+    for link in dict.fromkeys((*mine, *theirs)):
+        was, ours, other = old.get(link), mine.get(link), theirs.get(link)
+        if ours == other or other == was:
+            kept = ours
+        elif ours == was:
+            kept = other
+        else:
+            return None
+        if kept is not None:
+            merged[link] = kept
+    return list(merged.values())
+
+
+def _items(lines: Lines) -> dict[str, str] | None:
+    """The items of a list by their links; None when a line is something else, or two link to one file."""
+    found: dict[str, str] = {}
+    for line in lines:
+        link = _LINK.match(line)
+        if link is None or link[1] in found:
+            return None
+        found[link[1]] = line
+    return found
