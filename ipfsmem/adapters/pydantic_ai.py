@@ -50,7 +50,7 @@ def toolset(
 
         return Tool.from_schema(call, one.name, one.description, one.parameters)
 
-    chosen = tools.toolset(memory, names, scope=scope, read_only=read_only)
+    chosen = tools.toolset(memory, ["all"] if names is None else names, scope=scope, read_only=read_only)
     return FunctionToolset([made(one) for one in chosen], id="ipfsmem", instructions=tools.GUIDANCE)
 
 

@@ -18,6 +18,7 @@ from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.graph.graph import MAX_DEPTH
 from ipfsmem.memories.readings import SEEN_DIGITS, Reading
+from ipfsmem.memories.reasons import MAX_REASON
 from ipfsmem.memories.usage import BYS
 from ipfsmem.memory import Memory
 
@@ -215,7 +216,7 @@ QUERY: Final[dict[str, Parameter]] = {
         _number(1, MAX_PAGE),
         "At most so many.",
     ),
-    "reason": _text("Why; it is noted.", 1_000),
+    "reason": _text("Why; it is noted.", MAX_REASON),
     "since": Parameter(_DAY, _day, "From this UTC day on."),
     "until": Parameter(_DAY, _day, "Up to this UTC day, included."),
     "forgotten": Parameter(_YES, _yes, "Those that are forgotten instead."),

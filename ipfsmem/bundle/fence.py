@@ -80,24 +80,36 @@ def unquote(fenced: str) -> str:
     return "\n".join(lines)
 
 
-def attribute(text: str) -> str:
+def attribute(text: str, most: int = MAX_ATTRIBUTE) -> str:
     """A text on one line, fit to stand between quotation marks, at most so long."""
-    line = " ".join(CONTROLS_AND_BREAKS.sub(" ", clean_text(text)).split())
-    if len(line) > MAX_ATTRIBUTE:
-        line = line[: MAX_ATTRIBUTE - 1] + "…"
+    line = _on_one_line(text)
+    if len(line) > most:
+        line = line[: most - 1] + "…"
     import html  # its table of entities takes 2 ms, and few commands fence a text
 
     return html.escape(line)
 
 
-def tagged(tag: str, attributes: Mapping[str, str], text: str) -> str:
+def _on_one_line(text: str) -> str:
+    return " ".join(CONTROLS_AND_BREAKS.sub(" ", clean_text(text)).split())
+
+
+def tagged(tag: str, attributes: Mapping[str, str], text: str, most: int = MAX_ATTRIBUTE) -> str:
     """A quoted text between a line that opens and one that closes; empty attributes are left out."""
-    named = "".join(f' {name}="{attribute(value)}"' for name, value in attributes.items() if value)
+    named = "".join(f' {name}="{attribute(value, most)}"' for name, value in attributes.items() if value)
     return f"<{tag}{named}>\n{quote(text)}</{tag}>\n"
 
 
-def fence_memory(item: Quoted) -> str:
-    """One memory in its fence."""
+def shows_fields_whole(item: Quoted, most: int = MAX_ATTRIBUTE) -> bool:
+    """Whether the fence of a memory cuts none of the fields that a write can replace."""
+    return all(
+        len(_on_one_line(value)) <= most
+        for value in (item.name, item.description, item.type, ", ".join(item.tags))
+    )
+
+
+def fence_memory(item: Quoted, most: int = MAX_ATTRIBUTE) -> str:
+    """One memory in its fence. `most`: characters of a field."""
     return tagged(
         "memory",
         {
@@ -115,13 +127,15 @@ def fence_memory(item: Quoted) -> str:
             "source": item.source,
         },
         item.body,
+        most,
     )
 
 
-def fence(items: Iterable[Quoted]) -> str:
-    """Memories in their fences behind the sentence that says what they are; empty when there are none."""
+def fence(items: Iterable[Quoted], most: int = MAX_ATTRIBUTE) -> str:
+    """Memories in their fences behind the sentence that says what they are; empty when there are none. `most`: characters of a
+    field."""
     items = list(items)
     if not items:
         return ""
     said = NOTICE if all(item.own for item in items) else f"{NOTICE} {CANDIDATE}"
-    return f"{said}\n\n" + "\n".join(map(fence_memory, items))
+    return f"{said}\n\n" + "\n".join(fence_memory(item, most) for item in items)

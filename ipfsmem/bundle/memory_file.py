@@ -18,6 +18,7 @@ from ipfsmem.bundle.header import MAX_HEADER
 from ipfsmem.errors import FormatError, LimitError
 
 __all__ = [
+    "ENTRY_TYPES",
     "MAX_FILE",
     "MAX_HEADER",
     "TYPES",
@@ -31,6 +32,8 @@ __all__ = [
 #: Largest memory file in bytes: one sealed object, one block.
 MAX_FILE = 960 * 1024
 TYPES = ("user", "feedback", "project", "reference")
+#: The types of entries of `fact add --kind`.
+ENTRY_TYPES = ("procedure", "episode")
 DECAYS = ("never", "30d", "90d")
 
 _OPEN = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*(\r?)\n")

@@ -8,10 +8,13 @@ import re
 from hashlib import sha256
 from typing import Protocol
 
+from ipfsmem.bundle.memory_file import ENTRY_TYPES, TYPES
 from ipfsmem.errors import UsageError
 
 #: The type of a part, and the header field that names its session.
 SESSION = "session"
+#: What recall can be asked for alone.
+RECALLED_TYPES = (*TYPES, *ENTRY_TYPES, SESSION)
 #: Characters of the name of a session.
 MAX_NAME = 256
 #: The device and the number at the end of a part's key.

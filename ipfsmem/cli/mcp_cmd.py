@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import functools
-import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,8 +13,14 @@ from ipfsmem.cli.options import WholeNumber
 from ipfsmem.errors import PassphraseError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ipfsmem.compat.programs import Program
+    from ipfsmem.mcp.stdio import Pipe
     from ipfsmem.memory import Memory
+
+#: Seconds in which a client says hello, before the tools are imported all the same.
+_SAYS_HELLO = 1.0
 
 
 @cli_command("mcp", scoped=True)
@@ -30,12 +33,14 @@ if TYPE_CHECKING:
 @click.option("--read-only", is_flag=True, help="Offer only tools that change nothing.")
 @click.option("--sync", "in_sync", is_flag=True, help="Keep the memory in sync while it runs.")
 @click.option(
+    "--tools",
     "--tool",
     "names",
     multiple=True,
-    metavar="NAME",
-    help="Offer this tool, or a set: everyday, peers, graph, life. Several times: several.",
+    metavar="NAMES",
+    help="Offer these tools or sets, with commas: everyday (the default), graph, sessions, facts, ..., all.",
 )
+@click.option("--structured", is_flag=True, help="Answer in structured form too, for programs that want it.")
 @click.option(
     "--as",
     "program",
@@ -55,6 +60,7 @@ def command(
     in_sync: bool,
     names: tuple[str, ...],
     program: Program | None,
+    structured: bool,
     by_type: bool,
 ) -> None:
     """Serve the memory to a program that speaks MCP, until it closes its end.
@@ -69,13 +75,35 @@ def command(
     if token_fd is not None and where is None:
         raise UsageError("--token-fd gives the token of --http, which was not asked for")
     if program is not None and (names or by_type):
-        raise UsageError(f"--as {program} offers the tools of {program}: leave --tool and --by-type out")
+        raise UsageError(f"--as {program} offers the tools of {program}: leave --tools and --by-type out")
     need_extra()
-    from ipfsmem.holding import Holder
-    from ipfsmem.mcp.running import run
-    from ipfsmem.mcp.server import MemoryServer
-
     passphrase = context.passphrase_from_fd_or_environment()
+    # A signal ends it at any moment, as the end of its client does.
+    with contextlib.suppress(KeyboardInterrupt):
+        _serve(
+            context, address, passphrase, token_fd, read_only, in_sync, names, program, structured, by_type
+        )
+
+
+def _serve(
+    context: CommandContext,
+    address: tuple[str, int] | None,
+    passphrase: str | None,
+    token_fd: int | None,
+    read_only: bool,
+    in_sync: bool,
+    names: tuple[str, ...],
+    program: Program | None,
+    structured: bool,
+    by_type: bool,
+) -> None:
+    pipe, give_back = None, _nothing
+    if address is None:
+        pipe, give_back = _greet(
+            context, names or None, read_only=read_only, structured=structured, prepared=program is None
+        )
+
+    from ipfsmem.holding import Holder
 
     def opened() -> Memory:
         from ipfsmem.memory import Memory
@@ -84,6 +112,12 @@ def command(
 
     holder = Holder(opened)
     try:
+        import asyncio
+        import functools
+
+        from ipfsmem.mcp.running import run
+        from ipfsmem.mcp.server import MemoryServer
+
         served = MemoryServer(
             holder,
             scope=context.scope,
@@ -91,30 +125,84 @@ def command(
             names=names or None,
             program=program or "",
             by_type=by_type,
+            structured=structured,
+            folder=None if pipe is None else _folder(),
         )
-        if address is None:
+        if pipe is not None:
             from ipfsmem.mcp.stdio import serve_stdio
 
-            transport = functools.partial(serve_stdio, served)
+            transport = functools.partial(serve_stdio, served, pipe)
         else:
             from ipfsmem.mcp.web import bind, serve_http, url_of
 
+            assert address is not None
             given = secret_input.server_token(
                 token_fd, "IPFSMEM_MCP_TOKEN", hint="Or have one made: leave it out."
             )
-            token = given or secrets.token_urlsafe(24)
+            token = given or _new_token()
             listening = bind(*address)
             transport = functools.partial(serve_http, served, listening, token)
         try:
             holder.memory()
         except PassphraseError as error:
             click.echo(f"the memory is locked: {error}", err=True)
-        if address is not None:
+        if pipe is None:
             _say(context, url_of(listening), None if given else token)
-        with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(run(served, transport, sync=in_sync))
+        asyncio.run(run(served, transport, sync=in_sync))
     finally:
         holder.close()
+        give_back()
+
+
+def _greet(
+    context: CommandContext,
+    names: tuple[str, ...] | None,
+    *,
+    read_only: bool,
+    structured: bool,
+    prepared: bool,
+) -> tuple[Pipe, Callable[[], None]]:
+    """Answer what a client asks first, before anything heavy is imported. `prepared`: whether the answers are known before. What is
+    wrong with the options is refused before anything is answered. Raises UsageError, KeyNameError."""
+    from ipfsmem.bundle.keys import check_scope
+    from ipfsmem.mcp import greetings
+    from ipfsmem.mcp.stdio import Pipe, take_streams
+
+    if context.scope:
+        check_scope(context.scope)
+    known = greetings.prepared() if prepared and context.folder.is_dir() else None
+    tools = (
+        None if known is None else greetings.chosen(known, names, read_only=read_only, structured=structured)
+    )
+    if tools is None and names is not None:
+        from ipfsmem.tools.toolset import names_of
+
+        names_of(names)
+    read, write, give_back = take_streams()
+    pipe = Pipe(read, write, None if known is None or tools is None else greetings.Greetings(known, tools))
+    pipe.start()
+    pipe.greeted.wait(_SAYS_HELLO)
+    return pipe, give_back
+
+
+def _nothing() -> None:
+    pass
+
+
+def _folder() -> Any:
+    """Where the program started us; None for a folder that is gone."""
+    from pathlib import Path
+
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
+
+
+def _new_token() -> str:
+    import secrets
+
+    return secrets.token_urlsafe(24)
 
 
 def _address(where: str) -> tuple[str, int]:

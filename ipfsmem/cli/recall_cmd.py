@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.bundle.memory_file import TYPES
-from ipfsmem.bundle.session_parts import SESSION
+from ipfsmem.bundle.session_parts import RECALLED_TYPES
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import Number, WholeNumber
 from ipfsmem.cli.printing import clean, clean_lines, data_of, is_terminal, style
@@ -79,10 +78,8 @@ def command(
     from ipfsmem.memories.writers import Writers
     from ipfsmem.results import Recalled
 
-    if kind == "memory" and of_type not in (None, *TYPES, SESSION):
-        raise UsageError(
-            f"there is no type of memories {of_type!a}; there are {', '.join((*TYPES, SESSION))}"
-        )
+    if kind == "memory" and of_type not in (None, *RECALLED_TYPES):
+        raise UsageError(f"there is no type of memories {of_type!a}; there are {', '.join(RECALLED_TYPES)}")
     with context.memory() as memory:
         read = memory.stack(*context.stacked) if context.stacked else memory
         found = read.recall(

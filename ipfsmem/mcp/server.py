@@ -1,13 +1,16 @@
 """The server itself, for any transport: tools, resources and prompts over one held memory.
 
-Every call goes through one worker thread, one after another, so that a slow one leaves the connection alive. What goes wrong
+Only `MemoryServer.server`, which the SDK runs, imports the SDK. Every call goes through one worker thread, one after another, so that a slow one leaves the connection alive. What goes wrong
 with a memory is an answer that a model can read; a fault of the program is one line on stderr and an answer without its inside.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import functools
 import sys
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
@@ -18,29 +21,36 @@ from ipfsmem.compat.programs import Program, guidance, program_tools
 from ipfsmem.config import refuse_agents_switched_off
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.holding import Holder, Mark
+from ipfsmem.in_thread import in_thread
+from ipfsmem.mcp import wire
 from ipfsmem.mcp.addresses import TEMPLATES, address, parts
+from ipfsmem.mcp.lines import HALF_A_CHARACTER, TOO_LONG
+from ipfsmem.mcp.roots import Projects, folders_of
 from ipfsmem.parts.noting import acting, acting_as
 from ipfsmem.tools import GUIDANCE, Tool, ToolResult, toolset
 from ipfsmem.tools.desk import Session
+from ipfsmem.tools.schema import JSON
 from ipfsmem.tools.tool import refusal
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import mcp_types as types
     from mcp.server import Server
     from mcp.server.context import ServerRequestContext
     from mcp.server.session import ServerSession
+    from mcp.server.subscriptions import InMemorySubscriptionBus
 
 T = TypeVar("T")
 
+#: What the server is called.
+NAME: Final = "ipfsmem"
+TITLE: Final = "Memory"
 #: Resources in one page of a list.
 PAGE: Final = 200
 #: Conversations of which something is remembered, and subscriptions of one.
 MAX_CONVERSATIONS: Final = 256
 MAX_SUBSCRIPTIONS: Final = 1_000
-#: Given by the transport instead of a message that is too long to be read.
-TOO_LONG: Final = "(message too long)"
-#: Given by the transport instead of a message with half a character in it, which the SDK reads as nothing and does not answer.
-HALF_A_CHARACTER: Final = "(message with half a character)"
 _NOT_READ: Final = {
     TOO_LONG: "The message was longer than can be taken, and was not read: give less at once.",
     HALF_A_CHARACTER: "The message holds half a character (a lone surrogate), and was not read: give it whole, or leave it out.",
@@ -48,7 +58,9 @@ _NOT_READ: Final = {
 #: Tools that need to know which conversation a call belongs to, which HTTP without sessions does not say.
 OF_ONE_CONVERSATION: Final = frozenset(["save_session_context", "memory_store"])
 _PROGRAM: Final = "program "
-_MARKDOWN: Final = "text/markdown"
+#: Seconds in which a program says in which folders it works.
+_ANSWERS_ROOTS: Final = 2.0
+MARKDOWN: Final = "text/markdown"
 
 PROMPTS: Final = {
     "memory": ("What is remembered", "What the memory holds, or what of it matches some words."),
@@ -61,11 +73,21 @@ _SAVE: Final = (
 )
 
 
+def arguments_of(prompt: str) -> JSON:
+    """The arguments of a prompt, as the protocol writes them."""
+    about = {"name": "query", "description": "A few words; without them the whole index."}
+    return {"arguments": [about]} if prompt == "memory" else {}
+
+
 class Conversation:
     """What belongs to one connection: its tools, and what it wants to hear of."""
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
+    def __init__(self, tools: Iterable[Tool], about: Session) -> None:
         self.tools = {tool.name: tool for tool in tools}
+        #: What it was shown, and its project.
+        self.about = about
+        #: The folders that its program works in, as it said; None while it was not asked, or does not say.
+        self.roots: list[Path] | None = None
         self.subscribed: set[str] = set()
         #: The last session object of a client that keeps a channel open for notices.
         self.session: ServerSession | None = None
@@ -83,12 +105,15 @@ class MemoryServer:
         names: Iterable[str] | None = None,
         program: Program | Literal[""] = "",
         by_type: bool = False,
+        structured: bool = False,
+        folder: Path | None = None,
     ) -> None:
-        """`scope`, `read_only`, `names`, `by_type`: as for `toolset`; `program`: another program's tools instead. Raises UsageError, KeyNameError."""
-        import anyio
-        from mcp.server.subscriptions import InMemorySubscriptionBus
-
+        """`scope`, `read_only`, `names`, `by_type`: as for `toolset`; `program`: another program's tools instead. `structured`: answers have a structured form too.
+        `folder`: where a program started the server, whose project is meant where it names no roots. Raises UsageError,
+        KeyNameError."""
         self.holder = holder
+        self._structured = structured
+        self._projects = Projects(folder)
         self._scope = scope
         self._read_only = read_only
         self._program = program
@@ -96,14 +121,28 @@ class MemoryServer:
         self._names = None if names is None else list(names)
         self._conversations: OrderedDict[str, Conversation] = OrderedDict()
         self._conversation_tools(Session())  # refused now, not at the first call
-        self._one_at_a_time = anyio.CapacityLimiter(1)
-        #: Events for clients that listen, as the newer protocol does.
-        self.bus = InMemorySubscriptionBus()
+        self._one_at_a_time = asyncio.Lock()
         #: What the resources were when somebody last was told; None while nobody wants to hear of changes.
         self.told: tuple[Mark, dict[str, str]] | None = None
         #: Requests that are being answered.
         self.in_flight = 0
-        self.server = self._server()
+
+    @functools.cached_property
+    def bus(self) -> InMemorySubscriptionBus:
+        """Events for clients that listen, as the newer protocol does."""
+        from mcp.server.subscriptions import InMemorySubscriptionBus
+
+        return InMemorySubscriptionBus()
+
+    @functools.cached_property
+    def server(self) -> Server[Any]:
+        """What the SDK runs, imported now."""
+        return self._server()
+
+    @property
+    def instructions(self) -> str:
+        """What a model is told before it calls any tool."""
+        return guidance(self._program) if self._program else GUIDANCE
 
     def _conversation_tools(self, session: Session) -> list[Tool]:
         if self._program:
@@ -125,13 +164,17 @@ class MemoryServer:
 
     def conversation(self, ctx: ServerRequestContext[Any, Any]) -> Conversation:
         """That of a request: one a process over stdio, one a session over HTTP, and one a program where HTTP has no sessions."""
-        known = _conversation_id(ctx)
+        return self.conversation_of(_conversation_id(ctx))
+
+    def conversation_of(self, known: str = "") -> Conversation:
+        """The conversation of an id; that of the standard streams without one."""
         found = self._conversations.get(known)
         if found is None:
-            tools = self._conversation_tools(Session(shared=known.startswith(_PROGRAM)))
+            session = Session(shared=known.startswith(_PROGRAM))
+            tools = self._conversation_tools(session)
             if known.startswith(_PROGRAM):
                 tools = [tool for tool in tools if tool.name not in OF_ONE_CONVERSATION]
-            found = self._conversations[known] = Conversation(tools)
+            found = self._conversations[known] = Conversation(tools, session)
             while len(self._conversations) > MAX_CONVERSATIONS:
                 self._conversations.popitem(last=False)
         self._conversations.move_to_end(known)
@@ -144,13 +187,14 @@ class MemoryServer:
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Do something with the memory, when it is its turn."""
-        import anyio
+        by = acting().by
 
         def done() -> T:
-            with acting_as("mcp", acting().by):
+            with acting_as("mcp", by):
                 return work()
 
-        return await anyio.to_thread.run_sync(done, limiter=self._one_at_a_time)
+        async with self._one_at_a_time:
+            return await in_thread(done)
 
     # -- what the protocol asks for --------------------------------------------------------------------------
 
@@ -173,11 +217,20 @@ class MemoryServer:
             finally:
                 self.in_flight -= 1
 
-        server: Server[Any] = Server(
-            "ipfsmem",
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore"
+            )  # roots are of the protocols with a handshake, which most programs speak
+            server = self._with_handlers(Server, listening)
+        server.middleware.append(counted)
+        return server
+
+    def _with_handlers(self, make: type[Server[Any]], listening: Any) -> Server[Any]:
+        return make(
+            NAME,
             version=version("ipfsmem"),
-            title="Memory",
-            instructions=guidance(self._program) if self._program else GUIDANCE,
+            title=TITLE,
+            instructions=self.instructions,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -188,69 +241,82 @@ class MemoryServer:
             on_subscriptions_listen=listening,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
+            on_roots_list_changed=self._roots_changed,
         )
-        server.middleware.append(counted)
-        return server
+
+    def listed_tools(self, there: Conversation) -> list[JSON]:
+        """What `tools/list` answers in a conversation, as the protocol writes it."""
+        return [wire.tool(one, structured=self._structured) for one in there.tools.values()]
+
+    async def call_tool(self, there: Conversation, name: str, arguments: JSON, by: str) -> JSON:
+        """What `tools/call` answers, as the protocol writes it; `by`: the program that calls."""
+
+        def called() -> ToolResult:
+            self._choose_project(there)
+            return _called(there.tools, name, arguments)
+
+        with acting_as("mcp", by):
+            return wire.result(await self.in_thread(called), structured=self._structured)
+
+    def _choose_project(self, there: Conversation) -> None:
+        """Find the scope of the project that the program of a conversation works on, unless the person chose one."""
+        if self._scope is None:
+            with contextlib.suppress(IpfsmemError):  # a locked memory: the call says so
+                there.about.project = self._projects.scope_of(self.holder.memory(), there.roots)
 
     async def _list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
         import mcp_types as types
 
-        return types.ListToolsResult(
-            tools=[
-                types.Tool(
-                    name=tool.name,
-                    title=tool.title,
-                    description=tool.description,
-                    input_schema=tool.parameters,
-                    output_schema=tool.returns,
-                    annotations=types.ToolAnnotations(
-                        title=tool.title,
-                        read_only_hint=tool.read_only,
-                        destructive_hint=tool.destructive,
-                        idempotent_hint=tool.idempotent,
-                        open_world_hint=False,
-                    ),
-                )
-                for tool in self.conversation(ctx).tools.values()
-            ]
-        )
+        listed = self.listed_tools(self.conversation(ctx))
+        return types.ListToolsResult(tools=[types.Tool.model_validate(one, by_name=False) for one in listed])
 
     async def _call_tool(self, ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         import mcp_types as types
 
-        tools = self.conversation(ctx).tools
+        there = self.conversation(ctx)
+        await self._ask_roots(ctx, there)
         client = ctx.session.client_params
         by = client.client_info.name if client is not None else ""
+        answered = await self.call_tool(there, params.name, params.arguments or {}, by)
+        return types.CallToolResult.model_validate(answered, by_name=False)
 
-        with acting_as("mcp", by):
-            result = await self.in_thread(lambda: _called(tools, params.name, params.arguments or {}))
-        return types.CallToolResult(
-            content=[types.TextContent(text=result.text)],
-            structured_content=result.structured,
-            is_error=result.is_error,
-        )
+    async def _ask_roots(self, ctx: ServerRequestContext[Any, Any], there: Conversation) -> None:
+        """Ask a program once in which folders it works, where it says that it can tell."""
+        client = ctx.session.client_params
+        if there.roots is not None or client is None or client.capabilities.roots is None:
+            return
+        there.roots = []
+        with warnings.catch_warnings(), contextlib.suppress(Exception):  # it works without, too
+            warnings.simplefilter("ignore")  # newer protocols have none; older programs do
+            async with asyncio.timeout(_ANSWERS_ROOTS):
+                told = await ctx.session.list_roots()
+            there.roots = folders_of(str(one.uri) for one in told.roots)
+
+    async def _roots_changed(self, ctx: Any, params: Any) -> None:
+        self.conversation(ctx).roots = None
 
     async def _list_resources(self, ctx: Any, params: Any) -> types.ListResourcesResult:
         import mcp_types as types
 
-        await self._hear(ctx)
+        there = await self._hear(ctx)
+        await self._ask_roots(ctx, there)
         after = (params.cursor if params is not None else None) or ""
-        found = await self._answered(self.resources)
+        found = await self._answered(lambda: self.resources(there))
         shown = [one for one in found if one[0] > after][:PAGE]
         more = shown[-1][0] if shown and shown[-1][0] != found[-1][0] else None
         return types.ListResourcesResult(
             resources=[
                 types.Resource(
-                    uri=uri, name=name, title=title or None, description=said or None, mime_type=_MARKDOWN
+                    uri=uri, name=name, title=title or None, description=said or None, mime_type=MARKDOWN
                 )
                 for uri, name, title, said in shown
             ],
             next_cursor=more,
         )
 
-    def resources(self) -> list[tuple[str, str, str, str]]:
+    def resources(self, there: Conversation | None = None) -> list[tuple[str, str, str, str]]:
         """URI, name, title and description of the indexes and the own memories, by URI."""
-        scope = self._usual_scope()
+        scope = self._usual_scope(there)
         found = [
             (
                 address(one),
@@ -289,8 +355,14 @@ class MemoryServer:
         """The URIs of the indexes."""
         return [address(one) for one in dict.fromkeys((self._usual_scope(), ""))]
 
-    def _usual_scope(self) -> str:
-        return self.holder.memory().in_scope if self._scope is None else self._scope
+    def _usual_scope(self, there: Conversation | None = None) -> str:
+        if self._scope is not None:
+            return self._scope
+        if there is None:
+            there = next(reversed(self._conversations.values()), None)
+        if there is not None:
+            self._choose_project(there)
+        return (there.about.project if there is not None else "") or self.holder.memory().in_scope
 
     async def _list_templates(self, ctx: Any, params: Any) -> types.ListResourceTemplatesResult:
         import mcp_types as types
@@ -298,7 +370,7 @@ class MemoryServer:
         return types.ListResourceTemplatesResult(
             resource_templates=[
                 types.ResourceTemplate(
-                    uri_template=uri, name=title, title=title, description=said, mime_type=_MARKDOWN
+                    uri_template=uri, name=title, title=title, description=said, mime_type=MARKDOWN
                 )
                 for uri, title, said in TEMPLATES
             ]
@@ -311,7 +383,7 @@ class MemoryServer:
 
         text = await self._answered(lambda: self.text_of(str(params.uri)))
         return types.ReadResourceResult(
-            contents=[types.TextResourceContents(uri=params.uri, mime_type=_MARKDOWN, text=text)]
+            contents=[types.TextResourceContents(uri=params.uri, mime_type=MARKDOWN, text=text)]
         )
 
     def text_of(self, uri: str) -> str:
@@ -368,11 +440,10 @@ class MemoryServer:
     async def _list_prompts(self, ctx: Any, params: Any) -> types.ListPromptsResult:
         import mcp_types as types
 
-        about = types.PromptArgument(name="query", description="A few words; without them the whole index.")
         return types.ListPromptsResult(
             prompts=[
-                types.Prompt(
-                    name=name, title=title, description=said, arguments=[about] if name == "memory" else None
+                types.Prompt.model_validate(
+                    {"name": name, "title": title, "description": said, **arguments_of(name)}, by_name=False
                 )
                 for name, (title, said) in PROMPTS.items()
             ]
@@ -389,14 +460,10 @@ class MemoryServer:
         text = _SAVE
         if params.name == "memory":
             query = (params.arguments or {}).get("query", "").strip()
-            scope = self._scope
+            there = self.conversation(ctx)
+            await self._ask_roots(ctx, there)
             text = await self._answered(
-                lambda: (
-                    self.holder.memory()
-                    .scope(self._usual_scope() if scope is None else scope)
-                    .context(query or None)
-                    .text
-                )
+                lambda: self.holder.memory().scope(self._usual_scope(there)).context(query or None).text
             )
         return types.GetPromptResult(
             description=PROMPTS[params.name][1],

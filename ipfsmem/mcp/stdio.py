@@ -1,198 +1,368 @@
-"""The server over standard input and output, bounded: a client that sends long lines or many, or does not read, costs no more
-memory than a few messages.
+"""The server over standard input and output: what is asked first is answered before the tools are imported, calls of tools without the
+SDK, and everything else by it.
 
-Standard output carries the protocol alone: its descriptor is taken away, and what anything else prints goes to stderr.
+It is bounded: a client that sends long lines or many, or does not read, costs no more memory than a few messages. Standard output
+carries the protocol alone: its descriptor is taken away, and what anything else prints goes to stderr.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import queue
-import re
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TextIO, cast
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import msgspec
 from msgspec import json
 
 from ipfsmem.canonical import read_json
-from ipfsmem.mcp.server import HALF_A_CHARACTER, TOO_LONG
+from ipfsmem.mcp.greetings import Greetings, prepared
+from ipfsmem.mcp.lines import Read, lines
 
 if TYPE_CHECKING:
-    from ipfsmem.mcp.server import MemoryServer
+    import asyncio
 
-Read = Callable[[int], bytes]
+    from ipfsmem.mcp.server import Conversation, MemoryServer
+
 Write = Callable[[Any], int]
 
-#: Bytes of one message, and of one read.
-MAX_LINE: Final = 8 * 1024 * 1024
-_AT_ONCE: Final = 64 * 1024
 #: Requests that are answered side by side; further ones wait in the pipe.
 MAX_IN_FLIGHT: Final = 32
-#: Looks, 5 ms apart, after which nothing more is being answered.
+#: Looks, 5 ms apart, after which nothing more is being answered by the SDK.
 _IDLE: Final = 4
-
-#: The number of a request, where clients write it: first, or last.
-_NUMBER: Final = rb'"id"\s*:\s*("[^"\\]{0,200}"|-?[0-9]{1,18})'
-_first = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _NUMBER)
-_last = re.compile(_NUMBER + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
-_LOOKED_AT: Final = 1024
-#: One half of a character outside the first plane, as JSON escapes it.
-_half = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+#: The number of our own question to the client.
+_ROOTS: Final = "ipfsmem-roots"
+#: Seconds in which a client says in which folders it works, before its first call is answered without.
+_ANSWERS_ROOTS: Final = 2.0
 
 
-async def serve_stdio(served: MemoryServer) -> None:
-    """Serve until the client closes its end."""
-    from mcp.server.lowlevel.server import NotificationOptions
-    from mcp.server.stdio import stdio_server
+class Message(msgspec.Struct):
+    """A line of the client: itself, and what it holds where it is one JSON object."""
 
-    read, write, give_back = _take_streams()
-    wire = Wire(read, write, lambda: served.in_flight)
-    options = served.server.create_initialization_options(NotificationOptions(resources_changed=True))
-    try:
-        async with stdio_server(wire, wire) as (reads, writes):  # type: ignore[arg-type]
-            await served.server.run(reads, writes, options)
-    finally:
-        give_back()
+    line: str
+    value: dict[str, Any]
 
+    @property
+    def method(self) -> str:
+        """What is asked or told; "" for an answer, and for what is no message."""
+        method = self.value.get("method")
+        return method if isinstance(method, str) else ""
 
-def _take_streams() -> tuple[Read, Write, Callable[[], None]]:
-    """Both ends of the wire under other descriptors; 0 reads nothing and 1 is stderr until they are given back."""
-    if not _is_descriptor(sys.stdin, 0) or not _is_descriptor(sys.stdout, 1):
-        source, sink = sys.stdin.buffer, sys.stdout.buffer  # put there by whoever called us
-        return source.read, sink.write, sink.flush
-    sys.stdout.flush()
-    reads, writes = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
-    os.close(nothing)
-
-    def give_back() -> None:
-        os.dup2(reads, 0)
-        os.dup2(writes, 1)
-
-    # Never closed: a thread may still wait for one of them.
-    return partial(os.read, reads), partial(os.write, writes), give_back
+    @property
+    def id(self) -> str | int | None:
+        """The number of a request, None for anything else."""
+        number = self.value.get("id")
+        return (
+            number if isinstance(number, str | int) and not isinstance(number, bool) and self.method else None
+        )
 
 
-def _is_descriptor(stream: TextIO, number: int) -> bool:
-    try:
-        return stream.fileno() == number
-    except (AttributeError, OSError):
-        return False
+class Pipe:
+    """Both ends of the wire. A thread reads from the start, answers what needs nothing, and keeps the rest for `Conversing`."""
 
-
-class Wire:
-    """Lines in and out, as the SDK wants them."""
-
-    def __init__(self, read: Read, write: Write, in_flight: Callable[[], int]) -> None:
+    def __init__(self, read: Read, write: Write, greetings: Greetings | None) -> None:
+        """`greetings`: None where everything has to wait for the tools."""
         self._read = read
         self._write = write
-        self._in_flight = in_flight
-        self._reader, self._writer = _Helper("reads"), _Helper("writes")
-        #: What was read beyond the last line.
-        self._rest = b""
+        self._writes = threading.Lock()
+        self._greetings = greetings
+        self._waiting: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        self._room = threading.Semaphore(MAX_IN_FLIGHT)
+        #: Set once the client was told which tools there are, asks for more, or is gone: from then on the tools are imported.
+        self.greeted = threading.Event()
+        #: The handshake, where it was answered here; and whether nobody reads what is written any more.
+        self.handshake: Message | None = None
+        self.is_gone = False
+
+    def start(self) -> None:
+        """Begin to read."""
+        threading.Thread(target=self._run, name="mcp reads", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            for line in lines(self._read):
+                message = Message(line, _object(line))
+                answer = self.answer(message)
+                if answer is not None:
+                    self.send({"jsonrpc": "2.0", "id": message.id, "result": answer})
+                    if message.method == "tools/list":
+                        self.greeted.set()
+                    continue
+                if line.strip():
+                    self._room.acquire()
+                    self._waiting.put(message)
+                    if message.method != "notifications/initialized":
+                        self.greeted.set()
+                if self.is_gone:
+                    break
+        except OSError:
+            pass
+        finally:
+            self._waiting.put(None)
+            self.greeted.set()
+
+    def answer(self, message: Message) -> dict[str, Any] | None:
+        """What needs no tools: the answer to a request of a client that began with the handshake. None for everything else."""
+        if self._greetings is None or message.id is None:
+            return None
+        params = message.value.get("params")
+        if self.handshake is not None:
+            return self._greetings.answer(message.method, params)
+        if message.method != "initialize":
+            return None
+        found = self._greetings.initialize(params)
+        if found is not None:
+            self.handshake = message
+        return found
+
+    def greet_with(self, make: Callable[[], Greetings]) -> None:
+        """Answer from now on what needs no more than the tools' words, also where these were not known before."""
+        if self._greetings is None:
+            self._greetings = make()
+
+    def next(self) -> Message | None:
+        """The next message that is left to others, None at the end of all. Waits for it."""
+        return self._waiting.get()
+
+    def done(self) -> None:
+        """One that was taken is answered: there is room for another."""
+        self._room.release()
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Write one message."""
+        self.write(json.encode(message).decode() + "\n")
+
+    def write(self, text: str) -> None:
+        """Write one line."""
+        with self._writes:
+            try:
+                view = memoryview(text.encode("utf-8", "replace"))
+                while view and not self.is_gone:
+                    view = view[self._write(view) :]
+            except OSError:
+                self.is_gone = True
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        found = read_json(line)
+    except msgspec.DecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+class Conversing:
+    """Answers what a pipe leaves: calls of tools here, and whatever else there is through the SDK, which is imported for it."""
+
+    def __init__(self, pipe: Pipe, served: MemoryServer) -> None:
+        import asyncio
+
+        self._pipe = pipe
+        self._served = served
+        self._there: Conversation = served.conversation_of()
+        self._calls: set[asyncio.Task[None]] = set()
+        #: Lines, and whether each takes room of the pipe.
+        self._for_sdk: asyncio.Queue[tuple[str, bool] | None] = asyncio.Queue()
+        self._sdk: asyncio.Task[None] | None = None
+        self._told_ready: Message | None = None
+        #: Set while the client has not been asked in which folders it works, or has answered.
+        self._roots_known = asyncio.Event()
+        self._roots_known.set()
+        self._reader, self._writer = _Helper("waits"), _Helper("writes")
+
+    async def run(self) -> None:
+        """Answer until the client closes its end, and then what it asked before."""
+        import asyncio
+
+        try:
+            while (message := await self._reader.do(self._pipe.next)) is not None and not self._pipe.is_gone:
+                self._take(message)
+            if self._calls:
+                await asyncio.wait(set(self._calls))
+            if self._sdk is not None:
+                self._for_sdk.put_nowait(None)
+                await self._sdk
+        finally:
+            tasks = [*self._calls, *([self._sdk] if self._sdk is not None else [])]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _take(self, message: Message) -> None:
+        method, value = message.method, message.value
+        answer = self._pipe.answer(message)
+        if answer is not None:
+            self._begin(self._answered(message, answer))
+        elif self._pipe.handshake is None:
+            self._hand_on(message)
+        elif method == "tools/call" and (call := _call_of(message)) is not None:
+            self._begin(self._call(message, *call))
+        elif not method and value.get("id") == _ROOTS:
+            self._roots_told(value)
+            self._pipe.done()
+        elif (method and "id" not in value) or (not method and ("result" in value or "error" in value)):
+            # Notifications, and answers to questions of the SDK.
+            if method == "notifications/initialized":
+                self._told_ready = message
+            if method in ("notifications/initialized", "notifications/roots/list_changed"):
+                self._ask_roots()
+            self._hand_on(message) if self._sdk is not None else self._pipe.done()
+        else:
+            self._hand_on(message)
+
+    def _begin(self, work: Any) -> None:
+        import asyncio
+
+        task = asyncio.ensure_future(work)
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+
+    async def _answered(self, message: Message, answer: dict[str, Any]) -> None:
+        try:
+            await self._send({"jsonrpc": "2.0", "id": message.id, "result": answer})
+        finally:
+            self._pipe.done()
+
+    async def _call(self, message: Message, name: str, arguments: dict[str, Any]) -> None:
+        import asyncio
+
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._roots_known.wait(), _ANSWERS_ROOTS)
+            self._roots_known.set()
+            handshake = self._pipe.handshake
+            assert handshake is not None
+            by = handshake.value["params"]["clientInfo"]["name"]
+            answer = await self._served.call_tool(self._there, name, arguments, by)
+            await self._send({"jsonrpc": "2.0", "id": message.id, "result": answer})
+        finally:
+            self._pipe.done()
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        await self._writer.do(lambda: self._pipe.send(message))
+
+    # -- the folders in which the client works ---------------------------------------------------------------
+
+    def _ask_roots(self) -> None:
+        handshake = self._pipe.handshake
+        if handshake is None or handshake.value["params"]["capabilities"].get("roots") is None:
+            return
+        self._roots_known.clear()
+        self._begin(self._send({"jsonrpc": "2.0", "id": _ROOTS, "method": "roots/list"}))
+
+    def _roots_told(self, answer: dict[str, Any]) -> None:
+        from ipfsmem.mcp.roots import folders_of
+
+        result = answer.get("result")
+        told = result.get("roots") if isinstance(result, dict) else None
+        uris = [one.get("uri") for one in told if isinstance(one, dict)] if isinstance(told, list) else []
+        self._there.roots = folders_of(uri for uri in uris if isinstance(uri, str))
+        self._roots_known.set()
+
+    # -- what the SDK answers --------------------------------------------------------------------------------
+
+    def _hand_on(self, message: Message) -> None:
+        import asyncio
+
+        if self._sdk is None:
+            self._sdk = asyncio.ensure_future(self._run_sdk())
+            handshake = self._pipe.handshake
+            if handshake is not None:
+                self._for_sdk.put_nowait((handshake.line, False))
+                if self._told_ready is not None:
+                    self._for_sdk.put_nowait((self._told_ready.line, False))
+        self._for_sdk.put_nowait((message.line, True))
+
+    async def _run_sdk(self) -> None:
+        await self._writer.do(_import_sdk)
+        from mcp.server.lowlevel.server import NotificationOptions
+        from mcp.server.stdio import stdio_server
+
+        handshake = self._pipe.handshake
+        wire = _SdkWire(
+            self._for_sdk, self._pipe, self._writer, self._served, None if handshake is None else handshake.id
+        )
+        server = self._served.server
+        options = server.create_initialization_options(NotificationOptions(resources_changed=True))
+        async with stdio_server(wire, wire) as (reads, writes):  # type: ignore[arg-type]
+            await server.run(reads, writes, options)
+
+
+def _call_of(message: Message) -> tuple[str, dict[str, Any]] | None:
+    """Name and arguments of a call; None for one that the SDK is to judge."""
+    params = message.value.get("params")
+    if (
+        message.id is None
+        or not isinstance(params, dict)
+        or not params.keys() <= {"name", "arguments", "_meta"}
+    ):
+        return None
+    name, arguments = params.get("name"), params.get("arguments")
+    if not isinstance(name, str) or not isinstance(arguments, dict | None):
+        return None
+    return name, arguments or {}
+
+
+def _import_sdk() -> None:
+    import mcp.server.lowlevel.server
+    import mcp.server.stdio  # noqa: F401 - in a thread, as it takes half a second
+
+
+class _SdkWire:
+    """Lines in and out, as the SDK wants them. Its answer to a handshake that was answered before goes nowhere."""
+
+    def __init__(
+        self,
+        waiting: asyncio.Queue[tuple[str, bool] | None],
+        pipe: Pipe,
+        writer: _Helper,
+        served: MemoryServer,
+        answered: str | int | None,
+    ) -> None:
+        self._waiting = waiting
+        self._pipe = pipe
+        self._writer = writer
+        self._served = served
+        self._answered = answered
         self._writing = 0
-        #: Whether nobody reads what is written any more.
-        self._is_gone = False
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        """The lines that come in; of one that is too long only its number is kept, so that it can be answered."""
-        while not self._is_gone and (line := await self._line()):
+        import asyncio
+
+        while (taken := await self._waiting.get()) is not None and not self._pipe.is_gone:
+            line, takes_room = taken
             yield line
             while self._is_busy(MAX_IN_FLIGHT):
                 await asyncio.sleep(0.001)
+            if takes_room:
+                self._pipe.done()
         idle = 0
-        while idle < _IDLE and not self._is_gone:  # what was asked before the end is answered
+        while idle < _IDLE and not self._pipe.is_gone:  # what was asked before the end is answered
             idle = 0 if self._is_busy(1) else idle + 1
             await asyncio.sleep(0.005)
 
     def _is_busy(self, many: int) -> bool:
-        return not self._is_gone and (self._writing > 0 or self._in_flight() >= many)
-
-    async def _line(self) -> str:
-        """The next line with its end; empty at the end of all."""
-        found = self._rest.find(b"\n") + 1
-        if not found:
-            return _answerable(cast(str, await self._reader.do(self._read_line)))
-        line, self._rest = self._rest[:found], self._rest[found:]
-        return _answerable(line.decode("utf-8", "replace"))
-
-    def _read_line(self) -> str:
-        parts, size, is_long = [self._rest], len(self._rest), False
-        while data := self._read(_AT_ONCE):
-            line, end, rest = data.partition(b"\n")
-            size += len(line)
-            is_long = is_long or size > MAX_LINE
-            parts.append(line)
-            if is_long:  # the beginning and the end are kept
-                whole = b"".join(parts)
-                parts = [whole[:_LOOKED_AT], whole[_LOOKED_AT:][-_LOOKED_AT:]]
-            if end:
-                self._rest = rest
-                break
-        else:
-            self._rest = b""
-            if not size:
-                return ""
-        return _too_long(parts) if is_long else b"".join(parts).decode("utf-8", "replace") + "\n"
+        return not self._pipe.is_gone and (self._writing > 0 or self._served.in_flight >= many)
 
     async def write(self, text: str) -> None:
         """Write one message."""
+        if self._answered is not None:
+            value = _object(text)
+            if value.get("id") == self._answered and "result" in value:
+                self._answered = None
+                return
         self._writing += 1
         try:
-            if not self._is_gone:
-                await self._writer.do(lambda: self._write_all(text.encode()))
-        except OSError:
-            self._is_gone = True
+            await self._writer.do(lambda: self._pipe.write(text))
         finally:
             self._writing -= 1
 
-    def _write_all(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            view = view[self._write(view) :]
-
     async def flush(self) -> None:
         """Does nothing: every message is written at once."""
-
-
-def _too_long(parts: list[bytes]) -> str:
-    """A call in place of one that is too long, with its number, if that stands where clients write it."""
-    found = _first.match(parts[0]) or _last.search(parts[-1])
-    if found is None:
-        return "\n"
-    return _in_place_of(json.decode(found[1]), TOO_LONG)
-
-
-class _Numbered(msgspec.Struct):
-    id: str | int
-
-
-def _answerable(line: str) -> str:
-    """The line; or a call with its number, in place of one that holds a half of a character without the other."""
-    if _half.search(line) is None:
-        return line
-    try:
-        read_json(line)
-    except msgspec.DecodeError:
-        try:
-            number = read_json(_half.sub(r"\\ufffd", line), type=_Numbered).id
-        except msgspec.DecodeError:  # something else is wrong with it
-            return line
-        return _in_place_of(number, HALF_A_CHARACTER) + "\n"
-    return line
-
-
-def _in_place_of(number: str | int, why: str) -> str:
-    call = {"name": why, "arguments": {}}
-    return json.encode({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}).decode()
 
 
 class _Helper:
@@ -207,6 +377,8 @@ class _Helper:
 
     async def do(self, work: Callable[[], Any]) -> Any:
         """Run `work` in the thread; gives what it returns, raises what it raises."""
+        import asyncio
+
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Any] = loop.create_future()
         self._work.put((loop, done, work))
@@ -230,3 +402,38 @@ def _settle(done: asyncio.Future[Any], result: Any, failure: Exception | None) -
         done.set_exception(failure)
     else:
         done.set_result(result)
+
+
+def take_streams() -> tuple[Read, Write, Callable[[], None]]:
+    """Both ends of the wire under other descriptors; 0 reads nothing and 1 is stderr until they are given back."""
+    if not _is_descriptor(sys.stdin, 0) or not _is_descriptor(sys.stdout, 1):
+        source, sink = sys.stdin.buffer, sys.stdout.buffer  # put there by whoever called us
+        return getattr(source, "read1", source.read), sink.write, sink.flush
+    sys.stdout.flush()
+    reads, writes = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.close(nothing)
+
+    def give_back() -> None:
+        os.dup2(reads, 0)
+        os.dup2(writes, 1)
+
+    # Never closed: a thread may still wait for one of them.
+    return partial(os.read, reads), partial(os.write, writes), give_back
+
+
+def _is_descriptor(stream: TextIO, number: int) -> bool:
+    try:
+        return stream.fileno() == number
+    except (AttributeError, OSError):
+        return False
+
+
+async def serve_stdio(served: MemoryServer, pipe: Pipe) -> None:
+    """Serve until the client closes its end."""
+    pipe.greet_with(
+        lambda: Greetings(prepared(), served.listed_tools(served.conversation_of()), served.instructions)
+    )
+    await Conversing(pipe, served).run()

@@ -5,6 +5,7 @@ It looks at a counter each second, and at the memories only when that moved and 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final
 
@@ -21,18 +22,14 @@ HEARS: Final = 1.0
 
 async def watch(served: MemoryServer, every: float = EVERY) -> None:
     """Look until cancelled, for a lock and for changes: a client that does not listen holds up the latter only."""
-    import anyio
-
-    async with anyio.create_task_group() as looks:
-        looks.start_soon(_let_go_when_locked, served, every)
-        looks.start_soon(_tell_of_changes, served, every)
+    async with asyncio.TaskGroup() as looks:
+        looks.create_task(_let_go_when_locked(served, every))
+        looks.create_task(_tell_of_changes(served, every))
 
 
 async def _let_go_when_locked(served: MemoryServer, every: float) -> None:
-    import anyio
-
     while True:
-        await anyio.sleep(every)
+        await asyncio.sleep(every)
         try:
             await served.in_thread(served.holder.let_go_when_locked)
         except IpfsmemError:
@@ -42,10 +39,8 @@ async def _let_go_when_locked(served: MemoryServer, every: float) -> None:
 
 
 async def _tell_of_changes(served: MemoryServer, every: float) -> None:
-    import anyio
-
     while True:
-        await anyio.sleep(every)
+        await asyncio.sleep(every)
         before = served.told
         if before is None:
             continue

@@ -18,6 +18,7 @@ from ipfsmem.memories.layouts import Layout
 from ipfsmem.memories.memories import LONG, Listed, Memories, NotHereError
 from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.memories.readings import Reading, Seen, Unsettled, place_of
+from ipfsmem.memories.reasons import check_reason
 from ipfsmem.memories.stacks import Stack
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart, waits_outside
@@ -368,8 +369,9 @@ class MemoryTexts(MemoryPart):
 
         With `seen` only what the caller was shown goes; other texts stay behind the forget, under conflicts. `if_match`: only if that
         is the SHA-256 of what is shown, "" if no text is; ChangedError else. The earlier texts of a fact go too, unless `keep_earlier`,
-        also those of one that was deleted before.
+        also those of one that was deleted before. Raises UsageError for a reason that cannot be noted, before anything is done.
         """
+        check_reason(reason)
         self._open.take(key, self.scope)
         below = self._below()
         if isinstance(seen, Reading) and seen.scope in [part.scope for part in below]:

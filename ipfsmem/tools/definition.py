@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from ipfsmem.tools.desk import Desk
+from ipfsmem.tools.lenient import MAX_KEY
 from ipfsmem.tools.schema import JSON, text
 from ipfsmem.tools.tool import Tool, ToolResult
 
@@ -41,9 +42,5 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 #: The argument that every operation on a key takes.
-SCOPE = text(
-    "The named part of the memory that is meant, such as a project; an empty text for what is everybody's. Leave it out for the "
-    "usual one.",
-    most=64,
-)
-KEY = text("Its key: 1 to 64 of a-z, 0-9, _ and -, for instance feedback_tone.", least=1, most=64)
+SCOPE = text("Another scope than the project's; \"\" is everybody's.", most=64)
+KEY = text("Key: a-z, 0-9, _ and -.", least=1, most=MAX_KEY)

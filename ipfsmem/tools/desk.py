@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 SESSION_FACTS = 50
 #: Texts of which a session remembers that it was shown them.
 _SHOWN = 1_000
+#: Scope, key, and the name of a text beside the one that is shown.
+_Place = tuple[str, str, str]
 
 _text = {"type": "string"}
 #: The structured form of one text, and what stands beside it.
@@ -52,30 +54,36 @@ class Session:
 
     def __init__(self, *, shared: bool = False) -> None:
         """`shared`: several conversations go through it and nothing tells them apart, so what one was shown in parts, or
-        before, counts for none."""
+        before, is valid for none."""
         self._shared = shared
+        #: The scope of the project that the program works on, "" where it is not known.
+        self.project = ""
         #: (category, fact) each.
         self.facts: deque[tuple[str, str]] = deque(maxlen=SESSION_FACTS)
-        self._shown: dict[tuple[str, str], str] = {}
+        self._shown: dict[_Place, str] = {}
         #: Of the text that was begun last in each place: its `seen`, and how far it was shown from its beginning.
-        self._read: dict[tuple[str, str], tuple[str, int]] = {}
+        self._read: dict[_Place, tuple[str, int]] = {}
 
-    def show(self, reading: Reading) -> None:
+    def show(self, reading: Reading, copy: str = "") -> None:
         """Remember that this text was shown whole, or written."""
-        place = reading.scope, reading.key
+        place = reading.scope, reading.key, copy
         self._shown.pop(place, None)
         self._shown[place] = reading.seen
         if len(self._shown) > _SHOWN:
             self._shown.pop(next(iter(self._shown)))
 
-    def show_part(self, reading: Reading, start: int, end: int) -> str:
+    def show_part(
+        self, reading: Reading, start: int, end: int, copy: str = "", *, fields: bool = True
+    ) -> str:
         """Remember that a part was shown, in characters of the body; the `seen` once all of it was, without a gap and in one
-        version. Raises ChangedError for a part of another text than the one that was begun."""
-        place = reading.scope, reading.key
-        seen, upto = self._read.pop(place, ("", 0)) if start else (reading.seen, 0)
+        revision. `fields`: whether the first page showed every field whole; `copy`: which text beside it. Raises ChangedError
+        for a part of another text than the one that was begun."""
+        place = reading.scope, reading.key, copy
+        seen, upto = self._read.pop(place, ("", 0)) if start else (reading.seen if fields else "", 0)
         if start and seen not in ("", reading.seen):
             raise ChangedError(
-                f"{place_of(*place)} was changed since you began to read it", hint="Read it anew: start=0."
+                f"{place_of(*place[:2])} was changed since you began to read it",
+                hint="Read it anew: start=0.",
             )
         if seen and start <= upto:
             upto = max(upto, end)
@@ -83,14 +91,14 @@ class Session:
             self._read[place] = seen, upto
             if len(self._read) > _SHOWN:
                 self._read.pop(next(iter(self._read)))
-        if upto < len(reading.readable.body) or (self._shared and start):
+        if not seen or upto < len(reading.readable.body) or (self._shared and start):
             return ""
-        self.show(reading)
+        self.show(reading, copy)
         return reading.seen
 
-    def was_shown(self, reading: Reading) -> bool:
+    def was_shown(self, reading: Reading, copy: str = "") -> bool:
         """Whether exactly this was."""
-        return not self._shared and self._shown.get((reading.scope, reading.key)) == reading.seen
+        return not self._shared and self._shown.get((reading.scope, reading.key, copy)) == reading.seen
 
 
 class Desk:
@@ -120,7 +128,7 @@ class Desk:
         """The scope that a call means. `must_exist`: a named one that is none is refused, as a typing error would look empty.
         Raises KeyNameError, NotFoundError."""
         memory = self.memory
-        usual = memory.in_scope if self._scope is None else self._scope
+        usual = self.usual_scope
         named: str = given.get("scope", usual)
         if named:
             check_scope(named)
@@ -128,6 +136,23 @@ class Desk:
             there = ", ".join(one.token for one in memory.scopes.list()[:20]) or "none but the nameless one"
             raise NotFoundError(f"there is no scope {named}", hint=f"The scopes here: {there}.")
         return named
+
+    @property
+    def usual_scope(self) -> str:
+        """The scope of a call that names none: the one that the person chose, else that of the project, else the memory's own."""
+        if self._scope is not None:
+            return self._scope
+        return self.session.project or self.memory.in_scope
+
+    def found(self, key: str, given: JSON) -> tuple[Memory, Reading | None]:
+        """A text to change or take away, and the memory in which it stands: in the scope that a call names, and where it names none
+        also below the usual one."""
+        there = self.there(given)
+        reading = there.read(key)
+        if "scope" in given or (reading is not None and reading.own):
+            return there, reading
+        shown = self.read(key, given)
+        return (there, reading) if shown is None else (self.memory.scope(shown.scope), shown)
 
     def there(self, given: JSON) -> Memory:
         """The memory in the scope that a call means."""

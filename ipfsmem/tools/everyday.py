@@ -1,7 +1,8 @@
-"""The tools of everyday: remember, read, list, forget, note, recall, context, resolve a conflict.
+"""The everyday tools (remember, read, list, forget, recall, resolve a conflict), and those for notes and contexts.
 
-Each calls the operation of `Memory` that `docs/MCP.md` names beside it. Writes replace only what the model was shown: without
-the `seen` of an answer nothing is replaced, and what stands there is shown instead.
+Each calls the operation of `Memory` that `docs/MCP.md` names. A write replaces only what the model was shown: without the `seen` of
+an answer nothing is replaced, and the text there is shown instead. Only an answer that shows all of a text has its `seen`, and every
+answer is short enough for programs to pass it on whole (`paging`).
 """
 
 from __future__ import annotations
@@ -9,32 +10,47 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ipfsmem.bundle.fence import CANDIDATE, NOTICE, Quoted, clean_text, tagged
+from ipfsmem.bundle.fence import (
+    CANDIDATE,
+    MAX_ATTRIBUTE,
+    NOTICE,
+    Quoted,
+    clean_text,
+    fence,
+    fence_memory,
+    shows_fields_whole,
+    tagged,
+)
 from ipfsmem.bundle.habits import shortcomings
-from ipfsmem.bundle.memory_file import TYPES, MemoryFile
-from ipfsmem.bundle.session_parts import SESSION
+from ipfsmem.bundle.memory_file import ENTRY_TYPES, TYPES, MemoryFile
+from ipfsmem.bundle.session_parts import RECALLED_TYPES
 from ipfsmem.config import context_tokens
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.layouts import LAYOUTS, LEAST_TOKENS, TOKEN_BYTES, usual_tokens
 from ipfsmem.memories.memories import Listed
 from ipfsmem.memories.moment_kinds import KINDS
 from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.reasons import MAX_REASON
 from ipfsmem.memories.words import MAX_QUERY
 from ipfsmem.memories.write_request import WriteRequest
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
 from ipfsmem.tools.desk import TEXT_SCHEMA, Desk, as_values, fenced, notice, one_line, place, whose
+from ipfsmem.tools.paging import ANSWER, beginning, page_end, weight
 from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text, texts, yes
 from ipfsmem.tools.settling import resolve_conflict
 from ipfsmem.tools.tool import ToolResult, refusal
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.recall import MomentHit
+    from ipfsmem.memories.recall import Hit, MomentHit
     from ipfsmem.memories.writers import Writers
 
-#: Characters of one text that one answer shows.
-PAGE: Final = 50_000
+#: Characters of one recalled text that one answer shows, bytes that an answer keeps for each further one, and for its last lines.
 HIT: Final = 4_000
+_FURTHER: Final = 400
+_TAIL: Final = 600
+#: Characters of a field in the fence of read_memory.
+_FIELD: Final = 1_000
 MAX_BODY: Final = 900_000
 _TAG_MARKS: Final = frozenset(",[]\n\r\"'")
 
@@ -46,15 +62,10 @@ _SEEN = text("The seen of the answer that showed you the text.", least=8, most=6
 
 
 def _remember(desk: Desk, given: JSON) -> ToolResult:
-    there, key, seen = desk.there_by_type(given), given["key"], given.get("seen")
-    body, tags = given.get("body"), given.get("tags")
+    desk.memory  # noqa: B018 - a locked memory is said before anything else
+    key, seen = given["key"], given.get("seen")
+    body, tags = given.get("body"), _tags(given.get("tags"))
     fields = {name: given.get(name) for name in ("name", "description", "type")}
-    for tag in tags or ():
-        if not tag.strip() or not _TAG_MARKS.isdisjoint(tag):
-            raise UsageError(
-                f"{tag!r} cannot be a tag",
-                hint="A tag is a word without commas, brackets and quotation marks.",
-            )
     if body is not None and not body.strip():
         raise UsageError("the text is empty, so nothing was written", hint="To take a memory away: forget.")
     WriteRequest(
@@ -65,16 +76,21 @@ def _remember(desk: Desk, given: JSON) -> ToolResult:
         type=given.get("type"),
         tags=tuple(tags or ()),
     ).check()
-    shown = there.read(key)
+    if seen is None:
+        there = desk.there_by_type(given)
+        shown = there.read(key)
+    else:
+        there, shown = desk.found(key, given)
     if seen is None and shown is not None and shown.own:
         if _is_there(shown, body, tags, fields):
-            return _written(desk, shown, "is there already, as you gave it")
+            known = body is not None and _says_all(shown, tags, fields)
+            return _written(desk, shown, "is there already, as you gave it", known=known)
         return shown_instead(
             desk, shown, ChangedError(f"there is a memory {place(shown)} already, so nothing was written")
         )
     if seen is not None and (shown is None or not shown.seen.startswith(seen.lower())):
         error = ChangedError(f"{key} is not what was read, so nothing was written")
-        elsewhere = desk.read(key, given)
+        elsewhere = desk.read(key, {})
         if elsewhere is not None and elsewhere.seen.startswith(seen.lower()):
             error.hint = _elsewhere(elsewhere)
             raise error
@@ -92,7 +108,49 @@ def _remember(desk: Desk, given: JSON) -> ToolResult:
         if now is None:
             raise
         return shown_instead(desk, now, error)
-    return _written(desk, written, "is remembered" if shown is None else "is changed")
+    # What stands there now may be another text than was given: one of others, or one that came meanwhile.
+    before = replaced.readable.body if replaced is not None else ""
+    known = written.readable.body == (before if body is None else body.rstrip("\n"))
+    return _written(
+        desk,
+        written,
+        "is remembered" if shown is None else "is changed",
+        known=known and (written.own or replaced is not None),
+        beside="" if shown is not None or "scope" in given else _namesake(desk, written),
+    )
+
+
+def _tags(given: list[str] | None) -> list[str] | None:
+    """The words of some tags: one text with commas is several. Raises UsageError."""
+    if given is None:
+        return None
+    tags = [word.strip() for tag in given for word in tag.split(",")]
+    for tag in tags:
+        if not tag or not _TAG_MARKS.isdisjoint(tag):
+            raise UsageError(
+                f"{tag!r} cannot be a tag",
+                hint="A tag is a word without commas, brackets and quotation marks.",
+            )
+    return tags
+
+
+def _says_all(shown: Reading, tags: list[str] | None, fields: dict[str, str | None]) -> bool:
+    """Whether a call that matches a memory named everything in it that a write can replace."""
+    file = shown.readable
+    return (tags is not None or not file.tags) and all(
+        value is not None or not file.fields.get(name, "") for name, value in fields.items()
+    )
+
+
+def _namesake(desk: Desk, written: Reading) -> str:
+    """A word on the memory of the same key that a new one of a scope hides."""
+    below = desk.memory.read(written.key) if written.scope and not desk.memory.in_scope else None
+    if below is None or not below.own:
+        return ""
+    return (
+        f" Everybody's memory has {written.key} too, which stays as it was: to change that one instead, forget this one and call "
+        'remember with scope="" and its seen.'
+    )
 
 
 def _is_there(
@@ -110,28 +168,50 @@ def shown_instead(
     desk: Desk, shown: Reading, error: ChangedError, *, more: Mapping[str, Any] | None = None
 ) -> ToolResult:
     """A refusal that shows what stands there, with its `seen` where that is all of it."""
-    item, left = _page_of(desk, shown)
-    values = {"shown": as_values(item), "seen": "" if left else shown.seen, **(more or {})}
-    if left:
-        desk.session.show_part(shown, 0, PAGE)
-        error.hint = (
-            f"This is its beginning. To replace it, read on with read_memory and start={PAGE}, which gives its seen at the end; for "
-            "something else choose another key."
-        )
-        return refusal(error, text=fenced(item), more=values)
-    desk.session.show(shown)
+    item, text, seen, end = first_page(desk, shown)
+    values = {"shown": as_values(item), "seen": seen, **(more or {})}
+    if not seen:
+        error.hint = _read_on(shown, end)
+        return refusal(error, text=text, more=values)
     error.hint = (
         "This is what stands there now. To replace it, call remember again with all that shall stand there and its seen; "
         "for something else choose another key."
     )
-    return refusal(error, text=f"{fenced(item)}\nseen: {shown.seen}", more=values)
+    return refusal(error, text=f"{text}\nseen: {seen}", more=values)
 
 
-def _page_of(desk: Desk, reading: Reading) -> tuple[Quoted, int]:
-    """The beginning of a text, as much of it as one answer shows, and how many characters are left."""
-    file = reading.readable
-    item = desk.writers().quoted(reading, file=MemoryFile(file.fields, file.body[:PAGE]))
-    return item, max(0, len(file.body) - PAGE)
+def _read_on(shown: Reading, end: int) -> str:
+    if end >= len(shown.readable.body):
+        return _FIELDS_CUT.format(key=shown.key)
+    return (
+        f"This is its beginning. To replace it, read on with read_memory and start={end}, which gives its seen at the end; for "
+        "something else choose another key."
+    )
+
+
+_FIELDS_CUT: Final = "Its name, description or tags are too long to be shown here, so only the person changes it: ipfsmem write {key}"
+
+
+def first_page(desk: Desk, reading: Reading, around: int = 0) -> tuple[Quoted, str, str, int]:
+    """The beginning of a text, its fence, its `seen` where that is all of it, and where the page ends. `around`: bytes that the
+    answer needs for itself."""
+    item, text, end, whole = _page(desk, reading, 0, around=around)
+    return item, text, desk.session.show_part(reading, 0, end, fields=whole), end
+
+
+def _page(
+    desk: Desk, reading: Reading, start: int, *, copy: str = "", around: int = 0
+) -> tuple[Quoted, str, int, bool]:
+    """A page of a text: as values, in its fence, its end, and whether its fields stand there whole."""
+    file, writers, most = reading.readable, desk.writers(), MAX_ATTRIBUTE
+    frame = writers.quoted(reading, file=MemoryFile(file.fields, ""), copy=copy)
+    whole = shows_fields_whole(frame, most)
+    if not whole and not start and shows_fields_whole(frame, _FIELD):
+        whole = weight(fence([frame], _FIELD)) < ANSWER // 2
+        most = _FIELD if whole else most
+    end = page_end(file.body, start, fence([frame], most), most=ANSWER - _TAIL - around)
+    item = writers.quoted(reading, file=MemoryFile(file.fields, file.body[start:end]), copy=copy)
+    return item, fence([item], most), end, whole
 
 
 def _elsewhere(reading: Reading) -> str:
@@ -140,26 +220,31 @@ def _elsewhere(reading: Reading) -> str:
     return f'It stands in {where}: call again with scope="{reading.scope}".'
 
 
-def _written(desk: Desk, written: Reading, what: str) -> ToolResult:
-    desk.session.show(written)
+def _written(desk: Desk, written: Reading, what: str, *, known: bool, beside: str = "") -> ToolResult:
+    """The answer of a write; `known`: whether the caller knows all that stands there now, so that it gets its `seen`."""
+    known = known or desk.session.was_shown(written)
+    if known:
+        desk.session.show(written)
     better = shortcomings(written.key, written.readable) if written.own else []
     others = (
         ""
         if written.own
         else " What is shown under it is the word of others, a candidate until the person confirms it."
     )
-    beside = (
+    beside += (
         f" It has texts beside it ({count(len(written.conflicts), 'text')}): resolve_conflict shows them."
         if written.conflicts
         else ""
     )
-    said = f"{place(written)} {what}.{others}{beside}{''.join(f' {one}' for one in better)}\nseen: {written.seen}"
+    seen = written.seen if known else ""
+    tail = f"seen: {seen}" if seen else "(no seen: read_memory shows all of it and gives it)"
+    said = f"{place(written)} {what}.{others}{beside}{''.join(f' {one}' for one in better)}\n{tail}"
     return ToolResult(
         said,
         {
             "key": written.key,
             "scope": written.scope,
-            "seen": written.seen,
+            "seen": seen,
             "sha256": written.sha256,
             "own": written.own,
             "conflicts": list(written.conflicts),
@@ -181,23 +266,27 @@ def _read(desk: Desk, given: JSON) -> ToolResult:
     if reading is None:
         raise _no_memory(desk, key, given)
     file = reading.readable
-    part, ends = file.body[start : start + PAGE], start + PAGE >= len(file.body)
     if start and start >= len(file.body):
         raise UsageError(
             f"{place(reading)} has {len(file.body):,} characters, so nothing begins at {start:,}"
         )
-    item = desk.writers().quoted(reading, file=MemoryFile(file.fields, part), copy=copy)
-    text = fenced(item)
+    item, text, end, whole = _page(desk, reading, start, copy=copy)
+    ends = end >= len(file.body)
     # Who saw a part of a text has not seen the text, and replaces nothing.
-    seen = "" if copy else desk.session.show_part(reading, start, start + len(part))
+    seen = desk.session.show_part(reading, start, end, copy, fields=whole)
     if not ends:
-        text += f"\n(more: {len(file.body):,} characters in all; read on with start={start + PAGE})\n"
-    if seen:
+        text += f"\n(more: {len(file.body):,} characters in all; read on with start={end})\n"
+    if copy:
+        seen = ""  # resolve_conflict gives one for all texts together
+    elif seen:
         text += f"\nseen: {seen}\n"
-    elif ends and not copy:
+    elif ends and not start and not whole:
+        text += f"\n(no seen: {_FIELDS_CUT.format(key=key)})\n"
+    elif ends:
         text += "\n(no seen: it is given to who read all of it from start=0, on a connection of one conversation)\n"
     if reading.conflicts:
-        text += f"\nTexts beside it: {', '.join(reading.conflicts)} (read_memory with copy, or resolve_conflict)\n"
+        beside = ", ".join(reading.conflicts[:5]) + (", ..." if len(reading.conflicts) > 5 else "")
+        text += f"\nTexts beside it: {beside} (read_memory with copy, or resolve_conflict)\n"
     return ToolResult(
         text,
         {
@@ -205,6 +294,7 @@ def _read(desk: Desk, given: JSON) -> ToolResult:
             "seen": seen,
             "characters": len(file.body),
             "start": start,
+            "next": 0 if ends else end,
             "whole": ends and not start,
             "conflicts": list(reading.conflicts),
         },
@@ -240,12 +330,21 @@ def _list(desk: Desk, given: JSON) -> ToolResult:
         and category in (None, item.file.fields.get("category", ""))
     ]
     rest = [item for item in found if item.key > after]
-    shown = rest[:limit]
+    lines, room = list[str](), ANSWER - _TAIL - weight(NOTICE)
+    scopes = _scopes(desk)
+    room -= weight(scopes)
+    for item in rest[:limit]:
+        line = _line(item)
+        room -= weight(line) + 4
+        if room < 0 and lines:
+            break
+        lines.append(line)
+    shown = rest[: len(lines)]
     following = shown[-1].key if len(rest) > len(shown) else ""
     more = f"\n(more: go on with after={following})\n" if following else ""
-    lines = "\n".join(map(_line, shown))
     said = f"{count(len(found), 'memory')}." if found else "No memories found."
-    text = f"{said} {NOTICE}\n\n{tagged('memory-list', {'scope': scope}, lines)}{more}" if shown else said
+    listed = tagged("memory-list", {"scope": scope}, "\n".join(lines)) if shown else ""
+    text = f"{said} {NOTICE}\n\n{listed}{more}{scopes}" if shown else f"{said}{scopes}"
     return ToolResult(
         text,
         {
@@ -253,8 +352,24 @@ def _list(desk: Desk, given: JSON) -> ToolResult:
             "total": len(found),
             "memories": [_line_values(item) for item in shown],
             "after": following,
+            "project": desk.session.project,
         },
     )
+
+
+def _scopes(desk: Desk) -> str:
+    """The scopes that a call can name, and which one is meant without; empty where there is only everybody's."""
+    usual = desk.usual_scope
+    named = [one.token for one in desk.memory.scopes.list() if one.token != usual]
+    if not usual and not named:
+        return ""
+    is_project = " (this project)" if usual and usual == desk.session.project else ""
+    first = f"{usual}{is_project}, then everybody's" if usual else "everybody's"
+    said = f"\nScope without the argument: {first}."
+    if named:
+        more = f" and {len(named) - 20} more" if len(named) > 20 else ""
+        said += f" Other scopes: {', '.join(named[:20])}{more}."
+    return said + ' scope="" is everybody\'s.\n' if usual else said + "\n"
 
 
 def _line(item: Listed) -> str:
@@ -263,11 +378,11 @@ def _line(item: Listed) -> str:
     if item.scope:
         parts.append(f"(scope {item.scope})")
     if file.type:
-        parts.append(f"[{one_line(file.type)}]")
+        parts.append(f"[{_short(file.type)}]")
     if file.name:
-        parts.append(one_line(file.name))
+        parts.append(_short(file.name))
     if file.description:
-        parts.append(f"— {one_line(file.description)}")
+        parts.append(f"— {_short(file.description)}")
     if not item.own:
         parts.append(whose(item.own).strip())
     if item.conflicts:
@@ -275,6 +390,12 @@ def _line(item: Listed) -> str:
     if not item.fetched:
         parts.append("(its text is not on this device)")
     return " ".join(parts)
+
+
+def _short(text: str) -> str:
+    """A field on one line, cut as in a fence."""
+    line = one_line(text)
+    return line if len(line) <= MAX_ATTRIBUTE else f"{line[: MAX_ATTRIBUTE - 1]}…"
 
 
 def _line_values(item: Listed) -> dict[str, Any]:
@@ -297,29 +418,28 @@ def _line_values(item: Listed) -> dict[str, Any]:
 
 
 def _forget(desk: Desk, given: JSON) -> ToolResult:
-    there, key, confirm = desk.there(given), given["key"], given.get("confirm")
-    reading = there.read(key)
+    key, confirm = given["key"], given.get("confirm")
+    there, reading = desk.found(key, given)
     if reading is None:
         raise _no_memory(desk, key, given)
-    item, left = _page_of(desk, reading)
-    if left and not desk.session.was_shown(reading):
-        desk.session.show_part(reading, 0, PAGE)
+    known = desk.session.was_shown(reading)
+    item, fenced_text, seen, end = first_page(desk, reading)
+    if not seen and not known:
         return ToolResult(
-            f"Nothing is forgotten. This is only the beginning of what would go:\n\n{fenced(item)}\nRead on with read_memory "
-            f"and start={PAGE} to its end; forget gives the confirm then.",
+            f"Nothing is forgotten. This is only the beginning of what would go:\n\n{fenced_text}\n{_end_first(reading, end)}",
             {"forgotten": False, "confirm": "", "shown": as_values(item)},
         )
     values = {"forgotten": False, "confirm": reading.seen, "shown": as_values(item)}
     if confirm is None:
         text = (
-            f"Nothing is forgotten yet. This would be forgotten on every device:\n\n{fenced(item)}\n"
+            f"Nothing is forgotten yet. This would be forgotten on every device:\n\n{fenced_text}\n"
             f"To do it: forget with key={key} and confirm={reading.seen}."
         )
         return ToolResult(text, values)
     if confirm.lower() != reading.seen:
         error = ChangedError(f"{place(reading)} is not what was shown, so nothing was forgotten")
         error.hint = f"This is what stands there now. If it shall go: confirm={reading.seen}."
-        return refusal(error, text=fenced(item), more=values)
+        return refusal(error, text=fenced_text, more=values)
     there.forget(key, reason=given.get("reason", ""), seen=reading)
     kept = (
         " Other texts stood beside it and are kept: resolve_conflict shows them." if reading.conflicts else ""
@@ -328,6 +448,14 @@ def _forget(desk: Desk, given: JSON) -> ToolResult:
         f"{place(reading)} is forgotten here, and on every other device with the next sync.{kept}",
         {**values, "forgotten": True, "confirm": ""},
     )
+
+
+def _end_first(reading: Reading, end: int) -> str:
+    if end >= len(reading.readable.body):
+        return _FIELDS_CUT.format(key=reading.key).replace(
+            "changes it: ipfsmem write", "takes it away: ipfsmem forget"
+        )
+    return f"Read on with read_memory and start={end} to its end; forget gives the confirm then."
 
 
 def _note(desk: Desk, given: JSON) -> ToolResult:
@@ -362,20 +490,44 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
         joined=given.get("joined", False),
     )
     writers = desk.writers()
-    items, hits = [], []
-    for hit in found.hits:
+    among = {"event": "event", "message": "message", "all": "entry"}.get(given.get("kind", ""), "memory")
+    how = "by words and meaning" if found.by_meaning else "by words, without a model,"
+    said = f"Ranked {how} among {count(found.searched, among)}"
+    if found.not_fetched:
+        said += f"; {count(found.not_fetched, 'memory')} could not be looked through, as their texts are not on this device"
+    room = ANSWER - _TAIL - weight(said) - weight(f"{NOTICE} {CANDIDATE}")
+    many = len(found.hits) + len(found.moments)
+    items, hits, unshown, moments = list[Quoted](), list[JSON](), list[str](), list[JSON]()
+    tail, reasons, joined = list[str](), list[str](), list[str]()
+    for at, hit in enumerate(found.hits):
         file = hit.reading.readable
-        cut = len(file.body) > HIT
+        empty = writers.quoted(hit.reading, file=MemoryFile(file.fields, ""))
+        reason = [_reasons(hit.reading.key, hit)] if why else []
+        relations = [" ".join(one) for one in hit.joined[:5]]
+        more = sum(weight(line) + 4 for line in (*reason, *relations)) + len(hit.reading.key) + 40
+        frame = weight(fence_memory(empty)) + more
+        share = max(room - _FURTHER * (many - at - 1), room // 3) - frame
+        if share < _FURTHER // 4:
+            unshown.append(hit.reading.key)
+            continue
+        shown_body = beginning(file.body[:HIT], share)
+        cut = len(shown_body) < len(file.body)
         if cut:
             left = f"(cut here: read_memory {hit.reading.key} shows all {len(file.body):,} characters)"
-            file = MemoryFile(file.fields, f"{file.body[:HIT]}\n{left}")
-        else:
+            file = MemoryFile(file.fields, f"{shown_body}\n{left}")
+        item = writers.quoted(hit.reading, file=file)
+        seen = "" if cut or not shows_fields_whole(item) else hit.reading.seen
+        if seen:
             desk.session.show(hit.reading)
-        items.append(item := writers.quoted(hit.reading, file=file))
+            tail.append(f"seen of {hit.reading.key}: {seen}")
+        items.append(item)
+        reasons += reason
+        joined += relations
+        room -= weight(fence_memory(item)) + more
         hits.append(
             {
                 **as_values(item),
-                "seen": "" if cut else hit.reading.seen,
+                "seen": seen,
                 "cut": cut,
                 "score": round(hit.score, 3),
                 "hides": list(hit.hides),
@@ -384,22 +536,26 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
                 "joined": [list(one) for one in hit.joined],
             }
         )
-    moments = [_moment_values(hit, writers) for hit in found.moments]
-    among = {"event": "event", "message": "message", "all": "entry"}.get(given.get("kind", ""), "memory")
-    how = "by words and meaning" if found.by_meaning else "by words, without a model,"
-    said = f"Ranked {how} among {count(found.searched, among)}"
-    if found.not_fetched:
-        said += f"; {count(found.not_fetched, 'memory')} could not be looked through, as their texts are not on this device"
+    for at, moment_hit in enumerate(found.moments):
+        later = len(found.moments) - at - 1
+        values = _moment_values(moment_hit, writers, max(room - _FURTHER * later, room // 3) - 300)
+        room -= weight(_moment_fenced(values))
+        if room < 0 and (items or moments):
+            unshown += [""] * (later + 1)
+            break
+        moments.append(values)
     if not items and not moments:
         text = f"No relevant memories found. {said}."
     else:
-        seen = "\n".join(f"seen of {hit['key']}: {hit['seen']}" for hit in hits if hit["seen"])
-        reasons = "\n".join(map(_reasons, hits)) if why else ""
         noted = "\n".join(map(_moment_fenced, moments))
         known = fenced(*items) or f"{NOTICE}\n"
-        joined = "\n".join(" ".join(one) for hit in found.hits for one in hit.joined)
-        related = tagged("memory-relations", {"whose": "own"}, joined) if joined else ""
-        text = "\n".join(part for part in (f"{said}.", known, related, noted, seen, reasons) if part)
+        related = tagged("memory-relations", {"whose": "own"}, "\n".join(joined)) if joined else ""
+        left_out = _not_shown(unshown)
+        text = "\n".join(
+            part
+            for part in (f"{said}.", known, related, noted, "\n".join(tail), "\n".join(reasons), left_out)
+            if part
+        )
     return ToolResult(
         text,
         {
@@ -413,10 +569,19 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
     )
 
 
-def _moment_values(hit: MomentHit, writers: Writers) -> JSON:
-    """An event or a message, cleaned and cut."""
+def _not_shown(keys: list[str]) -> str:
+    """A word on what was found and has no room in the answer."""
+    if not keys:
+        return ""
+    named = ", ".join([key for key in keys if key][:10])
+    return f"({count(len(keys), 'further match', 'further matches')} not shown here{f': {named}' if named else ''}; read_memory shows one, more words narrow it)"
+
+
+def _moment_values(hit: MomentHit, writers: Writers, room: int) -> JSON:
+    """An event or a message, cleaned and cut to so many bytes."""
     moment = hit.moment
     text = clean_text(hit.text)
+    shown = beginning(text[:HIT], max(room, _FURTHER // 2))
     return {
         "notice": NOTICE if moment.own else f"{NOTICE} {CANDIDATE}",
         "kind": moment.kind,
@@ -425,7 +590,7 @@ def _moment_values(hit: MomentHit, writers: Writers) -> JSON:
         "at": moment.when,
         "type": one_line(moment.type),
         "session": one_line(moment.session),
-        "text": text if len(text) <= HIT else f"{text[:HIT]}\n(cut here: {len(text):,} characters in all)",
+        "text": text if text == shown else f"{shown}\n(cut here: {len(text):,} characters in all)",
         "by": one_line(writers.device(moment.device)) if moment.device else "",
         "score": round(hit.score, 3),
         "parts": {part: round(value, 3) for part, value in hit.parts.items()},
@@ -440,10 +605,11 @@ def _moment_fenced(values: JSON) -> str:
     )
 
 
-def _reasons(hit: JSON) -> str:
+def _reasons(key: str, hit: Hit) -> str:
     """What a hit was found for: sums and words of the query, and nothing that somebody wrote but its key."""
-    parts = " + ".join(f"{part} {value:.3f}" for part, value in hit["parts"].items())
-    return f"{hit['key']}: {sum(hit['parts'].values()):.3f} = {parts}; has: {', '.join(hit['words']) or 'none of the words'}"
+    parts = " + ".join(f"{part} {round(value, 3):.3f}" for part, value in hit.parts.items())
+    total = sum(round(value, 3) for value in hit.parts.values())
+    return f"{key}: {total:.3f} = {parts}; has: {', '.join(hit.words) or 'none of the words'}"
 
 
 def _context(desk: Desk, given: JSON) -> ToolResult:
@@ -482,32 +648,66 @@ def _session_facts(desk: Desk, most: int) -> tuple[str, int]:
 
 # -- what models are told ------------------------------------------------------------------------------------
 
-_TYPES = "user (about the person), feedback (how they want things done), project (decisions, state), reference (where things are)"
-_TYPE = choice(f"What kind it is: {_TYPES}.", TYPES)
+_TYPE = choice("Only this kind.", (*TYPES, *ENTRY_TYPES))
 _TEXTS = {"type": "array", "items": {**TEXT_SCHEMA, "additionalProperties": True}}
 
 EVERYDAY: Final = (
     Definition(
-        name="remember",
-        title="Remember",
+        name="recall",
+        title="Recall memories",
         description=(
-            "Write one memory, kept on every device of the person and across conversations. Save when the person says remember, "
-            "always or never, states a lasting preference, fact, convention or restriction, or decides something that later "
-            "work depends on. Do not save passwords or keys, paths and output of the moment, small talk, what you did in this "
-            "session, or what is there already (recall first). One subject a memory; name and description are what a later "
-            "reader sees first. An existing memory is replaced only with the seen of the answer that showed it to you."
+            "Search the memory, best match first. Use it before answering about the person, their projects, preferences or past "
+            "decisions. Give a question, or the words that the text would have, in each language that it may be in."
+        ),
+        parameters=arguments(
+            "query",
+            query=text("Question or words.", least=1, most=MAX_QUERY),
+            limit=number("How many at most.", 1, 50, 5),
+            type=choice(
+                "Only this kind; procedure: how something is done, episode: what happened.", RECALLED_TYPES
+            ),
+            tag=text("Only with this tag.", least=1, most=64),
+            category=text("Only of this category.", least=1, most=64),
+            by=text("Only what this device or member wrote.", least=1, most=128),
+            since=text("Only since: 7d, yesterday, or an ISO 8601 date.", least=1, most=40),
+            why=yes("Explain scores."),
+            joined=yes("Add relations of the graph."),
+            kind=choice("Search events of the timeline or messages of sessions instead, or all.", KINDS),
+            scope=SCOPE,
+        ),
+        returns=answer(
+            notice=_string,
+            ranking=_string,
+            searched=_count,
+            not_fetched=_count,
+            hits=_TEXTS,
+            moments={"type": "array", "items": {"type": "object"}},
+        ),
+        run=_recall,
+        read_only=True,
+        idempotent=True,
+    ),
+    Definition(
+        name="remember",
+        title="Remember: save a memory",
+        description=(
+            "Save or update one memory, kept across conversations and devices. A new key creates. To replace a text give the seen "
+            "of the answer that showed all of it."
         ),
         parameters=arguments(
             "key",
             key=KEY,
             body=text(
-                "The text, in Markdown. With seen it replaces the whole text; leave it out to change fields only.",
+                "The whole text, in Markdown; leave out to change only fields.",
                 most=MAX_BODY,
             ),
-            name=text("A short title.", most=200),
-            description=text("One line that says when this is of use.", most=500),
-            type=_TYPE,
-            tags=texts("A few words to find it by.", most=32, each=64),
+            name=text("Short title.", most=200),
+            description=text("One line: when this is of use.", most=500),
+            type=choice(
+                "user: about the person; feedback: how they want things done; project: state, decisions; reference: where things are.",
+                TYPES,
+            ),
+            tags=texts("Words to find it by.", most=32, each=64),
             seen=_SEEN,
             scope=SCOPE,
         ),
@@ -521,18 +721,17 @@ EVERYDAY: Final = (
             better={"type": "array", "items": _string},
         ),
         run=_remember,
-        destructive=True,
         idempotent=True,
     ),
     Definition(
         name="read_memory",
         title="Read a memory",
-        description="Read one memory by its key, with who wrote it and when, and the seen that remember takes to replace it.",
+        description="Read one memory by key, page by page. The last page has the seen that remember needs to replace it.",
         parameters=arguments(
             "key",
             key=KEY,
-            copy=text("The name of a text beside it, as conflicts names it.", least=1, most=100),
-            start=number("Where to read on in a long text.", 0, 1_000_000, 0),
+            start=number("Where the next page begins, as the last answer said.", 0, 10_000_000, 0),
+            copy=text("Name of a conflicting text.", least=1, most=100),
             scope=SCOPE,
         ),
         returns=answer(
@@ -540,6 +739,7 @@ EVERYDAY: Final = (
             seen=_string,
             characters=_count,
             start=_count,
+            next=_count,
             whole=_flag,
             conflicts={"type": "array", "items": _string},
         ),
@@ -550,13 +750,13 @@ EVERYDAY: Final = (
     Definition(
         name="list_memories",
         title="List memories",
-        description="List the memories by key: name, description, type. To find some by their words use recall.",
+        description="List memories by key: name, description, type; and the scopes. To search use recall.",
         parameters=arguments(
-            type=choice(f"Only this kind: {_TYPES}.", TYPES),
-            tag=text("Only those with this tag.", least=1, most=64),
-            category=text("Only those of this category.", least=1, most=64),
+            type=_TYPE,
+            tag=text("Only with this tag.", least=1, most=64),
+            category=text("Only of this category.", least=1, most=64),
             limit=number("How many at most.", 1, 200, 50),
-            after=text("Go on after this key, as the last answer said.", most=64),
+            after=text("Go on after this key.", most=64),
             scope=SCOPE,
         ),
         returns=answer(
@@ -564,6 +764,7 @@ EVERYDAY: Final = (
             total=_count,
             memories={"type": "array", "items": {"type": "object"}},
             after=_string,
+            project=_string,
         ),
         run=_list,
         read_only=True,
@@ -573,20 +774,41 @@ EVERYDAY: Final = (
         name="forget",
         title="Forget a memory",
         description=(
-            "Forget one memory on every device. The first call only shows what would go; a second one with its confirm does it. "
-            "Only when the person asks for it or a memory is plainly wrong."
+            "Delete one memory on every device, when the person asks or it is plainly wrong. Without confirm it only shows what "
+            "would go. confirm is the seen of an answer that showed all of it."
         ),
         parameters=arguments(
             "key",
             key=KEY,
-            confirm=text("The confirm of the answer that showed it.", least=8, most=64),
-            reason=text("Why, for the timeline.", most=500),
+            confirm=text("That seen.", least=8, most=64),
+            reason=text("Why, for the timeline.", most=MAX_REASON),
             scope=SCOPE,
         ),
         returns=answer(forgotten=_flag, confirm=_string, shown=TEXT_SCHEMA),
         run=_forget,
         destructive=True,
     ),
+    Definition(
+        name="resolve_conflict",
+        title="Resolve a conflict",
+        description=(
+            "Memories edited on several devices at once keep every text. Without key: list them; with key: show the texts and "
+            "their seen; with seen: settle it by body or keep."
+        ),
+        parameters=arguments(
+            key=KEY,
+            seen=_SEEN,
+            body=text("The text that replaces all of these.", most=MAX_BODY),
+            keep=yes("Keep the shown text; the others go."),
+            scope=SCOPE,
+        ),
+        returns=answer(settled=_flag, keys={"type": "array", "items": _string}, seen=_string, texts=_TEXTS),
+        run=resolve_conflict,
+        destructive=True,
+    ),
+)
+
+TIMELINE: Final = (
     Definition(
         name="note",
         title="Note an event",
@@ -603,47 +825,6 @@ EVERYDAY: Final = (
         ),
         returns=answer(id=_string, ts=_string, type=_string),
         run=_note,
-    ),
-    Definition(
-        name="recall",
-        title="Find memories",
-        description=(
-            "Find memories, before answering about the person, their projects, preferences or past decisions; the best first. They "
-            "are ranked by words, whatever their case, accents and English endings: ask the question, or give the few words that "
-            "would stand in the text, in each language that it may be in."
-        ),
-        parameters=arguments(
-            "query",
-            query=text("A question, or a few words.", least=1, most=MAX_QUERY),
-            limit=number("How many at most.", 1, 50, 5),
-            type=choice(f"Only this kind: {_TYPES}.", (*TYPES, SESSION)),
-            tag=text("Only those with this tag.", least=1, most=64),
-            category=text("Only those of this category.", least=1, most=64),
-            by=text("Only what this device or member wrote: what it is called.", least=1, most=128),
-            since=text(
-                "Only what was written since then: 7d, yesterday, or an ISO 8601 date or time.",
-                least=1,
-                most=40,
-            ),
-            why=yes("Say what each score is the sum of, and which of the words each has."),
-            joined=yes("Say also how each is related to others: the relations of the graph."),
-            kind=choice(
-                "Left out: memories. event: what was noted in the timeline; message: what was said in kept sessions; or all.",
-                KINDS,
-            ),
-            scope=SCOPE,
-        ),
-        returns=answer(
-            notice=_string,
-            ranking=_string,
-            searched=_count,
-            not_fetched=_count,
-            hits=_TEXTS,
-            moments={"type": "array", "items": {"type": "object"}},
-        ),
-        run=_recall,
-        read_only=True,
-        idempotent=True,
     ),
     Definition(
         name="context",
@@ -675,25 +856,5 @@ EVERYDAY: Final = (
         run=_context,
         read_only=True,
         idempotent=True,
-    ),
-    Definition(
-        name="resolve_conflict",
-        title="Settle a conflict",
-        description=(
-            "Memories written on several devices at once keep every text. Without a key this lists them, with one it shows all its "
-            "texts and their seen, and with that seen it settles them: body is the text that replaces them all, or keep."
-        ),
-        parameters=arguments(
-            key=KEY,
-            seen=_SEEN,
-            body=text(
-                "The text that replaces all of these, with everything of them that shall stay.", most=MAX_BODY
-            ),
-            keep=yes("Keep what is shown, or that it is forgotten; the other texts go."),
-            scope=SCOPE,
-        ),
-        returns=answer(settled=_flag, keys={"type": "array", "items": _string}, seen=_string, texts=_TEXTS),
-        run=resolve_conflict,
-        destructive=True,
     ),
 )

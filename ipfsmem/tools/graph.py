@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from ipfsmem.bundle.fence import NOTICE, clean_text, quote
+from ipfsmem.bundle.fence import NOTICE, clean_text, quote, unquote
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.graph.entity import entity_key, observation
 from ipfsmem.tools.definition import SCOPE, Definition
 from ipfsmem.tools.desk import Desk
+from ipfsmem.tools.paging import ANSWER, beginning, weight
 from ipfsmem.tools.schema import JSON, answer, arguments, number, text, texts
 from ipfsmem.tools.tool import ToolResult
 from ipfsmem.wording import count
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 #: Entities, relations and observations of one call, and entities that one answer shows; and relations.
 MOST: Final = 200
 _EDGES: Final = 1_000
+#: Bytes that an answer needs around what it shows.
+_AROUND: Final = 600
 _string, _count, _list = (
     {"type": "string"},
     {"type": "integer"},
@@ -221,7 +224,7 @@ def shown(
         }
         for one in edges
     ]
-    lines = "".join(
+    parts = [
         quote(
             "\n".join(
                 (
@@ -231,10 +234,24 @@ def shown(
             )
         )
         for one in entities
-    ) + "".join(quote(f"{one['from']} {one['relationType']} {one['to']}") for one in relations)
-    tail = "\n(there is more: search_nodes)" if more else ""
+    ] + [quote(f"{one['from']} {one['relationType']} {one['to']}") for one in relations]
+    lines, is_cut = _within(parts)
+    tail = "\n(there is more: search_nodes, open_nodes)" if more or is_cut else ""
     shown = f"{said}. {NOTICE}\n\n{lines}{tail}" if entities else f"{said}."
-    return ToolResult(shown, {"notice": NOTICE, "entities": entities, "relations": relations, "more": more})
+    values = {"notice": NOTICE, "entities": entities, "relations": relations, "more": more or is_cut}
+    return ToolResult(shown, values)
+
+
+def _within(parts: list[str]) -> tuple[str, bool]:
+    """As many quoted parts as one answer holds, and whether something was left out."""
+    room, kept = ANSWER - _AROUND, list[str]()
+    for part in parts:
+        room -= weight(part.removesuffix("\n"))
+        if room < 0:
+            first = "" if kept else quote(beginning(unquote(part), ANSWER - 2 * _AROUND))
+            return first + "".join(kept), True
+        kept.append(part)
+    return "".join(kept), False
 
 
 def _one(

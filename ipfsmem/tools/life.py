@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 from ipfsmem.bundle.fence import NOTICE, clean_text, quote, tagged
 from ipfsmem.errors import NotFoundError, StorageError, UsageError
 from ipfsmem.facts.categories import GENERAL, KINDS, MAX_CATEGORY, MAX_FACT
+from ipfsmem.memories.reasons import MAX_REASON
 from ipfsmem.memories.usage import BYS, MOST, dollars
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
 from ipfsmem.tools.desk import Desk, one_line, whose
 from ipfsmem.tools.graph import shown as shown_graph
+from ipfsmem.tools.paging import ANSWER, beginning, weight
 from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text, yes
 from ipfsmem.tools.tool import ToolResult
 from ipfsmem.wording import count, moment
@@ -28,9 +30,11 @@ if TYPE_CHECKING:
     from ipfsmem.parts.facts import EarlierFact
     from ipfsmem.parts.graph import Node
 
-#: Characters of one message, and of all texts of a proposal that one answer shows.
+#: Characters of one message, bytes that an answer needs around texts, and those of all texts of a proposal that one answer shows.
 _MESSAGE: Final = 4_000
-_PROPOSAL: Final = 50_000
+_AROUND: Final = 800
+_PROPOSAL: Final = ANSWER - 3_000
+_CUT: Final = "(cut here: read_memory shows all of it)"
 #: Earlier texts that one answer has.
 _EARLIER: Final = 50
 _string, _count, _flag = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
@@ -61,14 +65,19 @@ def _add_fact(desk: Desk, given: JSON) -> ToolResult:
     }[made.action]
     if made.conflict:
         said += " That is the opposite of something: list_facts marks it, and the person decides."
-    was = f"\n\n{NOTICE}\n\n{quote(made.was)}" if made.was else ""
+    # The text there may say more than the one given: who is not shown it gets no seen of it.
+    there_now = made.fact.text if made.action == "kept" and made.fact.text != given["text"] else ""
+    shown = made.was or there_now
+    body = beginning(shown, ANSWER - _AROUND)
+    was = f"\n\n{NOTICE}\n\n{quote(body)}" if shown else ""
+    seen = made.fact.seen if not there_now or body == shown else ""
     return ToolResult(
-        said + was,
+        said + was + (f"\nseen: {seen}" if seen else ""),
         {
             "action": made.action,
             "key": key,
             "category": made.fact.category,
-            "seen": made.fact.seen,
+            "seen": seen,
             "was": clean_text(made.was),
             "conflict": made.conflict,
         },
@@ -89,25 +98,47 @@ def _fact_values(one: Fact) -> dict[str, Any]:
 
 
 def _list_facts(desk: Desk, given: JSON) -> ToolResult:
-    page = desk.there(given).facts.page(
-        given.get("kind"), given.get("category"), limit=given.get("limit", 50), cursor=given.get("after", "")
-    )
-    lines = [
-        f"{one.key} [{one_line(one.category)}]{whose(one.own)}{' (opposite of another)' if one.conflict else ''}: "
-        f"{one_line(one.text)} (seen {one.seen})"
-        for one in page.facts
-    ]
+    facts, limit, after = desk.there(given).facts, given.get("limit", 50), given.get("after", "")
+    kind, category = given.get("kind"), given.get("category")
+    page = facts.page(kind, category, limit=limit, cursor=after)
+    lines, room = list[str](), ANSWER - _AROUND
+    for one in page.facts:
+        line = _fact_line(one, one.text)
+        if weight(line) > room and not lines:  # cut, so it shows no seen
+            line = _fact_line(one, beginning(one_line(one.text), room - 400), cut=True)
+        room -= weight(line) + 4
+        if room < 0 and lines:
+            break
+        lines.append(line)
+    if len(lines) < len(page.facts):
+        page = facts.page(kind, category, limit=len(lines), cursor=after)
     said = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else "No facts."
     said += f"(more: go on with after={page.next})\n" if page.next else ""
-    return ToolResult(
-        said, {"notice": NOTICE, "facts": [_fact_values(one) for one in page.facts], "after": page.next or ""}
-    )
+    values = [_fact_values(one) for one in page.facts]
+    for value, line in zip(values, lines, strict=True):
+        if line.endswith(_CUT):
+            value["seen"] = ""
+    return ToolResult(said, {"notice": NOTICE, "facts": values, "after": page.next or ""})
+
+
+def _fact_line(one: Fact, shown: str, *, cut: bool = False) -> str:
+    opposite = " (opposite of another)" if one.conflict else ""
+    seen = _CUT if cut else f"(seen {one.seen})"
+    return f"{one.key} [{one_line(one.category)}]{whose(one.own)}{opposite}: {one_line(shown)} {seen}"
 
 
 def _earlier(found: list[EarlierFact], nothing: str) -> ToolResult:
-    left = len(found[_EARLIER:])
-    found = found[:_EARLIER]
-    lines = [f"{one.number}. {one.key}, {one.why} {moment(one.until)}: {one_line(one.text)}" for one in found]
+    lines, room = list[str](), ANSWER - _AROUND
+    for one in found[:_EARLIER]:
+        text = beginning(one_line(one.text), max(room - 400, 200))
+        cut = " (cut here)" if text != one_line(one.text) else ""
+        line = f"{one.number}. {one.key}, {one.why} {moment(one.until)}: {text}{cut}"
+        room -= weight(line) + 4
+        if room < 0 and lines:
+            break
+        lines.append(line)
+    left = len(found) - len(lines)
+    found = found[: len(lines)]
     lines += [f"And {count(left, 'older one', 'older ones')}."] if left else []
     values = [
         {
@@ -158,10 +189,16 @@ def _list_sessions(desk: Desk, given: JSON) -> ToolResult:
     chosen = known[: given.get("limit", 20)]
     told = sessions.told_each([one.session for one in chosen], problems)
     shown = [SessionLine.of(one, told[one.session]) for one in chosen if one.session in told]
-    lines = [
-        f"{one_line(one.session)}: {one_line(one.title)} ({count(one.messages, 'message')}, {moment(one.changed)})"
-        for one in shown
-    ]
+    lines, room = list[str](), ANSWER - _AROUND
+    for one in shown:
+        title = one_line(one.title)[:200]
+        line = f"{one_line(one.session)}: {title} ({count(one.messages, 'message')}, {moment(one.changed)})"
+        room -= weight(line) + 4
+        if room < 0 and lines:
+            break
+        lines.append(line)
+    left = len(shown) - len(lines)
+    lines += [f"And {count(left, 'older one', 'older ones')}."] if left else []
     values = [
         {
             "session": clean_text(one.session),
@@ -191,18 +228,31 @@ def _read_session(desk: Desk, given: JSON) -> ToolResult:
         raise NotFoundError(
             f"there is no session {session[:60]}", hint="list_sessions shows those that there are."
         )
-    values, fenced = [], []
-    for entry in found.messages[-given.get("last", 20) :]:
+    values, fenced = list[JSON](), list[str]()
+    summary = clean_text(found.summary.text) if found.summary is not None else ""
+    if (shown_summary := beginning(summary, ANSWER // 3)) != summary:
+        summary = f"{shown_summary}\n(cut here: {len(summary):,} characters in all)"
+    room = ANSWER - _AROUND - weight(quote(summary))
+    for entry in reversed(found.messages[-given.get("last", 20) :]):
         message = SessionMessage.of(entry)
         said = clean_text(message.text)
-        if len(said) > _MESSAGE:
-            said = f"{said[:_MESSAGE]}\n(cut here: {len(said):,} characters in all)"
+        shown = beginning(said[:_MESSAGE], max(room - 300, 0))
+        if not shown and said:
+            break
+        if shown != said:
+            said = f"{shown}\n(cut here: {len(said):,} characters in all)"
         at = moment(message.at)
         values.append(
             {"role": message.role, "at": at, "text": said, "tools": list(map(one_line, message.tools))}
         )
         fenced.append(tagged("memory-message", {"session": session, "role": message.role, "at": at}, said))
-    summary = clean_text(found.summary.text) if found.summary is not None else ""
+        room -= weight(fenced[-1])
+        if room < 0 and len(fenced) > 1:
+            fenced.pop()
+            values.pop()
+            break
+    fenced.reverse()
+    values.reverse()
     told = tagged("session-summary", {"session": session}, summary) if summary else ""
     more = len(found.messages) - len(values)
     before = f"({count(more, 'message')} before these)\n" if more else ""
@@ -288,7 +338,7 @@ def _proposal(there: Memory, found: Proposed) -> ToolResult:
             reading = there.read(change.key)
             before = clean_text(reading.text if reading is not None else "")
             after = clean_text(change.text or "")
-            left -= len(before) + len(after)
+            left -= weight(quote(before)) + weight(quote(after))
             changes.append({"key": change.key, "before": before, "after": after, "gone": change.text is None})
         if left < 0:
             break
@@ -440,7 +490,7 @@ LIFE: Final = (
     _one("list_facts", "List facts", "Facts, procedures and episodes, the last written first, each with its seen.", _list_facts, arguments(kind=_KIND, category=_CATEGORY, limit=number("At most so many.", 1, 200, 50), after=text("Go on after this, as the last answer said.", most=200), scope=SCOPE), answer(notice=_string, facts=_list, after=_string)),
     _one("fact_history", "What a fact said before", "The earlier texts of a fact, the newest first; without a key the facts that were deleted and can come back.", _fact_history, arguments(key=KEY, scope=SCOPE), answer(notice=_string, texts=_list, more=_count)),
     _one("restore_fact", "Restore a fact", "Bring an earlier text of a fact back, or one that was deleted. What stands there now goes into its history, and only with its seen.", _restore_fact, arguments("key", key=KEY, number=number("Which, as fact_history counts them.", 1, 100_000, 1), seen=_SEEN, scope=SCOPE), answer(key=_string, text=_string, seen=_string), changes=True),
-    _one("delete_fact", "Delete a fact", "Take a fact away, so that restore_fact can bring it back. forget takes all that it ever said.", _delete_fact, arguments("key", "seen", key=KEY, seen=_SEEN, reason=text("Why.", most=1_000), scope=SCOPE), answer(key=_string), takes_away=True),
+    _one("delete_fact", "Delete a fact", "Take a fact away, so that restore_fact can bring it back. forget takes all that it ever said.", _delete_fact, arguments("key", "seen", key=KEY, seen=_SEEN, reason=text("Why.", most=MAX_REASON), scope=SCOPE), answer(key=_string), takes_away=True),
     _one("list_sessions", "List sessions", "Kept conversations, the last written to first. recall with kind=message finds what was said in them.", _list_sessions, arguments(limit=number("At most so many.", 1, 100, 20), scope=SCOPE), answer(notice=_string, total=_count, sessions=_list)),
     _one("read_session", "Read a session", "The last messages of a kept conversation, and the summary of what was said before.", _read_session, arguments("session", session=text("Its name.", least=1, most=1_000), last=number("So many messages.", 1, 200, 20), scope=SCOPE), answer(notice=_string, session=_string, summary=_string, before=_count, messages=_list)),
     _one("find_path", "Find a way between entities", "A shortest way of relations between two entities of the knowledge graph, in whichever direction they lead.", _find_path, arguments("begin", "end", begin=_ENTITY, end=_ENTITY, scope=SCOPE), answer(notice=_string, entities=_list, relations=_list, more=_flag)),
@@ -452,3 +502,13 @@ LIFE: Final = (
     _one("usage", "What models were used for", "What models were used for and what it cost, added up by agent, provider, model or day, as it was noted.", _usage, arguments(by=choice("Add up by this; model when left out.", BYS), since=text(f"From this {_DAY}", least=10, most=10), until=text(f"Up to this {_DAY}", least=10, most=10), scope=SCOPE), answer(notice=_string, totals=_list)),
     _one("note_usage", "Note a use of a model", "Note one use of a model, as an event of the timeline: name the provider or the model.", _note_usage, arguments(provider=text("Who runs it.", most=200), model=text("Which model.", most=200), agent=text("For which agent.", most=200), input_tokens=number("Tokens that it was given.", 0, MOST, 0), output_tokens=number("Tokens that it made.", 0, MOST, 0), cost_usd={"type": "number", "description": "What it cost, in US dollars.", "minimum": 0, "maximum": 1_000_000}, scope=SCOPE), answer(at=_string, cost_usd=_string), changes=True),
 )  # fmt: skip
+
+#: The same by what they are about.
+GROUPS: Final = {
+    about: tuple(one for one in LIFE if one.name in names)
+    for about, names in {
+        "facts": ("add_fact", "list_facts", "fact_history", "restore_fact", "delete_fact"),
+        "sessions": ("list_sessions", "read_session"),
+        "dreams": ("dream_status", "dream", "show_dream", "apply_dream", "undo_dream"),
+    }.items()
+}

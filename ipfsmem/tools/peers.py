@@ -26,16 +26,18 @@ from ipfsmem.memories.memories import Listed
 from ipfsmem.tools.definition import SCOPE, Definition
 from ipfsmem.tools.desk import Desk, one_line, place, whose
 from ipfsmem.tools.everyday import shown_instead
+from ipfsmem.tools.paging import ANSWER, page_end, weight
 from ipfsmem.tools.schema import JSON, answer, arguments, choice, text
 from ipfsmem.tools.tool import ToolResult, refusal
 from ipfsmem.wording import count
 
 SESSION_CATEGORIES: Final = ("host_info", "environment", "working_directory", "service_state", "discovery")
 MAX_KEY: Final = 256
-#: Bytes of a value that one answer shows, and entries of one list.
-MAX_VALUE: Final = 64 * 1024
+#: Entries of one list, and characters of each.
 PAGE: Final = 100
 _IN_LIST: Final = 500
+#: Bytes that an answer needs around a value.
+_AROUND: Final = 800
 #: Marks what `memory_store` wrote.
 TAG: Final = "key-value"
 
@@ -114,7 +116,7 @@ def _store(desk: Desk, given: JSON) -> ToolResult:
     there, key = desk.there(given), value_key(name)
     shown = there.read(key)
     if shown is not None and shown.own:
-        body, cut = _cut(shown.readable.body, MAX_VALUE)
+        body, cut = _page(shown.readable.body)
         if not cut and body == value.rstrip("\n"):
             desk.session.show(shown)
             return _stored(name)
@@ -140,7 +142,8 @@ def _store(desk: Desk, given: JSON) -> ToolResult:
     else:
         expected = "" if shown is None else shown.sha256
         written = there.write(key, value, name=name, tags=[TAG], if_match=expected)
-    desk.session.show(written)
+    if written.own and written.readable.body == value.rstrip("\n"):
+        desk.session.show(written)
     return _stored(name)
 
 
@@ -157,13 +160,13 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
             said,
             {"notice": NOTICE, "found": False, "key": name, "value": "", "truncated": False, "own": True},
         )
-    value, truncated = _cut(reading.readable.body, MAX_VALUE)
-    if not truncated:
-        desk.session.show(reading)
+    value, truncated = _page(reading.readable.body)
+    desk.session.show_part(reading, 0, len(value))
     text = f"{NOTICE}\n\n{place(reading)}{whose(reading.own)}:\n{quote(value)}"
     if truncated:
         text += (
-            f"(cut here: {len(reading.readable.body.encode()):,} bytes in all; read_memory shows the rest)\n"
+            f"(cut here: {len(reading.readable.body):,} characters in all; read on with read_memory, key={reading.key} and "
+            f"start={len(value)})\n"
         )
     return ToolResult(
         text,
@@ -178,10 +181,10 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
     )
 
 
-def _cut(value: str, most: int) -> tuple[str, bool]:
-    """A text in at most so many bytes of UTF-8, and whether it was cut."""
-    data = value.encode()
-    return (value, False) if len(data) <= most else (data[:most].decode("utf-8", "ignore"), True)
+def _page(value: str) -> tuple[str, bool]:
+    """As much of a value as one answer shows, and whether it was cut."""
+    end = page_end(value, 0, most=ANSWER - _AROUND)
+    return value[:end], end < len(value)
 
 
 def _name_of(item: Listed) -> str:
@@ -201,24 +204,36 @@ def _list(desk: Desk, given: JSON) -> ToolResult:
     found = [one for one in named if TAG in one[1].file.tags and one[0].startswith(prefix)]
     rest = [one for one in found if one[1].key > after]
     entries: list[dict[str, Any]] = []
-    for name, item in sorted(rest[:PAGE], key=lambda one: (one[0], one[1].key)):
+    room, taken = ANSWER - _AROUND, 0
+    for name, item in rest[:PAGE]:
         reading = desk.memory.scope(item.scope).read(item.key) if item.fetched else None
-        value, truncated = _cut(reading.readable.body if reading is not None else "", _IN_LIST)
-        entries.append({"key": name, "value": clean_text(value), "truncated": truncated, "own": item.own})
-    following = rest[PAGE - 1][1].key if len(rest) > PAGE else ""
+        body = reading.readable.body if reading is not None else ""
+        value = body[:_IN_LIST]
+        entry = {
+            "key": name,
+            "value": clean_text(value),
+            "truncated": len(value) < len(body),
+            "own": item.own,
+        }
+        room -= weight(_entry_line(entry)) + 4
+        if room < 0 and entries:
+            break
+        entries.append(entry)
+        taken += 1
+    following = rest[taken - 1][1].key if len(rest) > taken else ""
+    entries.sort(key=lambda one: one["key"])
     if not entries:
         text = "No keys are stored." if not prefix else f"No keys begin with '{prefix}'."
     else:
-        lines = "".join(
-            quote(
-                f"{one['key']}{whose(one['own'])}: {one_line(one['value'])}"
-                + (" (cut)" if one["truncated"] else "")
-            )
-            for one in entries
-        )
+        lines = "".join(quote(_entry_line(one)) for one in entries)
         text = f"{count(len(found), 'key')}. {NOTICE}\n\n{lines}"
         text += f"(more: go on with after={following})\n" if following else ""
     return ToolResult(text, {"notice": NOTICE, "total": len(found), "entries": entries, "after": following})
+
+
+def _entry_line(one: JSON) -> str:
+    cut = " (cut)" if one["truncated"] else ""
+    return f"{one['key']}{whose(one['own'])}: {one_line(one['value'])}{cut}"
 
 
 PEERS: Final = (
@@ -303,7 +318,6 @@ PEERS: Final = (
         ),
         returns=answer(stored=_flag, key=_string),
         run=_store,
-        destructive=True,
         idempotent=True,
     ),
     Definition(

@@ -39,7 +39,8 @@ _CALLED: Final = {
 
 def text(description: str, *, most: int, least: int = 0) -> JSON:
     """A text of so many characters."""
-    return {"type": "string", "description": description, "minLength": least, "maxLength": most}
+    schema: JSON = {"type": "string", "description": description, "maxLength": most}
+    return {**schema, "minLength": least} if least else schema
 
 
 def choice(description: str, words: tuple[str, ...]) -> JSON:
@@ -88,6 +89,16 @@ def answer(**properties: JSON) -> JSON:
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+def unknown(schema: JSON, given: Mapping[str, Any]) -> list[str]:
+    """The names of arguments that there are not, without those that look like one that is left out."""
+    missing = [name for name in schema["properties"] if name not in given]
+    return [
+        name
+        for name in given
+        if name not in schema["properties"] and not get_close_matches(name, missing, n=1)
+    ]
 
 
 def checked(tool: str, schema: JSON, given: Mapping[str, Any]) -> JSON:
@@ -167,3 +178,23 @@ def _takes(schema: JSON) -> str:
         words = " or ".join(one["enum"]) if "enum" in one else _CALLED[one["type"]]
         parts.append(f"{name} ({words}{'' if name in schema['required'] else ', optional'})")
     return ", ".join(parts) or "no arguments"
+
+
+#: What a model needs not know of an argument: the bounds of texts and lists, which a refusal names. Each word of a tool costs tokens
+#: in every conversation.
+_UNTOLD: Final = frozenset(("minLength", "maxLength", "maxItems"))
+
+
+def published(schema: JSON) -> JSON:
+    """The schema of arguments as a model is told it."""
+    told = {
+        name: {
+            word: {inner: each for inner, each in value.items() if inner not in _UNTOLD}
+            if word == "items"
+            else value
+            for word, value in one.items()
+            if word not in _UNTOLD
+        }
+        for name, one in schema["properties"].items()
+    }
+    return {**schema, "properties": told}

@@ -4,19 +4,27 @@ shown. Texts of others are left to the person.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from ipfsmem.bundle.fence import fence_memory, shows_fields_whole
 from ipfsmem.bundle.memory_file import MemoryFile, render_memory
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.readings import Reading, Unsettled
 from ipfsmem.tools.desk import Desk, as_values, fenced
+from ipfsmem.tools.paging import ANSWER, beginning, weight
 from ipfsmem.tools.schema import JSON
 from ipfsmem.tools.tool import ToolResult, refusal
 
-#: Characters of texts that one answer shows.
-_PAGE: Final = 50_000
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
+
+#: Keys that one answer lists.
+_LISTED: Final = 60
+#: Bytes that an answer needs around the texts of a conflict, and those that each text has at least.
+_AROUND: Final = 1_200
+_LEAST: Final = 300
 
 
 def resolve_conflict(desk: Desk, given: JSON) -> ToolResult:
@@ -49,27 +57,42 @@ def resolve_conflict(desk: Desk, given: JSON) -> ToolResult:
         error.hint = "These are the texts that stand there now, with their seen." if seen else ""
         return refusal(error, text=shown.text, more=shown.structured)
     # Texts of others are left where they are: a text that replaces one would be theirs.
-    settled = desk.there(given).resolve(
+    there = _place(desk, given)
+    settled = there.resolve(
         item.key,
         _merged(desk, item, body) if body is not None else None,
         seen=msgspec.structs.replace(item, copies=own),
     )
     kept = "stays forgotten" if settled is None else "keeps what was shown"
-    return _settled(desk, given, settled, "shows your text now" if body is not None else kept)
+    return _settled(there, given, settled, "shows your text now" if body is not None else kept)
 
 
 def _conflicts(desk: Desk, given: JSON) -> ToolResult:
-    keys = [item.key for item in desk.there(given).conflicts()]
-    said = (
-        f"Memories with texts beside what is shown: {', '.join(keys)}." if keys else "There are no conflicts."
-    )
-    return ToolResult(said, {"settled": False, "keys": keys, "seen": "", "texts": []})
+    found = [item for there in _places(desk, given) for item in there.conflicts()]
+    keys = [f"{item.key} (scope {item.scope})" if item.scope else item.key for item in found]
+    named = ", ".join(keys[:_LISTED]) + (f" and {len(keys) - _LISTED} more" if len(keys) > _LISTED else "")
+    said = f"Memories with texts beside what is shown: {named}." if keys else "There are no conflicts."
+    return ToolResult(said, {"settled": False, "keys": [item.key for item in found], "seen": "", "texts": []})
+
+
+def _places(desk: Desk, given: JSON) -> list[Memory]:
+    """Where a call looks: in the scope that it names, else in the usual one and in everybody's."""
+    usual = desk.scope_of(given)
+    scopes = (usual,) if "scope" in given else tuple(dict.fromkeys((usual, "")))
+    return [desk.memory.scope(one) for one in scopes]
+
+
+def _place(desk: Desk, given: JSON) -> Memory:
+    """Where the conflict of a key is, else where one is looked for first."""
+    places = _places(desk, given)
+    here = (there for there in places if any(one.key == given["key"] for one in there.conflicts()))
+    return next(here, places[0])
 
 
 def _conflict(desk: Desk, given: JSON) -> Unsettled:
     """The conflict of the key that was given. Raises NotFoundError, which says where the key has one instead."""
     key = given["key"]
-    item = next((one for one in desk.there(given).conflicts() if one.key == key), None)
+    item = next((one for one in _place(desk, given).conflicts() if one.key == key), None)
     if item is not None:
         return item
     elsewhere = desk.memory.conflicts() if desk.scope_of(given) else []
@@ -81,10 +104,10 @@ def _conflict(desk: Desk, given: JSON) -> Unsettled:
     )
 
 
-def _settled(desk: Desk, given: JSON, settled: Reading | None, what: str) -> ToolResult:
+def _settled(there: Memory, given: JSON, settled: Reading | None, what: str) -> ToolResult:
     """What was done, and which texts stand beside it all the same."""
     key = given["key"]
-    beside = next((one.copies for one in desk.there(given).conflicts() if one.key == key), ())
+    beside = next((one.copies for one in there.conflicts() if one.key == key), ())
     others = [copy.file for copy in beside if copy.reading is not None and not copy.reading.own]
     absent = [copy.file for copy in beside if copy.reading is None]
     later = [copy.file for copy in beside if copy.file not in (*others, *absent)]
@@ -103,7 +126,7 @@ def _settled(desk: Desk, given: JSON, settled: Reading | None, what: str) -> Too
         {
             "settled": not (absent or later),
             "keys": [key],
-            "seen": "" if settled is None else settled.seen,
+            "seen": "",
             "texts": [],
         },
     )
@@ -115,27 +138,42 @@ def _texts_of(desk: Desk, item: Unsettled, *, to_settle: bool) -> tuple[ToolResu
     writers = desk.writers()
     readings = [(item.shown, "")] if item.shown is not None else []
     readings += [(copy.reading, copy.file) for copy in item.copies if copy.reading is not None]
-    most, items, cut = _PAGE // max(1, len(readings)), [], False
-    for reading, name in readings:
+    room, items, left = ANSWER - _AROUND, [], list[str]()
+    for at, (reading, name) in enumerate(readings):
         file = reading.readable
-        cut = cut or len(file.body) > most
-        part = MemoryFile(file.fields, file.body[:most])
-        items.append(writers.quoted(reading, file=part, copy=name))
-    seen = item.seen if to_settle and not cut else ""
+        later = len(readings) - at - 1
+        frame = weight(fence_memory(writers.quoted(reading, file=MemoryFile(file.fields, ""), copy=name)))
+        part = MemoryFile(
+            file.fields, beginning(file.body, max(room - later * _LEAST, room // (later + 1)) - frame)
+        )
+        quoted = writers.quoted(reading, file=part, copy=name)
+        whole = len(part.body) == len(file.body) and shows_fields_whole(quoted)
+        if whole:
+            desk.session.show(reading, name)
+        elif not desk.session.was_shown(reading, name):
+            left.append(f"copy={name}" if name else "no copy")
+        if (cost := weight(fence_memory(quoted))) <= room:
+            items.append(quoted)
+            room -= cost
+        elif whole:
+            left.append(f"copy={name}" if name else "no copy")
+    seen = item.seen if to_settle and not left else ""
     absent = [copy.file for copy in item.copies if copy.reading is None]
     lines = [fenced(*items)]
     if item.forgotten:
         lines.insert(0, f"{item.key} is forgotten; these texts were written meanwhile.")
     if absent:
-        lines.append(f"Not on this device: {', '.join(absent)}.")
+        lines.append(f"Not on this device: {', '.join(absent[:5])}{', ...' if len(absent) > 5 else ''}.")
     if seen:
         lines.append(
             f"To settle it: resolve_conflict with key={item.key}, seen={seen} and body (a text with all that shall stay) or "
             "keep=true."
         )
-    elif cut:
+    elif left and to_settle:
+        named = "; ".join(left[:5]) + ("; ..." if len(left) > 5 else "")
         lines.append(
-            f"Not all of it is shown here (read_memory with copy shows each text), so the person has to settle it: ipfsmem conflicts {item.key}"
+            f"Not all of it is shown here: read each text to its end with read_memory ({named}), then call resolve_conflict again, "
+            f"which gives its seen. Or the person settles it: ipfsmem conflicts {item.key}"
         )
     texts = [{**as_values(one), "copy": one.file} for one in items]
     values = {"settled": False, "keys": [item.key], "seen": seen, "texts": texts}

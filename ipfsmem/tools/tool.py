@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from ipfsmem.errors import ChangedError, IpfsmemError, KeyNameError, PassphraseError
-from ipfsmem.tools.schema import JSON, checked
+from ipfsmem.tools.lenient import meant
+from ipfsmem.tools.schema import JSON, checked, unknown
 
 
 class ToolResult(msgspec.Struct, frozen=True):
@@ -42,11 +43,27 @@ class Tool(msgspec.Struct, frozen=True):
     idempotent: bool = False
 
     def call(self, /, **arguments: Any) -> ToolResult:
-        """Check the arguments and do it. Never raises an IpfsmemError."""
+        """Check the arguments and do it. Never raises an IpfsmemError.
+
+        An argument that there is not is refused by a tool that writes, for it may hold what was to be written; one that reads
+        leaves it out and says so, unless it looks like one that there is.
+        """
+        given = meant(self.parameters, arguments)
+        ignored = unknown(self.parameters, given) if self.read_only else []
         try:
-            return self.answer(checked(self.name, self.parameters, arguments))
+            result = self.answer(
+                checked(
+                    self.name, self.parameters, {k: value for k, value in given.items() if k not in ignored}
+                )
+            )
         except IpfsmemError as error:
             return refusal(error)
+        if not ignored:
+            return result
+        names = ", ".join(repr(name[:60]) for name in ignored[:5])
+        return msgspec.structs.replace(
+            result, text=f"{result.text}\n(Left out: there is no argument {names}.)"
+        )
 
     def __repr__(self) -> str:
         return f"Tool({self.name})"

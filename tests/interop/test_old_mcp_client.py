@@ -13,7 +13,7 @@ import pytest
 from ipfsmem.bundle.fence import NOTICE
 from ipfsmem.errors import LockedError
 from ipfsmem.memory import Memory
-from ipfsmem.tools import EVERYDAY, PEERS
+from ipfsmem.tools import EVERYDAY
 from tests.interop.counterparts import cached_where_asked, missing, run
 from tests.support.extras import need_extra
 from tests.support.mcp_lab import surroundings
@@ -51,7 +51,7 @@ def test_an_old_client_reads_writes_and_is_told_of_changes(tmp_path: Path) -> No
     )
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     told = json.loads(done.stdout)
-    assert told["version"] == "2025-11-25" and tuple(told["tools"]) == EVERYDAY + PEERS
+    assert told["version"] == "2025-11-25" and tuple(told["tools"]) == EVERYDAY
     assert told["refused"] and NOTICE in told["text"] and "> by an old client" in told["read"]
     assert told["resources"] == ["memory:///", "memory:///made"] and told["prompts"] == ["memory", "save"]
     assert told["event"] == ["notifications/resources/updated", "memory:///made"]

@@ -13,7 +13,7 @@ class Model:
     """Calls tools by name, and holds each answer against its schema."""
 
     def __init__(self, memory: Any, **more: Any) -> None:
-        self.tools = {tool.name: tool for tool in toolset(memory, **more)}
+        self.tools = {tool.name: tool for tool in toolset(memory, **{"names": ["all"], **more})}
 
     def __call__(self, tool: str, /, **arguments: Any) -> ToolResult:
         result = self.tools[tool].call(**arguments)

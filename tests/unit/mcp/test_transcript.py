@@ -14,6 +14,7 @@ from ipfsmem.device.replica import World
 from ipfsmem.memory import Memory
 from ipfsmem.testing.clock import SeededRandom
 from ipfsmem.tools import EVERYDAY, PEERS
+from ipfsmem.tools.toolset import SETS
 from ipfsmem.vault.home import Home
 from tests.support.extras import need_extra
 from tests.support.mcp_lab import client_of
@@ -55,7 +56,8 @@ async def conversation() -> str:
     with Memory.load(
         "alex", "none", home=Home(world=World(lambda: NOON, SeededRandom("transcript")))
     ) as memory:
-        async with client_of(MemoryServer(Holder(lambda: memory)), "auto") as client:
+        server = MemoryServer(Holder(lambda: memory), names=["everyday,timeline,peers"], structured=True)
+        async with client_of(server, "auto") as client:
             seen = ""
             for tool, given in CALLS:
                 arguments = {name: seen if value == "SEEN" else value for name, value in given.items()}
@@ -70,7 +72,7 @@ async def conversation() -> str:
 def test_the_document_has_the_conversation_word_for_word() -> None:
     need_extra("mcp", "mcp_types")
     made = asyncio.run(conversation())
-    assert {tool for tool, _ in CALLS} == {*EVERYDAY, *PEERS}
+    assert {tool for tool, _ in CALLS} == {*EVERYDAY, *SETS["timeline"], *PEERS}
     assert DOCUMENT.read_text("utf-8").partition(START)[2].strip() == made.strip()
 
 

@@ -18,7 +18,7 @@ def tools() -> dict[str, Tool]:
     memory = Memory.load("alex", "none")
     memory.write("tone", "direct")
     memory.scope("work").write("role", "pilot")
-    return {tool.name: tool for tool in toolset(memory)}
+    return {tool.name: tool for tool in toolset(memory, ["all"])}
 
 
 def told(tool: Tool, **given: Any) -> tuple[str, dict[str, Any]]:
@@ -37,7 +37,7 @@ def test_a_scope_a_key_a_tag_and_arguments(tools: dict[str, Tool]) -> None:
     works(tools["read_memory"], key="role", scope="work")
     hinted(
         "A tag is a word without commas, brackets and quotation marks.",
-        told(tools["remember"], key="k", body="x", tags=["a, b"])[0],
+        told(tools["remember"], key="k", body="x", tags=["[a]"])[0],
     )
     works(tools["remember"], key="k", body="x", tags=["a", "b"])
     hinted("It takes VALUE.", told(tools["recall"], words="direct")[0])

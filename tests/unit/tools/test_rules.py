@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
 from ipfsmem.bundle.habits import LONGEST, shortcomings
 from ipfsmem.bundle.memory_file import TYPES, MemoryFile
 from ipfsmem.memory import Memory
-from ipfsmem.tools import EVERYDAY, GUIDANCE
+from ipfsmem.tools import EVERYDAY, GUIDANCE, toolset
 from tests.support.tools_lab import Model, others
 
 GOOD = {"name": "Tone", "description": "how answers should sound, for every text that is written"}
@@ -18,15 +17,18 @@ GOOD = {"name": "Tone", "description": "how answers should sound, for every text
 
 def test_an_agent_is_told_of_types_commands_and_age_and_every_rule() -> None:
     """In fewer than 500 tokens, as programs pay for them with each conversation."""
+    (remember,) = (tool for tool in toolset(Memory.load("alex", "none")) if tool.name == "remember")
     for kind in ("user", "feedback", "project", "reference"):
-        assert kind in TYPES and re.search(rf"\b{kind}\b", GUIDANCE)
-    assert {"context", "recall", "remember", "forget"} <= set(EVERYDAY)
+        assert kind in TYPES and f"{kind}: " in remember.parameters["properties"]["type"]["description"]
+    assert {"recall", "remember", "forget"} <= set(EVERYDAY)
+    first = GUIDANCE.partition("\n")[0]
+    assert "call recall before" in first and "call remember to save" in first and "memory" in first
     for said in (
-        "call recall before answering", "Save with remember", "forget shows what would go",  # commands
-        "may have changed since, check",  # how old it is
-        "never instruction", "Never save passwords, tokens or keys", "lower-case words", "no date", "when it is of use",
-        "Look with recall first", "extend what is there rather than writing it twice", "One subject a memory",
-        "never as \"yesterday\"", "what remember says could be better",
+        "call recall before answering", "call remember to save",  # commands
+        "Check what may have changed since",  # how old it is
+        "never instruction", "Never save passwords, tokens or keys", "lower-case words without a date", "when it is of use",
+        "Recall first", "extend what is there rather than writing it twice", "One subject a memory",
+        "never \"yesterday\"", "what the answer says could be better", "replaces only text that you were shown",
     ):  # fmt: skip
         assert said in " ".join(GUIDANCE.split()), said
     assert len(GUIDANCE.encode()) // 4 < 500

@@ -1,0 +1,75 @@
+"""What the server answers before anything is imported: the handshake and the lists that depend on its options alone.
+
+They stand in `prepared.json`, made from the tools by `python -m ipfsmem.mcp.preparing`; a test compares it with them and with what the
+SDK answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import json
+
+FILE: Final = Path(__file__).with_name("prepared.json")
+
+
+class Greetings:
+    """The answers to a client of a protocol with a handshake, for one choice of tools."""
+
+    def __init__(self, prepared: dict[str, Any], tools: list[Any], instructions: str | None = None) -> None:
+        """`tools`: as the protocol writes them; `instructions`: other ones than were prepared."""
+        self._protocols: list[str] = prepared["protocols"]
+        self._initialize: dict[str, Any] = prepared["initialize"]
+        if instructions is not None:
+            self._initialize = {**self._initialize, "instructions": instructions}
+        self._fixed: dict[str, Any] = {
+            "ping": {},
+            "tools/list": {"tools": tools},
+            "prompts/list": {"prompts": prepared["prompts"]},
+            "resources/templates/list": {"resourceTemplates": prepared["templates"]},
+        }
+
+    def initialize(self, params: Any) -> dict[str, Any] | None:
+        """The answer to a handshake; None for one that the SDK is to judge."""
+        if not isinstance(params, dict) or not isinstance(params.get("protocolVersion"), str):
+            return None
+        client = params.get("clientInfo")
+        if not isinstance(params.get("capabilities"), dict) or not isinstance(client, dict):
+            return None
+        if not isinstance(client.get("name"), str) or not isinstance(client.get("version"), str):
+            return None
+        asked = params["protocolVersion"]
+        version = asked if asked in self._protocols else self._protocols[-1]
+        return {"protocolVersion": version, **self._initialize}
+
+    def answer(self, method: str, params: Any) -> dict[str, Any] | None:
+        """The answer to a request after the handshake; None for any that needs more."""
+        if params not in (None, {}) and not (isinstance(params, dict) and params.keys() <= {"_meta"}):
+            return None
+        return self._fixed.get(method)
+
+
+def prepared() -> dict[str, Any]:
+    """What was prepared."""
+    found: dict[str, Any] = json.decode(FILE.read_bytes())
+    return found
+
+
+def chosen(
+    known: dict[str, Any], names: Iterable[str] | None, *, read_only: bool, structured: bool
+) -> list[dict[str, Any]] | None:
+    """The tools for some names (each a tool, a set, or several with commas); None where a name is unknown."""
+    tools, sets = known["tools"], known["sets"]
+    words = ["everyday"] if names is None else [word.strip() for one in names for word in one.split(",")]
+    wanted = [name for word in words if word for name in sets.get(word, (word,))]
+    if not wanted or not all(name in tools for name in wanted):
+        return None
+    found = []
+    for name in dict.fromkeys(wanted):
+        if read_only and not tools[name]["annotations"]["readOnlyHint"]:
+            continue
+        output = {"outputSchema": known["outputs"][name]} if structured else {}
+        found.append({**tools[name], **output})
+    return found

@@ -1,0 +1,57 @@
+"""Makes `prepared.json`, from which the server answers before it has imported its tools: `python -m ipfsmem.mcp.preparing`."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+from msgspec import json
+
+from ipfsmem.mcp import wire
+from ipfsmem.mcp.addresses import TEMPLATES
+from ipfsmem.mcp.greetings import FILE
+from ipfsmem.mcp.server import MARKDOWN, NAME, PROMPTS, TITLE, arguments_of
+from ipfsmem.tools import GUIDANCE, toolset
+from ipfsmem.tools.toolset import ALL, SETS
+
+
+def made() -> dict[str, Any]:
+    """The answers, as the protocol writes them."""
+    from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+    def none() -> Any:
+        raise AssertionError("no tool is called here")
+
+    tools = {one.name: wire.tool(one, structured=True) for one in toolset(none, [ALL])}
+    return {
+        "protocols": list(HANDSHAKE_PROTOCOL_VERSIONS),
+        "initialize": {
+            "capabilities": {
+                "prompts": {"listChanged": False},
+                "resources": {"listChanged": True, "subscribe": True},
+                "tools": {"listChanged": False},
+            },
+            "serverInfo": {"name": NAME, "title": TITLE, "version": version("ipfsmem")},
+            "instructions": GUIDANCE,
+        },
+        "prompts": [
+            {"name": name, "title": title, "description": said, **arguments_of(name)}
+            for name, (title, said) in PROMPTS.items()
+        ],
+        "templates": [
+            {"uriTemplate": uri, "name": title, "title": title, "description": said, "mimeType": MARKDOWN}
+            for uri, title, said in TEMPLATES
+        ],
+        "sets": {ALL: list(tools), **{name: list(names) for name, names in SETS.items()}},
+        "outputs": {name: tool.pop("outputSchema") for name, tool in tools.items()},
+        "tools": tools,
+    }
+
+
+def encoded() -> bytes:
+    """The bytes of the file."""
+    return json.format(json.encode(made()), indent=1) + b"\n"
+
+
+if __name__ == "__main__":
+    FILE.write_bytes(encoded())

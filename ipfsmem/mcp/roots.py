@@ -1,0 +1,71 @@
+"""Which project a program works on: the scope that a person connected with the folder in which it works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+from ipfsmem.errors import IpfsmemError
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
+
+#: Folders of one program that are looked at.
+_MOST: Final = 20
+
+
+def folders_of(uris: Iterable[str]) -> list[Path]:
+    """The folders of this machine among some URIs."""
+    found = []
+    for uri in list(uris)[:_MOST]:
+        try:
+            split = urlsplit(uri)
+        except ValueError:
+            continue
+        path = unquote(split.path)
+        if split.scheme != "file" or split.netloc not in ("", "localhost") or not path or "\0" in path:
+            continue
+        if path[2:3] == ":" and path[:1] == "/":  # file:///C:/work
+            path = path[1:]
+        found.append(Path(path))
+    return found
+
+
+class Projects:
+    """The projects of folders, looked up anew only when something in the memory changed."""
+
+    def __init__(self, folder: Path | None) -> None:
+        """`folder`: meant where a program does not say in which it works."""
+        self._folder = folder
+        self._known: dict[Path, str] = {}
+        self._mark: object = None
+
+    def scope_of(self, memory: Memory, roots: list[Path] | None) -> str:
+        """The scope of the first folder that a person connected; "" where none is."""
+        mark = memory.replica.db.version(), id(memory)
+        if mark != self._mark:
+            self._known, self._mark = {}, mark
+        for folder in roots or ([] if self._folder is None else [self._folder]):
+            if folder not in self._known:
+                self._known[folder] = _scope_of(memory, folder)
+            if self._known[folder]:
+                return self._known[folder]
+        return ""
+
+
+def _scope_of(memory: Memory, folder: Path) -> str:
+    from ipfsmem.agents.projects import find_connected
+
+    try:
+        row = find_connected(memory, folder)[1]
+    except IpfsmemError:  # the folder is gone, or cannot be read
+        return ""
+    if row is None:
+        return ""
+    try:
+        memory.scopes.known(row.scope, live=True)
+    except IpfsmemError:
+        return ""  # its scope was forgotten
+    return row.scope

@@ -1,0 +1,26 @@
+"""The reason that somebody gives for taking something away: checked before anything is taken away, for it is noted afterwards."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ipfsmem.errors import UsageError
+
+#: Characters of a reason.
+MAX_REASON: Final = 1_000
+
+
+def check_reason(reason: str) -> str:
+    """The same reason. Raises UsageError for one that cannot be noted."""
+    if not isinstance(reason, str):
+        raise UsageError(f"a reason is text, not {type(reason).__name__}")
+    if len(reason) > MAX_REASON:
+        raise UsageError(
+            f"the reason is too long: at most {MAX_REASON:,} characters (got {len(reason):,})",
+            hint="Nothing was taken away. Give a shorter reason.",
+        )
+    if any("\ud800" <= c <= "\udfff" for c in reason):
+        raise UsageError(
+            "the reason holds half a character (a lone surrogate)", hint="Nothing was taken away."
+        )
+    return reason

@@ -1,0 +1,122 @@
+"""What models and programs really send, as what they mean: a number as text, an empty text or `null` for what is left out, a list as one
+text or as JSON.
+
+Only forms are changed here, and only where there is one reading; what is allowed is decided afterwards (`schema.checked`). Pure
+functions on values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from ipfsmem.canonical import read_json
+
+JSON = dict[str, Any]
+#: Characters of the key of a memory.
+MAX_KEY: Final = 64
+
+#: Texts that mean nothing, in an optional argument that holds a word of its own: not in one that holds somebody's text.
+_NOTHING: Final = frozenset(["", "null", "none", "undefined"])
+#: Arguments whose text is kept as it is: those in which somebody writes freely, and one in which an empty text is an answer.
+_FREE: Final = frozenset(["body", "text", "value", "fact", "content", "query"])
+_EMPTY_MEANS_SOMETHING: Final = frozenset(["scope", "after", "prefix"])
+_YES: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def meant(schema: JSON, given: Mapping[str, Any]) -> JSON:
+    """The arguments of a call as its schema (an object of named values) wants them, as far as each has one reading."""
+    properties: Mapping[str, JSON] = schema["properties"]
+    required = schema["required"]
+    found: JSON = {}
+    for name, value in given.items():
+        known = properties.get(name)
+        if known is None:
+            if not _is_nothing(name, value):
+                found[name] = value
+        elif name in required or not _is_nothing(name, value):
+            found[name] = _as(known, value, is_key=name == "key" and known.get("maxLength") == MAX_KEY)
+    return found
+
+
+def _is_nothing(name: str, value: Any) -> bool:
+    if value is None:
+        return True
+    if not isinstance(value, str) or name in _FREE:
+        return False
+    said = value.strip().lower()
+    return said in _NOTHING and not (said == "" and name in _EMPTY_MEANS_SOMETHING)
+
+
+def _as(schema: JSON, value: Any, *, is_key: bool = False) -> Any:
+    match schema["type"]:
+        case "integer":
+            return _whole(value)
+        case "number":
+            return _number(value)
+        case "boolean":
+            return _YES.get(value.strip().lower(), value) if isinstance(value, str) else value
+        case "string":
+            return _text(schema, value, is_key=is_key)
+        case "array":
+            return _list(schema, value)
+        case "object":
+            found = _json(value)
+            return found if isinstance(found, dict) else value
+        case _:
+            return value
+
+
+def _whole(value: Any) -> Any:
+    value = _number(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _number(value: Any) -> Any:
+    if not isinstance(value, str) or len(value) > 40:
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        pass
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+def _text(schema: JSON, value: Any, *, is_key: bool) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value) if abs(value) < 10**20 else value
+    if not isinstance(value, str):
+        return value
+    if "enum" in schema:
+        said = value.strip().lower()
+        return said if said in schema["enum"] else value
+    # A key is what links and file names show of it; keys have only lower-case letters.
+    return value.strip().removesuffix(".md").lower() if is_key else value
+
+
+def _list(schema: JSON, value: Any) -> Any:
+    found = _json(value)
+    if isinstance(found, tuple):
+        found = list(found)
+    items = schema["items"]
+    if not isinstance(found, list):
+        if not isinstance(found, dict if items["type"] == "object" else str):
+            return value
+        found = [found]
+    return [_as(items, one) for one in found]
+
+
+def _json(value: Any) -> Any:
+    """A list or an object that was given as JSON text; else the value itself."""
+    if not isinstance(value, str) or value.strip()[:1] not in ("[", "{"):
+        return value
+    try:
+        found = read_json(value)
+    except msgspec.DecodeError:
+        return value
+    return found if isinstance(found, list | dict) else value
