@@ -21,6 +21,7 @@ from bench import (
     latency,
     life,
     local,
+    neighbours,
     network,
     recall,
     sessions,
@@ -53,12 +54,13 @@ CASES = {
     "agents": agents.agents,
     "latency": latency.latency,
     "network": network.network,
+    "neighbours": neighbours.neighbours,
     "browser": browser.browser,
 }
 #: Cases that need asking for: they start servers and browsers, and take minutes, or need a program of others. `network` writes RESULTS_NETWORK.md.
-ASKED = {"latency", "network", "beside", "browser"}
+ASKED = {"latency", "network", "neighbours", "beside", "browser"}
 #: Cases that say the same at every size, and at which one they run.
-ONCE = {"start", "backup", "shares", "network"}
+ONCE = {"start", "backup", "shares", "network", "neighbours"}
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 

@@ -244,6 +244,8 @@ class ProviderError(IpfsmemError):
     permanent = True
     #: Blocks by CID that were read before it failed (ipfsmem.provider.contract, `get_blocks`).
     blocks: Mapping[Any, bytes] = {}
+    #: Seconds for which the provider asked to be left alone; None when it asked for no pause.
+    again_after: float | None = None
 
     def in_a_line(self) -> str:
         """The message, and what helps where trying again does not, for a report about several providers."""

@@ -55,6 +55,8 @@ def _readers(found: Status) -> str:
 def _copy(one: Presence) -> str:
     """What is known of the copy at one provider."""
     checked = f", checked {moment(one.at)} UTC" if one.at else ""
+    if one.paused_until is not None:
+        checked += f"; asked to be left alone until {moment(one.paused_until)} UTC"
     if one.state == "ok":
         return f"{clean(one.provider)}: all {one.total:,} parts are there{checked}"
     more = advice("  (ipfsmem providers check)") if one.state in ("missing", "stopped") else ""

@@ -47,6 +47,7 @@ _TITLES = {
     "orphan": "taken over",
     "channel-down": "not reached",
     "provider-down": "not reached",
+    "provider-paused": "left out",
     "provider-refused": "refused",
     "not-opened": "not used",
     "cannot-publish": "not published",
@@ -329,7 +330,8 @@ def paragraph(report: SyncReport) -> str:
             f"{count(report.entries_changed, 'change')}{_where(report)}{_from(report)} ({size(report.bytes_received)})."
         )
     else:
-        said.append("Nothing new from other devices.")
+        missed = report.not_placed or report.unread
+        said.append(f"Nothing new from {'the providers that answered' if missed else 'other devices'}.")
     if report.conflicts:
         said.append(advice(f"{count(report.conflicts, 'conflict')} to look at (ipfsmem conflicts)."))
     if report.not_fetched:
@@ -337,9 +339,10 @@ def paragraph(report: SyncReport) -> str:
     if report.published:
         said.append(f"Published: {size(report.bytes_sent)} sent.")
     elif report.blocks_sent:
-        said.append(f"Up to date: {size(report.bytes_sent)} sent that a provider lacked.")
+        up_to_date = "" if report.exit_code else "Up to date: "
+        said.append(f"{up_to_date}{size(report.bytes_sent)} sent that a provider lacked.")
     elif report.root:
-        said.append("Up to date.")
+        said.append("Nothing to publish." if report.exit_code else "Up to date.")
     else:
         said.append("Nothing was published.")
     said.append(f"{seconds(report.seconds)}.")

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -44,6 +45,11 @@ EMBEDDERS: Final = "ipfsmem.embedders"
 CHAT_MODELS: Final = "ipfsmem.chat_models"
 #: Callers ask `has` and `get_blocks` for at most so many blocks at once; that bounds what one answer holds in memory.
 MAX_BATCH: Final = 10_000
+
+#: Called by a provider that waits because it was asked to, with what it waits for in words. Each sync sets it.
+told_of_pauses: Final[ContextVar[Callable[[str], None]]] = ContextVar(
+    "told_of_pauses", default=lambda text: None
+)
 
 #: One block: its CID and its bytes.
 Block: TypeAlias = tuple[CID, bytes]

@@ -28,6 +28,7 @@ NOTES: Final[dict[str, bytes | None]] = {
             meta.GONE_LATELY,
             meta.GUARD_PINS,
             meta.LISTS,
+            meta.PAUSES,
         )
     ),
     **dict.fromkeys((meta.MOVED_ANSWERED, meta.NAMES, meta.PUT, meta.ROOT, meta.SECRET_RULES, meta.SIGNED)),

@@ -13,7 +13,10 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Final
+
+import msgspec
 
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.device.lock import file_lock_async
@@ -28,6 +31,7 @@ from ipfsmem.sync.admission import admit
 from ipfsmem.sync.anchors import is_anchor_behind, note_all_looked_at
 from ipfsmem.sync.changes import changes_of
 from ipfsmem.sync.collection import Collection, Rules, collect_roots, collect_when_due
+from ipfsmem.sync.company import Company, clock_time
 from ipfsmem.sync.damaged_notes import forget_damaged_notes
 from ipfsmem.sync.discovery import discover
 from ipfsmem.sync.forwarding import describe_move, unanswered_move
@@ -66,21 +70,101 @@ async def sync(
 
     `not_opened`: providers of this memory that cannot be opened now (`Providers`); the report names them.
     """
-    started = time.monotonic()
-    async with _begun(
-        replica, providers, root, progress, named_root=named_root, not_opened=not_opened
-    ) as run:
+    async with _alone(replica) as notices:
+        company = Company(replica, providers, progress)
+        run = partial(
+            Run, replica, company.members, root, progress, named_root=named_root, not_opened=not_opened,
+            company=company,
+        )  # fmt: skip
         ring_before = replica.ring
-        joined = await _pull(run)
-        doubtful = is_anchor_behind(run, joined.found.anchored)
-        anchored = administer(run, joined)
+        try:
+            early = await _hurried(run(Notices()), company, layout)
+            if early is not None and not company.late:
+                done = early
+            else:
+                done = await _in_full(run(Notices()), company, layout, early)
+        finally:
+            company.keep_pauses()
+        _tell_of_removals(done.run, ring_before)
+    await _settle(done.run)
+    report = done.report
+    _tell_of_missed(report, company)
+    said = [*notices.said, *report.notices, *done.run.notices.said]
+    report.notices = list(dict.fromkeys(said))
+    return report
+
+
+class _Done(msgspec.Struct):
+    """One run of a sync that came to its end; `failure`: why nobody took what it published."""
+
+    run: Run
+    report: SyncReport
+    failure: ProviderError | None = None
+
+
+async def _hurried(run: Run, company: Company, layout: Layout) -> _Done | None:
+    """A sync with those providers that do not keep the others waiting; None where there is nothing to hurry for, or nothing came of it.
+
+    A memory that knows no ring yet is not joined in part: what a provider does not show may be its newest state.
+    """
+    if not company.is_company or run.replica.ring is None:
+        return None
+    company.begin(hurried=True)
+    try:
+        return await _once(run, layout)
+    except ProviderError:
+        if not company.late:
+            raise
+        return None
+
+
+async def _in_full(run: Run, company: Company, layout: Layout, early: _Done | None) -> _Done:
+    """A sync with all providers, each until its deadline, after what the hurried one did."""
+    company.begin(hurried=False)
+    try:
+        done = await _once(run, layout)
+    except ProviderError as error:
+        if early is None or early.failure is not None:
+            raise
+        # What the others took stands, and the report names who did not.
+        early.run.notices.failed("not every provider was reached", error)
+        return early
+    done.report.after(early.report if early is not None else None)
+    return done
+
+
+async def _once(run: Run, layout: Layout) -> _Done:
+    started = time.monotonic()
+    joined = await _pull(run)
+    doubtful = is_anchor_behind(run, joined.found.anchored)
+    anchored = administer(run, joined)
+    published, failure = Published(), None
+    try:
         published = await publish(run, joined, layout, anchored, suspicious=doubtful)
+    except ProviderError as error:
+        if run.company is None or not run.company.late:
+            raise
+        failure = error
+    if run.company is None or not run.company.late:
         await _look_after(run, joined)
         if doubtful:
             note_all_looked_at(run)
-        _tell_of_removals(run, ring_before)
-    await _settle(run)
-    return _report(run, joined, published, started)
+    return _Done(run, _report(run, joined, published, started), failure)
+
+
+def _tell_of_missed(report: SyncReport, company: Company) -> None:
+    """Name the providers that took no part to the end, also where nothing had to go there."""
+    for one in company.missed:
+        if one.name not in report.not_placed:
+            report.not_placed.append(one.name)
+        if one.paused_until:
+            until = clock_time(one.paused_until)
+            report.say(
+                "provider-paused",
+                f"{one.name} asked to be left alone until {until}: syncs that begin before leave it out",
+            )
+        elif one.gone is not None:
+            report.say("provider-down", f"{one.gone}; the next sync tries again")
 
 
 async def _pull(run: Run) -> Joined:
@@ -290,6 +374,12 @@ async def _begun(
 ) -> AsyncIterator[Run]:
     """A run that is alone with its memory, and that no damaged note of this device stops. Raises UsageError for a memory that was
     opened to be read only."""
+    async with _alone(replica) as notices:
+        yield Run(replica, providers, root, progress, notices, named_root=named_root, not_opened=not_opened)
+
+
+@contextlib.asynccontextmanager
+async def _alone(replica: Replica) -> AsyncIterator[Notices]:
     replica.refuse_read_only()
     async with contextlib.AsyncExitStack() as stack:
         if replica.folder is not None:
@@ -297,7 +387,7 @@ async def _begun(
             await stack.enter_async_context(lock)
         notices = Notices()
         forget_damaged_notes(replica, notices)
-        yield Run(replica, providers, root, progress, notices, named_root=named_root, not_opened=not_opened)
+        yield notices
 
 
 async def _look_after(run: Run, joined: Joined) -> None:

@@ -29,6 +29,7 @@ from ipfsmem.published.ipns_record import (
     value_target,
     verify_record,
 )
+from ipfsmem.sync.company import side_by_side
 from ipfsmem.sync.report import Notices
 from ipfsmem.sync.times import HOUR_MS, passed
 
@@ -136,6 +137,8 @@ class Names:
         self._there: dict[tuple[str, str], bytes | None] = {}
         self._puts = _last_puts(replica)
         self._noted = False
+        #: Records that a channel did not take in this sync, and why: channel, name, record.
+        self._failed: dict[tuple[str, str, bytes], ProviderError] = {}
         #: Channels that did not answer when they were asked for a name.
         self.silent: set[str] = set()
 
@@ -252,10 +255,15 @@ class Names:
         holds a record afterwards; one that does suffices.
         """
         channels = [channel for channel in self._channels if channel.name not in without]
-        for name in names:
-            failures = [error for _, error in await self._put(name, channels)]
-            record = self._records.get(name)
-            if failures and not any(self._there.get((c.name, name)) == record for c in self._channels):
+        wanted = list(names)
+        await side_by_side(self.put_at(channel, wanted) for channel in channels)
+        for name in wanted:
+            record = self.known(name)
+            put = record.encoded if record is not None else b""
+            failures = [
+                error for c in channels if (error := self._failed.get((c.name, name, put))) is not None
+            ]
+            if failures and not any(self._there.get((c.name, name)) == put for c in self._channels):
                 raise failures[0]
             if failures:
                 self._notices.say("channel-down", f"a name could not be put everywhere: {failures[0]}")
@@ -266,28 +274,38 @@ class Names:
 
         A channel that fails is not asked again, and nothing is raised.
         """
-        failed: set[str] = set(without)
-        for name in names:
-            answering = [c for c in self._channels if c.name not in failed and (c.name, name) in self._there]
-            failed.update(channel for channel, _ in await self._put(name, answering))
+        wanted = list(names)
+        await side_by_side(
+            self._put_for_others(channel, wanted) for channel in self._channels if channel.name not in without
+        )
         self._remember()
 
-    async def _put(self, name: str, channels: Sequence[Provider]) -> list[tuple[str, ProviderError]]:
-        """Put one record where it is due; the channels that did not take it, with their errors."""
+    async def _put_for_others(self, channel: Provider, names: Sequence[str]) -> None:
+        for name in names:
+            if (channel.name, name) in self._there and await self._put(name, channel) is not None:
+                return
+
+    async def put_at(self, channel: Provider, names: Iterable[str]) -> None:
+        """Put the records of these names at one channel now. A failure is told by `put`, which asks it no second time."""
+        for name in names:
+            await self._put(name, channel)
+
+    async def _put(self, name: str, channel: Provider) -> ProviderError | None:
+        """Put one record at one channel, where it is due; why that was not taken."""
         record = self.known(name)
-        failures: list[tuple[str, ProviderError]] = []
-        for channel in channels if record is not None else ():
-            assert record is not None
-            if not self._is_due(channel, name, record):
-                continue
-            try:
-                await channel.put_name(name, record.encoded)
-            except ProviderError as error:
-                failures.append((channel.name, error))
-                continue
-            self._there[channel.name, name] = record.encoded
-            self._note(channel, name)
-        return failures
+        if record is None or not self._is_due(channel, name, record):
+            return None
+        put = (channel.name, name, record.encoded)
+        if (failed := self._failed.get(put)) is not None:
+            return failed
+        try:
+            await channel.put_name(name, record.encoded)
+        except ProviderError as error:
+            self._failed[put] = error
+            return error
+        self._there[channel.name, name] = record.encoded
+        self._note(channel, name)
+        return None
 
     def _is_due(self, channel: Provider, name: str, record: Record) -> bool:
         same = self._there.get((channel.name, name)) == record.encoded

@@ -5,8 +5,9 @@ What was placed where is remembered, so that an outage is made up for at the nex
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.device.bulk import no_collection, not_here
@@ -20,6 +21,7 @@ from ipfsmem.errors import (
 )
 from ipfsmem.provider.contract import Connecting, Fetching, Provider
 from ipfsmem.sync.anchor_pins import bring_out_anchor_pins
+from ipfsmem.sync.company import side_by_side
 from ipfsmem.sync.names import DEVICE_LIFE_MS, pin_name, target
 from ipfsmem.sync.presence import Extent, can_be_checked, load_notes
 from ipfsmem.sync.repair import keep_present
@@ -46,50 +48,118 @@ async def bring_out_anchors(run: Run, joined: Joined) -> None:
     await bring_out_anchor_pins(run)
 
 
-async def place(run: Run, joined: Joined, root: CID, *, check: bool = True, every: bool = False) -> CID:
-    """Bring a root to every provider that does not have it yet; the root that names are to point at.
+async def place(
+    run: Run,
+    joined: Joined,
+    root: CID,
+    *,
+    check: bool = True,
+    every: bool = False,
+    lead: Callable[[Provider], Awaitable[None]] | None = None,
+) -> CID:
+    """Bring a root to every provider that does not have it yet, to all at the same time; the root that names are to point at.
 
     `check`: look afterwards whether what is due to be looked at is there, with `every` whether every block is. One provider that takes
-    the root suffices: the others get it at the next sync. Raises the first failure when none took it, and where
-    no open one takes uploads the error of one that could not be opened.
+    the root suffices: the others get it at the next sync. `lead` has names at a provider lead to the root: it is called for each that
+    took it under its own address, and for those that only keep names, and waits for no other. Raises the first failure when none took
+    it, and where no open one takes uploads the error of one that could not be opened.
     """
-    answers: list[CID] = []
-    failures: list[tuple[Provider, ProviderError]] = []
-    takers = [provider for provider in run.providers if provider.capabilities.put]
-    for provider in takers:
+    placing = _Placing(run, joined, root, check=check, every=every, lead=lead)
+    return await placing.at_all()
+
+
+class _Placing:
+    """One root on its way to all providers."""
+
+    def __init__(
+        self,
+        run: Run,
+        joined: Joined,
+        root: CID,
+        *,
+        check: bool,
+        every: bool,
+        lead: Callable[[Provider], Awaitable[None]] | None,
+    ) -> None:
+        self._run, self._joined, self._root = run, joined, root
+        self._check, self._every, self._lead = check, every, lead
+        self._answers: dict[str, CID] = {}
+        self._failures: dict[str, ProviderError] = {}
+        #: Set when some provider has the root, or none will.
+        self._decided = asyncio.Event()
+
+    async def at_all(self) -> CID:
+        run = self._run
+        takers = [provider for provider in run.providers if provider.capabilities.put]
+        followers = [provider for provider in run.providers if not provider.capabilities.put]
+        await side_by_side(
+            [self._at_takers(takers), *(self._at_follower(provider) for provider in followers)]
+        )
+        if not self._answers:
+            raise self._nobody(takers)
+        for provider in run.providers:
+            if (failure := self._failures.get(provider.name)) is not None:
+                run.notices.failed(f"not published at {provider.name}", failure)
+                if provider.name not in run.sending.not_placed:
+                    run.sending.not_placed.append(provider.name)
+        return self._answered(takers)
+
+    def _nobody(self, takers: Sequence[Provider]) -> ProviderError | ConfigError:
+        for provider in takers:
+            if provider.name in self._failures:
+                return self._failures[provider.name]
+        if self._run.not_opened:
+            return self._run.not_opened[0].error()
+        return ConfigError(f"nothing can be published at {self._run.where}")
+
+    def _answered(self, takers: Sequence[Provider]) -> CID:
+        """The root that names are to point at: ours where somebody keeps it, else what the first one made of it."""
+        answers = [self._answers[one.name] for one in takers if one.name in self._answers]
+        return self._root if self._root in answers else answers[0]
+
+    async def _at_takers(self, takers: Sequence[Provider]) -> None:
         try:
-            if check:
-                answers.append(await _place_and_check(run, joined, provider, root, every))
+            await side_by_side(self._at_taker(provider) for provider in takers)
+        finally:
+            self._decided.set()
+
+    async def _at_taker(self, provider: Provider) -> None:
+        run, root = self._run, self._root
+        try:
+            if self._check:
+                answered = await _place_and_check(run, self._joined, provider, root, self._every)
             else:
-                answers.append(await place_at(run, joined, provider, root))
+                answered = await place_at(run, self._joined, provider, root)
         except ProviderError as error:
-            failures.append((provider, error))
+            self._failures[provider.name] = error
             run.sending.without.add(provider.name)
-            continue
+            return
+        self._answers[provider.name] = answered
+        if answered == root:
+            self._decided.set()
+            await self._lead_there(provider)
         try:
             await resend_damaged(run, provider, root)
         except ProviderError as error:
             run.notices.failed(f"damaged parts at {provider.name} could not be sent again", error)
-    if not answers:
-        if failures:
-            raise failures[0][1]
-        raise (
-            run.not_opened[0].error()
-            if run.not_opened
-            else ConfigError(f"nothing can be published at {run.where}")
-        )
-    answered = root if root in answers else answers[0]
-    for provider in run.providers:
-        if provider.capabilities.pin and not provider.capabilities.put:
+
+    async def _at_follower(self, provider: Provider) -> None:
+        """Pin what others took, and have names lead there, at a provider that takes no uploads."""
+        await self._decided.wait()
+        if not self._answers:
+            return
+        answered = self._root if self._root in self._answers.values() else next(iter(self._answers.values()))
+        if answered == self._root:
+            await self._lead_there(provider)
+        if provider.capabilities.pin:
             try:
-                await _pin_at(run, provider, root, answered)
+                await _pin_at(self._run, provider, self._root, answered)
             except ProviderError as error:
-                failures.append((provider, error))
-    for provider, failure in failures:
-        run.notices.failed(f"not published at {provider.name}", failure)
-        if provider.name not in run.sending.not_placed:
-            run.sending.not_placed.append(provider.name)
-    return answered
+                self._failures[provider.name] = error
+
+    async def _lead_there(self, provider: Provider) -> None:
+        if self._lead is not None and provider.capabilities.names:
+            await self._lead(provider)
 
 
 async def _place_and_check(run: Run, joined: Joined, provider: Provider, root: CID, every: bool) -> CID:

@@ -28,6 +28,7 @@ from ipfsmem.device.tables import folders, nodes, objects, presence
 from ipfsmem.errors import BlockError, FormatError, IpfsmemError, LimitError, ProviderError
 from ipfsmem.provider.contract import MAX_BATCH, Provider, lister, raw_reader
 from ipfsmem.published.live_set import LiveSet, live_set
+from ipfsmem.sync.company import kept_pauses
 from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.sending import new_blocks
 from ipfsmem.sync.times import DAY_MS, HOUR_MS, passed
@@ -98,7 +99,8 @@ class Presence(msgspec.Struct, frozen=True):
     `state`: `ok`; `missing`; `waiting`, a service that takes whole trees does not serve all of it yet; `unchecked`, it cannot
     be checked or was not yet; `stopped`, what was sent again went missing again, so no more is sent by itself. Of `total`
     blocks that live, `read` were looked at just now; `missing` are not there, and `examples` are the CIDs of some of these;
-    `sent` were sent again. `at`: when something was checked last, in milliseconds since 1970.
+    `sent` were sent again. `at`: when something was checked last, `paused_until`: until when the provider asked to be left alone,
+    both in milliseconds since 1970.
     """
 
     provider: str
@@ -110,6 +112,7 @@ class Presence(msgspec.Struct, frozen=True):
     sent: int = 0
     at: int | None = None
     text: str = ""
+    paused_until: int | None = None
 
 
 def load_notes(replica: Replica, provider: str) -> CopyNotes:
@@ -451,6 +454,11 @@ def note_missing(notes: CopyNotes, missing: Collection[CID], now: int) -> None:
 
 def describe_copy(replica: Replica, provider: Provider, *, read: int = 0, sent: int = 0) -> Presence:
     """What is known of a provider's copy, in words. Local."""
+    found = _describe_copy(replica, provider, read, sent)
+    return msgspec.structs.replace(found, paused_until=kept_pauses(replica).get(provider.name))
+
+
+def _describe_copy(replica: Replica, provider: Provider, read: int, sent: int) -> Presence:
     notes = load_notes(replica, provider.name)
     if not can_be_checked(provider):
         return Presence(

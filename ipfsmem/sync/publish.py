@@ -19,6 +19,7 @@ from ipfsmem.device.root_folders import objects_not_here
 from ipfsmem.device.tables import heads, meta
 from ipfsmem.device.tables.heads import HeadRow
 from ipfsmem.errors import IpfsmemError, MembershipError, MissingError, NoVaultError
+from ipfsmem.provider.contract import Provider
 from ipfsmem.published.layout import Layout
 from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.keyring import Ring
@@ -46,17 +47,18 @@ async def publish(
     `anchored`: the ring that anchors lead to, None for none. `suspicious`: each provider is asked for every block.
     """
     await bring_out_anchors(run, joined)
+    names = _Names(run, joined)
     try:
         if blocked := _blocked(run, joined):
             return blocked
         try:
-            ready, answered = await _prepare_and_place(run, joined, layout, suspicious=suspicious)
+            ready, answered = await _prepare_and_place(run, joined, layout, names, suspicious=suspicious)
         except MembershipError as error:
             return _refuse(
                 run, "cannot-publish", f"nothing was published: {error}. That is done by: {UNLOCK}"
             )
         _tell_of_left_out(run)
-        await _move_names(run, joined, answered)
+        await run.names.put(names.signed(answered), without=run.sending.without)
         _note_published(run, ready)
     except IpfsmemError:
         # What stops publishing may last for days; networks forget in two.
@@ -97,31 +99,50 @@ def _refuse(run: Run, kind: str, text: str) -> Published:
 
 
 async def _prepare_and_place(
-    run: Run, joined: Joined, layout: Layout, *, suspicious: bool
+    run: Run, joined: Joined, layout: Layout, names: _Names, *, suspicious: bool
 ) -> tuple[Prepared, CID]:
     """Make what is to be published and bring it to the providers; what it is, and the root that names are to point at."""
     ready, unmatched = await _prepare(run, joined, layout)
     try:
-        return ready, await place(run, joined, ready.root, every=suspicious or unmatched)
+        return ready, await _place(run, joined, ready, names, every=suspicious or unmatched)
     except MissingError as error:
         # What the disk of this device lost is made anew where it can be; texts that are nowhere else are left out.
         with run.replica.transaction():
             leave_out(run.replica.db, error.missing)
     ready, unmatched = await _prepare(run, joined, layout)
-    return ready, await place(run, joined, ready.root, every=suspicious or unmatched)
+    return ready, await _place(run, joined, ready, names, every=suspicious or unmatched)
 
 
-async def _move_names(run: Run, joined: Joined, root: CID) -> None:
-    """Have this device's name, and its former one while others follow that, lead to a root."""
-    device, value = run.replica.device, f"/ipfs/{root}"
-    name = ipns_name(device.sign_public)
-    record = run.names.known(name)
-    if record is None or record.value != value or half_spent(record, run.replica.world.now(), DEVICE_LIFE_MS):
-        run.names.sign(device.sign_seed, device.sign_public, value, DEVICE_LIFE_MS)
-    moved = [name, *move_former(run, joined, root)]
-    with run.replica.transaction():
-        run.names.keep()
-    await run.names.put(moved, without=run.sending.without)
+async def _place(run: Run, joined: Joined, ready: Prepared, names: _Names, *, every: bool) -> CID:
+    """Bring the root to each provider, and names to it there as soon as that one has it: none waits for another."""
+    if run.company is not None:
+        run.company.be_patient()
+
+    async def lead(provider: Provider) -> None:
+        await run.names.put_at(provider, names.signed(ready.root))
+
+    return await place(run, joined, ready.root, every=every, lead=lead)
+
+
+class _Names:
+    """The names that lead to what this device publishes: its own, and its former one while others follow that."""
+
+    def __init__(self, run: Run, joined: Joined) -> None:
+        self._run, self._joined = run, joined
+        self._signed: dict[CID, list[str]] = {}
+
+    def signed(self, root: CID) -> list[str]:
+        """These names, with records that lead to `root`, which are signed and kept once."""
+        if root not in self._signed:
+            run, device, value = self._run, self._run.replica.device, f"/ipfs/{root}"
+            name = ipns_name(device.sign_public)
+            record, now = run.names.known(name), run.replica.world.now()
+            if record is None or record.value != value or half_spent(record, now, DEVICE_LIFE_MS):
+                run.names.sign(device.sign_seed, device.sign_public, value, DEVICE_LIFE_MS)
+            self._signed[root] = [name, *move_former(run, self._joined, root)]
+            with run.replica.transaction():
+                run.names.keep()
+        return self._signed[root]
 
 
 def _note_published(run: Run, ready: Prepared) -> None:

@@ -44,6 +44,7 @@ _SAID_ANEW: Final = frozenset(
         "not-published",
         "not-served-yet",
         "provider-down",
+        "provider-paused",
         "provider-refused",
         "revoked",
         "ring-filling",

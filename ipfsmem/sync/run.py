@@ -14,6 +14,7 @@ from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.provider.contract import Provider
 from ipfsmem.provider.opening import NotOpened
 from ipfsmem.ring.statements import member_id
+from ipfsmem.sync.company import Company
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.names import Names
 from ipfsmem.sync.progress import Progress
@@ -56,10 +57,13 @@ class Run:
         *,
         named_root: CID | None = None,
         not_opened: Sequence[NotOpened] = (),
+        company: Company | None = None,
     ) -> None:
         assert replica.config.vault is not None and replica.vault_tag is not None
         self.replica = replica
         self.notices = notices
+        #: Those of `providers` that are bounded in time, and what the run is to them; None where each is waited for.
+        self.company = company
         self.providers = providers
         self.not_opened = not_opened
         self.where = " and ".join(provider.name for provider in providers)
@@ -72,7 +76,8 @@ class Run:
         self.vault = replica.vault_tag
         self.anchor = bytes.fromhex(replica.config.vault.anchor)
         self.names = Names(replica, providers, self.notices)
-        self.fetcher = Fetcher(replica.db, providers, not_opened)
+        in_order = providers if company is None else company.in_order()
+        self.fetcher = Fetcher(replica.db, in_order, not_opened)
 
     def why(self, error: IpfsmemError) -> str:
         """What a refused block adds to an error that it caused."""

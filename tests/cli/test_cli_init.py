@@ -326,7 +326,8 @@ def test_an_outage_while_it_is_published(bare: Cli, peer: Served) -> None:
     assert "is made on this device, but not published yet: " in told and "503" in told
     assert advice == "When the provider can be reached: ipfsmem sync."
     peer.answer = None
-    bare.ok("sync")
+    paused = bare("sync")
+    assert paused.code == 41 and "asked to be left alone until" in paused.err
 
 
 def test_words_are_shown_whatever_publishing_does(

@@ -96,6 +96,8 @@ PLAIN_SHARD: Final = "flat/"
 NAMES: Final = "names"
 #: The record of each name that was last put at each provider, JSON.
 PUT: Final = "put"
+#: Until when providers asked to be left alone, by their names (milliseconds since 1970 UTC), JSON.
+PAUSES: Final = "pauses"
 #: Anchors that this device replaced, JSON.
 ANCHORS_REPLACED: Final = "anchors_replaced"
 #: What the anchors showed when a complete search was last made because of them.

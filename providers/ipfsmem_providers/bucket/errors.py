@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
-from ipfsmem_providers.http.errors import Reason, Redactor, is_unavailable, reason_of
+from ipfsmem_providers.http.errors import PAUSE, Reason, Redactor, is_unavailable, reason_of
 
 _STATUS: Final = re.compile(r"non-2xx status code: (\d{3})[^:\n]{0,60}(?:: )?")
 _DEBUG: Final = "\n\nDebug source:"
@@ -101,7 +101,9 @@ def _failed(status: int, reason: Reason, message: str, where: str, what: str) ->
             "servers answer so for a bucket that is not there too.",
         )
     if status == 0 or is_unavailable(status):
-        return ProviderUnavailable(f"{where} failed when it was asked to {what}{code}")
+        failed = ProviderUnavailable(f"{where} failed when it was asked to {what}{code}")
+        failed.again_after = PAUSE if status == 429 or reason.code == "SlowDown" else None
+        return failed
     return ProviderRefused(f"{where} refused to {what}{code}")
 
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from ipfsmem.errors import ConfigError
 from ipfsmem_providers.directory.collection import FolderCollector
 from ipfsmem_providers.directory.files import SHELVES, FolderShelf, disk_errors, gone
+from ipfsmem_providers.http.policy import Timeouts, in_company
 from ipfsmem_providers.packs.blocking_work import STALL, BlockingWork
 from ipfsmem_providers.packs.collection import Collector
 from ipfsmem_providers.packs.names import NameRecords
@@ -91,7 +92,7 @@ class DirectoryProvider(PackedStore):
 
 
 def _silence(settings: Mapping[str, Any]) -> float:
-    found = settings.get("stall") or STALL
+    found = settings.get("stall") or (in_company(Timeouts()).stall if settings.get("company") else STALL)
     try:
         value = float(found)
     except (TypeError, ValueError):

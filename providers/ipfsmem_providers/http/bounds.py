@@ -13,7 +13,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from ipfsmem_providers.http.policy import Outages, RateLimiter, Retry, Silence, Timeouts, Timing
+import msgspec
+
+from ipfsmem_providers.http.policy import (
+    PATIENCE_IN_COMPANY,
+    SLOWEST,
+    Outages,
+    RateLimiter,
+    Retry,
+    Silence,
+    Timeouts,
+    Timing,
+    in_company,
+)
 
 
 class Bounds:
@@ -29,12 +41,18 @@ class Bounds:
         """`settings`: `timing`, `timeouts`, `retry` and `per_minute`, of which the last two win over the arguments; `company` (bool: other
         providers are used beside this one); `silence` (dict: shared by all Bounds of one provider)."""
         self.timing: Timing = settings.get("timing") or Timing()
-        self.timeouts: Timeouts = settings.get("timeouts") or Timeouts()
+        company = bool(settings.get("company"))
+        given: Timeouts = settings.get("timeouts") or Timeouts()
+        self._longest_stall = given.stall
+        self.timeouts: Timeouts = in_company(given) if company else given
         self.retry: Retry = settings.get("retry") or retry or Retry()
+        if settings.get("company"):
+            patience = min(self.retry.patience, PATIENCE_IN_COMPANY)
+            self.retry = msgspec.structs.replace(self.retry, patience=patience)
         rate = settings.get("per_minute") or per_minute
         self._limiter = RateLimiter(float(rate), timing=self.timing) if rate else None
         self._outages = Outages(self.timing)
-        self._silence = Silence(self.timing, settings.get("silence"), company=bool(settings.get("company")))
+        self._silence = Silence(self.timing, settings.get("silence"), company=company)
 
     def rests(self, host: Hashable) -> bool:
         """Whether a host is left alone now, for it was silent a moment ago: then nothing is sent there."""
@@ -44,9 +62,13 @@ class Bounds:
         """The attempts of one request to a host."""
         return Attempts(host, self.retry, self.timing, self._outages, self._limiter)
 
-    def patience(self) -> float:
-        """Seconds without progress that an attempt may wait now."""
-        return self._silence.allowed(self.timeouts.stall, self.timeouts.little)
+    def patience(self, sent: int | None = 0) -> float:
+        """Seconds without progress that an attempt may wait now. `sent`: bytes of its body, None when nobody knows; a service may
+        have work with a large one before it answers."""
+        stall = self._longest_stall
+        if sent is not None:
+            stall = min(stall, self.timeouts.stall + sent / SLOWEST)
+        return self._silence.allowed(stall, self.timeouts.little)
 
     async def turn(self) -> None:
         """Wait until the rate lets one more request out."""

@@ -49,6 +49,7 @@ import msgspec
 from yarl import URL
 
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem.provider.contract import told_of_pauses
 from ipfsmem_providers.http import addresses
 from ipfsmem_providers.http import errors as http_errors
 from ipfsmem_providers.http.answer import ANSWER_MAX, ERROR_MAX, Answer, Stream
@@ -215,7 +216,7 @@ class Http:
             )
         attempts = self._bounds.attempts(origin)
         while True:
-            wait = self._bounds.patience() if request.stall is None else request.stall
+            wait = self._bounds.patience(request.sent) if request.stall is None else request.stall
             timeout = StallTimeout(
                 self._bounds.timeouts, wait, request.total, late_is_silence=request.stall is None
             )
@@ -234,6 +235,8 @@ class Http:
             if pause is None:
                 raise outcome.error
             _log.info("%s: %s; again in %.1f s", self.service, outcome.error, pause)
+            if outcome.after:
+                told_of_pauses.get()(f"{outcome.error}: waiting {pause:.0f} s")
             await self.timing.sleep(pause)
         try:
             yield outcome
@@ -495,6 +498,13 @@ class _Request(msgspec.Struct, frozen=True):
     stall: float | None
     total: float | None
     what: str
+
+    @property
+    def sent(self) -> int | None:
+        """Bytes of its body; None when nobody knows."""
+        if isinstance(self.body, Body):
+            return self.body.size
+        return len(self.body) if isinstance(self.body, bytes) else None if self.body is not None else 0
 
     @property
     def is_replayable(self) -> bool:

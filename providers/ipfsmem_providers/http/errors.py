@@ -32,6 +32,8 @@ _BEARER: Final = re.compile(r"\b(Bearer|Basic)\s++[\w+/=.~-]{6,}+", re.IGNORECAS
 # Text that begins like a JWT and is none is skipped whole.
 _JWT: Final = re.compile(r"\beyJ(?:(?P<rest>[\w-]{8,}+\.[\w-]{4,}+(?:\.[\w-]*+)?)|[\w-]*+)")
 _UNAVAILABLE: Final = frozenset((408, 425, 429))
+#: The pause, in seconds, that 429 asks for without saying how long.
+PAUSE: Final = 30.0
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -115,18 +117,21 @@ def failure(
     if str(reason):
         message += f": {reason}"
     message = (redact or Redactor())(message)
-    if is_unavailable(status):
-        if after:
-            return ProviderUnavailable(f"{message} (try again in {after:.0f} s)")
-        return ProviderUnavailable(message)
-    return ProviderRefused(message, hint=_HINTS.get(status))
+    if not is_unavailable(status):
+        return ProviderRefused(message, hint=_HINTS.get(status))
+    pause = after or (PAUSE if status == 429 else None)
+    error = ProviderUnavailable(f"{message} (try again in {after:.0f} s)" if after else message)
+    error.again_after = pause
+    return error
 
 
 def combined(problems: Sequence[ProviderError], what: str = "") -> ProviderError:
     """One error for several, with all their messages; ProviderUnavailable when one of them is."""
     message = (f"{what}: " if what else "") + "; ".join(dict.fromkeys(str(problem) for problem in problems))
     if any(not problem.permanent for problem in problems):
-        return ProviderUnavailable(message)
+        error = ProviderUnavailable(message)
+        error.again_after = max((one.again_after for one in problems if one.again_after), default=None)
+        return error
     return ProviderRefused(message, hint=problems[0].hint or None)
 
 

@@ -39,6 +39,17 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     little: float = 5.0
 
 
+#: Bytes a second that even a slow connection moves.
+SLOWEST = 64 * 1024
+
+
+def in_company(timeouts: Timeouts) -> Timeouts:
+    """The same for a provider with others beside it: what it does not say another does, and nobody is to wait long for that."""
+    return msgspec.structs.replace(
+        timeouts, connect=min(timeouts.connect, 4.0), stall=min(timeouts.stall, 8.0)
+    )
+
+
 class Retry(msgspec.Struct, frozen=True, kw_only=True):
     """Exponential backoff with jitter: the n-th wait is `first` * 2^n, at most `most`, times 0.5 to 1 by chance."""
 
@@ -67,6 +78,10 @@ ONCE = Retry(attempts=1)
 REST = 60.0
 #: The same for one that took a request and fell silent: each try costs a whole wait, and a sync makes many calls.
 REST_AFTER_STALL = 300.0
+
+
+#: The longest pause that a service asks for and that is waited for where other providers are in use, in seconds.
+PATIENCE_IN_COMPANY = 5.0
 
 
 class Outages:

@@ -21,6 +21,7 @@ from ipfsmem_providers.http.policy import ONCE, Timeouts
 
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem.provider.contract import told_of_pauses
 from tests.servers.clockwork import Clockwork
 from tests.servers.rude import Talk, reset, rude, rude_here
 from tests.servers.threaded import serve
@@ -71,9 +72,14 @@ def work() -> Clockwork:
 
 
 def client(
-    url: str, work: Clockwork | None = None, *, timeouts: Timeouts | None = None, **options: Any
+    url: str,
+    work: Clockwork | None = None,
+    *,
+    timeouts: Timeouts | None = None,
+    company: bool = False,
+    **options: Any,
 ) -> Http:
-    settings: dict[str, Any] = {"timing": work.timing} if work else {}
+    settings: dict[str, Any] = {"company": company, **({"timing": work.timing} if work else {})}
     if timeouts is not None:
         settings["timeouts"] = timeouts
     options.setdefault("auth", {"Authorization": f"Bearer {TOKEN}"})
@@ -172,6 +178,36 @@ def test_retry_after_is_kept_to(site: Site, work: Clockwork) -> None:
     http = client(site.url, later)
     run(http, http.request("GET", site.url))
     assert later.pauses == [30.5]
+
+
+def test_pause_is_not_waited_for_beside_other_providers(site: Site, work: Clockwork) -> None:
+    site.answers = [plain(429, Retry_After="7"), plain(200)]
+    http = client(site.url, work, company=True)
+    error = fails(http, http.request("GET", site.url))
+    assert isinstance(error, ProviderUnavailable) and error.again_after == 7.0
+    assert work.pauses == [] and len(site.seen) == 1
+
+
+def test_pause_that_is_waited_for_is_said_before_the_wait(site: Site, work: Clockwork) -> None:
+    site.answers = [plain(429, Retry_After="7"), plain(200)]
+    http, said = client(site.url, work), []
+
+    async def ask() -> None:
+        told_of_pauses.set(lambda text: said.append((text, list(work.pauses))))
+        await http.request("GET", site.url)
+
+    run(http, ask())
+    assert said == [("service answered 429: ok (try again in 7 s): waiting 8 s", [])]
+
+
+def test_429_without_a_pause_is_tried_again_and_then_asks_for_half_a_minute(
+    site: Site, work: Clockwork
+) -> None:
+    site.answers = [plain(429)] * 4
+    http = client(site.url, work)
+    error = fails(http, http.request("GET", site.url))
+    assert isinstance(error, ProviderUnavailable) and error.again_after == 30.0
+    assert len(site.seen) == 4
 
 
 def test_a_long_retry_after_is_told_not_waited_for(site: Site, work: Clockwork) -> None:

@@ -1,0 +1,299 @@
+"""Each provider of a sync is treated on its own: the healthy one holds a write before a sick one has answered anything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.cli.sync_cmd import paragraph
+from ipfsmem.content.cid import CID, raw_cid
+from ipfsmem.device.replica import World as Outside
+from ipfsmem.errors import ProviderRefused, ProviderUnavailable
+from ipfsmem.memory import Memory
+from ipfsmem.provider.contract import Block
+from ipfsmem.sync.company import ANSWER, HURRY
+from ipfsmem.sync.report import SyncReport
+from ipfsmem.testing import SimCloud, SimProvider
+from ipfsmem.testing.clock import MockClock
+from ipfsmem.vault.home import Home
+from ipfsmem.vault.owner import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
+from tests.support import virtual_time
+
+UNLOCK = Unlock(RawKeySigner(bytes(31) + b"\x09"))
+
+
+def device(home: Path, name: str, providers: list[SimProvider], clock: MockClock | None = None) -> Memory:
+    """The memory of one wallet on a device of this name: opened, brought back or begun."""
+    time = clock or MockClock()
+    return Memory.load(
+        "m", "encrypted-ipfs", provider=providers, unlock=UNLOCK, passphrase=False, create=True,
+        home=Home(folder=home / name, label=name, world=Outside(now=lambda: time.ms)),
+    )  # fmt: skip
+
+
+class Healthy(SimProvider):
+    """It sets `held` when it keeps the name of what a sync published."""
+
+    def __init__(self, cloud: SimCloud) -> None:
+        super().__init__(cloud, name="healthy")
+        self.held = asyncio.Event()
+
+    async def put_name(self, name: str, record: bytes) -> None:
+        await super().put_name(name, record)
+        self.held.set()
+
+
+class Neighbour(SimProvider):
+    """A provider with an illness: `before` is waited for or raised before each call."""
+
+    def __init__(self, cloud: SimCloud | None = None) -> None:
+        super().__init__(cloud or SimCloud(), name="neighbour")
+        self.before: Callable[[str], object] = lambda call: None
+
+    async def _enter(self, call: str, able: bool = True) -> int:
+        number = await super()._enter(call, able)
+        found = self.before(call)
+        if found is not None:
+            await found  # type: ignore[misc]
+        return number
+
+
+def silent(neighbour: Neighbour, healthy: Healthy) -> None:
+    neighbour.before = lambda call: asyncio.Event().wait()
+
+
+def silent_to_writes(neighbour: Neighbour, healthy: Healthy) -> None:
+    """It answers what is asked, and takes nothing."""
+    takes = ("put_car", "put_name", "pin")
+    neighbour.before = lambda call: asyncio.Event().wait() if call in takes else None
+
+
+def slow(neighbour: Neighbour, healthy: Healthy) -> None:
+    """It answers, and nothing before the healthy one holds what was written."""
+    neighbour.before = lambda call: healthy.held.wait()
+
+
+def rate_limited(neighbour: Neighbour, healthy: Healthy) -> None:
+    def refuse(call: str) -> None:
+        error = ProviderUnavailable("neighbour answered 429 (try again in 60 s)")
+        error.again_after = 60.0
+        raise error
+
+    neighbour.before = refuse
+
+
+def full(neighbour: Neighbour, healthy: Healthy) -> None:
+    def refuse(call: str) -> None:
+        if call in ("put_car", "put_name", "pin"):
+            raise ProviderRefused("neighbour answered 507: no space left")
+
+    neighbour.before = refuse
+
+
+def lying(neighbour: Neighbour, healthy: Healthy) -> None:
+    """It says that it has everything, answers another address, and serves other bytes under a list of roots that are none."""
+    neighbour.faults.has = "all"
+    neighbour.faults.other_root = raw_cid(bytes(32))
+    for cid in list(neighbour.cloud.blocks):
+        neighbour.faults.flip[cid] = 5
+
+
+ILLNESSES = [silent, silent_to_writes, slow, rate_limited, full, lying]
+sick_neighbour = pytest.mark.parametrize("illness", ILLNESSES)
+either_order = pytest.mark.parametrize("first", [False, True], ids=["healthy first", "sick first"])
+
+
+class World:
+    """A memory that was published at two providers, of which one falls ill."""
+
+    def __init__(self, home: Path, *, first: bool) -> None:
+        self.home, self.first = home, first
+        self.clouds = SimCloud(), SimCloud()
+        self.clock = MockClock()
+        with self._open(*self._providers()) as memory:
+            memory.write("k", "text")
+            asyncio.run(memory.sync())
+
+    def _providers(self) -> tuple[Healthy, Neighbour]:
+        return Healthy(self.clouds[0]), Neighbour(self.clouds[1])
+
+    def _open(self, healthy: Healthy, neighbour: Neighbour) -> Memory:
+        both = [neighbour, healthy] if self.first else [healthy, neighbour]
+        return device(self.home, "a", both, self.clock)
+
+    def sync(
+        self, illness: Callable[[Neighbour, Healthy], None], text: str | None = "new text"
+    ) -> tuple[SyncReport, float, float, Neighbour]:
+        """The report of a sync, when the healthy one held what was written and when it ended, in the loop's seconds."""
+
+        async def main() -> tuple[SyncReport, float, float, Neighbour]:
+            healthy, neighbour = self._providers()
+            illness(neighbour, healthy)
+            with self._open(healthy, neighbour) as memory:
+                if text is not None:
+                    memory.write("k", text)
+                loop = asyncio.get_running_loop()
+                began = loop.time()
+                work = asyncio.ensure_future(memory.sync())
+                if text is not None:
+                    await healthy.held.wait()
+                held = loop.time() - began
+                return await work, held, loop.time() - began, neighbour
+
+        return virtual_time.run(main())
+
+    def read_at(self, which: int) -> str:
+        """What a new device reads at one of the two."""
+        home = self.home / f"reader {which} {len(list(self.home.iterdir()))}"
+        with device(home, "b", [SimProvider(self.clouds[which], name="only")]) as memory:
+            return memory.read("k").file.body  # type: ignore[union-attr]
+
+
+@either_order
+@sick_neighbour
+def test_write_beside_a_sick_provider_reaches_the_healthy_one_first(
+    illness: Callable[[Neighbour, Healthy], None], first: bool, tmp_path: Path
+) -> None:
+    world = World(tmp_path, first=first)
+    report, held, ended, _ = world.sync(illness)
+    assert report.published and world.read_at(0) == "new text"
+    # Time passes here only while everybody waits for the sick one.
+    assert held <= HURRY + 0.2 and ended <= 10
+    if illness is slow:
+        assert report.exit_code == 0 and report.not_placed == [] and world.read_at(1) == "new text"
+    else:
+        assert report.exit_code != 0 and "neighbour" in report.not_placed
+    later, *_ = world.sync(lambda neighbour, healthy: None, None)
+    if illness is rate_limited:
+        world.clock.advance(61)
+        later, *_ = world.sync(lambda neighbour, healthy: None, None)
+    if illness is not lying:  # what it says to have is looked at by and by
+        assert later.exit_code == 0 and world.read_at(1) == "new text"
+
+
+def test_slow_provider_with_news_is_joined_after_the_healthy_one_holds_the_write(tmp_path: Path) -> None:
+    world = World(tmp_path, first=True)
+    with device(tmp_path / "other", "b", [SimProvider(world.clouds[1], name="neighbour")]) as other:
+        other.write("theirs", "news")
+        asyncio.run(other.sync())
+    report, *_ = world.sync(slow)
+    assert report.exit_code == 0 and report.entries_changed == 1
+    for cloud in world.clouds:
+        with device(tmp_path / f"reader {cloud is world.clouds[0]}", "c", [SimProvider(cloud)]) as reader:
+            assert {one.key for one in reader.list()} == {"k", "theirs"}
+
+
+def test_pause_that_a_provider_asked_for_is_kept_by_the_next_syncs(tmp_path: Path) -> None:
+    world = World(tmp_path, first=True)
+    report, *_, neighbour = world.sync(rate_limited)
+    assert len(neighbour.calls) <= 4  # those that were under way when it said so
+    assert any(one.kind == "provider-paused" and "00:01:0" in one.text for one in report.notices)
+    report, *_, neighbour = world.sync(lambda neighbour, healthy: None, "next text")
+    assert neighbour.calls == [] and report.published and report.not_placed == ["neighbour"]
+    assert report.exit_code == 7
+    assert any(one.kind == "provider-paused" for one in report.notices)
+    report, *_, neighbour = world.sync(lambda neighbour, healthy: None, None)
+    assert neighbour.calls == [] and report.exit_code == 7  # nothing to publish, and still not all was read
+    world.clock.advance(61)
+    report, *_ = world.sync(lambda neighbour, healthy: None, None)
+    assert report.exit_code == 0 and world.read_at(1) == "next text"
+
+
+def test_pause_of_the_only_provider_ends_a_sync_at_once(tmp_path: Path) -> None:
+    cloud, clock = SimCloud(), MockClock()
+
+    def alone() -> tuple[Memory, Neighbour]:
+        only = Neighbour(cloud)
+        return device(tmp_path, "a", [only], clock), only
+
+    memory, only = alone()
+    memory.write("k", "text")
+    asyncio.run(memory.sync())
+    memory.write("k", "new text")
+    rate_limited(only, Healthy(cloud))
+    with pytest.raises(ProviderUnavailable, match="429"):
+        asyncio.run(memory.sync())
+    memory.close()
+    memory, only = alone()
+    with pytest.raises(ProviderUnavailable, match="left alone until"):
+        asyncio.run(memory.sync())
+    assert only.calls == [] and memory.status().unpublished
+    clock.advance(-86_400)  # a clock that was set back keeps nobody out
+    assert asyncio.run(memory.sync()).published
+    memory.close()
+
+
+def test_long_upload_is_not_cut_off_while_it_moves(tmp_path: Path) -> None:
+    """A slow provider beside a healthy one takes its blocks one by one, for longer than it may be silent."""
+    world = World(tmp_path, first=False)
+
+    def drips(neighbour: Neighbour, healthy: Healthy) -> None:
+        real = neighbour.put_car
+
+        async def put_car(root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+            taken = []
+            for block in blocks:
+                await asyncio.sleep(ANSWER * 0.8)
+                taken.append(block)
+            assert len(taken) > 2
+            return await real(root, taken, name=name)
+
+        neighbour.put_car = put_car  # type: ignore[method-assign]
+
+    report, held, ended, _ = world.sync(drips)
+    assert report.exit_code == 0 and held <= HURRY + 0.2 and ended > 2 * ANSWER
+    assert world.read_at(1) == "new text"
+
+
+def test_both_silent_providers_end_a_sync_with_an_error(tmp_path: Path) -> None:
+    world = World(tmp_path, first=False)
+
+    async def main() -> float:
+        both = [Neighbour(cloud) for cloud in world.clouds]
+        both[0]._name = "healthy"
+        for one in both:
+            one.before = lambda call: asyncio.Event().wait()
+        with device(tmp_path, "a", [*both], world.clock) as memory:
+            memory.write("k", "new text")
+            began = asyncio.get_running_loop().time()
+            with pytest.raises(ProviderUnavailable, match="did not answer"):
+                await memory.sync()
+            assert memory.status().unpublished
+            return asyncio.get_running_loop().time() - began
+
+    assert virtual_time.run(main()) <= 10
+
+
+@pytest.mark.parametrize(
+    ("illness", "wanted"),
+    [(silent, "has not answered yet"), (rate_limited, "asks to be left alone until")],
+)
+def test_provider_that_is_left_out_is_shown_before_the_others_are_served(
+    illness: Callable[[Neighbour, Healthy], None], wanted: str, tmp_path: Path
+) -> None:
+    world = World(tmp_path, first=True)
+    told: list[str] = []
+
+    async def main() -> None:
+        healthy, neighbour = world._providers()
+        illness(neighbour, healthy)
+        with world._open(healthy, neighbour) as memory:
+            memory.write("k", "new text")
+            await memory.sync(progress=lambda what, done, total: told.append(what))
+
+    virtual_time.run(main())
+    said_at = next(number for number, text in enumerate(told) if wanted in text)
+    published = next(number for number, text in enumerate(told) if text == "publishing to healthy")
+    assert said_at < published
+
+
+def test_sync_that_missed_a_provider_is_not_called_up_to_date(tmp_path: Path) -> None:
+    world = World(tmp_path, first=False)
+    well, *_ = world.sync(lambda neighbour, healthy: None, None)
+    assert "Up to date." in paragraph(well)
+    missed, *_ = world.sync(silent, None)
+    assert missed.exit_code == 7 and "p to date" not in paragraph(missed)
