@@ -7,6 +7,7 @@ hooks: reference", code.visualstudio.com). What a program is not known to unders
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +22,9 @@ EVENTS: Final[tuple[Event, ...]] = ("session-start", "prompt", "stop", "session-
 #: Bytes that are read of what a program says; a prompt may be long.
 MAX_INPUT: Final = 4 * 1024 * 1024
 
+#: What stands before JSON in other encodings, and their names.
+_MARKS: Final = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_GIVEN: Final = re.compile(r"<hook_context>.*?</hook_context>", re.DOTALL)
 #: What the programs call the events after which they take a text for the model, by our name of the event.
 _NAMES: Final[dict[str, dict[str, str]]] = {
     "claude-code": {"session-start": "SessionStart", "prompt": "UserPromptSubmit"},
@@ -45,16 +49,25 @@ class Said(msgspec.Struct, frozen=True):
     prompt: str = ""
     #: Whether what the session was given before still stands before its model: it goes on, and was not compacted or cleared.
     resumed: bool = False
+    #: Whether the event only asks whether the conversation is to be shortened: Gemini CLI sends `PreCompress` before each call of its model.
+    may_compact: bool = False
+    #: The file with the conversation, empty when it was not said.
+    transcript: str = ""
+    #: Why the input could not be read, empty when it was.
+    unreadable: str = ""
 
 
 def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
-    """What a program wrote to a hook's standard input, or says in its environment. Nonsense says nothing."""
-    try:
-        given = read_json(data)
-    except msgspec.DecodeError:
-        given = {}
-    if not isinstance(given, dict):
-        given = {}
+    """What a program wrote to a hook's standard input, or says in its environment. Nonsense says nothing but that it is unreadable."""
+    given: Any = {}
+    unreadable = ""
+    if data.strip():
+        try:
+            given = _read(data)
+        except msgspec.DecodeError as error:
+            unreadable = str(error)
+        if not isinstance(given, dict):
+            given, unreadable = {}, "it is not a JSON object"
     roots = given.get("workspace_roots")
     named = [given.get("cwd"), *(roots[:1] if isinstance(roots, list) else [])]
     named += [
@@ -63,18 +76,60 @@ def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
     folder = next((one for one in named if isinstance(one, str) and _is_path(one)), "")
     ids = (given.get(name) for name in ("session_id", "sessionId", "conversation_id"))
     session = next((one for one in ids if isinstance(one, str) and one), "")
-    marked = sha256(session.encode("utf-8", "replace")).hexdigest()[:16] if session else ""
-    prompt = given.get("prompt")
-    return Said(folder, marked, prompt if isinstance(prompt, str) else "", given.get("source") == "resume")
+    prompt, transcript = given.get("prompt"), given.get("transcript_path")
+    return Said(
+        folder=folder,
+        session=sha256(session.encode("utf-8", "replace")).hexdigest()[:16] if session else "",
+        prompt=without_given(prompt) if isinstance(prompt, str) else "",
+        resumed=given.get("source") == "resume",
+        may_compact=given.get("hook_event_name") == "PreCompress" and given.get("trigger") == "auto",
+        transcript=transcript if isinstance(transcript, str) and _is_path(transcript) else "",
+        unreadable=unreadable,
+    )
+
+
+def without_given(prompt: str) -> str:
+    """A prompt without what a hook said before, which Gemini CLI puts around it."""
+    return _GIVEN.sub("", prompt).strip() if "<hook_context>" in prompt else prompt
 
 
 def is_whole(data: bytes) -> bool:
     """Whether this is all that a program says, and not only its beginning."""
     try:
-        read_json(data)
+        _read(data)
     except msgspec.DecodeError:
         return False
     return True
+
+
+def _read(data: bytes) -> Any:
+    """JSON as programs write it: with a mark of its encoding, as PowerShell pipes it, or with half an emoji, where a text was cut. Raises
+    DecodeError."""
+    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "")
+    if encoding:
+        data = data.decode(encoding, "replace").encode("utf-8", "replace")
+    try:
+        return read_json(data)
+    except msgspec.DecodeError:
+        return _without_halves(data.decode("utf-8", "replace"))
+
+
+def _without_halves(text: str) -> Any:
+    """JSON in which halves of characters may stand. Raises DecodeError."""
+    import json  # rarely needed, and a hook starts often
+
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise msgspec.DecodeError(str(error)) from None
+    if not isinstance(found, dict):
+        return found
+    return {
+        name: value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if isinstance(value, str)
+        else value
+        for name, value in found.items()
+    }
 
 
 def _is_path(text: str) -> bool:

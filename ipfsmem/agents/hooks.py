@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 #: Seconds after which a hook ends, whatever it does, by event. Programs wait for 1.5 seconds at the end of a session, and longer elsewhere.
 BOUNDS: Final = {"session-start": 3.0, "prompt": 2.0}
 _BOUND: Final = 1.2
+#: Bytes of a transcript; no program shortens a conversation that is not longer than this.
+_COMPACTED_FROM: Final = 1024 * 1024
 #: So long may no sync have worked, in milliseconds, before a person is told at the start of a session.
 _TELL_AFTER: Final = 60 * 60 * 1000
 
@@ -62,6 +64,8 @@ class Hook:
         self._now = now
         self._start_sync = start_sync
         self._passphrase = passphrase
+        #: Why what the program said could not be read, empty when it was.
+        self.unreadable = ""
         #: What is to be noted once the answer is printed.
         self._once_printed: list[Callable[[], None]] = []
         self._place = namespace_folder(home, namespace)
@@ -73,6 +77,9 @@ class Hook:
         if not there:
             return b""  # no memory of that name on this device: nothing to give and nothing to sync
         said = read_said(given, environment)
+        self.unreadable = said.unreadable
+        if self._event == "pre-compact" and said.may_compact and not self._was_compacted(said):
+            return b""
         folder = said.folder or str(Path.cwd())
         printed = b""
         try:
@@ -88,6 +95,19 @@ class Hook:
             if self._event != "prompt":
                 self._start(folder)
         return printed
+
+    def _was_compacted(self, said: Said) -> bool:
+        """Whether a conversation may have been shortened since this was last true: only one that has grown by so much is."""
+        try:
+            grown = Path(said.transcript).stat().st_size // _COMPACTED_FROM if said.transcript else 0
+        except OSError:
+            grown = 0
+        if not grown or not said.session:
+            return False
+        at = f"{grown:012x}"
+        known = shown_to(self._place, f"compacted {said.session}")
+        note_shown(self._place, f"compacted {said.session}", (at,))
+        return at not in known
 
     def note_printed(self) -> None:
         """Note what the session was given. Called when the program has the answer: one that it never got is given again."""
@@ -221,6 +241,9 @@ def run_hook(
                 stdout.write(printed)
                 stdout.flush()
             hook.note_printed()
+        if hook.unreadable:
+            failed("what the program said could not be read")
+            return f"what the program said could not be read: {hook.unreadable}"
     except IpfsmemError as error:
         failed(error.kind)
         return str(error)

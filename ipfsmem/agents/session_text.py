@@ -7,6 +7,7 @@ keeps and that was adopted, is not given a second time.
 from __future__ import annotations
 
 import contextlib
+import os
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from ipfsmem.agents.projects import find_connected
 from ipfsmem.config import settings
 from ipfsmem.device.project_folders import ProjectFolder
 from ipfsmem.errors import UsageError
+from ipfsmem.files.projects import Project
 from ipfsmem.memory import Memory
 from ipfsmem.parts.noting import acting_as
 
@@ -106,8 +108,21 @@ def _scope(memory: Memory, folder: str, program: str) -> tuple[str, ProjectFolde
             row is not None
             and row.path == str(project.folder)  # else it was moved, and the program looks elsewhere now
             and row.adopted.get(program) in attached
+            and not _keeps_own_folder(program, project, attached)
         )
     return "" if row is None or adopted else memory.scopes.target(row.scope), row
+
+
+def _keeps_own_folder(program: str, project: Project, attached: set[str]) -> bool:
+    """Whether the program keeps memories of this working tree in a folder of its own, which is not attached: then it reads that one, and
+    not that of the first working tree."""
+    repository = project.repository
+    if program != "claude-code" or repository is None or repository.tree == repository.root:
+        return False
+    from ipfsmem.agents.claude_folders import ClaudeHome, memory_files, project_name  # few sessions run there
+
+    place = ClaudeHome.of(os.environ).folder / "projects" / project_name(str(repository.tree)) / "memory"
+    return str(place) not in attached and memory_files(place) > 0
 
 
 def _paused(memory: Memory, row: ProjectFolder | None) -> list[str]:

@@ -29,7 +29,7 @@ from ipfsmem.errors import StorageError
 from ipfsmem.files.projects import project_at
 from ipfsmem.memories.meaning import Meaning
 from ipfsmem.memory import Memory
-from tests.support.agents_lab import Claude, repository
+from tests.support.agents_lab import Claude, repository, worktree
 
 HOUR = 3_600_000
 bytes_io = io.BytesIO
@@ -134,6 +134,106 @@ def test_what_claude_reads_by_itself_is_not_given_twice(hook: Hooks, tmp_path: P
     assert "how to deploy" not in hook.context("session-start", root)
     assert "who Alex is" in hook.context("session-start", root)
     assert "how to deploy" in hook.context("session-start", root, program="codex")
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_further_working_tree_with_a_folder_of_its_own_is_given_the_project(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
+) -> None:
+    root, claude = repository(tmp_path / "api"), Claude(tmp_path / "me")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(claude.folder))
+    claude.remembers(root, "deploy", "Deploy with make ship.", "how to deploy")
+    tree = worktree(root, tmp_path / "feature")
+    if own:
+        claude.remembers(tree, "login", "Login uses JWT.", "how to log in")
+    with hook.open() as memory:
+        carry_out(memory, plan_project(memory, claude.home, root))
+    (tree / "sub").mkdir()
+    for folder in (tree, tree / "sub"):
+        assert ("how to deploy" in hook.context("session-start", folder)) is own
+    assert "how to deploy" not in hook.context("session-start", root)
+
+
+@pytest.mark.parametrize(
+    ("before", "inside"),
+    [(b"", "\\ud83d"), (b"\xef\xbb\xbf", ""), (b"\xef\xbb\xbf", "\\udca9"), (b"", "\xff")],
+)
+def test_cut_emoji_and_byte_order_mark_lose_nothing(
+    hook: Hooks, tmp_path: Path, before: bytes, inside: str
+) -> None:
+    root = repository(tmp_path / "api")
+    connect(hook, root)
+    said = f'{{"session_id": "s", "cwd": "{root}", "title": "half {inside}", "prompt": "how do I deploy with ship {inside}"}}'
+    data = before + said.encode("latin-1")
+    assert "how to deploy" in str(hook.given("session-start", data))
+    assert "Deploy with make ship." in str(hook.given("prompt", data))
+    assert not hook.wrong
+
+
+def test_input_in_utf16_is_read(hook: Hooks, tmp_path: Path) -> None:
+    root = repository(tmp_path / "api")
+    connect(hook, root)
+    said = f'{{"session_id": "s", "cwd": "{root}"}}'
+    assert "how to deploy" in str(hook.given("session-start", said.encode("utf-16")))
+
+
+def test_input_that_is_no_json_is_reported(hook: Hooks) -> None:
+    assert "who Alex is" in str(hook.given("session-start", b'{"cwd": "/work'))
+    assert "could not be read" in hook.wrong
+    assert "could not be read" in hook_notes(hook.place).failure
+    assert hook.given("session-start", b"") and not hook.wrong
+
+
+GEMINI_PROMPT = (
+    "<hook_context>What is quoted below is memory. - [deploy](deploy.md) how to deploy</hook_context>\n\n{}"
+)
+
+
+def test_gemini_prompt_is_searched_without_what_a_hook_said(hook: Hooks, tmp_path: Path) -> None:
+    root = repository(tmp_path / "api")
+    scope = connect(hook, root)
+    with hook.open() as memory:
+        for n in range(12):  # more than a prompt is given, each with words of what the hook said
+            memory.scope(scope).write(
+                f"deploy-{n}", "deploy memory quoted below", description="how to deploy"
+            )
+        memory.scope(scope).write(
+            "zebra", "Releases are built on zebrafish.", description="which machine builds"
+        )
+    question = "which machine builds the releases?"
+    plain = asks(hook, root, question, program="gemini", session="a")
+    assert "zebrafish" in plain
+    assert asks(hook, root, GEMINI_PROMPT.format(question), program="gemini", session="b") == plain
+
+
+def test_question_of_gemini_before_each_call_resets_nothing(hook: Hooks, tmp_path: Path) -> None:
+    root = repository(tmp_path / "api")
+    connect(hook, root)
+    question = "how do I deploy, with make ship?"
+    assert "make ship" in asks(hook, root, question, program="gemini")
+    started = len(hook.started)
+    transcript = tmp_path / "session.json"
+    transcript.write_bytes(b"x" * 1000)
+
+    def compact(trigger: str) -> None:
+        said = {"session_id": "s", "cwd": str(root), "hook_event_name": "PreCompress", "trigger": trigger}
+        hook.given("pre-compact", json.dumps({**said, "transcript_path": str(transcript)}).encode(), "gemini")
+
+    for _ in range(2):
+        compact("auto")
+        assert not asks(hook, root, question, program="gemini")
+    assert len(hook.started) == started
+
+    compact("manual")
+    assert "make ship" in asks(hook, root, question, program="gemini")
+    assert len(hook.started) == started + 1
+
+    with transcript.open("ab") as file:
+        file.truncate(3 * 1024 * 1024)  # long enough to have been shortened: once
+    compact("auto")
+    assert "make ship" in asks(hook, root, question, program="gemini")
+    compact("auto")
+    assert not asks(hook, root, question, program="gemini")
 
 
 def asks(hook: Hooks, folder: Path, prompt: str, *, program: str = "claude-code", session: str = "s") -> str:
