@@ -54,7 +54,7 @@ def memory_key(namespace: Namespace, key: str) -> str:
 
 
 def _place(namespace: Namespace, key: str) -> str:
-    if not all(isinstance(name, str) for name in (*namespace, key)):
+    if isinstance(namespace, str) or not all(isinstance(name, str) for name in (*namespace, key)):
         raise UsageError("a namespace is a tuple of texts, and a key is a text")
     return json.dumps([list(namespace), key], separators=(",", ":"))
 
@@ -62,7 +62,11 @@ def _place(namespace: Namespace, key: str) -> str:
 def render_item(
     namespace: Namespace, key: str, value: Mapping[str, Any], created: datetime, now: datetime
 ) -> bytes:
-    """The memory file of an item. Raises UsageError for what is no JSON, LimitError for what is too long."""
+    """The memory file of an item. Raises UsageError for a value that is not a JSON object, LimitError for one that is too long."""
+    if not isinstance(value, Mapping):
+        raise UsageError(
+            f"a value of the store is a dict, not {type(value).__name__}", hint='For a text: {"text": "..."}.'
+        )
     try:
         body = json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
         body.encode()

@@ -181,6 +181,15 @@ def test_what_is_no_json_is_refused(package: ModuleType, memory: Memory, value: 
     assert memory.list() == []
 
 
+@pytest.mark.parametrize("value", ["content", "", ["a"], 5, True, 0.5])
+def test_value_that_is_not_an_object_is_refused(package: ModuleType, memory: Memory, value: Any) -> None:
+    with pytest.raises(UsageError, match="is a dict"):
+        store(memory).put(("u",), "k", value)
+    with pytest.raises(UsageError, match="tuple of texts"):
+        store(memory).put("users", "k", {"a": 1})  # type: ignore[arg-type]
+    assert not memory.list()
+
+
 def test_a_batch_with_a_value_that_cannot_be_written_writes_nothing(
     package: ModuleType, memory: Memory
 ) -> None:
