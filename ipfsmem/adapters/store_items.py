@@ -53,8 +53,8 @@ def memory_key(namespace: Namespace, key: str) -> str:
     return f"{slug}-{sha256(_place(namespace, key).encode()).hexdigest()[:32]}"
 
 
-def _place(namespace: Namespace, key: str) -> str:
-    if isinstance(namespace, str) or not all(isinstance(name, str) for name in (*namespace, key)):
+def _place(namespace: object, key: object) -> str:
+    if not isinstance(namespace, tuple | list) or not all(isinstance(name, str) for name in (*namespace, key)):
         raise UsageError("a namespace is a tuple of texts, and a key is a text")
     return json.dumps([list(namespace), key], separators=(",", ":"))
 
