@@ -54,7 +54,9 @@ def memory_key(namespace: Namespace, key: str) -> str:
 
 
 def _place(namespace: object, key: object) -> str:
-    if not isinstance(namespace, tuple | list) or not all(isinstance(name, str) for name in (*namespace, key)):
+    if not isinstance(namespace, tuple | list) or not all(
+        isinstance(name, str) for name in (*namespace, key)
+    ):
         raise UsageError("a namespace is a tuple of texts, and a key is a text")
     return json.dumps([list(namespace), key], separators=(",", ":"))
 

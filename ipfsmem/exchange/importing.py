@@ -19,6 +19,7 @@ import msgspec
 from ipfsmem.bundle.keys import key_of_foreign_name
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.secrets import find_secrets
+from ipfsmem.bundle.sync_conflicts import base_of_conflict
 from ipfsmem.bundle.timeline import Event, as_foreign, conversation_of, event_line, foreign_id, too_long_text
 from ipfsmem.causal.clock import ZERO
 from ipfsmem.causal.entries import memory_name
@@ -231,7 +232,8 @@ class Importer:
         scopes = {scope: self._memories.in_scope(self._into[scope]) for scope in {r.scope for r in records}}
         keys = {scope: self._known_keys(memories.scope) for scope, memories in scopes.items()}
         met: dict[tuple[str, str], list[bytes]] = {}
-        for record in records:
+        # Copies that sync programs made stand beside the text that they are copies of.
+        for record in sorted(records, key=lambda one: base_of_conflict(one.file_name) is not None):
             memories = scopes[record.scope]
             try:
                 data = self._rendered(record, problems)
@@ -296,7 +298,7 @@ class Importer:
     ) -> str:
         """The key of a record: that of its file's name, or one that its id makes, whatever its text is today."""
         if record.file_name:
-            return key_of_foreign_name(record.file_name).key
+            return key_of_foreign_name(base_of_conflict(record.file_name) or record.file_name).key
         said = record.text if record.file is None else str(data, "utf-8", "surrogateescape")
         told = record.ident or f"{record.type}\n{said}"
         key = self._made_key(record, told, known)

@@ -18,6 +18,7 @@ from ipfsmem.bundle.header import render_tags
 from ipfsmem.bundle.keys import key_of_foreign_name
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.bundle.origin_name import with_origin
+from ipfsmem.bundle.sync_conflicts import base_of_conflict
 from ipfsmem.errors import FormatError, LimitError
 from ipfsmem.exchange.json_input import read_values
 from ipfsmem.exchange.lenient import portable, unicode_text, utf8_text
@@ -108,7 +109,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
     def _render_file(self, data: bytes) -> bytes:
         data = utf8_text(data)
-        origin = key_of_foreign_name(self.file_name).origin if self.file_name else None
+        name = base_of_conflict(self.file_name) or self.file_name
+        origin = key_of_foreign_name(name).origin if name else None
         try:
             parse_memory(data)
         except LimitError:

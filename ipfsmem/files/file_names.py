@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name, split_conflict_name
-from ipfsmem.bundle.memory_file import MAX_FILE
-from ipfsmem.device.tables.renders import FileRow
+import os
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from ipfsmem.bundle.keys import INDEX_FILE, RESERVED, key_of_foreign_name, split_conflict_name
+from ipfsmem.bundle.memory_file import MAX_FILE, parse_fields
+from ipfsmem.bundle.sync_conflicts import base_of_conflict
+from ipfsmem.device.tables.renders import fold
 from ipfsmem.errors import FormatError
 from ipfsmem.files.folder import TIMELINE
+from ipfsmem.invisible_characters import INVISIBLE
 
 #: Longest timeline file that is read.
 MAX_TIMELINE = 256 * 1024 * 1024
+#: A key made of a foreign name ends in digits of its hash.
+_FOREIGN_KEY: Final = re.compile(r".+-[0-9a-f]{8}")
+#: Bytes of a file name that every disk takes.
+_LONGEST_NAME: Final = 240
+_NOWHERE: Final = frozenset("/\\\0")
+_NOT_ON_WINDOWS: Final = frozenset('<>:"|?*')
 
 
 def longest(file: str) -> int:
@@ -17,16 +30,58 @@ def longest(file: str) -> int:
     return MAX_TIMELINE if file == INDEX_FILE or file.startswith(TIMELINE + "/") else MAX_FILE
 
 
-def name_of(file: str) -> tuple[str, str | None]:
-    """Key of a file, and its foreign name when it has one. Raises FormatError for a name that is not Unicode."""
+def name_of(file: str, row_key: str | None = None) -> tuple[str, str | None]:
+    """Key of a file, and its foreign name when it has one; of a conflict copy those of the file that it is a copy of. `row_key`: the
+    key that the file is known under. Raises FormatError for a name that is not Unicode."""
     try:
         file.encode()
     except UnicodeEncodeError:
         raise FormatError("its name is not Unicode text") from None
     copy = split_conflict_name(file)
-    return (copy.key, None) if copy is not None else key_of_foreign_name(file)
+    if copy is not None:
+        return copy.key, None
+    own = key_of_foreign_name(file)
+    base = base_of_conflict(file)
+    # Files that were known before their names were understood stay the memories that they are.
+    return own if base is None or own.key == row_key else key_of_foreign_name(base)
 
 
-def key_of_row(row: FileRow | None, key: str) -> str:
-    """The key of a file: that of its row where it has one, for the name alone may not tell."""
-    return key if row is None or row.key is None else row.key
+def is_copy_of(file: str, key: str) -> bool:
+    """Whether a file is a conflict copy of the memory `key`: ours, or of a program that syncs folders."""
+    return split_conflict_name(file) is not None or name_of(file, key)[0] != key_of_foreign_name(file).key
+
+
+def copies_last(files: Iterable[str]) -> list[str]:
+    """Files in their order, but copies of sync programs behind the texts that they are kept beside."""
+    return sorted(files, key=lambda file: base_of_conflict(file) is not None)
+
+
+def rendered_name(key: str, text: bytes) -> str:
+    """The name under which a memory is written where it has no file yet: its foreign name, where a folder may have that; else its key."""
+    if _FOREIGN_KEY.fullmatch(key) is None:
+        return f"{key}.md"
+    try:
+        origin = parse_fields(text).origin_name
+        found = key_of_foreign_name(origin)
+    except FormatError:
+        return f"{key}.md"
+    return origin if found == (key, origin) and _is_file_name(origin) else f"{key}.md"
+
+
+def _is_file_name(name: str) -> bool:
+    """Whether a file of this name can be here, is looked at, and is nothing else: the name comes from outside."""
+    return (
+        name[-3:].lower() == ".md"
+        and not name.startswith((".", "~$"))
+        and not set(name) & _NOWHERE
+        and not (
+            os.name == "nt"
+            and (set(name) & _NOT_ON_WINDOWS or name.split(".")[0].rstrip().lower() in RESERVED)
+        )
+        and fold(name) != fold(INDEX_FILE)
+        and split_conflict_name(name) is None
+        and base_of_conflict(name) is None
+        and len(name.encode()) <= _LONGEST_NAME
+        and name.isprintable()
+        and INVISIBLE.search(name) is None
+    )

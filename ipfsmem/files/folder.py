@@ -14,6 +14,7 @@ import errno
 import os
 import stat
 import time
+import unicodedata
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b, sha256
 from pathlib import Path
@@ -95,6 +96,7 @@ class PlainFolder:
         self._secret = secret
         self._open: dict[str, Directory] = {}
         self._count = 0
+        self._keeps: bool | None = None
 
     # -- the folder itself -------------------------------------------------------------------------------------
 
@@ -268,6 +270,26 @@ class PlainFolder:
         """What stands in the folder itself, of any kind, at this moment."""
         with storage_errors(self.path, "read"):
             return self.root.names()
+
+    def keeps_names(self, file: str) -> bool:
+        """Whether this disk lists a file under the name that it was given: some compose or decompose letters."""
+        if unicodedata.is_normalized("NFC", file) and unicodedata.is_normalized("NFD", file):
+            return True
+        if self._keeps is None:
+            self._keeps = all(map(self._keeps_name, ("\u00e9", "e\u0301")))
+        return self._keeps
+
+    def _keeps_name(self, letter: str) -> bool:
+        name = _STAGED + self._new_name("") + letter
+        try:
+            aside = self._held(ASIDE, make=True)
+            os.close(aside.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+            try:
+                return name in aside.names()
+            finally:
+                aside.unlink(name)
+        except OSError:
+            return False
 
     @staticmethod
     def _read(directory: Directory, name: str, limit: int) -> Contents:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ipfsmem.bundle.index import assemble_index
 from ipfsmem.bundle.index_block import INDEX_KEY, block_lines, held_lines, join_index_file, split_index_file
-from ipfsmem.bundle.keys import INDEX_FILE, split_conflict_name
+from ipfsmem.bundle.keys import INDEX_FILE, is_key, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.bundle.origin_name import without_origin
 from ipfsmem.bundle.session_parts import is_part, may_be_part
@@ -24,12 +24,12 @@ from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.value import Entry
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.tables.renders import Aside, FileRow, Shows, Texts
+from ipfsmem.device.tables.renders import Aside, FileRow, Shows, Texts, fold
 from ipfsmem.device.tables.sealed_renders import renders_of
 from ipfsmem.device.tables.working_copies import Copies, Copy
-from ipfsmem.errors import IpfsmemError
+from ipfsmem.errors import IpfsmemError, StorageError
 from ipfsmem.files.base_texts import BaseTexts
-from ipfsmem.files.file_names import MAX_TIMELINE, longest, name_of
+from ipfsmem.files.file_names import MAX_TIMELINE, is_copy_of, longest, name_of, rendered_name
 from ipfsmem.files.folder import TIMELINE, Contents, NotPlainError, PlainFolder, is_flushed_together, sync_all
 from ipfsmem.files.set_aside import edited_index, index_was_edited
 from ipfsmem.files.stale_writes import before_replaced
@@ -53,6 +53,8 @@ class _Plan:
 
     def __init__(self) -> None:
         self.wanted: dict[str, _Want] = {}
+        #: Foreign names that are given to files now, as `fold` has them.
+        self.folded: set[str] = set()
         #: Files that show what they should.
         self.right: set[str] = set()
         #: Keys that have a text.
@@ -124,9 +126,11 @@ class Rendering:
                 continue  # without a section it is a part of a session
             if not self._memories.is_own(one.dot, one.of):
                 entry = self._replica.store.entry(self._memories.name(one.key))
-                self._want(one.key, entry, mains.get(one.key), plan)
+                self._want(one.key, entry, mains.get(one.key), plan, rows)
                 continue
-            main = mains.get(one.key) or f"{one.key}.md"
+            main = mains.get(one.key) or self._name(
+                one.key, rows, plan, partial(self._replica.db.block, one.sha)
+            )
             row = rows.get(main)
             if row is not None and row.text == one.sha and row.dots == one.dot:
                 plan.right.add(main)
@@ -136,7 +140,7 @@ class Rendering:
         for name, entry in others.items():
             parsed = memory_name(name)
             if parsed is not None:
-                self._want(parsed.key, entry, mains.get(parsed.key), plan)
+                self._want(parsed.key, entry, mains.get(parsed.key), plan, rows)
         self._bring(rows, plan)
         self._days(others.items(), None)
         self.index()
@@ -144,7 +148,7 @@ class Rendering:
 
     def one(self, key: str) -> None:
         """One memory and its conflict copies."""
-        for file in [file for file in self._problems if name_of(file)[0] == key]:
+        for file in [file for file in self._problems if name_of(file, key)[0] == key]:
             del self._problems[file]
         rows = {
             file: Texts(file, key, row.text or b"", " ".join(row.dots))
@@ -152,7 +156,7 @@ class Rendering:
         }
         plan = _Plan()
         entry = self._replica.store.entry(self._memories.name(key))
-        self._want(key, entry, _foreign_mains(rows).get(key), plan)
+        self._want(key, entry, _foreign_mains(rows).get(key), plan, rows)
         self._bring(rows, plan)
 
     def finish(self) -> None:
@@ -160,10 +164,29 @@ class Rendering:
         if self._touched:
             self._folder.settle()
 
-    def _want(self, key: str, entry: Entry, main: str | None, plan: _Plan) -> None:
+    def _name(
+        self, key: str, rows: Mapping[str, Texts], plan: _Plan, load: Callable[[], bytes | None]
+    ) -> str:
+        """The name of a memory's file where no foreign one is known: the one that it had on the device that it came from, unless
+        another file here has that name on a disk that folds case or composes letters."""
+        own = f"{key}.md"
+        if not self._copy.shared_index or own in rows:
+            return own  # our own folder mirrors what a plain memory publishes
+        if (text := load()) is None or (file := rendered_name(key, text)) == own:
+            return own
+        folded = fold(file)
+        met = folded in plan.folded or self._renders.meeting(file) is not None
+        met = met or (
+            is_key(folded[:-3]) and bool(self._replica.store.entry(self._memories.name(folded[:-3])))
+        )
+        if met or not self._folder.keeps_names(file):
+            return own
+        plan.folded.add(folded)
+        return file
+
+    def _want(self, key: str, entry: Entry, main: str | None, plan: _Plan, rows: Mapping[str, Texts]) -> None:
         """What the files of one key are to show."""
         name = self._memories.name(key)
-        main = main or f"{key}.md"
         entry = self._memories.entry(key, entry)
         if not entry:
             return
@@ -173,6 +196,7 @@ class Rendering:
         if len(entry) == 1 and not self._stands_in_index(key) and self._memories.is_own(dot, value.of):
             if value.body is not None:
                 load = partial(self._replica.store.body, name, value)
+                main = main or self._name(key, rows, plan, load)
                 plan.add(main, _Want(key, bytes.fromhex(value.body), (dot,), load))
             return
         view = self._memories.view(key, entry)
@@ -184,6 +208,7 @@ class Rendering:
             plan.keep.add(key)
         if view.data is not None and not self._stands_in_index(key):
             data = view.data
+            main = main or self._name(key, rows, plan, lambda: data)
             plan.add(main, _Want(key, sha256(data).digest(), view.dots, lambda: data, view.merged))
         for copy in view.conflicts:
             load = partial(self._replica.store.body, name, entry[copy.dot])
@@ -256,7 +281,7 @@ class Rendering:
             text = want.load()
             if text is None:
                 return None
-            origin = name_of(file)[1]
+            origin = name_of(file, want.key)[1]
             data = text if origin is None else without_origin(text, origin)
             new = self._standing is not None and file not in self._standing
             if not new and not self._is_as_seen(file, data, text, row, want):
@@ -289,7 +314,19 @@ class Rendering:
 
     def _place(self, work: _Work) -> None:
         file, want, row = work.file, work.want, work.row
-        placed = (row is None or self._folder.stat(file) is None) and self._folder.create(work.staged, file)
+        try:
+            placed = (row is None or self._folder.stat(file) is None) and self._folder.create(
+                work.staged, file
+            )
+        except StorageError:
+            own = f"{want.key}.md"
+            if row is not None or file == own or split_conflict_name(file) is not None:
+                raise
+            # Perhaps a name that this disk cannot have.
+            self._folder.drop_aside(work.staged)
+            if (again := self._stage(own, want, None)) is not None:
+                self._place(again)
+            return
         if not placed:
             old = self._folder.replace(work.staged, file) if row is not None else None
             if old is None:
@@ -515,6 +552,6 @@ def _foreign_mains(rows: Mapping[str, Texts]) -> dict[str, str]:
     """The files with foreign names that stand for their key because no file has its own name."""
     mains: dict[str, str] = {}
     for file, row in sorted(rows.items()):
-        if row.key and file != f"{row.key}.md" and split_conflict_name(file) is None:
+        if row.key and file != f"{row.key}.md" and not is_copy_of(file, row.key):
             mains.setdefault(row.key, file)
     return {key: file for key, file in mains.items() if f"{key}.md" not in rows}

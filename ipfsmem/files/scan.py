@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ipfsmem.bundle.index_block import INDEX_KEY, split_index_file
-from ipfsmem.bundle.keys import INDEX_FILE, split_conflict_name
+from ipfsmem.bundle.keys import INDEX_FILE
 from ipfsmem.bundle.origin_name import with_origin
 from ipfsmem.causal.merge3 import merge_memory
 from ipfsmem.causal.merge_links import merge_index
@@ -28,7 +28,7 @@ from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.files.base_texts import BaseTexts
-from ipfsmem.files.file_names import key_of_row, longest, name_of
+from ipfsmem.files.file_names import is_copy_of, longest, name_of
 from ipfsmem.files.folder import RACY, TIMELINE, NotPlainError, PlainFolder
 from ipfsmem.files.set_aside import SetAside
 from ipfsmem.files.stale_writes import OLD_TEXT_FOR, before_replaced, read_before
@@ -162,7 +162,6 @@ class Scan:
     def _is_return(self, file: str) -> bytes | None:
         """The SHA-256 of a file that holds a text which stood there before, is not there now, and is nobody's live text."""
         try:
-            key, _ = name_of(file)
             if file.startswith(TIMELINE + "/") or not self._renders.had(file):
                 return None
             found = self._folder.read(file, longest(file))
@@ -171,9 +170,10 @@ class Scan:
         if found is None:
             return None
         row, body = self._renders.get(file), found.sha
+        key, _ = self._name_of(file, row)
         if (row is not None and row.body == body) or not self._renders.held(file, body):
             return None
-        entry = self._change.entry(self._memories.name(key_of_row(row, key)))
+        entry = self._change.entry(self._memories.name(key))
         # To copy a conflict copy over the memory is to choose between what stands now.
         return None if any(value.body == body.hex() for value in entry.values()) else body
 
@@ -200,12 +200,12 @@ class Scan:
             self._or_say(file, self._put_back)
 
     def _put_back(self, file: str) -> None:
-        key, origin = name_of(file)
         found = self._folder.read(file, longest(file))
         row = self._renders.get(file)
+        key, origin = self._name_of(file, row)
         if found is None or file.startswith(TIMELINE + "/"):
             return
-        body, key = found.sha, key_of_row(row, key)
+        body = found.sha
         held = self._renders.held(file, body)
         if row is None and not held:
             return  # a new file: nothing is put back there, and it is taken in as any other
@@ -222,14 +222,20 @@ class Scan:
         self._renders.put(FileRow(file, key, body, None, dots, shows, found.stat))
         self._renders.drop_return(file)
 
+    @staticmethod
+    def _name_of(file: str, row: FileRow | None) -> tuple[str, str | None]:
+        """Key and foreign name of a file: the key is that of its row where it has one, for the name alone may not tell."""
+        known = None if row is None else row.key
+        key, origin = name_of(file, known)
+        return known or key, origin
+
     def _is_young(self, file: str) -> bool:
         """Whether somebody may just be writing it. A time in the future says nothing: it would be young for years."""
         known = self._folder.stat(file)
         return known is not None and abs(time.time_ns() - known.mtime) < RACY
 
     def _put_text(self, file: str, data: bytes, body: bytes, stat: Stat | None, row: FileRow | None) -> None:
-        key, origin = name_of(file)
-        key = key_of_row(row, key)
+        key, origin = self._name_of(file, row)
         text = with_origin(data, origin)
         check_body(key, text)
         name = self._memories.name(key)
@@ -262,7 +268,7 @@ class Scan:
         same = tuple(dot for dot, value in self._change.entry(name).items() if value.body == digest)
         if same:
             return same
-        if split_conflict_name(file) is not None:
+        if is_copy_of(file, key):
             return (self._change.keep_beside(name, text),)
         # A new text under a forgotten key is a new memory; beside a live one it has seen nothing.
         replaces = view.dots if view.forgotten else ()
@@ -368,7 +374,7 @@ class Scan:
             return True
         if file.startswith(TIMELINE + "/"):
             return False
-        key = key_of_row(self._renders.get(file), name_of(file)[0])
+        key = self._name_of(file, self._renders.get(file))[0]
         entry = self._change.entry(self._memories.name(key))
         return any(value.body == body.hex() for value in entry.values())
 
@@ -383,8 +389,7 @@ class Scan:
         if file == INDEX_FILE and not self._copy.shared_index:
             return None
         row = self._renders.get(file)
-        key, origin = name_of(file)
-        key = key_of_row(row, key)
+        key, origin = self._name_of(file, row)
         data = self._without_own_lines(file, data)
         if not data and file == INDEX_FILE:
             return base

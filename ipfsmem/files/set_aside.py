@@ -79,7 +79,9 @@ class SetAside:
     def let_go_of(self, key: str) -> None:
         """Let go of everything that was set aside of a memory that is forgotten, and of the index, which named it."""
         for row in list(self._renders.asides()):
-            if row.file == INDEX_FILE or (not row.file.startswith(TIMELINE) and name_of(row.file)[0] == key):
+            if row.file == INDEX_FILE or (
+                not row.file.startswith(TIMELINE) and name_of(row.file, key)[0] == key
+            ):
                 if not self._check_aside(row):
                     if row.file == INDEX_FILE and self._copy.shared_index:
                         continue  # others' lines stand in it

@@ -31,6 +31,7 @@ from ipfsmem.device.tables.working_copies import BY_HAND, REPLACED, Copies, Copy
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import StorageError
 from ipfsmem.files.attaching import take_over_command
+from ipfsmem.files.file_names import copies_last
 from ipfsmem.files.folder import Listing, PlainFolder
 from ipfsmem.files.render import Rendering
 from ipfsmem.files.scan import MISSING_FOR, MOST_RETURNS, Scan
@@ -158,7 +159,7 @@ class WorkingCopy:
             elif not self._may_take(scan, seen.changed, sum(1 for row in missing if row.key), head):
                 return False
             waiting = set() if believe else scan.find_returns(seen.changed)[0]
-            for file in seen.changed:
+            for file in copies_last(seen.changed):
                 if file not in waiting:
                     scan.take(file)
             self._say("missing", scan.take_deletes(due, seen.known))
@@ -276,7 +277,7 @@ class WorkingCopy:
             waiting, recent = scan.find_returns(changed)
             if recent > MOST_RETURNS:
                 return None
-            for file in changed:
+            for file in copies_last(changed):
                 if file not in waiting:
                     scan.take(file)
             self._note_taken(scan)

@@ -16,6 +16,8 @@ import msgspec
 from ipfsmem.bundle.blob import Blob
 from ipfsmem.bundle.keys import INDEX_FILE, is_key, is_scope, key_of_foreign_name, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
+from ipfsmem.bundle.origin_name import with_origin
+from ipfsmem.bundle.sync_conflicts import base_of_conflict
 from ipfsmem.bundle.timeline import (
     Event,
     day_of,
@@ -285,9 +287,12 @@ def collect_files(
         if copy is not None:
             (copies if "/" not in name else others).append((copy[0], data))
             continue
+        base = base_of_conflict(name)
         try:
-            key, origin = key_of_foreign_name(name)
-            if origin is None:
+            key, origin = key_of_foreign_name(name if base is None else base)
+            if base is not None:
+                copies.append((key, with_origin(data, origin)))
+            elif origin is None:
                 files[key] = data
             else:
                 renamed.append((key, render_memory(parse_memory(data).with_fields({"origin_name": origin}))))

@@ -1,0 +1,26 @@
+"""Names that sync programs give to the losing text of a conflict: Syncthing, Dropbox, Nextcloud, Obsidian Sync and others."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+#: What stands between the name of a file and its ending. Names that a person could give too, like `plan 2` and `plan (1)`, are not here.
+_MARKS: Final = re.compile(
+    r"(?P<base>[^/]*[^/ ])(?:"
+    r"\.sync-conflict-\d{8}-\d{6}(?:-[A-Z0-9]{7})?"
+    r"| \([^()/]{0,80}\b(?:conflicted copy|case conflict|SFConflict|in Konflikt stehende Kopie|copie en conflit"
+    r"|copia en conflicto|copia in conflitto|c.pia em conflito)\b[^()/]{0,80}\)(?: ?\(\d{1,3}\))?"
+    r"|_conflict-\d{8}-\d{6}"
+    r"|_[^_/]+_[A-Z][a-z]{2}-\d{2}-\d{6}-\d{4}_Conflict"
+    r"| \[conflicted\]"
+    r")\.md",
+    re.IGNORECASE,
+)
+
+
+def base_of_conflict(name: str) -> str | None:
+    """The name of the file that this one is a conflict copy of; None when its name is not one of a sync program's copy."""
+    folder, slash, last = name.rpartition("/")
+    match = _MARKS.fullmatch(last)
+    return None if match is None else f"{folder}{slash}{match['base']}.md"
