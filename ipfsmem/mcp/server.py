@@ -252,8 +252,7 @@ class MemoryServer:
         """What `tools/call` answers, as the protocol writes it; `by`: the program that calls."""
 
         def called() -> ToolResult:
-            self._choose_project(there)
-            return _called(there.tools, name, arguments)
+            return _called(there.tools, name, arguments, lambda: self._choose_project(there))
 
         with acting_as("mcp", by):
             return wire.result(await self.in_thread(called), structured=self._structured)
@@ -493,7 +492,9 @@ class MemoryServer:
             raise MCPError(types.INTERNAL_ERROR, unexpected(error)) from None
 
 
-def _called(tools: dict[str, Tool], name: str, arguments: dict[str, Any]) -> ToolResult:
+def _called(
+    tools: dict[str, Tool], name: str, arguments: dict[str, Any], before: Callable[[], None]
+) -> ToolResult:
     tool = tools.get(name)
     if tool is None:
         said = _NOT_READ.get(name) or f"There is no tool {name[:60]!a}. The tools: {', '.join(tools)}."
@@ -501,6 +502,7 @@ def _called(tools: dict[str, Tool], name: str, arguments: dict[str, Any]) -> Too
             f"Error: {said}", {"error": {"kind": "UsageError", "message": said, "hint": ""}}, is_error=True
         )
     try:
+        before()
         return tool.call(**arguments)
     except Exception as error:
         said = unexpected(error)

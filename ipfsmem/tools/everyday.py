@@ -663,16 +663,14 @@ EVERYDAY: Final = (
             "query",
             query=text("Question or words.", least=1, most=MAX_QUERY),
             limit=number("How many at most.", 1, 50, 5),
-            type=choice(
-                "Only this kind; procedure: how something is done, episode: what happened.", RECALLED_TYPES
-            ),
+            type=choice("Only this kind.", RECALLED_TYPES),
             tag=text("Only with this tag.", least=1, most=64),
             category=text("Only of this category.", least=1, most=64),
-            by=text("Only what this device or member wrote.", least=1, most=128),
-            since=text("Only since: 7d, yesterday, or an ISO 8601 date.", least=1, most=40),
+            by=text("Only by this device or member.", least=1, most=128),
+            since=text("Only since: 7d, yesterday, or a date.", least=1, most=40),
             why=yes("Explain scores."),
             joined=yes("Add relations of the graph."),
-            kind=choice("Search events of the timeline or messages of sessions instead, or all.", KINDS),
+            kind=choice("Search timeline events or session messages instead, or all.", KINDS),
             scope=SCOPE,
         ),
         returns=answer(
@@ -730,7 +728,7 @@ EVERYDAY: Final = (
         parameters=arguments(
             "key",
             key=KEY,
-            start=number("Where the next page begins, as the last answer said.", 0, 10_000_000, 0),
+            start=number("Start of the next page.", 0, 10_000_000, 0),
             copy=text("Name of a conflicting text.", least=1, most=100),
             scope=SCOPE,
         ),
@@ -750,7 +748,7 @@ EVERYDAY: Final = (
     Definition(
         name="list_memories",
         title="List memories",
-        description="List memories by key: name, description, type; and the scopes. To search use recall.",
+        description="List memories and scopes. To search use recall.",
         parameters=arguments(
             type=_TYPE,
             tag=text("Only with this tag.", least=1, most=64),
