@@ -124,6 +124,15 @@ class FactSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["first", "oldest", "confidence", "salience"],
         _says("which go first: written first, changed longest ago, least certain, worth least"),
     ] = "oldest"
+    decay_rate: Annotated[
+        float,
+        _says(
+            "what share of a confidence fades with each day without use; 0: none does",
+            "share a day",
+            ge=0,
+            le=1,
+        ),
+    ] = 0.01
     closed: Annotated[bool, _says("whether a category outside the closed list is refused")] = False
 
 

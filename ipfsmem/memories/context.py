@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from datetime import date
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -419,7 +420,8 @@ def _by_worth(parts: Sequence[Memories]) -> list[_Listed]:
 
     def place(merits: Merits, scope: str, key: str) -> float:
         use = None if uses is None else uses.of((scope, key))
-        return merits.place(today) if use is None else merits.place(today, used=use.day, uses=use.times)
+        used, times = (0, 0) if use is None else (use.day, use.times)
+        return merits.place(today, used=used, uses=times, fading=parts[0].fading)
 
     index = index_at_hand(parts)
     if index is not None:
@@ -427,7 +429,10 @@ def _by_worth(parts: Sequence[Memories]) -> list[_Listed]:
         own = [
             (-place(one.merits, one.scope, key), one.hlc, key, one)
             for key, one in index.held.items()
-            if one.own and one.section and not is_hidden(hidden, one.scope, key, one.hlc)
+            if one.own
+            and one.section
+            and not one.merits.expired(today)
+            and not is_hidden(hidden, one.scope, key, one.hlc)
         ]
         own.sort(key=itemgetter(2))
         own.sort(key=itemgetter(1), reverse=True)  # all clocks have one length
@@ -445,11 +450,18 @@ def _by_worth(parts: Sequence[Memories]) -> list[_Listed]:
                 found.append((-int(written, 16), key, part, entry))
         met |= shown
     found.sort(key=itemgetter(0, 1))
-    lines = [(key, part, _line(part, key, entry)) for _, key, part, entry in found[:_HEADS]]
+    lines = [
+        (key, part, line)
+        for _, key, part, entry in found[:_HEADS]
+        if (line := _line(part, key, entry)) is None or not line.merits.expired(today)
+    ]
     lines.sort(key=lambda one: -place(one[2].merits, one[1].scope, one[0]) if one[2] else 0.0)
     return [
         *((key, part, partial(_section_and_text, line)) for key, part, line in lines),
-        *((key, part, partial(_read_line, part, key, entry)) for _, key, part, entry in found[_HEADS:]),
+        *(
+            (key, part, partial(_read_line, part, key, entry, today))
+            for _, key, part, entry in found[_HEADS:]
+        ),
     ]
 
 
@@ -461,8 +473,9 @@ def _section_and_text(line: Line | None) -> tuple[str, str]:
     return ("", "") if line is None else (line.section, line.text)
 
 
-def _read_line(part: Memories, key: str, entry: Entry) -> tuple[str, str]:
-    return _section_and_text(_line(part, key, entry))
+def _read_line(part: Memories, key: str, entry: Entry, today: date) -> tuple[str, str]:
+    line = _line(part, key, entry)
+    return ("", "") if line is not None and line.merits.expired(today) else _section_and_text(line)
 
 
 def _own_since(part: Memories, key: str, entry: Entry) -> str:

@@ -65,7 +65,8 @@ def facts_of_scopes(parts: Sequence[Memories]) -> list[FactLine]:
         if not text or len(text) > MAX_FACT or merits.expired(today):
             continue
         use = None if uses is None else uses.of((part.scope, key))
-        worth = merits.worth(today) if use is None else merits.worth(today, used=use.day, uses=use.times)
+        used, times = (0, 0) if use is None else (use.day, use.times)
+        worth = merits.worth(today, used=used, uses=times, fading=part.fading)
         category = category_of(category)
         line = f"- [{category}] {text}\n"
         found.append(FactLine(part.scope, key, line, category == RESTRICTION, worth, hlc))

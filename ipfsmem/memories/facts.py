@@ -34,13 +34,13 @@ from ipfsmem.graph.entity import TAG as ENTITY
 from ipfsmem.memories.asked import Asked
 from ipfsmem.memories.fact_history import earlier, keep_in
 from ipfsmem.memories.memories import Memories, NotHereError
-from ipfsmem.memories.merits import worth_tags
+from ipfsmem.memories.merits import merits_of
 from ipfsmem.memories.overview import head_of
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.recall import recall
 from ipfsmem.memories.search_index import Held, index_of
 from ipfsmem.memories.words import MAX_QUERY
-from ipfsmem.recall.worth import reinforced, worth
+from ipfsmem.recall.worth import reinforced
 
 #: So many hits are looked at for entries, and so many of these are held against a new one.
 _HITS, _NEAREST = 20, 5
@@ -66,6 +66,8 @@ class Fact(msgspec.Struct, frozen=True):
     conflict: bool
     own: bool
     seen: str
+    #: What is left of the confidence today, as it fades; None where it has none.
+    confidence_now: float | None = None
 
 
 class Remembered(msgspec.Struct, frozen=True):
@@ -108,8 +110,10 @@ class Facts:
             return self._fact(key)
 
     def _held(self, kind: Kind | None, *, own: bool = False, hidden: bool = False) -> list[tuple[str, Held]]:
-        """Key and header of the entries that are not hidden, or of those that are, the last written first (inside `reading`)."""
+        """Key and header of the entries that are not hidden, or of those that are, the last written first (inside `reading`). What
+        held until an earlier day is among all `own` ones only, as it still takes a place."""
         known_hidden, scope = hidden_texts(self._replica), self._memories.scope
+        today = self._replica.world.today()
         found = [
             (key, one)
             for key, one in index_of((self._memories,)).held.items()
@@ -119,6 +123,7 @@ class Facts:
             and kind in (None, known)
             and (one.own or not own)
             and is_hidden(known_hidden, scope, key, one.hlc) == hidden
+            and (own or not one.merits.expired(today))
         ]
         return sorted(found, key=lambda item: (item[1].hlc, item[0]), reverse=True)
 
@@ -127,7 +132,15 @@ class Facts:
             reading = self._memories.reading_of(key, self._replica.store.entry(self._memories.name(key)))
         except NotHereError:
             return None
-        return None if reading is None else fact_of(reading)
+        fact = None if reading is None else fact_of(reading)
+        if fact is None or reading is None or fact.confidence is None:
+            return fact
+        merits = merits_of(reading.readable, fact.changed)
+        use = None if self._memories.uses is None else self._memories.uses().of((fact.scope, key))
+        used, times = (0, 0) if use is None else (use.day, use.times)
+        today, fading = self._replica.world.today(), self._memories.fading
+        left = merits.confidence_on(today, used=used, uses=times, fading=fading)
+        return msgspec.structs.replace(fact, confidence_now=None if left is None else round(left, 6))
 
     def _candidates(self, text: str) -> list[Candidate]:
         """The own entries that are nearest to a text, by words and, where a model is named, by meaning."""
@@ -379,16 +392,23 @@ class Facts:
         return tuple(over)
 
     def _ranked(self, held: Iterable[tuple[str, Held]]) -> list[Ranked]:
-        """What the order asks of each entry. The header is read, but no vector and no other text."""
-        today, found = self._replica.world.today(), []
+        """What the order asks of each entry; a header is read only for the day on which it was made."""
+        today, fading = self._replica.world.today(), self._memories.fading
+        found = []
         for key, one in held:
-            head = self._head(key)
-            value = worth(
-                head.type, worth_tags(head.tags), important=head.important, confidence=head.confidence
+            created = self._head(key).created if self._limits.order == "first" else ""
+            sure = one.merits.confidence_on(today, fading=fading)
+            value = one.merits.worth(today, fading=fading)
+            found.append(
+                Ranked(
+                    key,
+                    created or today.isoformat(),
+                    one.hlc,
+                    1.0 if sure is None else sure,
+                    value,
+                    one.merits.important,
+                )
             )
-            created = head.created or today.isoformat()
-            sure = 1.0 if head.confidence is None else head.confidence
-            found.append(Ranked(key, created, one.hlc, sure, value, head.important))
         return found
 
     def _head(self, key: str) -> MemoryFile:

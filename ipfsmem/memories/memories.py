@@ -101,9 +101,20 @@ class Memories:
         self.weighed: Callable[[], Weighed] | None = sibling.weighed if sibling is not None else None
         #: Opens the table of what was used, when somebody asks; None where nothing is counted.
         self.uses: Callable[[], Uses] | None = sibling.uses if sibling is not None else None
+        #: The share of a confidence that fades with each day, asked for at each reading; None: as usual.
+        self.decay_rate: Callable[[], float] | None = sibling.decay_rate if sibling is not None else None
         #: Headers by the hash of their texts, as the last list met them; None until one was asked for. How many of them are not kept on the disk.
         self._heads: dict[str, MemoryFile] | None = None
         self._new_heads = 0
+
+    @property
+    def fading(self) -> float:
+        """The share of a confidence that fades with each day."""
+        if self.decay_rate is not None:
+            return self.decay_rate()
+        from ipfsmem.recall.worth import FADING  # who reads or writes asks no worth
+
+        return FADING
 
     def in_scope(self, scope: str) -> Memories:
         """The memories of another scope of this replica. Raises KeyNameError."""

@@ -24,6 +24,12 @@ def merits_of(file: MemoryFile, written: int) -> Merits:
     )
 
 
+def expired_on(file: MemoryFile, today: date) -> bool:
+    """Whether a memory held until an earlier day, as its header says."""
+    until = day_of(file.expires)
+    return until is not None and until < today
+
+
 def worth_tags(tags: Iterable[str]) -> int:
     """How many tags count for what a memory is worth: not the one that is set automatically on what contradicts another entry."""
     return sum(tag != CONFLICT for tag in tags)

@@ -106,7 +106,7 @@ def recall(
     """The memories of some scopes, the first before the next, that fit a query; or their events, messages, or all (`kind`).
 
     `type` (of an event its type, of a message who says it), `tag`, `category`, `since` (when it was written), `by` (who wrote it: what a device or its member is called, or its id)
-    leave out the others; parts of sessions are found only with type `session`. `threshold`, -1 to 1, leaves out what is less
+    leave out the others, and what held until an earlier day is left out; parts of sessions are found only with type `session`. `threshold`, -1 to 1, leaves out what is less
     similar to the query by the model that the user named. `why`: each hit says what its score is the sum
     of and which words it has. `by_meaning`: False asks no model. `counts`: what is found is used. `said`: what the
     model said of this query, where the caller asked it. `joined`: each own memory comes with its relations. Raises UsageError, also for a threshold without a model, and with a threshold what came of asking it.
@@ -141,11 +141,13 @@ def recall(
         )
         hits: list[Hit] = []
         hidden = hidden_texts(replica)
-        ranked = search.best(words, limit + len(hidden))
-        if hidden:
+        expired = found.expired(today)
+        ranked = search.best(words, limit + len(hidden) + len(expired))
+        if hidden or expired:
             ranked = [
                 hit
                 for hit in ranked
+                if hit.id not in expired
                 if hit.id not in found.held
                 or not is_hidden(hidden, found.held[hit.id].scope, hit.id, found.held[hit.id].hlc)
             ][:limit]
@@ -254,10 +256,11 @@ def why(parts: Sequence[Memories], key: str, query: str) -> Why:
         search = _Search(
             found, index, query, replica.world.today(), _similar(found, index, asked, None), False, weighed
         )
-        hidden = hidden_texts(replica)
+        hidden, expired = hidden_texts(replica), found.expired(replica.world.today())
         ranked = [
             hit
             for hit in (search.best(words, len(index)) if index.number(key) is not None else ())
+            if hit.id not in expired
             if not is_hidden(hidden, found.held[hit.id].scope, hit.id, found.held[hit.id].hlc)
         ]
         place = next((place for place, hit in enumerate(ranked, 1) if hit.id == key), 0)
@@ -277,6 +280,8 @@ def why(parts: Sequence[Memories], key: str, query: str) -> Why:
             if hit is not None
             else "it is hidden on this device"
             if is_hidden(hidden, held.scope, key, held.hlc)
+            else f"it held until {reading.readable.expires[:10]}"
+            if key in expired
             else _not_found(held, has),
             held.hides,
             before.id if before is not None else "",

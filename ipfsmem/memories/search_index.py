@@ -158,6 +158,8 @@ class SearchIndex:
         self.held: dict[str, Held] = {}
         #: The ids of those that are others' word; None until somebody asked.
         self._others: set[str] | None = None
+        #: The keys of what says until when it holds; None until somebody asked.
+        self._ending: set[str] | None = None
         #: Keys of which no text is on this device.
         self.not_fetched: set[str] = set()
         #: Events and messages by id; those of each day and session in order; and of how many pieces the texts are not here.
@@ -342,6 +344,8 @@ class SearchIndex:
         if chosen is None or chosen[1].data is None:
             if chosen is not None:
                 self.not_fetched.add(key)
+            if self._ending is not None:
+                self._ending.discard(key)
             if self.held.pop(key, None) is not None:
                 self._note_whose(key, own=True)
                 self._used.pop(key, None)
@@ -359,10 +363,18 @@ class SearchIndex:
         vector = entry_id(name, store.raw(name) or b"")
         one = self.held[key] = _held(key, part.scope, found, file, hides, vector)
         self._note_whose(key, own=one.own)
+        if self._ending is not None:
+            (self._ending.add if one.merits.until else self._ending.discard)(key)
         for filter, index in self._indexes.items():
             index.remove(key)
             if filter.takes(one):
-                index.add(_document(key, one, file, today, self._use(parts, key, one)))
+                index.add(_document(key, one, file, today, self._use(parts, key, one), parts[0].fading))
+
+    def expired(self, today: date) -> frozenset[str]:
+        """The keys of what held until an earlier day."""
+        if self._ending is None:
+            self._ending = {key for key, one in self.held.items() if one.merits.until}
+        return frozenset(key for key in self._ending if self.held[key].merits.expired(today))
 
     def _use(self, parts: Sequence[Memories], key: str, one: Held) -> Use | None:
         use = None if parts[0].uses is None else parts[0].uses().of((one.scope, key))
@@ -381,6 +393,7 @@ class SearchIndex:
         made = self._indexes.pop(filter, None)
         if made is None:
             by_scope, today = {part.scope: part for part in parts}, parts[0].replica.world.today()
+            fading = parts[0].fading
             with no_collection():
                 made = Index()
                 for key, one in self.held.items():
@@ -390,7 +403,7 @@ class SearchIndex:
                     found = shown_of(part, key, part.replica.store.entry(part.name(key)))
                     if found is not None and found.data is not None:
                         file = readable_file(found.data)
-                        made.add(_document(key, one, file, today, self._use(parts, key, one)))
+                        made.add(_document(key, one, file, today, self._use(parts, key, one), fading))
                 if self._groups:
                     self._add_moments(parts, filter, made)
             if len(self._indexes) >= _FILTERS:
@@ -475,7 +488,8 @@ def index_kind(parts: Sequence[Memories]) -> bytes:
     replica = parts[0].replica
     strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))
     scopes = [(part.scope, part.forgotten()) for part in parts]
-    return blake2b(msgspec.msgpack.encode((_VERSION, scopes, strangers)), digest_size=16).digest()
+    made_of = (_VERSION, scopes, strangers, parts[0].fading)
+    return blake2b(msgspec.msgpack.encode(made_of), digest_size=16).digest()
 
 
 def _stack(parts: Iterable[Memories], kind: Kind = "memory") -> str:
@@ -606,14 +620,16 @@ def searched_header(key: str, file: MemoryFile) -> str:
     return " ".join((key, file.name, file.description, *file.tags, file.fields.get("category", "")))
 
 
-def _document(key: str, one: Held, file: MemoryFile, today: date, use: Use | None) -> Document:
+def _document(key: str, one: Held, file: MemoryFile, today: date, use: Use | None, fading: float) -> Document:
     from ipfsmem.recall.ranking import Document
 
-    value = worth_on(one.merits, today, use)
+    value = worth_on(one.merits, today, use, fading)
     at = date.fromordinal(one.merits.changed) if one.merits.changed else None
     return Document(key, file.body, searched_header(key, file), at=at, memory=True, salience=value)
 
 
-def worth_on(merits: Merits, today: date, use: Use | None = None) -> float:
-    """What a memory is worth on a day beside any question, 0 to 1. `use`: how often and on which day last this device used it."""
-    return merits.worth(today, used=use.day, uses=use.times) if use is not None else merits.worth(today)
+def worth_on(merits: Merits, today: date, use: Use | None, fading: float) -> float:
+    """What a memory is worth on a day beside any question, 0 to 1. `use`: how often and on which day last this device used it;
+    `fading`: the share of a confidence that fades with each day."""
+    used, times = (use.day, use.times) if use is not None else (0, 0)
+    return merits.worth(today, used=used, uses=times, fading=fading)

@@ -59,6 +59,16 @@ def _embedder(question: bool) -> Embedder | None:
     return open_embedder(None if known is None else {**msgspec.structs.asdict(known), "question": question})
 
 
+def _decay_rate() -> float:
+    """The share of a confidence that fades with each day. Settings that cannot be used keep nobody from the memory."""
+    from ipfsmem.config import FactSettings, settings
+
+    try:
+        return settings().facts.decay_rate
+    except ConfigError:
+        return FactSettings().decay_rate
+
+
 def _weighed() -> Weighed:
     """What the settings say counts how much in recall. Raises ConfigError for weights that mean nothing."""
     from ipfsmem.config import settings
@@ -82,6 +92,7 @@ class OpenMemory:
         self._meaning: Meaning | None = None
         self.memories.meaning = self.meaning
         self.memories.weighed = _weighed
+        self.memories.decay_rate = _decay_rate
         self._uses: Uses | None = None
         self._plugins: Plugins | None = None
         self.memories.uses = self.uses

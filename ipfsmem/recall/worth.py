@@ -11,7 +11,9 @@ HALF_LIFE_DAYS = 7
 #: What a confidence gains when the same is said again.
 REINFORCED = 0.05
 #: Share that fades with each day, by what the header's `decay` says: after so many days a third is left.
-DECAY_RATES = {"30d": 1 / 30, "90d": 1 / 90}
+DECAY_RATES = {"never": 0.0, "30d": 1 / 30, "90d": 1 / 90}
+#: The same for a confidence without a `decay`, unless the settings say otherwise: it halves in 70 days.
+FADING = 0.01
 
 
 def salience(type: str, tags: int, *, important: bool = False) -> float:
@@ -42,6 +44,13 @@ def reinforced(confidence: float, again: float | None = None) -> float:
     return min(1.0, (confidence + (confidence if again is None else again)) / 2 + REINFORCED)
 
 
+def rate_of(decay: str, confidence: float | None, *, important: bool, fading: float = FADING) -> float:
+    """The share that fades with each day."""
+    if important:
+        return 0.0
+    return DECAY_RATES.get(decay, fading if confidence is not None else 0.0)
+
+
 def worth(
     type: str,
     tags: int,
@@ -52,12 +61,14 @@ def worth(
     idle_days: float = 0.0,
     uses: int = 0,
     expired: bool = False,
+    fading: float = FADING,
 ) -> float:
-    """What a memory file is worth, 0 to 1: its salience, times its confidence, faded by its decay since it was last changed or
-    used; use keeps it up. An important one does not fade; one that has expired is worth nothing, and is found all the same."""
+    """What a memory file is worth, 0 to 1: its salience, times its confidence, faded since it was last changed or used; use keeps it
+    up. `decay` says how fast, and of a confidence without one `fading`. An important one does not fade; one that has expired is worth
+    nothing."""
     if expired:
         return 0.0
-    rate = 0.0 if important else DECAY_RATES.get(decay, 0.0)
+    rate = rate_of(decay, confidence, important=important, fading=fading)
     return salience(type, tags, important=important) * faded(
         1.0 if confidence is None else confidence, rate, idle_days, uses=uses
     )
@@ -79,8 +90,19 @@ class Merits(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """Whether it held until an earlier day."""
         return 0 < self.until < today.toordinal()
 
-    def worth(self, today: date, *, used: int = 0, uses: int = 0) -> float:
-        """What it is worth beside any question, 0 to 1. `used`: the day on which it was used last, 0 for none, and how often it was."""
+    def confidence_on(
+        self, today: date, *, used: int = 0, uses: int = 0, fading: float = FADING
+    ) -> float | None:
+        """What is left of its confidence on a day; None where it has none."""
+        if self.confidence is None:
+            return None
+        last = max(self.changed, used)
+        rate = rate_of(self.decay, self.confidence, important=self.important, fading=fading)
+        return faded(self.confidence, rate, today.toordinal() - last if last else 0, uses=uses)
+
+    def worth(self, today: date, *, used: int = 0, uses: int = 0, fading: float = FADING) -> float:
+        """What it is worth beside any question, 0 to 1. `used`: the day on which it was used last, 0 for none, and how often it was;
+        `fading`: the share of a confidence without a decay that fades with each day."""
         last = max(self.changed, used)
         return worth(
             self.type,
@@ -91,11 +113,14 @@ class Merits(msgspec.Struct, frozen=True, array_like=True, gc=False):
             idle_days=today.toordinal() - last if last else 0,
             uses=uses,
             expired=self.expired(today),
+            fading=fading,
         )
 
-    def place(self, today: date, *, used: int = 0, uses: int = 0) -> float:
+    def place(self, today: date, *, used: int = 0, uses: int = 0, fading: float = FADING) -> float:
         """What says which memories stand in a list that has no room for all: worth and recency, which count as much in the ranking of
         a question as each other."""
         last = max(self.changed, used)
         fresh = recency(today.toordinal() - last) if last else 0.0
-        return self.worth(today, used=used, uses=uses) + (0.0 if self.expired(today) else fresh)
+        return self.worth(today, used=used, uses=uses, fading=fading) + (
+            0.0 if self.expired(today) else fresh
+        )

@@ -28,6 +28,7 @@ from ipfsmem.config import context_tokens
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.layouts import LAYOUTS, LEAST_TOKENS, TOKEN_BYTES, usual_tokens
 from ipfsmem.memories.memories import Listed
+from ipfsmem.memories.merits import expired_on
 from ipfsmem.memories.moment_kinds import KINDS
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.reasons import MAX_REASON
@@ -274,6 +275,8 @@ def _read(desk: Desk, given: JSON) -> ToolResult:
     ends = end >= len(file.body)
     # Who saw a part of a text has not seen the text, and replaces nothing.
     seen = desk.session.show_part(reading, start, end, copy, fields=whole)
+    if expired_on(file, desk.memory.replica.world.today()):
+        text += f"\n(expired: it held until {file.expires[:10]})\n"
     if not ends:
         text += f"\n(more: {len(file.body):,} characters in all; read on with start={end})\n"
     if copy:
@@ -321,11 +324,12 @@ def _list(desk: Desk, given: JSON) -> ToolResult:
         given.get("after", ""),
         given.get("limit", 50),
     )
-    category = given.get("category")
+    category, today = given.get("category"), desk.memory.replica.world.today()
     found = [
         item
         for item in desk.memory.stack(scope).list()
-        if kind in (None, item.file.type)
+        if not expired_on(item.file, today)
+        and kind in (None, item.file.type)
         and (tag is None or tag in item.file.tags)
         and category in (None, item.file.fields.get("category", ""))
     ]

@@ -23,6 +23,7 @@ from ipfsmem.facts.categories import (
     sanitised,
 )
 from ipfsmem.memories.memories import Listed
+from ipfsmem.memories.merits import expired_on
 from ipfsmem.tools.definition import SCOPE, Definition
 from ipfsmem.tools.desk import Desk, one_line, place, whose
 from ipfsmem.tools.everyday import shown_instead
@@ -201,7 +202,12 @@ def _list(desk: Desk, given: JSON) -> ToolResult:
     prefix, after = given.get("prefix", ""), given.get("after", "")
     named = [(_name_of(item), item) for item in desk.memory.stack(scope).list()]
     # Pages go by the keys of the memories, of which there is one each; names are what anybody wrote.
-    found = [one for one in named if TAG in one[1].file.tags and one[0].startswith(prefix)]
+    today = desk.memory.replica.world.today()
+    found = [
+        one
+        for one in named
+        if TAG in one[1].file.tags and one[0].startswith(prefix) and not expired_on(one[1].file, today)
+    ]
     rest = [one for one in found if one[1].key > after]
     entries: list[dict[str, Any]] = []
     room, taken = ANSWER - _AROUND, 0

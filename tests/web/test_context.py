@@ -35,6 +35,8 @@ def filled(memory: Memory) -> None:
     memory.facts.add("Never deploy\u200b by hand", "restriction")
     shop.facts.add("The shop opens at nine", "Work--Hours ΑΣ")
     memory.write("gone", "Over", fields={"category": "x", "expires": "2020-01-01"})
+    memory.write("unsure", "Deployed perhaps", fields={"confidence": "0.5", "updated": "2020-01-01"})
+    memory.write("over", "Deployed once", fields={"expires": "2020-01-01"})
     memory.write("contradicted", "C", fields={"category": "x"}, tags=["conflict"])
     memory.note("said", text="x" * 700)
     shop.note("decided", what="To deploy.")

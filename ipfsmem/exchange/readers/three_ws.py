@@ -71,6 +71,10 @@ def _events(file: str, data: bytes) -> Iterator[Item]:
             yield Happened({name: value for name, value in parse_line(line, day).items() if name != "id"})
 
 
+def _is_full(salience: Any) -> bool:
+    return isinstance(salience, int | float) and not isinstance(salience, bool) and salience >= 1
+
+
 def _entry(where: str, value: Any) -> Item:
     try:
         entry = Fields(value, "content")
@@ -91,7 +95,11 @@ def _entry(where: str, value: Any) -> Item:
             created=entry.date("createdAt", "created_at"),
             updated=entry.date("updatedAt", "updated_at"),
             source=f"three.ws:{ident}"[:300],
-            fields={"expires": entry.date("expiresAt", "expires_at")},
+            fields={
+                "expires": entry.date("expiresAt", "expires_at"),
+                # Its salience says at most 1, and 1 only of what is important.
+                "important": "true" if _is_full(entry.value.get("salience")) else "",
+            },
             extra=entry.rest(
                 {
                     name: entry.value[name]

@@ -225,6 +225,20 @@ def test_three_ws_in_all_its_forms(memory: Memory, tmp_path: Path) -> None:
     assert (written(taken), taken.events) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    ("salience", "important"),
+    [(1, True), (1.0, True), (0.95, False), (True, False), ("1", False), (None, False)],
+)
+def test_three_ws_entry_of_full_salience_is_important(
+    memory: Memory, salience: object, important: bool
+) -> None:
+    memory.bundles.import_from(
+        "three-ws", json.dumps([{"id": "1", "content": "pinned", "salience": salience}]).encode()
+    )
+    (found,) = memory.list()
+    assert found.file.important is important
+
+
 def test_a_record_of_the_same_text_comes_in_once(memory: Memory) -> None:
     entry = {"content": "The same."}
     taken = memory.bundles.import_from("three-ws", json.dumps([entry, entry]).encode())

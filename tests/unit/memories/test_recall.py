@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from datetime import timedelta
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ipfsmem import tools
 from ipfsmem.bundle.fence import unquote
 from ipfsmem.errors import UsageError
 from ipfsmem.memories import recall as recalling
@@ -104,7 +107,7 @@ def test_what_a_header_says_counts(memory: Memory) -> None:
     memory.write("important", "tea", type="reference", fields={"important": "true"})
     memory.write("doubtful", "tea", type="reference", fields={"confidence": "0.1"})
     memory.write("expired", "tea", type="reference", fields={"expires": "2020-01-01"})
-    assert keys(memory, "tea") == ["important", "feedback", "reference", "doubtful", "expired"]
+    assert keys(memory, "tea") == ["important", "feedback", "reference", "doubtful"]
 
 
 def test_what_lay_untouched_fades_by_its_decay(lab: Lab) -> None:
@@ -559,3 +562,59 @@ def test_a_clock_beyond_every_calendar_keeps_nobody_from_a_recall(
     memory.write("k", "tea", fields={"decay": "30d"})
     monkeypatch.setattr(memory.replica.world, "now", lambda: ms)
     assert keys(memory, "tea") == ["k"] and memory.context("tea").shown == ("k",)
+
+
+def aged(memory: Memory, key: str, fields: str, days: int = 331) -> None:
+    day = (memory.replica.world.today() - timedelta(days=days)).isoformat()
+    text = f"---\nname: Crane\ntype: project\ncreated: {day}\nupdated: {day}\n{fields}---\n\nThe crane is orange.\n"
+    memory.write_text(key, text.encode())
+
+
+def salience_of(memory: Memory) -> dict[str, float]:
+    # `why` counts no use, which would keep a confidence up.
+    return {one.key: memory.why(one.key, "crane orange").parts["salience"] for one in memory.list()}
+
+
+def test_confidence_fades_by_the_rate_of_the_settings(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aged(memory, "fresh", "confidence: 0.9\n", 0)
+    aged(memory, "old", "confidence: 0.9\n")
+    aged(memory, "kept", "confidence: 0.9\ndecay: never\n")
+    aged(memory, "sure", "")
+    before = memory.read("old")
+    worth = salience_of(memory)
+    assert worth["old"] == pytest.approx(worth["fresh"] * exp(-0.01 * 331))
+    assert worth["kept"] == worth["fresh"] and worth["sure"] == pytest.approx(worth["fresh"] / 0.9)
+    file = tmp_path / "config.toml"
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    for rate in (0.05, 0.0):
+        file.write_text(f"[facts]\ndecay_rate = {rate}\n")
+        assert salience_of(memory)["old"] == pytest.approx(worth["fresh"] * exp(-rate * 331))
+    # It is computed anew each time and written nowhere.
+    assert memory.read("old") == before
+
+
+def test_a_fact_shows_what_is_left_of_its_confidence(memory: Memory) -> None:
+    aged(memory, "crane", "confidence: 0.9\ncategory: general\n", 100)
+    (fact,) = memory.facts.list()
+    assert fact.confidence == 0.9 and fact.confidence_now == pytest.approx(0.9 * exp(-1), abs=1e-5)
+
+
+def test_an_expired_memory_is_not_given_to_a_model(memory: Memory) -> None:
+    for key, fields in (("gone", "expires: 2020-01-01\n"), ("fact", "expires: 2020-01-01\ncategory: x\n")):
+        aged(memory, key, fields)
+    aged(memory, "today", f"expires: {memory.replica.world.today().isoformat()}\n")
+    found = memory.recall("crane orange", limit=1)
+    assert [hit.reading.key for hit in found.hits] == ["today"]
+    for query in (None, "crane orange"):
+        text = memory.context(query, layout="full").text
+        assert "today" in text and "gone" not in text and "fact" not in text.replace("memory-facts", "")
+    answers = {one.name: one for one in tools.toolset(memory, (*tools.EVERYDAY, *tools.LIFE))}
+    listed = answers["list_memories"].call().text + answers["list_facts"].call().text
+    assert "today" in listed and "gone" not in listed and "Crane orange" not in listed
+    assert "(expired: it held until 2020-01-01)" in answers["read_memory"].call(key="gone").text
+    assert "expired" not in answers["read_memory"].call(key="today").text
+    assert memory.why("gone", "crane").reason == "it held until 2020-01-01"
+    # A person still finds it in the list, and may give it another day.
+    assert {one.key for one in memory.list()} == {"gone", "fact", "today"}

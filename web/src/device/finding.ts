@@ -43,10 +43,12 @@ export class Finding {
     if (!Number.isInteger(limit) || limit < 1 || limit > MOST_HITS) throw new MemoryError('usage', `limit is 1 to ${MOST_HITS}, not ${limit}`)
     const today = this.#today
     const all = new Map(this.shown.list(scopes, { ...filters, sessions: filters.type === 'session' }).map(one => [one.key, one]))
+    const expired = new Set([...all.values()].filter(one => this.#hasExpired(one, today)).map(one => one.key))
     const documents = [...all.values()].filter(one => one.here).map(one => this.#weighed(one, today).document)
     const ranking = this.#ranking(documents)
-    const best = this.#best(query, ranking, today, limit, new Set([...all.values()].filter(one => one.own).map(one => one.key)))
-    const hits = best.flatMap(({ id, score, parts }) => {
+    const own = new Set([...all.values()].filter(one => one.own).map(one => one.key))
+    const best = this.#best(query, ranking, today, limit + expired.size, own).filter(({ id }) => !expired.has(id))
+    const hits = best.slice(0, limit).flatMap(({ id, score, parts }) => {
       const reading = this.shown.readIn(id, all.get(id)?.scope ?? '')
       return reading === null ? [] : [{ reading, score, parts }]
     })
@@ -73,6 +75,14 @@ export class Finding {
     const ranking = new Ranking(documents, this.#counted)
     this.#last = { documents, ranking }
     return ranking
+  }
+
+  /** Whether it held until an earlier day. */
+  #hasExpired(one: Listed, today: number): boolean {
+    if (!one.here) return false
+    const view = this.shown.view(entryName(one.key, one.scope))
+    const until = view.shown === null ? null : dayOf(fieldOf(headOf(view.shown), 'expires'))
+    return until !== null && until < today
   }
 
   /** What is searched of a memory; the same object as long as nothing of it changed. */
@@ -151,10 +161,9 @@ export class Finding {
       if (!one.own || view.shown === null) return []
       const file = readableFile(view.shown)
       const category = fieldOf(file, 'category')
-      const until = dayOf(fieldOf(file, 'expires'))
       const text = cleanText(file.body).split(/\s+/).filter(Boolean).join(' ')
       const isFact = category !== '' && !NO_FACTS.has(one.type) && !one.tags.includes('entity') && text !== '' && [...text].length <= MOST_FACT
-      if (!isFact || (until !== null && until < today)) return []
+      if (!isFact || this.#hasExpired(one, today)) return []
       const said = categoryOf(category)
       const { h } = shown.writerOf(shown.replica.entry(entryName(one.key, one.scope)), view)
       const worth = this.#weighed(one, today).document.salience ?? 0
@@ -168,7 +177,7 @@ export class Finding {
     const found = shown.list(stack, { sessions: true }).flatMap(one => {
       const name = entryName(one.key, one.scope)
       const view = shown.view(name)
-      if (!one.own || view.shown === null) return []
+      if (!one.own || view.shown === null || this.#hasExpired(one, today)) return []
       let held = this.#lines.get(view)
       if (held === undefined) {
         const file = headOf(view.shown)

@@ -17,7 +17,9 @@ const LEAST_STEM = 4
 /** Each part and what it counts. Those of entries before it and of its group are its own, for it stands alone. */
 const WEIGHTS = { words: 2, before: 3, best: 2, cover: 3, group: 1.5, date: 2, file: 2.5, header: 2, salience: 0.5, recency: 0.5 } as const
 type Part = keyof typeof WEIGHTS
-const DECAY_RATES: Readonly<Record<string, number>> = { '30d': 1 / 30, '90d': 1 / 90 }
+const DECAY_RATES: Readonly<Record<string, number>> = { never: 0, '30d': 1 / 30, '90d': 1 / 90 }
+/** The same for a confidence without a `decay`: it halves in 70 days. */
+const FADING = 0.01
 const BONUS: Readonly<Record<string, number>> = { feedback: 0.3, user: 0.2, project: 0.1 }
 
 export type Document = {
@@ -51,7 +53,7 @@ export type Worth = {
 export function worthOf({ type, tags, important, confidence, decay, idleDays, uses, expired }: Worth): number {
   if (expired) return 0
   const base = important ? 1 : Math.min(1, 0.5 + (BONUS[type] ?? 0) + Math.min(0.05 * tags, 0.2))
-  const rate = important ? 0 : (DECAY_RATES[decay] ?? 0)
+  const rate = important ? 0 : (DECAY_RATES[decay] ?? (confidence === null ? 0 : FADING))
   const held = confidence ?? 1
   const left = idleDays > 1 ? held * Math.exp(-rate * idleDays) : held
   return base * Math.min(1, left * (1 + Math.log2(Math.max(1, uses))))
