@@ -18,6 +18,7 @@ import msgspec
 
 from ipfsmem.bundle import timeline
 from ipfsmem.bundle.header import MAX_HEADER
+from ipfsmem.bundle.header_edit import edit_memory
 from ipfsmem.bundle.keys import (
     INDEX_FILE,
     conflict_file_name,
@@ -25,7 +26,7 @@ from ipfsmem.bundle.keys import (
     key_of_foreign_name,
     split_conflict_name,
 )
-from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
+from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory
 from ipfsmem.bundle.timeline import Event
 from ipfsmem.canonical import check_depth
 from ipfsmem.errors import FormatError
@@ -181,7 +182,7 @@ def _file(name: str, text: Any) -> tuple[str, str | None, bytes]:
     except UnicodeEncodeError:
         raise FormatError("it is not Unicode text (a lone surrogate)") from None
     if origin is not None:
-        body = render_memory(parse_memory(body).with_fields({"origin_name": origin}))
+        body = edit_memory(body, {"origin_name": origin})
     elif len(body) > MAX_FILE or (len(body) > MAX_HEADER and body.startswith((b"---", b"\xef\xbb\xbf---"))):
         parse_memory(body)  # raises LimitError for what is too long
     return key, origin, body

@@ -29,7 +29,10 @@ def with_origin(data: bytes, origin: str | None) -> bytes:
         return data
     if again.fields == wanted.fields and again.body == wanted.body:
         return made
-    return render_memory(wanted)
+    if not file.fields:  # only an empty header goes
+        return render_memory(wanted)
+    # A header that takes no line at its beginning stays whole below one of ours.
+    return b"---\n" + line + b"---\n\n" + data
 
 
 def without_origin(text: bytes, origin: str) -> bytes:

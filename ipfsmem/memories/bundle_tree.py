@@ -14,8 +14,9 @@ from typing import Literal
 import msgspec
 
 from ipfsmem.bundle.blob import Blob
+from ipfsmem.bundle.header_edit import edit_memory
 from ipfsmem.bundle.keys import INDEX_FILE, is_key, is_scope, key_of_foreign_name, split_conflict_name
-from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
+from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.bundle.origin_name import with_origin
 from ipfsmem.bundle.sync_conflicts import base_of_conflict
 from ipfsmem.bundle.timeline import (
@@ -295,7 +296,7 @@ def collect_files(
             elif origin is None:
                 files[key] = data
             else:
-                renamed.append((key, render_memory(parse_memory(data).with_fields({"origin_name": origin}))))
+                renamed.append((key, edit_memory(data, {"origin_name": origin})))
         except FormatError as error:
             problems.append(f"{name} was left out: {error}")
     for key, data in (*renamed, *copies):

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ipfsmem.bundle.header_edit import render_over
 from ipfsmem.bundle.index_block import INDEX_KEY
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.session_parts import is_part
@@ -218,8 +219,11 @@ class Dreams:
             for step in proposed.steps:
                 if step in waiting:
                     continue
-                if self._still_holds(change, step, proposed.seen):
-                    done += self._do(change, step, proposed.seen)
+                bodies = (
+                    self._bodies(change, step) if self._still_holds(change, step, proposed.seen) else None
+                )
+                if bodies is not None:
+                    done += self._do(change, step, proposed.seen, bodies)
                 else:
                     skipped.append(step.why)
             if done:
@@ -247,7 +251,23 @@ class Dreams:
                 return False
         return True
 
-    def _do(self, change: Writing, step: Step, seen: dict[str, tuple[str, ...]]) -> list[Done]:
+    def _bodies(self, change: Writing, step: Step) -> dict[str, bytes] | None:
+        """The new texts of a step as changes of what stands there, None when one would lose a part of a header."""
+        bodies = {}
+        for one in step.changes:
+            if one.text is None:
+                continue
+            data = self._memories.view(one.key, change.entry(self._memories.name(one.key)), change.body).data
+            text = one.text.encode()
+            try:
+                bodies[one.key] = render_over(data, parse_memory(text)) if data is not None else text
+            except FormatError:
+                return None
+        return bodies
+
+    def _do(
+        self, change: Writing, step: Step, seen: dict[str, tuple[str, ...]], bodies: dict[str, bytes]
+    ) -> list[Done]:
         done = []
         for one in step.changes:
             name, body = self._memories.checked_name(one.key), None
@@ -255,7 +275,7 @@ class Dreams:
             if one.text is None:
                 change.remove(name, tuple(before))
             else:
-                body = one.text.encode()
+                body = bodies[one.key]
                 check_body(one.key, body)
                 change.put(name, body, seen[one.key])
             gone = {dot: value for dot, value in before.items() if dot not in change.entry(name)}

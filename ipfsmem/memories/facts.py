@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from ipfsmem.bundle.header import render_tags
+from ipfsmem.bundle.header_edit import edit_memory
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.config import FactSettings
@@ -237,7 +238,7 @@ class Facts:
         reading = self._memories.read(fact.key)
         if reading is None or not reading.own or fact.confidence == confidence:
             return fact
-        data = render_memory(reading.file.with_fields({"confidence": f"{confidence:.6g}"}))
+        data = edit_memory(reading.data, {"confidence": f"{confidence:.6g}"})
         return fact_of(self._memories.write(fact.key, data, seen=reading)) or fact
 
     def _place_of(self, text: str, kind: Kind) -> tuple[str, Fact | None]:
@@ -340,10 +341,8 @@ class Facts:
                 *tags,
                 *([CONFLICT] * conflict),
             ]
-            new = file.with_fields(
-                {**changes, "updated": today, "tags": render_tags([tag for tag in tags if tag])}, text
-            )
-            reading = self._memories.write_in(change, key, render_memory(new), seen=shown)
+            fields = {**changes, "updated": today, "tags": render_tags([tag for tag in tags if tag])}
+            reading = self._memories.write_in(change, key, edit_memory(shown.data, fields, text), seen=shown)
         fact = fact_of(reading)
         assert fact is not None
         return fact

@@ -13,7 +13,8 @@ from hashlib import blake2b
 
 import msgspec
 
-from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.bundle.header_edit import render_over
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import decode_entry
@@ -304,7 +305,7 @@ class GraphIndex:
             new = entity_file(file, name, kind, said, out)
             if old is not None and not _is_plain(file, old):
                 new = _added(file, old, said, out)
-            data = render_memory(new.with_fields({"updated": today}))
+            data = render_over(None if shown is None else shown.data, new, stamps={"updated": today})
             if shown is not None:
                 keep_in(change, memories, key, shown.data, "edited")
             memories.write_in(change, key, data, seen=shown)

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from ipfsmem.bundle.header_edit import edit_memory
 from ipfsmem.bundle.keys import check_key, check_scope
-from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.config import context_tokens, tokens_beside_for_facts
 from ipfsmem.errors import ChangedError, NotFoundError, StorageError, UsageError
 from ipfsmem.memories.layouts import Layout
@@ -136,15 +137,14 @@ class MemoryTexts(MemoryPart):
 
     def _changed_text(self, shown: bytes | None, body: str | None, given: Mapping[str, str | None]) -> bytes:
         """The text that was shown with what is given put in; what is not given stays."""
-        old = parse_memory(shown) if shown is not None else MemoryFile()
         changes = {field: value for field, value in given.items() if value is not None}
+        today = self._replica.world.today().isoformat()
+        old = parse_memory(shown) if shown is not None else MemoryFile()
         made = old.with_fields(changes, body if body is not None else old.body)
         if made == old and shown is not None:
             return shown
-        today = self._replica.world.today().isoformat()
-        return render_memory(
-            made.with_fields({"created": made.created or today, "updated": changes.get("updated", today)})
-        )
+        stamps = {"created": made.created or today, "updated": changes.get("updated", today)}
+        return edit_memory(shown or b"", changes, body, stamps=stamps)
 
     def write_text(
         self, key: str, data: bytes, *, seen: Seen | None = None, if_match: str | None = None

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ipfsmem.bundle.fence import fence_memory, shows_fields_whole
+from ipfsmem.bundle.header_edit import edit_memory
 from ipfsmem.bundle.memory_file import MemoryFile, render_memory
-from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.errors import ChangedError, FormatError, NotFoundError, UsageError
 from ipfsmem.memories.readings import Reading, Unsettled
 from ipfsmem.tools.desk import Desk, as_values, fenced
 from ipfsmem.tools.paging import ANSWER, beginning, weight
@@ -183,6 +184,9 @@ def _texts_of(desk: Desk, item: Unsettled, *, to_settle: bool) -> tuple[ToolResu
 def _merged(desk: Desk, item: Unsettled, body: str) -> bytes:
     """A new body under the header of what is shown, else of the first copy."""
     readings = [item.shown, *(copy.reading for copy in item.copies)]
-    old = next((reading.readable for reading in readings if reading is not None), MemoryFile())
-    today = desk.memory.replica.world.today().isoformat()
-    return render_memory(old.with_fields({"updated": today}, body))
+    stamps = {"updated": desk.memory.replica.world.today().isoformat()}
+    old = next((reading.data for reading in readings if reading is not None), b"")
+    try:
+        return edit_memory(old, {}, body, stamps=stamps)
+    except FormatError:  # a text that is not a memory file
+        return render_memory(MemoryFile().with_fields(stamps, body))

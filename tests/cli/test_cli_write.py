@@ -197,3 +197,37 @@ def test_options_are_refused_before_a_text_is_waited_for(cli: Cli, monkeypatch: 
     cli.fails(2, "write", "tone", "-", "--new", "--if-match", "0" * 64)
     cli.fails(2, "write", "tone", "--file", "-", "--whole", "--name", "Tone")
     cli.fails(2, "write", "tone", "--body", "x", "-")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"---\nname: rule\nmetadata:\n  type: feedback\n  originSessionId:\n  note: said: ask\n---\n\n",
+        b"---\r\nname: rule\r\ntags:\r\n  - a # why\r\n---\r\n\r\n",
+        b"---\n# kept\nstatus: draft\nstatus: final\n---\n",
+        b"+++\ntitle = 'rule'\n[extra]\nx = 1\n+++\n\n",
+        b'{\n  "title": "rule"\n}\n\n',
+        b"---\ntitle: A: B\ntags:\n  - &x a\n  - *x\n---\n\n",
+        b"---\n" + b"".join(b"key%d:\n  - value\n" % number for number in range(400)) + b"---\n\n",
+    ],
+    ids=["empty-field", "crlf-list", "doubled", "toml", "json", "broken-yaml", "long-yaml"],
+)
+def test_write_of_a_body_keeps_every_line_of_the_header(cli: Cli, header: bytes) -> None:
+    cli.ok("write", "rule", "-", stdin=header + b"Ask before you deploy.\n")
+    listed = cli.ok("list", "--json").json
+    cli.ok("write", "rule", "--body", "Ask twice.")
+    found = cli.ok("read", "rule").out_bytes
+    assert b"Ask twice." in found and b"before you deploy" not in found
+    rest = iter(found.splitlines())
+    assert all(line in rest for line in header.splitlines() if not line.startswith(b"updated"))
+    (before,), (after,) = listed, cli.ok("list", "--json").json
+    assert after["tags"] == before["tags"]
+    assert before["fields"].items() <= {**after["fields"], "updated": before["fields"].get("updated")}.items()
+
+
+def test_field_of_a_header_that_is_only_kept_is_refused(cli: Cli) -> None:
+    text = b"+++\ntitle = 'rule'\n+++\n\nAsk.\n"
+    cli.ok("write", "rule", "-", stdin=text)
+    refused = cli("write", "rule", "--description", "in one line")
+    assert refused.code != 0 and "kept as it is" in refused.err and "whole file" in refused.err
+    assert cli.ok("read", "rule").out_bytes.endswith(text)

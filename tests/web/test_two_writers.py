@@ -306,3 +306,28 @@ def test_a_provider_that_serves_other_bytes_is_not_believed(client: Client, memo
 
     with serve(portal) as at, pytest.raises(ClientError, match="no provider that keeps names answered"):
         client.open("fooled", at, words=words_of(memory), at=[f"gateway:{at}", f"routing:{at}"])
+
+
+def test_phone_edit_of_a_foreign_header_keeps_it_on_the_laptop(
+    client: Client, url: str, memory: Memory
+) -> None:
+    headers = {
+        "mixed": b"---\nname: Tone\ntype: feedback\ntags: [style]\n---\r\n",
+        "claude": b"---\nname: rule\nmetadata:\n  type: user\n  originSessionId:\n  note: said: ask\n---\n\n",
+        "toml": b"+++\ntitle = 'A'\n+++\n\n",
+    }
+    for key, header in headers.items():
+        memory.write_text(key, header + b"old\n")
+    root_of(memory)
+    web = client.open("phone", url, words=words_of(memory), token=PEER_TOKEN)
+    web.sync()
+    for key in headers:
+        web.write(key, "new")
+    web.sync()
+    root_of(memory)
+    for key, header in headers.items():
+        found = memory.read(key)
+        assert found is not None
+        lines = iter(found.data.splitlines())
+        assert all(line in lines for line in header.splitlines())
+        assert found.data.endswith(b"new\n") and b"old" not in found.data

@@ -13,7 +13,8 @@ import { renderIndex } from './core/index.ts'
 import { readRecord, targetOf } from './core/ipns.ts'
 import { splitConflictName } from './core/keys.ts'
 import { MOST_FILE } from './core/limits.ts'
-import { fieldOf, type MemoryFile, parseFile, renderFile, writeTags } from './core/memory_file.ts'
+import { editFile } from './core/header_edit.ts'
+import { fieldOf, type MemoryFile, parseFile, writeTags } from './core/memory_file.ts'
 import type { Assigning } from './core/scope_tree.ts'
 import { readName } from './core/state.ts'
 import { readRequest } from './core/statements.ts'
@@ -297,11 +298,11 @@ export class Memory {
       const made = withFields(old, given, body ?? old.body)
       if (shown !== null && made === old) return
       const today = new Date(this.#replica.world.now()).toISOString().slice(0, 10)
-      const dates = new Map([
+      const stamps = new Map([
         ['created', fieldOf(made, 'created') || today],
         ['updated', given.get('updated') ?? today]
       ])
-      await this.#put(change, name, utf8(renderFile(withFields(made, dates, made.body))), dots)
+      await this.#put(change, name, editFile(shown ?? new Uint8Array(), given, body ?? null, stamps), dots)
       await change.tellUses(scope)
     })
     return this.#shown(key, scope)

@@ -1,11 +1,12 @@
 /** What a memory is: keys, files, index, timeline, the blob, and the merge of two files (FORMAT.md 1 and 5). */
 
-import { fromHex, fromUtf8, utf8 } from '../src/core/bytes.ts'
+import { fromHex, fromUtf8, unlessRefused, utf8 } from '../src/core/bytes.ts'
 import { writeBlob } from '../src/core/blob.ts'
 import { readBlob } from '../src/core/blob_reading.ts'
 import { clockAfterSeeing, clockMs, correctedClock, nextClock } from '../src/core/clock.ts'
 import { capIndex, renderIndex } from '../src/core/index.ts'
 import { conflictName, isKey, isScope, keyOfForeignName, splitConflictName } from '../src/core/keys.ts'
+import { editFile } from '../src/core/header_edit.ts'
 import { parseFile, renderFile } from '../src/core/memory_file.ts'
 import { merge3, mergeFields, mergeLines } from '../src/core/merge3.ts'
 import { type Move, newestMove, readMove, readVault } from '../src/core/program_events.ts'
@@ -18,6 +19,10 @@ export const memoryFile: Judge = (all, court) => {
     court.same([read.fields, read.body, renderFile(read)], [row.fields, row.body, row.rendered], row.about)
   }
   for (const row of all.render) court.same(renderFile(row), row.file, row.about)
+  for (const row of all.edit) {
+    const edited = unlessRefused(() => editFile(utf8(row.file), new Map(row.changes), row.body, new Map(row.stamps)))
+    court.same(edited && fromUtf8(edited), row.edited, row.about)
+  }
   for (const row of all.bad) court.refuses(() => parseFile(fromHex(row.file_hex)), row.about, row.error)
   for (const row of all.sizes) {
     const data = utf8(row.parts.map(([text, times]: [string, number]) => text.repeat(times)).join(''))

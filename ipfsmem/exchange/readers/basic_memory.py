@@ -6,13 +6,18 @@ becomes the name, every other field keeps its own. The database beside the notes
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Iterator
 
-from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.bundle.header_edit import edit_memory
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 from ipfsmem.exchange.lenient import utf8_text
 from ipfsmem.exchange.places import Files
 from ipfsmem.exchange.records import Item, Problem, Record, Skipped
+
+_TITLE = re.compile(rb"^title[ \t]*:", re.MULTILINE)
 
 
 def read(files: Files) -> Iterator[Item]:
@@ -27,25 +32,30 @@ def read(files: Files) -> Iterator[Item]:
             yield Skipped("an empty file")
             continue
         try:
-            note = _note(data)
+            text, note = _note(data)
             title = {} if note.name else {"name": note.fields.get("title", ""), "title": ""}
             source = f"basic-memory:{note.fields.get('permalink', name.removesuffix('.md'))}"[:300]
-            file = render_memory(note.with_fields({**title, "source": note.source or source}))
+            # Of a doubled title the second would go with it.
+            if len(_TITLE.findall(text)) > 1:
+                title.pop("title", None)
+            with contextlib.suppress(FormatError):  # a header of another program stays as it is
+                text = edit_memory(text, {**title, "source": note.source or source})
         except LimitError:
-            file = data
+            text = data
         except FormatError as error:
             yield Problem(name, str(error))
             continue
-        yield Record(where=name, file=file, file_name=name)
+        yield Record(where=name, file=text, file_name=name)
 
 
-def _note(data: bytes) -> MemoryFile:
-    """A note. Versions of basic-memory wrote a header of a permalink alone before the note's own: both are the header then."""
-    note = parse_memory(utf8_text(data))
+def _note(data: bytes) -> tuple[bytes, MemoryFile]:
+    """A note as text and values. Versions of basic-memory wrote a header of a permalink alone before the note's own: both are the
+    header then."""
+    text = utf8_text(data)
+    note = parse_memory(text)
     if note.fields.keys() <= {"permalink", "source"} and note.body.startswith("---"):
         inner = parse_memory(note.body.encode())
         if inner.fields.keys() & {"title", "name", "type"}:
-            return inner.with_fields(
-                {name: text for name, text in note.fields.items() if name not in inner.fields}
-            )
-    return note
+            more = {name: value for name, value in note.fields.items() if name not in inner.fields}
+            return edit_memory(f"{note.body}\n".encode(), more), inner.with_fields(more)
+    return text, note

@@ -1,11 +1,12 @@
 /** The portable blob `memory/0.1`, read (FORMAT.md 1.5). A bad record is set aside and named, the rest is read. */
 
 import { BLOB_VERSION, type Text } from './blob.ts'
-import { canonical, isObject, need, unlessRefused, utf8 } from './bytes.ts'
+import { canonical, fromUtf8, isObject, need, unlessRefused, utf8 } from './bytes.ts'
+import { editFile } from './header_edit.ts'
 import { hasNameTwice, spansOf } from './json_text.ts'
 import { fileName, INDEX_FILE, keyOfForeignName, splitConflictName } from './keys.ts'
 import { MOST_LINE } from './limits.ts'
-import { parseFile, renderFile } from './memory_file.ts'
+import { parseFile } from './memory_file.ts'
 import { hasRepeatedName, isEvent, parseLine, type TimelineEvent, union } from './timeline.ts'
 
 export type Blob = {
@@ -41,10 +42,9 @@ function textsIn(value: unknown, what: string, problems: string[]): Found[] {
 export function fileOf(name: string, text: unknown): Omit<Found, 'isCopy'> {
   need(typeof text === 'string' && text.isWellFormed(), 'format', 'it is not Unicode text')
   const { key, origin } = keyOfForeignName(name)
-  const file = parseFile(utf8(text))
-  if (origin === null) return { key, text, isForeign: false }
-  const fields = [...file.fields.filter(one => one[0] !== 'origin_name'), ['origin_name', origin] as const]
-  return { key, text: renderFile({ ...file, fields }), isForeign: true }
+  if (origin !== null) return { key, text: fromUtf8(editFile(utf8(text), new Map([['origin_name', origin]]))), isForeign: true }
+  parseFile(utf8(text))
+  return { key, text, isForeign: false }
 }
 
 /** An export, or the value that a browser keeps, which has no version. */

@@ -23,20 +23,20 @@ export const KNOWN_FIELDS = [
   'agent_name',
   'origin_name'
 ] as const
-const MOST_HEADER = 4096
+export const MOST_HEADER = 4096
 const MOST_DEPTH = 4
 const SPECIAL = '-?:,[]{}#&*!|>\'"%@`'
 const CONTROL = /[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]/
 const trim = (text: string): string => text.replace(/^[ \t\r]+|[ \t\r]+$/g, '')
-const withoutLastLines = (text: string): string => text.replace(/\n+$/, '')
+export const withoutLastLines = (text: string): string => text.replace(/\n+$/, '')
 
 // --- reading ---
 
 /** Where the header of a file lies: its first line, its closing mark, and what follows the line of that mark. */
-type Marks = { readonly lines: number; readonly closing: number; readonly rest: number; readonly isCrlf: boolean }
+export type Marks = { readonly lines: number; readonly closing: number; readonly rest: number; readonly isCrlf: boolean }
 
 /** The two lines `---` of a text without its BOM, or null. They prove no header: `readHeader` judges what lies between. */
-function findMarks(text: string): Marks | null {
+export function findMarks(text: string): Marks | null {
   // Not with `^` and `$`: to them U+2028 ends a line.
   const open = /^---[ \t]*(\r?)\n/.exec(text)
   if (open === null) return null
@@ -63,7 +63,7 @@ export function parseFile(data: Bytes): MemoryFile {
 export const fieldOf = (file: MemoryFile, name: string): string => file.fields.find(one => one[0] === name)?.[1] ?? ''
 
 /** The fields of a header, its lines without the end of the last; null when it is not a header. */
-function readHeader(header: string): Field[] | null {
+export function readHeader(header: string): Field[] | null {
   const lines = header.split('\n')
   const isLong = byteLength(header) > MOST_HEADER
   const flat = flatFields(lines)
@@ -94,7 +94,7 @@ function settled(all: readonly Field[], comments: readonly string[]): Field[] {
   return [...out].filter(([, value]) => value !== '')
 }
 
-function flatFields(lines: readonly string[]): { fields: Field[]; comments: string[] } | null {
+export function flatFields(lines: readonly string[]): { fields: Field[]; comments: string[] } | null {
   const fields: Field[] = []
   const comments: string[] = []
   for (let i = 0; i < lines.length; i++) {
@@ -151,7 +151,7 @@ function jsonText(text: string): string | null {
   }
 }
 
-function scalar(value: string): string {
+export function scalar(value: string): string {
   if (value.length > 1 && /^"[^]*"$/.test(value)) return jsonText(value) ?? value
   if (/^'(?:[^']|'')*'$/.test(value)) return value.slice(1, -1).replaceAll("''", "'")
   return value
@@ -263,23 +263,29 @@ export const writeTags = (items: readonly string[]): string =>
 
 // --- writing ---
 
-const isBare = (value: string): boolean =>
+export const isBare = (value: string): boolean =>
   value !== '' && !SPECIAL.includes(value[0] as string) && !/^ | $/.test(value) && !/: | #|:$/.test(value) && !CONTROL.test(value)
 
-const quoted = (value: string): string =>
+export const quoted = (value: string): string =>
   JSON.stringify(value).replace(/[\x7f-\x9f\u2028\u2029\ufeff]/g, letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
-/** The normal form of a file. */
-export function renderFile({ fields, body }: MemoryFile): string {
+/** The header lines of fields, in the normal form; empty text without any. */
+export function renderLines(fields: readonly Field[]): string {
   const said = fields.map(([name, value]): Field => [name, name === 'tags' ? writeTags(readTags(value)) : value]).filter(one => one[1] !== '')
   const known = KNOWN_FIELDS.flatMap(name => said.filter(one => one[0] === name))
   const all = [...known, ...said.filter(one => !(KNOWN_FIELDS as readonly string[]).includes(one[0]))]
-  const text = withoutLastLines(body)
-  const end = text === '' ? '' : `${text}\n`
-  if (all.length === 0) return text.startsWith('---') || text.startsWith('\ufeff') ? `---\n---\n\n${end}` : end
   const line = ([name, value]: Field): string => {
     const left = isBare(name) && !name.includes(':') ? name : quoted(name)
     return `${left}: ${name === 'tags' || isBare(value) ? value : quoted(value)}\n`
   }
-  return `---\n${all.map(line).join('')}---\n${text === '' ? '' : `\n${end}`}`
+  return all.map(line).join('')
+}
+
+/** The normal form of a file. */
+export function renderFile({ fields, body }: MemoryFile): string {
+  const lines = renderLines(fields)
+  const text = withoutLastLines(body)
+  const end = text === '' ? '' : `${text}\n`
+  if (lines === '') return text.startsWith('---') || text.startsWith('\ufeff') ? `---\n---\n\n${end}` : end
+  return `---\n${lines}---\n${text === '' ? '' : `\n${end}`}`
 }

@@ -1,0 +1,74 @@
+"""The header of another program at the beginning of a body: TOML, JSON, or YAML that is not read here (format section 1.2).
+
+It is text like the rest of the body, and stays where it is when a writer gives a body without one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NoReturn
+
+_END = r"(?:\r\n|\n|\r)"
+_OPEN = re.compile(rf"(---|\+\+\+|;;;)[ \t]*([A-Za-z]*)[ \t]*{_END}")
+_CLOSE = {
+    mark: re.compile(rf"{_END}(?:{lines})[ \t]*(?:{_END}|\Z)")
+    for mark, lines in (("---", r"---|\.\.\."), ("+++", r"\+\+\+"), (";;;", ";;;"))
+}
+# What the first line between the marks looks like, so that prose between two rules is not taken for a header.
+_FIRST = {
+    "---": re.compile(r"(?!-[ \t])[^ \t#:][^:]*:(?:[ \t]|\Z)|[%!&{<]"),
+    "+++": re.compile(r"\[|[^ \t=#]+[ \t]*="),
+    ";;;": re.compile(r"[{\"]"),
+}
+_LINE = re.compile(rf"[ \t]*([^\r\n]*){_END}")
+_BLANK = re.compile(rf"(?:[ \t]*{_END})*")
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+
+
+def front_matter(body: str) -> str:
+    """What stands at the beginning of a body as another program's header, with the blank lines after it; else empty text."""
+    end = _json_end(body) if body.startswith("{") else _marked_end(body)
+    if end is None:
+        return ""
+    blank = _BLANK.match(body, end)
+    return body[: blank.end() if blank is not None else end]
+
+
+def _marked_end(body: str) -> int | None:
+    opening = _OPEN.match(body)
+    if opening is None:
+        return None
+    mark, language = opening[1], opening[2]
+    start = opening.end()
+    closing = _CLOSE[mark].search(body, start - 1)
+    if closing is None:
+        return None
+    # The end of the opening line may be that before the closing mark.
+    inside = body[start : max(closing.start(), start)] + "\n"
+    firsts = (line[1].rstrip(" \t") for line in _LINE.finditer(inside))
+    first = next((line for line in firsts if line and not line.startswith("#")), "")
+    return closing.end() if language or _FIRST[mark].match(first) else None
+
+
+def _json_end(body: str) -> int | None:
+    depth = 0
+    for token in _JSON_TOKEN.finditer(body):
+        depth += 1 if token[0] in "{[" else -1 if token[0] in "}]" else 0
+        if depth == 0:
+            break
+    else:
+        return None
+    line = re.compile(rf"[ \t]*{_END}").match(body, token.end())
+    # A body that is JSON, or JSON lines, has no header.
+    if line is None or body[line.end() :].lstrip(" \t\r\n")[:1] in ("", "{", "["):
+        return None
+    try:
+        value = json.loads(body[: token.end()], parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    return line.end() if value else None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)

@@ -1,0 +1,268 @@
+"""Changing fields or the body of a memory file, and no other byte of it (format section 1.2).
+
+A header in the normal form stays in it. In any other header only the lines of the fields that change are written; whatever else
+it holds (comments, doubled fields, lists, other line ends) stays as it is, or the change is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from ipfsmem.bundle import header
+from ipfsmem.bundle.front_matter import front_matter
+from ipfsmem.bundle.memory_file import (
+    Marks,
+    MemoryFile,
+    find_marks,
+    has_header,
+    parse_memory,
+    read_lines,
+    render_memory,
+)
+from ipfsmem.errors import FormatError, LimitError
+
+_BOM = b"\xef\xbb\xbf"
+_NONE: Mapping[str, str] = {}
+_HINT = "Edit the whole file and write it, header and all."
+_QUOTED_NAME = re.compile(r'("(?:[^"\\]|\\.)*")[ \t]*:')
+_YAML_NAME = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^ \t\r"'].*?)[ \t]*:(?=[ \t\r\n]|\Z)""")
+_YAML_QUOTED = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')""")
+_COMMENT = re.compile(r"[ \t]+#")
+_LIST_ITEM = re.compile(r"-(?:[ \t\r]|\Z)")
+_SPACE = " \t\r"
+
+
+def edit_memory(
+    data: bytes, changes: Mapping[str, str], body: str | None = None, *, stamps: Mapping[str, str] = _NONE
+) -> bytes:
+    """The file with some fields set, or removed where the new value is empty, and perhaps another body.
+
+    `stamps`: fields that are set too, where the header has room for them in a form that can be changed. A body without a header
+    of another program (`front_matter`) leaves that of the old body where it is. Raises FormatError when the change cannot be made without losing
+    something else, LimitError beyond the limits of a file.
+    """
+    if not stamps or (not changes and _is_foreign(data, body)):
+        return _edited(data, changes, body)
+    try:
+        return _edited(data, {**stamps, **changes}, body)
+    except FormatError:
+        return _edited(data, changes, body)
+
+
+def render_over(data: bytes | None, made: MemoryFile, *, stamps: Mapping[str, str] = _NONE) -> bytes:
+    """The file that `made` says, written as a change of `data`, which it was made from; in the normal form without one."""
+    if data is None:
+        return render_memory(made.with_fields(stamps))
+    old = parse_memory(data)
+    names = dict.fromkeys((*old.fields, *made.fields))
+    changes = {
+        name: made.fields.get(name, "") for name in names if made.fields.get(name) != old.fields.get(name)
+    }
+    return edit_memory(data, changes, None if made.body == old.body else made.body, stamps=stamps)
+
+
+def _is_foreign(data: bytes, body: str | None) -> bool:
+    """Whether the header that programs find is another program's: one of ours above it would hide it from them."""
+    old = parse_memory(data)
+    text = old.body if body is None else body
+    return (
+        not old.fields.keys() - {"origin_name"} and bool(front_matter(text)) and not has_header(text.encode())
+    )
+
+
+def _edited(data: bytes, changes: Mapping[str, str], body: str | None) -> bytes:
+    old = parse_memory(data)
+    front = front_matter(old.body)
+    marks = find_marks(data)
+    if marks is not None and read_lines(data, marks) is None:
+        marks = None
+    if body is not None:
+        body = (body.replace("\r\n", "\n") if marks is not None and marks.crlf else body).rstrip("\n")
+        if front and not front_matter(body):
+            body = _joined(front, body)
+    wanted = MemoryFile(_wanted(old.fields, changes), old.body if body is None else body)
+    if wanted == old:
+        return data
+    # Only the name that a text had outside may be put above the header of another program.
+    is_foreign = bool(front) and not old.fields.keys() - {"origin_name"}
+    if is_foreign and wanted.fields != old.fields and changes.keys() - {"origin_name"}:
+        raise FormatError(
+            "the header of this memory is of a kind that is kept as it is and not changed by field",
+            hint=_HINT,
+        )
+    if marks is None:
+        made = _without_header(data, wanted)
+    else:
+        made = _with_header(data, marks, old, wanted, body)
+    again = parse_memory(made)
+    if again.fields != wanted.fields or again.body != wanted.body:
+        raise FormatError(
+            "the header of this memory is of a form in which this field cannot be changed without losing another part of it",
+            hint=_HINT,
+        )
+    return made
+
+
+def _wanted(fields: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
+    made = {**fields, **changes}
+    if changes.get("tags"):
+        made["tags"] = header.render_tags(header.parse_tags(changes["tags"]))
+    return {name: value for name, value in made.items() if value}
+
+
+def _joined(front: str, body: str) -> str:
+    """A new body below the header of another program."""
+    if not body:
+        return front.rstrip("\n")
+    return front + body if front.endswith(("\n", "\r")) else f"{front}\n{body}"
+
+
+def _without_header(data: bytes, wanted: MemoryFile) -> bytes:
+    if wanted.fields:
+        return render_memory(wanted)
+    plain = (_BOM if data.startswith(_BOM) else b"") + wanted.body.encode() + b"\n" * bool(wanted.body)
+    return plain if parse_memory(plain) == wanted else render_memory(wanted)
+
+
+def _with_header(data: bytes, marks: Marks, old: MemoryFile, wanted: MemoryFile, body: str | None) -> bytes:
+    lines = str(data[marks.lines : marks.closing], "utf-8")
+    marked = data[: marks.lines] == b"---\n" and data[marks.closing : marks.rest] in (b"---\n", b"---")
+    if marked and lines == _normal_lines(old.fields):
+        return render_memory(wanted)
+    if wanted.fields != old.fields:
+        lines = _spliced(lines, marks, old, wanted)
+    head = data[: marks.lines] + lines.encode()
+    if body is None:
+        return head + data[marks.closing :]
+    return head + data[marks.closing : marks.rest] + _below(data, marks, old, wanted.body)
+
+
+def _normal_lines(fields: Mapping[str, str]) -> str | None:
+    try:
+        return header.write_header(fields)
+    except LimitError:
+        return None
+
+
+def _below(data: bytes, marks: Marks, old: MemoryFile, body: str) -> bytes:
+    """What follows the closing mark: the body, after a blank line where there was one, or no body to say otherwise."""
+    end = "\r\n" if marks.crlf else "\n"
+    if not body:
+        return b""
+    closed = data[: marks.rest].endswith(b"\n")
+    blank = not old.body or body.startswith(("\n", "\r\n")) or data[marks.rest :].startswith(end.encode())
+    text = f"{body}\n".replace("\n", end)
+    return ("" if closed else end).encode() + (end if blank else "").encode() + text.encode()
+
+
+class _Entry(NamedTuple):
+    """The lines of one field: `start` up to `end`; its value begins at `value` of the first line."""
+
+    name: str
+    start: int
+    end: int
+    value: int
+
+
+def _spliced(text: str, marks: Marks, old: MemoryFile, wanted: MemoryFile) -> str:
+    """Header lines with the fields that differ written anew, each where it stood, new ones at the end."""
+    is_flat = header.read_flat(text.replace("\r\n", "\n").removesuffix("\n")) is not None
+    lines = text.split("\n")[:-1]
+    end = "\r" if marks.crlf else ""
+    for name in dict.fromkeys((*old.fields, *wanted.fields)):
+        value = wanted.fields.get(name, "")
+        if value == old.fields.get(name, ""):
+            continue
+        if name == "comment":
+            lines = [line for line in lines if not line.lstrip(" \t").startswith("#")]
+        found = [one for one in _entries(lines, is_flat) if one.name == name]
+        if not value:
+            for one in reversed(found):
+                del lines[one.start : one.end]
+            continue
+        counts = [one for one in found if _is_filled(lines, one)] or found
+        if counts:
+            one = counts[0]
+            lines[one.start : one.end] = [_line(lines, one, value, is_flat)]
+        else:
+            shown = name if ":" not in name and header.is_bare(name) else header.quote(name)
+            lines.append(f"{_indent(lines)}{shown}: {_scalar(name, value)}{end}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _entries(lines: list[str], is_flat: bool, start: int = 0, stop: int | None = None) -> Iterator[_Entry]:
+    """The fields of a header in document order, those inside a block `metadata:` too."""
+    stop = len(lines) if stop is None else stop
+    base = _indent(lines[start:stop])
+    open_entry: _Entry | None = None
+    for at in range(start, stop):
+        line = lines[at]
+        content = line.lstrip(" \t")
+        if not content.strip(_SPACE) or content.startswith("#"):
+            continue
+        indent = line[: len(line) - len(content)]
+        if indent != base or _LIST_ITEM.match(content):
+            if open_entry is not None:
+                open_entry = open_entry._replace(end=at + 1)
+            continue
+        if open_entry is not None:
+            yield from _with_inner(lines, is_flat, open_entry)
+        name, value = _name(content, is_flat)
+        open_entry = _Entry(name, at, at + 1, len(indent) + value)
+    if open_entry is not None:
+        yield from _with_inner(lines, is_flat, open_entry)
+
+
+def _with_inner(lines: list[str], is_flat: bool, entry: _Entry) -> Iterator[_Entry]:
+    if entry.name == "metadata" and entry.end > entry.start + 1:
+        yield from _entries(lines, is_flat, entry.start + 1, entry.end)
+    else:
+        yield entry
+
+
+def _name(content: str, is_flat: bool) -> tuple[str, int]:
+    """The name of the field that a line begins, and where its value begins; empty text where it begins none."""
+    found = (_QUOTED_NAME if is_flat else _YAML_NAME).match(content)
+    if found is not None:
+        return header.unquote(found[1]), found.end()
+    if is_flat and ":" in content:
+        name = content.partition(":")[0]
+        return name.strip(_SPACE), len(name) + 1
+    return "", 0
+
+
+def _indent(lines: list[str]) -> str:
+    """How the first line is indented that holds something."""
+    first = next(
+        (line for line in lines if line.strip(_SPACE) and not line.lstrip(" \t").startswith("#")), ""
+    )
+    return first[: len(first) - len(first.lstrip(" \t"))]
+
+
+def _is_filled(lines: list[str], one: _Entry) -> bool:
+    return one.end > one.start + 1 or lines[one.start][one.value :].strip(_SPACE) not in ("", '""', "''")
+
+
+def _scalar(name: str, value: str) -> str:
+    return value if name == "tags" or header.is_bare(value) else header.quote(value)
+
+
+def _line(lines: list[str], one: _Entry, value: str, is_flat: bool) -> str:
+    """The line of a field with another value; a comment behind it stays. Raises FormatError where comments stand in its value."""
+    line = lines[one.start]
+    end = "\r" if line.endswith("\r") else ""
+    rest = line[one.value :].rstrip("\r")
+    comment = ""
+    if not is_flat:
+        quoted = _YAML_QUOTED.match(rest)
+        found = _COMMENT.search(rest, quoted.end() if quoted is not None else 0)
+        if one.end > one.start + 1:
+            is_block = rest.lstrip(" \t")[:1] in ("|", ">")
+            texts = lines[one.start : one.start + 1 if is_block else one.end]
+            if any(_COMMENT.search(f" {text}") for text in texts):
+                raise FormatError(f"the field {one.name} holds comments, which would be lost", hint=_HINT)
+        elif found is not None:
+            comment = rest[found.start() :]
+    return f"{line[: one.value]} {_scalar(one.name, value)}{comment}{end}"

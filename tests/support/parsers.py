@@ -1,0 +1,418 @@
+"""Each parser that exists in both languages, and inputs that it may be given: made of seeds, by mutation, the same from the same
+number. What Python makes of an input has the form that `web/tests/parsers.ts` gives."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from ipfsmem.bundle import timeline
+from ipfsmem.bundle.blob import read_blob
+from ipfsmem.bundle.front_matter import front_matter
+from ipfsmem.bundle.header import parse_tags, render_tags
+from ipfsmem.bundle.header_edit import edit_memory
+from ipfsmem.bundle.keys import is_key, is_scope, key_of_foreign_name, split_conflict_name
+from ipfsmem.bundle.memory_file import MemoryFile, parse_fields, parse_memory, render_memory
+from ipfsmem.bundle.program_events import read_move, read_vault
+from ipfsmem.canonical import decode as decode_canonical
+from ipfsmem.causal.cards import parse_card
+from ipfsmem.causal.clock import hlc_ms
+from ipfsmem.causal.entries import MemoryName, SegmentName, parse_entry
+from ipfsmem.causal.merge3 import merge_memory
+from ipfsmem.content.cid import decode_cid, parse_cid, public_of_ipns_name
+from ipfsmem.errors import FormatError
+
+VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
+REFUSED = {"refused": True}
+Rows = dict[str, Any]
+
+
+def b64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def unb64(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def _memory(given: str) -> Any:
+    data = unb64(given)
+    file = parse_memory(data)
+    assert parse_fields(data).fields == file.fields, "lists read another header than readers do"
+    try:
+        rendered = render_memory(file).decode()
+    except FormatError:
+        rendered = None
+    return [[list(one) for one in file.fields.items()], file.body, rendered]
+
+
+def _merge(given: list[str]) -> Any:
+    base, a, b = map(unb64, given)
+    merged = merge_memory(base, a, b)
+    return None if merged is None else merged.decode()
+
+
+def _lines(given: list[Any]) -> Any:
+    events = timeline.parse_lines(unb64(given[0]), given[1])
+    return [timeline.event_line(event).decode() for event in events]
+
+
+def _instant(given: str) -> Any:
+    try:
+        return timeline.normal_ts(given)
+    except FormatError:
+        return None
+
+
+def _key(given: str) -> Any:
+    key, origin = key_of_foreign_name(given)
+    split = split_conflict_name(given)
+    return [is_key(given), is_scope(given), key, origin, split and list(split)]
+
+
+def _entry(given: str) -> Any:
+    name = parse_entry(given)
+    if isinstance(name, MemoryName):
+        return ["m", name.scope, f"{name.scope}/{name.key}".lstrip("/")]
+    if isinstance(name, SegmentName):
+        return ["t", name.scope, given[2:]]
+    return ["c", name.scope, name.scope]
+
+
+def _cid(given: str) -> Any:
+    return list(bytes(parse_cid(given)))
+
+
+def _card(given: str) -> Any:
+    card = parse_card(unb64(given))
+    return {
+        "ids": [list(one) for one in card.ids],
+        "into": card.into,
+        "kind": card.kind,
+        "title": card.title,
+        "v": card.v,
+    }
+
+
+def _event(given: str) -> Any:
+    event = timeline.parse_line(given.encode())
+    move, vault = read_move(event), read_vault(event)
+    return [
+        move and [move.id, move.by, move.at, list(move.left), move.to],
+        vault and [vault.address, vault.key_number, vault.name],
+    ]
+
+
+def _blob(given: str) -> Any:
+    read = read_blob(given.encode())
+    files = sorted([key, body.decode()] for key, body in read.files.items())
+    more, others = ([[key, body.decode()] for key, body in texts] for texts in (read.more, read.others))
+    events = [timeline.event_line(event).decode() for event in read.events]
+    return [files, more, others, events, read.index, len(read.problems)]
+
+
+def _render(given: Rows) -> Any:
+    return render_memory(MemoryFile(dict(given["fields"]), given["body"])).decode()
+
+
+def _edit(given: list[Any]) -> Any:
+    data, changes, body, stamps = given
+    return edit_memory(unb64(data), dict(changes), body, stamps=dict(stamps)).decode()
+
+
+def _tags(given: str) -> Any:
+    return [list(parse_tags(given)), render_tags(parse_tags(given))]
+
+
+PARSERS: Mapping[str, Callable[[Any], Any]] = {
+    "memory": _memory,
+    "render": _render,
+    "edit": _edit,
+    "front": front_matter,
+    "tags": _tags,
+    "merge": _merge,
+    "lines": _lines,
+    "instant": _instant,
+    "own_id": lambda given: (split := timeline.split_own_id(given)) and list(split),
+    "key": _key,
+    "entry": _entry,
+    "cid": _cid,
+    "cid_bytes": lambda given: str(decode_cid(unb64(given))),
+    "ipns_name": lambda given: list(public_of_ipns_name(given)),
+    "clock": hlc_ms,
+    "card": _card,
+    "canonical": lambda given: decode_canonical(unb64(given), "it") is not ...,
+    "event": _event,
+    "blob": _blob,
+}
+
+
+def judged(parser: str, given: Any) -> Any:
+    """What Python makes of an input, as a JSON value."""
+    try:
+        return PARSERS[parser](given)
+    except FormatError:
+        return REFUSED
+
+
+def _vectors(name: str) -> Rows:
+    return json.loads((VECTORS / f"{name}.json").read_text("utf-8"))
+
+
+#: What is put into texts at any place: what some parser somewhere takes for an end, a mark, a space or nothing at all.
+BITS = (
+    *"\n\r\t \x00\x07\x1f\x7f\x85\xa0\xad\u2028\u2029\ufeff\ufffe\uffff\u200b\u3000",
+    *"-:#\"'[]{},|>?&*!%@`~=<+._/\\0123456789aZ",
+    "\r\n", "\n\n", "---", "\n---\n", "\n---\r\n", "...", "+++", ": ", " #", "- ", "''", '\\"', "\\u00e9", "\\ud800", "\\x41", "<<",
+    "  ", "metadata:\n", "\n  ", "\n# ", "null", "true", "no", "1e3", "0x1F", "12:30", "2026-01-01", "é", "e\u0301", "İ", "ß", "😀",
+)  # fmt: skip
+NAMES = (
+    "name",
+    "description",
+    "type",
+    "tags",
+    "updated",
+    "comment",
+    "metadata",
+    "x",
+    "a b",
+    '"q"',
+    "'s'",
+    "<<",
+    "status",
+    "é",
+)
+VALUES = (
+    "", "x", "a: b", "a # b", "'it''s'", '"q\\n"', "[a, b]", "[", "{a: 1}", "|", ">", "|-", "~", "no", "1.10", "- a", "&a x", "*a",
+    "!!str x", "user", "\ttab", "two words", '"a" b', "# c", "2026-01-01", "12:30", "\\", "x:", ":", "?", "%", "@", "`", "a\x85b", "\u2028",
+)  # fmt: skip
+_ENDS = ("\n",) * 12 + ("\r\n", "\r", " \n", "\t\r\n", "\n\n", "\n\r\n")
+
+#: Texts that begin as other programs begin theirs.
+FRONTS = (
+    "+++\ntitle = 'A'\n[extra]\nx = 1\n+++\n\nbody\n", "---\na: &x 1\nb: *x\n---\n\nbody\n", "---\n# c\ntitle: A: B\ntags:\n  - x\n...\nbody\n",
+    '{\n  "title": "A",\n  "tags": ["x"]\n}\n\nbody\n', ";;;\n{\"a\": 1}\n;;;\nbody", "---toml\na = 1\n---\nbody", "---\nprose\n---\nmore",
+    "---\n- a: b\n---\nmore", '{"a": 1}\n{"b": 2}\n', "---\r\na: !x 1\r\n---\r\n\r\nbody\r\n", "---\rname: x\r---\rbody", "+++\n+++\nb", '{"a":1}\n',
+    "---\n%YAML 1.2\na: b\n---\nbody\n", "---\n{a: &x 1}\n---\n", "---\norigin_name: X.md\n---\n\n+++\na = 1\n+++\nbody\n",
+)  # fmt: skip
+
+
+def header_file(r: Random) -> bytes:
+    """A file with a header of the kinds that people and programs write, and of kinds nearly so."""
+    end = r.choice(_ENDS[:1] * 4 + ("\r\n", "\r"))
+    lines = []
+    for _ in range(r.randrange(7)):
+        name, value = r.choice(NAMES), r.choice(VALUES)
+        kind = r.random()
+        if kind < 0.5:
+            lines.append(f"{name}: {value}")
+        elif kind < 0.58:
+            lines += [
+                f"{name}:",
+                *(f"{r.choice(('', '  ', '    '))}- {r.choice(VALUES)}" for _ in range(r.randrange(3))),
+            ]
+        elif kind < 0.72:
+            block = r.choice(("metadata", "metadata", name))
+            lines.append(f"{block}:")
+            indent = r.choice(("  ", " ", "    ", "\t"))
+            for _ in range(r.randrange(4)):
+                deeper = "  " if r.random() < 0.1 else ""
+                lines.append(
+                    f"{indent}{deeper}{r.choice(NAMES)}: {r.choice(VALUES)}".rstrip()
+                    if r.random() < 0.8
+                    else f"{indent}# c"
+                )
+        elif kind < 0.8:
+            lines.append(r.choice(("# note", "  # aside", "#", "", " ", "\t", "#a#b")))
+        elif kind < 0.88:
+            lines += [
+                f"{name}: {r.choice(('|', '>', '|-', '>+', ''))}",
+                *(f"  {r.choice(VALUES)}" for _ in range(r.randrange(3))),
+            ]
+        else:
+            lines.append(f"{name}{r.choice((':', ' :', ':  ', '', ' '))}{value}")
+    mixed = r.random() < 0.15
+    ends = [r.choice(_ENDS) if mixed else end for _ in range(len(lines) + 3)]
+    text = r.choice(("", "", "", "", "\ufeff")) + r.choice(("---",) * 8 + ("--- ", "----", "+++")) + ends[0]
+    text += "".join(line + ends[i + 1] for i, line in enumerate(lines))
+    text += r.choice(("---",) * 8 + ("---\t", "--- \r", "...", "---x", ""))
+    text += (
+        ends[-2]
+        + r.choice(("", end, end, "\n", "\r\n"))
+        + r.choice(("body", "", "a\r\nb", "---\nx: y\n---\n", "\n\nb\n\n"))
+    )
+    return (text + r.choice(("", end, "\n"))).encode()
+
+
+def mutated(r: Random, text: str) -> str:
+    for _ in range(r.choice((0, 1, 1, 1, 2, 3, 5))):
+        at, to = sorted((r.randrange(len(text) + 1), r.randrange(len(text) + 1)))
+        kind = r.random()
+        if kind < 0.5:
+            text = text[:at] + r.choice(BITS) + text[at:]
+        elif kind < 0.65:
+            text = text[:at] + text[at + 1 :]
+        elif kind < 0.8:
+            text = text[:at] + r.choice(BITS) + text[at + 1 :]
+        elif kind < 0.9:
+            text = text[:at] + text[at : min(to, at + 40)] * 2 + text[min(to, at + 40) :]
+        else:
+            text = text[:at] + text[min(to, at + 8) :]
+    return text
+
+
+def _mutated_bytes(r: Random, data: bytes) -> bytes:
+    made = bytearray(data)
+    for _ in range(r.choice((0, 1, 1, 2, 4))):
+        at = r.randrange(len(made) + 1)
+        kind = r.random()
+        if kind < 0.4:
+            made[at : at + 1] = bytes([r.randrange(256)])
+        elif kind < 0.6:
+            made[at:at] = bytes([r.choice((0, 1, 0x12, 0x20, 0x55, 0x70, 0x7F, 0x80, 0xFF))])
+        elif kind < 0.8:
+            del made[at : at + r.randrange(1, 4)]
+        else:
+            made[at:at] = made[: r.randrange(6)]
+    return bytes(made)
+
+
+def _seeds() -> dict[str, list[Any]]:
+    files, keys, cids = _vectors("memory_file"), _vectors("keys"), _vectors("cids")
+    lines, cards = _vectors("timeline"), _vectors("scopes")
+    texts = [row["file"] for row in files["read"]] + [row["file"] for row in files["render"]]
+    return {
+        "memory": texts,
+        "render": [{"fields": row["fields"], "body": row["body"]} for row in files["render"]],
+        "tags": [dict(row["fields"]).get("tags", "a, b") for row in files["read"]],
+        "merge": [[row["base"], row["a"], row["b"]] for row in _vectors("merge3")["memories"]],
+        "lines": [bytes.fromhex(row["line_hex"]) for row in lines["parse"]]
+        + [row["line"].encode() for row in lines["lines"]],
+        "instant": [row["ts"] for row in lines["instants"]] + lines["bad_instants"],
+        "own_id": [row["id"] for row in lines["own_ids"]],
+        "key": keys["valid"] + keys["invalid"] + keys["scopes"] + [row["name"] for row in keys["foreign"] + keys["conflict_names"]],
+        "entry": [row["name"] for row in cards["names"]] + cards["refused_names"] + ["m/a", "m/s/a", "c/s", "t/2026-01-01/0123456789abcdef/0", "t/s/2026-02-29/0123456789abcdef/10"],
+        "cid": [text for text in _texts_in(cids) if 4 < len(text) < 140 and " " not in text],
+        "card": [text for text in _texts_in(cards) if text.startswith('{"')]
+        + ['{"ids":[["id","0123456789abcdef0123456789abcdef"],["remote","example.org/a/b","x/y"]],"into":null,"kind":"workspace","title":"T","v":1}'],
+        "clock": ["0" * 16, "0197" * 4, "f" * 16],
+        "event": [row["event"] for row in _vectors("program_events")["rows"]],
+        "blob": [row["blob"] for row in _vectors("blob")["read"]],
+    }  # fmt: skip
+
+
+def _texts_in(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for one in inner for text in _texts_in(one)]
+
+
+def _changed(r: Random, value: Any) -> Any:
+    """A JSON value with one thing in it changed."""
+    odd = (None, True, 0, 1, -1, 2**31, 2**53, 1.5, "", "x", [], {}, "\x85", "0123456789abcdef-1")
+    if isinstance(value, dict) and value and r.random() < 0.8:
+        name = r.choice(list(value))
+        if r.random() < 0.1:
+            return {key: one for key, one in value.items() if key != name}
+        return {**value, name: _changed(r, value[name])}
+    if isinstance(value, list) and value and r.random() < 0.8:
+        at = r.randrange(len(value))
+        return [*value[:at], _changed(r, value[at]), *value[at + 1 :]]
+    if isinstance(value, str) and r.random() < 0.8:
+        return mutated(r, value)
+    return r.choice(odd)
+
+
+def inputs(seed: int, count: int, only: str | None = None) -> Iterator[tuple[str, Any]]:
+    """So many inputs, each with the parser that it is for; headers most often, for they have most forms."""
+    r, seeds = Random(seed), _seeds()
+    names = [only] if only else ["memory"] * 8 + ["edit"] * 6 + ["merge"] * 2 + list(PARSERS)
+    for _ in range(count):
+        parser = r.choice(names)
+        yield parser, _input(r, parser, seeds)
+
+
+def _input(r: Random, parser: str, seeds: Mapping[str, list[Any]]) -> Any:
+    if parser == "memory":
+        made = (
+            header_file(r)
+            if r.random() < 0.5
+            else mutated(r, r.choice(seeds["memory"])).encode("utf-8", "replace")
+        )
+        return b64(_mutated_bytes(r, made) if r.random() < 0.05 else made)
+    if parser == "edit":
+        body = r.choice(
+            (None, "", "new", "two\nlines\n", "\n\nlate", "a\r\nb", "---\nx: y\n---\nz", "+++\na = 1\n+++\n")
+        )
+        changes = [[r.choice(NAMES), r.choice(VALUES)] for _ in range(r.choice((0, 0, 1, 1, 2)))]
+        stamps = [["created", "2026-01-02"], ["updated", "2026-01-03"]] if r.random() < 0.6 else []
+        data = (
+            _input(r, "memory", seeds)
+            if r.random() < 0.8
+            else b64(_utf8(mutated(r, r.choice(FRONTS))).encode())
+        )
+        return [data, changes, body, stamps]
+    if parser == "front":
+        return _utf8(mutated(r, r.choice(FRONTS)))
+    if parser == "merge":
+        base = header_file(r).decode() if r.random() < 0.5 else r.choice(r.choice(seeds["merge"]))
+        return [b64(mutated(r, base).encode()) for _ in range(3)]
+    if parser == "render":
+        fields = {
+            r.choice(NAMES) + r.choice(("", "", r.choice(BITS))): mutated(r, r.choice(VALUES))
+            for _ in range(r.randrange(5))
+        }
+        return {"fields": list(fields.items()), "body": mutated(r, "a\nb")}
+    if parser == "tags":
+        return mutated(r, r.choice(seeds["tags"]))
+    if parser == "lines":
+        line = r.choice(seeds["lines"])
+        try:
+            line = mutated(r, line.decode()).encode()
+        except UnicodeDecodeError:
+            line = _mutated_bytes(r, line)
+        return [b64(line), r.choice((None, "2026-04-15"))]
+    if parser in ("card", "canonical"):
+        text = r.choice(seeds["card"])
+        made = mutated(r, text) if r.random() < 0.5 else _as_card(r, text)
+        return b64(made.encode("utf-8", "replace"))
+    if parser == "cid_bytes":
+        return b64(_mutated_bytes(r, bytes.fromhex("01551220") + r.randbytes(32)))
+    if parser in ("cid", "ipns_name"):
+        text = r.choice(seeds["cid"])
+        if r.random() < 0.3:
+            text = (
+                "".join(c.upper() if r.random() < 0.5 else c for c in text)
+                if r.random() < 0.5
+                else text.upper()
+            )
+        return mutated(r, text)
+    if parser == "event":
+        return json.dumps(_changed(r, r.choice(seeds["event"])))
+    if parser == "blob":
+        text = r.choice(seeds["blob"])
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return _utf8(mutated(r, text))
+        return _utf8(mutated(r, text)) if r.random() < 0.4 else json.dumps(_changed(r, value))
+    return mutated(r, r.choice(seeds[parser]))
+
+
+def _utf8(text: str) -> str:
+    """A text as a file can hold it."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _as_card(r: Random, text: str) -> str:
+    """A card in its canonical form, with a value changed: most mutations of a text are refused for their form alone."""
+    try:
+        value = _changed(r, json.loads(text))
+    except ValueError:
+        return text
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

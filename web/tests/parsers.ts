@@ -1,0 +1,89 @@
+/** What each parser makes of each input, for a comparison with the other implementation: lines `[parser, input]` in, one line of JSON for each out. */
+
+import { readFileSync, writeSync } from 'node:fs'
+import { readBlob } from '../src/core/blob_reading.ts'
+import { type Bytes, fromBase64url, parseCanonical, Refused, utf8 } from '../src/core/bytes.ts'
+import { parseCard } from '../src/core/cards.ts'
+import { cidBytes, cidFromBytes, keyOfName, parseCid } from '../src/core/cid.ts'
+import { clockMs } from '../src/core/clock.ts'
+import { frontMatter } from '../src/core/front_matter.ts'
+import { editFile } from '../src/core/header_edit.ts'
+import { isKey, isScope, keyOfForeignName, splitConflictName } from '../src/core/keys.ts'
+import { parseFile, readTags, renderFile, writeTags } from '../src/core/memory_file.ts'
+import { merge3 } from '../src/core/merge3.ts'
+import { readMove, readVault } from '../src/core/program_events.ts'
+import { readName } from '../src/core/state.ts'
+import { lineOf, normalTs, parseLine, parseLines, splitOwnId } from '../src/core/timeline.ts'
+
+type Parser = (input: any) => unknown
+
+const bytes = (text: string): Bytes => fromBase64url(text)
+
+const decoded = (data: Bytes): string => new TextDecoder('utf-8', { ignoreBOM: true }).decode(data)
+
+const parsers: Readonly<Record<string, Parser>> = {
+  memory: input => {
+    const file = parseFile(bytes(input))
+    return [file.fields, file.body, renderFile(file)]
+  },
+  render: input => renderFile(input),
+  edit: ([data, changes, body, stamps]) => decoded(editFile(bytes(data), new Map(changes), body, new Map(stamps))),
+  front: frontMatter,
+  tags: input => [readTags(input), writeTags(readTags(input))],
+  merge: ([base, a, b]) => {
+    const merged = merge3(bytes(base), bytes(a), bytes(b))
+    return merged === null ? null : decoded(merged)
+  },
+  lines: ([data, day]) => parseLines(bytes(data), day).map(lineOf),
+  instant: normalTs,
+  own_id: input => {
+    const split = splitOwnId(input)
+    return split && [split.device, split.n]
+  },
+  key: input => {
+    const split = splitConflictName(input)
+    const { key, origin } = keyOfForeignName(input)
+    return [isKey(input), isScope(input), key, origin, split && [split.key, split.hash]]
+  },
+  entry: input => {
+    const { kind, scope, ctx } = readName(input)
+    return [kind, scope, ctx]
+  },
+  cid: input => {
+    const cid = parseCid(input)
+    // Text is base32 here; names of keys are told in base36 elsewhere.
+    return [...cidBytes(cid)]
+  },
+  cid_bytes: input => cidFromBytes(bytes(input)).text,
+  ipns_name: input => [...keyOfName(input)],
+  clock: clockMs,
+  card: input => parseCard(bytes(input)),
+  canonical: input => parseCanonical(bytes(input)) !== undefined,
+  event: input => {
+    const event = parseLine(utf8(input))
+    const [move, vault] = [readMove(event), readVault(event)]
+    return [move && [move.id, move.by, move.at, move.left, move.to], vault && [vault.address, vault.key_number, vault.name]]
+  },
+  blob: input => {
+    const read = readBlob(input)
+    return [[...read.files].sort(), read.more, read.others, read.events.map(lineOf), read.index, read.problems.length]
+  }
+}
+
+function judged(parser: string, input: unknown): unknown {
+  try {
+    return (parsers[parser] as Parser)(input)
+  } catch (error) {
+    if (error instanceof Refused) return { refused: true }
+    return { crashed: error instanceof Error ? `${error.name}: ${error.message}` : String(error) }
+  }
+}
+
+const out: string[] = []
+for (const line of readFileSync(process.argv[2] as string, 'utf8').split('\n')) {
+  if (line === '') continue
+  const [parser, input] = JSON.parse(line)
+  out.push(JSON.stringify(judged(parser, input) ?? null))
+}
+const all = utf8(`${out.join('\n')}\n`)
+for (let at = 0; at < all.length; ) at += writeSync(1, all, at)
