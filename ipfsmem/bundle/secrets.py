@@ -1,27 +1,46 @@
-"""A look for secrets in text before it is remembered, published or shown to a model.
+"""A scan for secrets in text before it is remembered, published or shown to a model.
 
-Finds well-known key formats, PEM blocks, JWTs, recovery words, assigned passwords and long random tokens. It answers
-with kinds and line numbers, never with the secret. It is a safety net with holes: silence proves nothing.
+The rules are data, in `bundle.secret_kinds`. A finding has a kind and a line number, never the secret. The scan is a safety net with
+holes: silence proves nothing.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import math
 import re
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import pairwise
 
 import msgspec
 
+from ipfsmem.bundle.secret_kinds import (
+    CAPITALS,
+    HASH_BEFORE,
+    HEX,
+    KEY_OWNERS,
+    METHODS,
+    NAME_TAILS,
+    PLACEHOLDER_WORDS,
+    PREFIXES,
+    PUBLIC_BEFORE,
+    PUBLIC_WORDS,
+    SECRET_NAMES,
+    SENTENCE,
+    SHAPES,
+)
 from ipfsmem.wordlist import word_indexes
 
 _Span = tuple[int, int, str]
 
 
 class SecretFinding(msgspec.Struct, frozen=True, order=True):
-    """Where something secret seems to stand: `line` from 1, and character offsets into the text."""
+    """Where a secret seems to be: `line` from 1, and character offsets into the text."""
 
     line: int
     start: int
@@ -33,121 +52,30 @@ class SecretFinding(msgspec.Struct, frozen=True, order=True):
         return f"line {self.line}: {self.kind}"
 
 
-# (kind, texts of which one must stand in the text, pattern); the more telling patterns come first. Where the pattern is
-# (?i) its hints are looked for in the text in lower case. A pattern takes a bounded number of steps from one place, and
-# never fails after a long run in which it could begin again: the texts of strangers are looked at.
-_PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    (
-        "private key (PEM)",
-        ("-----BEGIN ",),
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----"
-        r"(?:[^-]|-(?!----)){0,20000}(?:-----END[^\n]{0,80})?",
-    ),
-    # What begins like one and is none is passed over as far as it goes.
-    (
-        "JWT",
-        ("eyJ",),
-        r"\beyJ(?:(?P<is>[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+)|[A-Za-z0-9_-]*+)",
-    ),
-    ("AWS access key", ("AKIA", "ASIA"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
-    (
-        "GitHub token",
-        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
-        r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})",
-    ),
-    ("GitLab token", ("glpat-",), r"\bglpat-[A-Za-z0-9_-]{20,}"),
-    ("Anthropic key", ("sk-ant-",), r"\bsk-ant-[A-Za-z0-9_-]{20,}"),
-    (
-        "OpenAI key",
-        ("sk-",),
-        r"\bsk-(?!ant-)(?:proj-|svcacct-)?(?=[A-Za-z_-]{0,60}+[0-9])[A-Za-z0-9_-]{20,}+",
-    ),
-    ("Stripe key", ("k_live_", "k_test_"), r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
-    ("Slack token", ("xox",), r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    ("Google API key", ("AIza",), r"\bAIza[A-Za-z0-9_-]{35}"),
-    ("Hugging Face token", ("hf_",), r"\bhf_[A-Za-z0-9]{30,}"),
-    ("npm token", ("npm_",), r"\bnpm_[A-Za-z0-9]{36}"),
-    ("PyPI token", ("pypi-",), r"\bpypi-[A-Za-z0-9_-]{50,}"),
-    ("SendGrid key", ("SG.",), r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
-    ("age secret key", ("AGE-SECRET-KEY-1",), r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}"),
-    (
-        "password in a URL",
-        ("://",),
-        r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{1,100}:[^\s/@]{3,200}@",
-    ),
-    (
-        "private key (hex)",
-        ("key",),
-        r"(?i)\b(?:private|secret|priv|signing)[ _-]?key\b[^\n0-9a-f]{0,12}(?:0x)?[0-9a-f]{64}\b",
-    ),
-    (
-        "assigned secret",
-        ("pass", "pwd", "secret", "key", "token"),
-        r"(?i)\b(?:password|passwd|passphrase|pwd|secret|api[ _-]?key|access[ _-]?token|auth[ _-]?token)\b[\"']?"
-        r"[ \t]{0,8}[:=][ \t]{0,8}[\"']?(?=[^\s\"']{0,200}[0-9!$%^&*+/=_-])[^\s\"',;]{8,200}",
-    ),
-)
-_COMPILED = tuple((kind, re.compile(pattern)) for kind, _, pattern in _PATTERNS)
-#: Its 64 digits are a long token, and most texts in which its hint stands have none.
-_HEX_KEY = next(n for n, (kind, _, _) in enumerate(_PATTERNS) if kind == "private key (hex)")
-
-
-def _hints(*, any_case: bool) -> tuple[tuple[str, int], ...]:
-    return tuple(
-        (hint, n)
-        for n, (_, hints, pattern) in enumerate(_PATTERNS)
-        for hint in hints
-        if pattern.startswith("(?i)") == any_case
-    )
-
-
-#: Letters and marks that are rare in prose, and of which each hint has some; all others are dropped for a first look.
-_TELLING = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ-_:/.kpxyz"
-_DROPPED = bytes(byte for byte in range(256) if byte not in _TELLING)
-
-
-def _telling(text: bytes) -> bytes:
-    """The telling characters of a text in their order, a tenth of it or so. A hint that stands in the text stands in this too, when it
-    is cut down in the same way."""
-    return text.translate(None, _DROPPED)
-
-
-# Hints with the places of their patterns, the exact ones with what stays of them. One pass of plain searches clears most
-# texts, and most texts have no underscore, so those that have one are looked for only where one stands.
-_ANY_CASE = _hints(any_case=True)
-_EXACT = tuple((_telling(hint.encode()), hint, n) for hint, n in _hints(any_case=False))
-_UNDERSCORED = tuple(row for row in _EXACT if b"_" in row[0])
-_OTHERS = tuple(row for row in _EXACT if b"_" not in row[0])
-
-_TOKEN = re.compile(r"[A-Za-z0-9+/_=-]{32,512}")
-_WORD = re.compile(r"[A-Za-z]+")
-# Words of one phrase stand this close: numbers, list marks, commas, line ends between them.
-_GAP = re.compile(r"[^A-Za-z]{1,8}")
-_LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-#: Letters in lower case, everything else a space.
-_AS_WORDS = bytes(byte | 0x20 if byte in _LETTERS else 0x20 for byte in range(256))
-#: What may stand in a token as one character, everything else as another.
-_AS_TOKENS = bytes(0x31 if byte in _LETTERS or byte in b"0123456789+/_=-" else 0x20 for byte in range(256))
-_LONG_TOKEN = b"1" * 32
-#: A word of every stretch that is too short for twelve words of the list (three letters and a space each) before it.
-_SAMPLED_WORD = re.compile(rb"(?s:.{43})[a-z]*+[^a-z]*+([a-z]*+)")
-_TWELVE = b"\1" * 12
-_MIN_ENTROPY = 4.2  # bits a character; English and paths stay below, random base64 of 32 characters above
-
-
 def find_secrets(text: str) -> list[SecretFinding]:
-    """All findings in the order of the text; overlapping ones are one, named after the more telling pattern."""
+    """All findings in the order of the text; overlapping ones are one, named after the more telling rule."""
+    seen, places = _visible(text)
     spans: list[_Span] = []  # sorted, none overlaps another
-    raw = text.encode("utf-8", "replace")
-    long_token = _LONG_TOKEN in raw.translate(_AS_TOKENS)
-    for at in sorted(_hinted(text, raw)):
-        kind, pattern = _COMPILED[at]
-        if long_token or at != _HEX_KEY:
-            _add(spans, [(m.start(), m.end(), kind) for m in pattern.finditer(text) if _is_finding(m)])
+    raw = seen.encode("utf-8", "replace")
+    lower = _lower(seen)
+    runs = raw.translate(_AS_TOKENS)
+    long_run = _LONG_RUN in runs
+    if _SHORT_RUN in runs:
+        _add(spans, _prefixed(seen))
+    for number in sorted({number for hint, number in _HINTS if hint in lower}):
+        kind, needs_long, pattern = _SHAPES[number]
+        if (long_run or not needs_long) and (number != _NUMBERS or seen.count(",") >= 63):
+            _add(spans, [(m.start(), m.end(), kind) for m in pattern.finditer(seen) if _is_finding(m)])
+    _add(spans, _spoken(seen, lower))
+    _add(spans, _assigned(seen, lower))
+    if len(raw.translate(None, _NO_DIGITS)) >= _CARD_DIGITS:
+        _add(spans, [(m.start(), m.end(), "card number") for m in _CARD.finditer(seen) if _is_card(m[0])])
     if _has_twelve_list_words(raw):
-        _add(spans, _phrases(text))
-    if long_token:
-        _add(spans, _tokens(text))
+        _add(spans, _phrases(seen))
+    if long_run:
+        _add(spans, _tokens(seen))
+    if places is not None:
+        spans = [(places[start], places[end - 1] + 1, kind) for start, end, kind in spans]
     findings = []
     line, at = 1, 0
     for start, end, kind in spans:
@@ -155,21 +83,6 @@ def find_secrets(text: str) -> list[SecretFinding]:
         at = start
         findings.append(SecretFinding(line, start, end, kind))
     return findings
-
-
-def _hinted(text: str, raw: bytes) -> set[int]:
-    """The patterns of which a hint stands in the text."""
-    lower, telling = text.lower(), _telling(raw)
-    found = {n for hint, n in _ANY_CASE if hint in lower}
-    found.update([n for part, hint, n in _OTHERS if part in telling and hint in text])
-    if b"_" in telling:
-        found.update([n for part, hint, n in _UNDERSCORED if part in telling and hint in text])
-    return found
-
-
-def _is_finding(match: re.Match[str]) -> bool:
-    """Whether a match is a finding: a pattern with a group `is` also matches what it passes over."""
-    return not match.re.groupindex or match["is"] is not None
 
 
 def redact(text: str) -> str:
@@ -182,12 +95,25 @@ def redact(text: str) -> str:
     return "".join(parts) + text[at:]
 
 
-def _add(spans: list[_Span], found: list[_Span]) -> None:
+def _add(spans: list[_Span], found: Iterable[_Span]) -> None:
     for span in found:
         at = bisect_left(spans, span)
         after_previous = at == 0 or spans[at - 1][1] <= span[0]
         if after_previous and (at == len(spans) or span[1] <= spans[at][0]):
             spans.insert(at, span)
+
+
+# -- recovery phrases --------------------------------------------------------------------------------------------
+
+_WORD = re.compile(r"[A-Za-z]+")
+# Words of one phrase stand this close: numbers, list marks, commas, line ends between them.
+_GAP = re.compile(r"[^A-Za-z]{1,8}")
+_LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+#: Letters in lower case, everything else a space.
+_AS_WORDS = bytes(byte | 0x20 if byte in _LETTERS else 0x20 for byte in range(256))
+#: A word of every stretch that is too short for twelve words of the list (three letters and a space each) before it.
+_SAMPLED_WORD = re.compile(rb"(?s:.{43})[a-z]*+[^a-z]*+([a-z]*+)")
+_TWELVE = b"\1" * 12
 
 
 def _has_twelve_list_words(raw: bytes) -> bool:
@@ -247,13 +173,327 @@ def _phrase_starts(numbers: list[int], size: int) -> set[int]:
     return found
 
 
-def _tokens(text: str) -> list[_Span]:
-    return [(m.start(), m.end(), "random token") for m in _TOKEN.finditer(text) if _is_random(m[0])]
+#: Characters that no reader sees, and full-width forms of ASCII: a token with some of them is still copied and used.
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
+_FULL_WIDTH = range(0xFF01, 0xFF5F)
+_DISGUISED = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\uff01-\uff5e]")
+
+
+def _visible(text: str) -> tuple[str, list[int] | None]:
+    """The text as a reader sees it in ASCII; with the place of each character in `text`, if that is another one."""
+    if text.isascii() or not _DISGUISED.search(text):
+        return text, None
+    places = [n for n, char in enumerate(text) if not _INVISIBLE.match(char)]
+    return "".join(
+        chr(ord(text[n]) - 0xFEE0) if ord(text[n]) in _FULL_WIDTH else text[n] for n in places
+    ), places
+
+
+# -- what begins like a token of a service -----------------------------------------------------------------------
+
+
+def _trie(words: list[str]) -> str:
+    """A pattern for any of some words that looks at each character once."""
+    if words == [""]:
+        return ""
+    heads = sorted({word[0] for word in words if word})
+    parts = [re.escape(head) + _trie([word[1:] for word in words if word[:1] == head]) for head in heads]
+    return f"(?:{'|'.join(parts)}){'?' if '' in words else ''}"
+
+
+_KNOWN = {prefix: (kind, rest, least) for kind, prefixes, rest, least in PREFIXES for prefix in prefixes}
+_RESTS = {rest: re.compile(f"[{rest}]{{1,4000}}+") for _, _, rest, _ in PREFIXES}
+_PREFIX = re.compile(f"(?<![A-Za-z0-9])(?:{_trie(sorted(_KNOWN))})")
+#: Prefixes that are long enough to be no accident; what follows the others must look random.
+_TELLING_PREFIX = 6
+
+
+def _prefixed(text: str) -> Iterator[_Span]:
+    at = 0
+    while (match := _PREFIX.search(text, at)) is not None:
+        at = match.end()
+        kind, alphabet, least = _KNOWN[match[0]]
+        rest = _RESTS[alphabet].match(text, at)
+        if rest is None or len(rest[0]) < least or len(set(rest[0])) < 5:
+            continue
+        if (
+            len(match[0]) < _TELLING_PREFIX
+            and alphabet not in (CAPITALS, HEX)
+            and (_is_wordy(rest[0]) or not (re.search("[0-9]", rest[0]) or _changes_case(rest[0])))
+        ):
+            continue
+        if _has_placeholder_word(rest[0]):
+            continue
+        at = rest.end()
+        yield match.start(), at, kind
+
+
+# -- shapes ----------------------------------------------------------------------------------------------------
+
+#: Shapes that hold a run of at least so many characters of a token; most texts have none.
+_LONG = frozenset({"Discord token", "private key (hex)", "private key (WIF)", "Terraform token", "JWT"})
+_SHAPES = tuple((kind, kind in _LONG, re.compile(pattern)) for kind, _, pattern in SHAPES)
+_NUMBERS = next(n for n, (kind, _, _) in enumerate(SHAPES) if kind == "private key (numbers)")
+_HINTS = tuple((hint.lower(), n) for n, (_, hints, _) in enumerate(SHAPES) for hint in hints)
+_TOKEN_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_=-"
+#: A character of a token as one byte, everything else as another.
+_AS_TOKENS = bytes(0x31 if byte in _TOKEN_BYTES else 0x20 for byte in range(256))
+_SHORT_RUN = b"1" * 15
+_LONG_RUN = b"1" * 24
+_NO_DIGITS = bytes(byte for byte in range(256) if byte not in b"0123456789")
+_CARD_DIGITS = 15
+_CARD = re.compile(
+    r"(?<![0-9-])(?:(?:4[0-9]{3}|5[1-5][0-9]{2}|2[2-7][0-9]{2}|6011|65[0-9]{2})(?:[ -][0-9]{4}){3}|3[47][0-9]{2}[ -][0-9]{6}[ -][0-9]{5})(?![0-9-])"
+)
+
+
+def _is_finding(match: re.Match[str]) -> bool:
+    """Whether a match is a finding: a pattern with a group `is` also matches what it passes over."""
+    groups = match.re.groupindex
+    if "is" in groups:
+        return match["is"] is not None
+    if "value" in groups:
+        return not _is_placeholder(match["value"])
+    if "basic" in groups:
+        return _is_basic(match["basic"])
+    return True
+
+
+def _is_basic(text: str) -> bool:
+    """Whether it is base64 of a name and a password."""
+    try:
+        plain = base64.b64decode(text + "=" * (-len(text) % 4), validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        return False
+    name, colon, word = plain.partition(":")
+    return bool(name and colon and word) and plain.isprintable() and not _is_placeholder(word)
+
+
+_SPOKEN = re.compile(SENTENCE)
+_SPOKEN_STEMS = ("pass", "pin", "kennwort", "contrase", "senha", "mot de passe", "wachtwoord", "pwd")
+
+
+def _spoken(text: str, lower: str) -> Iterator[_Span]:
+    for at in _places(lower, _SPOKEN_STEMS):
+        match = _SPOKEN.match(text, at)
+        if match is not None and _is_spoken(match["what"], match["spoken"]):
+            yield at, match.end(), "password in a sentence"
+
+
+def _lower(text: str) -> str:
+    """The text in lower case, each character at its place."""
+    lower = text.lower()
+    return (
+        lower
+        if len(lower) == len(text)
+        else "".join(low if len(low := char.lower()) == 1 else char for char in text)
+    )
+
+
+def _places(lower: str, stems: tuple[str, ...]) -> list[int]:
+    """Where one of some texts stands, in order."""
+    found = []
+    for stem in stems:
+        at = lower.find(stem)
+        while at >= 0:
+            found.append(at)
+            at = lower.find(stem, at + 1)
+    return sorted(set(found))
+
+
+def _is_spoken(what: str, word: str) -> bool:
+    """Whether what a sentence calls a password looks like one."""
+    word = word.rstrip(".,;:)\"'`")
+    if what.lower().startswith("pin"):
+        return word.isdecimal() and 4 <= len(word) <= 8
+    if (
+        len(word) < 6
+        or re.match(METHODS, word)
+        or re.match(r"[/~$<{@]|[a-z]+://", word)
+        or _is_placeholder(word)
+    ):
+        return False
+    letter = any(map(str.isalpha, word))
+    return letter and (any(map(str.isdigit, word)) or bool(re.search(r"[!#$%^&*+?=](?!$)", word)))
+
+
+def _is_card(text: str) -> bool:
+    """Whether the digits have Luhn's check digit (ISO/IEC 7812-1)."""
+    digits = [int(char) for char in reversed(text) if char.isdigit()]
+    doubled = (2 * digit - 9 * (digit > 4) for digit in digits[1::2])
+    return (sum(digits[::2]) + sum(doubled)) % 10 == 0 and len(set(digits)) > 1
+
+
+# -- assigned secrets ------------------------------------------------------------------------------------------
+
+_ENDINGS = sorted(
+    (*SECRET_NAMES, "key", "keys", "pass", "pw", "pat", "auth"), key=lambda word: (-len(word), word)
+)
+#: How the endings begin: a search for these is quicker than one for the pattern.
+_STEMS = tuple(sorted({word[:4] for word in _ENDINGS if word.isascii() and word not in ("keys", "pwd")}))
+_OTHER_STEMS = tuple(sorted({word[:4] for word in _ENDINGS if not word.isascii()}))
+_ASSIGNED = re.compile(
+    rf"(?i)(?P<end>{'|'.join(_ENDINGS)})(?P<tail>(?:[_.-]?(?:{'|'.join(sorted(NAME_TAILS, key=len, reverse=True))})\b){{0,2}})"
+    r"(?P<close>[\"'`\])]{0,2})[ \t]{0,8}(?P<sign>=>|:=|[:=>]|：)[ \t]{0,8}(?P<quote>[bru]{0,2}[\"'`])?(?P<value>[^\s\"'`,;<>]{4,400})"
+)
+_BEFORE = re.compile(r"(?:[A-Za-z0-9_.-]{1,40}[ ]){0,2}[A-Za-z0-9_.-]{0,60}$")
+_CASED_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_PASSWORDS = ("pass", "pw", "kennwort", "contrase", "senha", "wachtwoord", "пароль", "密", "パス", "비밀")
+#: In lower case names that end in these need a word before them, as they are words of their own.
+_SHORT_NAMES = frozenset({"key", "keys", "pass", "pw", "pat", "auth"})
+_OWNED = KEY_OWNERS | {"db", "database", "smtp", "imap", "mail", "ftp", "git", "github", "gitlab", "basic", "user", "rpc", "http", "proxy"}  # fmt: skip
+
+
+def _assigned(text: str, lower: str) -> Iterator[_Span]:
+    end = 0
+    stems = _STEMS if text.isascii() else _STEMS + _OTHER_STEMS
+    for at in _places(lower, stems):
+        match = _ASSIGNED.match(text, at) if at >= end else None
+        if match is not None and _is_secret_name(text, match) and _is_secret_value(text, match):
+            end = match.end()
+            yield at, end, "assigned secret"
+
+
+def _is_secret_name(text: str, match: re.Match[str]) -> bool:
+    """Whether the name that ends in `match` is one of a secret, in any case style."""
+    before = _BEFORE.search(text, max(0, match.start() - 130), match.start())
+    given = before[0] if before else ""
+    owned, _, own = given.rpartition(" ")
+    words = [word.lower() for word in _CASED_WORD.findall(own + match["end"] + match["tail"])]
+    end = match["end"].lower()
+    if not end.isascii():
+        return True
+    # "monkey" and "compass" end so too: the ending begins a word, or stands behind a mark, in all capitals, or is a long one
+    starts = not own or not own[-1].isalnum() or (match["end"][0].isupper() and not own[-1].isupper())
+    if not starts and not (len(end) >= 5 and own.isalpha()):
+        return False
+    if PUBLIC_WORDS.intersection(words):
+        return False
+    if end not in _SHORT_NAMES:
+        return True
+    spoken = [word.lower() for word in _CASED_WORD.findall(owned)][-1:]
+    owners = KEY_OWNERS if end.startswith("key") else _OWNED
+    return bool(owners.intersection(words[:-1] or spoken) or owners.intersection(spoken))
+
+
+def _is_secret_value(text: str, match: re.Match[str]) -> bool:
+    """Whether what is assigned looks like a secret and not like a word, a reference or a placeholder."""
+    value = match["value"].rstrip(")]}.:")
+    password = match["end"].lower().startswith(_PASSWORDS)
+    quoted = match["quote"] is not None
+    if len(value) < (6 if password else 8) or _is_placeholder(value) or re.match(METHODS, value):
+        return False
+    letters, digits = any(map(str.isalpha, value)), any(map(str.isdigit, value))
+    if (
+        not quoted
+        and re.fullmatch(r"[a-z]+(?:[A-Z][a-z]+)+[0-9]?|\w+\.\w+\.\w[\w.]*", value)
+        and _is_wordy(value)
+    ):
+        return False  # a variable
+    if not password:
+        return not _is_wordy(value) and (digits or _changes_case(value))
+    if letters and (digits or bool(re.search(r"[!$%^&*+#?~=]", value))):
+        return (
+            not re.fullmatch(r"[a-z]+(?:[-_./][a-z]+)*[-_]?v?[0-9]", value)
+            or "-" not in value
+            or len(value) < 24
+        )
+    if not letters:
+        return digits and len(value) >= 8
+    alone = match.end() == len(text) or text[match.end()] in "\r\n\"'`,;<" or quoted
+    return alone and ((value.isalpha() and len(value) >= 16) or value.count("-") >= 3 or _changes_case(value))
+
+
+def _is_placeholder(value: str) -> bool:
+    """Whether a value only stands for a secret: a reference, an expression, a word of an example, a mask."""
+    if re.match(
+        r"[<{\[(@|>]|\$[({A-Za-z_]|%[({A-Za-z]|!(?:vault|ref|env|secret)|(?:env|vault|op|aws-sm|ref\+\w+|file|secretref|keyring|keychain|bw)[:/]"
+        r"|ENC\[|arn:|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|[A-Za-z_][\w.]*\(|[A-Za-z_]+(?:\.[A-Za-z_]+)+(?:_?[0-9]{1,3})?(?:$|[\[(])|os\.|process\.|(?:/|\./|~/)[\w.-]+/",
+        value,
+    ):
+        return True
+    if len(set(value)) <= 3 or re.search(r"[*•]{3}|\.{3}|…|[xX]{4}|_{3}|-{3}", value):
+        return True
+    return _has_placeholder_word(value)
+
+
+def _has_placeholder_word(value: str) -> bool:
+    """Whether it is made of words of examples, at least half of it."""
+    words = [word.lower() for word in _CASED_WORD.findall(value) if not word.isdecimal()]
+    known = sum(len(word) for word in words if word in PLACEHOLDER_WORDS)
+    whole = sum(map(len, words))
+    return whole > 0 and 2 * known > whole and len(value) <= 2 * whole
+
+
+_BASE32 = re.compile(r"(?=[A-Z]*[2-7])[A-Z2-7]{16,}=*")
+_PIECE = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
+
+
+def _is_wordy(value: str) -> bool:
+    """Whether it is made of words, numbers and marks, as names, slugs and paths are."""
+    if _BASE32.fullmatch(value):
+        return False
+    parts = [part for part in re.split(r"[-_./:@+=]", value) if part]
+    if len(parts) > 1 and all(re.fullmatch(r"[A-Za-z]?[a-z]*|[A-Z]+|v?[0-9]{1,4}", part) for part in parts):
+        return True
+    digits = sum(map(str.isdigit, value))
+    pieces = sum(map(len, _PIECE.findall(value)))
+    return pieces >= 0.6 * len(value) and digits <= 0.15 * len(value) and not _changes_case(value)
+
+
+#: Changes of case a letter: about .5 at random, .36 in names of many short words.
+_RANDOM_CHANGES = 0.42
+
+
+def _changes_case(value: str) -> bool:
+    """Whether letters change between upper and lower case as they do at random."""
+    letters = [char.isupper() for char in value if char.isalpha()]
+    changes = sum(a != b for a, b in pairwise(letters))
+    return len(letters) >= 12 and changes >= _RANDOM_CHANGES * len(letters)
+
+
+# -- long tokens that nothing names ------------------------------------------------------------------------------
+
+_LONG_TOKEN = re.compile(r"[A-Za-z0-9+/_-]{32,512}+={0,2}")
+_HEX_KEY = re.compile(r"(?<![0-9A-Za-z])0x[0-9a-fA-F]{64}(?![0-9a-zA-Z])")
+_PUBLIC_BLOCK = re.compile(
+    r"-----BEGIN (?![A-Z ]{0,40}PRIVATE)[A-Z0-9 ]{1,40}-----(?:[^-]|-(?!----)){0,20000}"
+)
+_PUBLIC = re.compile(PUBLIC_BEFORE)
+_HASH = re.compile(HASH_BEFORE)
+#: CIDs, peer ids and addresses in base 58.
+_ADDRESS = re.compile(r"(?:Qm|12D3KooW|16Uiu2HA)?[1-9A-HJ-NP-Za-km-z]{43,45}|[13][1-9A-HJ-NP-Za-km-z]{25,34}")
+#: Public keys, hashes, and the keys of services that are meant for web pages.
+_PUBLIC_TOKEN = re.compile(r"AAAA|sha[0-9]{1,3}-|[xyztu]pub|p[hk]c?[_-](?:live_|test_|lf-)?")
+_MIN_ENTROPY = 4.2  # bits a character; English and paths stay below, random base64 of 32 characters above
+
+
+def _tokens(text: str) -> Iterator[_Span]:
+    public = [m.span() for m in _PUBLIC_BLOCK.finditer(text)] if "-----BEGIN" in text else []
+    for match in _HEX_KEY.finditer(text):
+        start = match.start()
+        if not _HASH.search(text, max(0, start - 60), start) and not _is_in_url(text, start):
+            yield start, match.end(), "private key (hex)"
+    for match in _LONG_TOKEN.finditer(text):
+        start = match.start()
+        if (
+            _is_random(match[0])
+            and not _PUBLIC.search(text, max(0, start - 40), start)
+            and not _is_in_url(text, start)
+            and not any(first <= start < last for first, last in public)
+        ):
+            yield start, match.end(), "random token"
+
+
+def _is_in_url(text: str, at: int) -> bool:
+    """Whether a place is inside a URL."""
+    near = text[max(0, at - 300) : at]
+    return "://" in near[max(near.rfind(blank) for blank in " \n\t\"'<(") + 1 :]
 
 
 def _is_random(token: str) -> bool:
-    if token.startswith("Qm") and len(token) == 46:  # a CID
-        return False
+    if _PUBLIC_TOKEN.match(token) or _is_wordy(token) or _ADDRESS.fullmatch(token):
+        return False  # a public SSH key, a hash, a name, a CID or an address
     kinds = (
         any(c.islower() for c in token) + any(c.isupper() for c in token) + any(c.isdigit() for c in token)
     )

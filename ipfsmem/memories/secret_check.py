@@ -14,7 +14,7 @@ from hashlib import sha256
 import msgspec
 
 from ipfsmem import wordlist
-from ipfsmem.bundle import secrets
+from ipfsmem.bundle import secret_kinds, secrets
 from ipfsmem.canonical import read_json
 from ipfsmem.causal.entries import entry_place, segment_name
 from ipfsmem.causal.value import LIVE, Value
@@ -135,7 +135,7 @@ class SecretCheck:
 
 
 def _rules() -> bytes:
-    return source_hash(secrets, wordlist)
+    return source_hash(secrets, secret_kinds, wordlist)
 
 
 def _bodies(replica: Replica, name: str) -> dict[str, Value]:
