@@ -34,7 +34,16 @@ _half = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 
 def lines(read: Read) -> Iterator[str]:
-    """The lines until the end of all, each with its end. In place of one that cannot be read stands a call with its number."""
+    """The lines until the end of all, each with its end. In place of one that cannot be read stands a call with its number. A mark of
+    the byte order before the first line is left out."""
+    found = _lines(read)
+    for line in found:
+        yield line.removeprefix("\ufeff")
+        break
+    yield from found
+
+
+def _lines(read: Read) -> Iterator[str]:
     rest = b""
     while True:
         line, end, after = rest.partition(b"\n")
