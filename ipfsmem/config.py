@@ -98,6 +98,12 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     base_url: Annotated[str, _says("where it is asked; empty: the provider's usual address")] = ""
     #: The key itself stands in no file.
     api_key_env: Annotated[str, _says("the environment variable with its key; empty: the usual one")] = ""
+    input_price: Annotated[
+        float, _says("what it costs to read", "US dollars per million tokens", ge=0, le=1_000_000)
+    ] = 0.0
+    output_price: Annotated[
+        float, _says("what it costs to write", "US dollars per million tokens", ge=0, le=1_000_000)
+    ] = 0.0
 
 
 class DreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

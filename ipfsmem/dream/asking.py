@@ -95,6 +95,8 @@ class Asking:
         self._room = MOST_SHOWN
         self._rounds = 0
         self.given = 0
+        #: Answers of the model.
+        self.replies = 0
         self.said = 0
         #: Calls of what is no tool here, or that were refused for another reason.
         self.refused = 0
@@ -105,6 +107,7 @@ class Asking:
 
     def take(self, reply: Reply) -> bool:
         """Do what the model wishes, as far as it may; whether it is to be asked again."""
+        self.replies += 1
         self.given += reply.given
         self.said += reply.said
         self._rounds += 1

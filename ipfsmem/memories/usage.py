@@ -47,6 +47,11 @@ class UsageTotal(msgspec.Struct, frozen=True):
     cost: int
 
 
+def as_name(text: str) -> str:
+    """A name as an event can have it; "a model" for an empty one."""
+    return "".join(letter for letter in text if letter.isprintable())[:MAX_NAME] or "a model"
+
+
 def usage_data(
     agent: str, provider: str, model: str, input_tokens: int, output_tokens: int, cost_usd: float
 ) -> dict[str, Any]:

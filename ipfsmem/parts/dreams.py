@@ -32,6 +32,7 @@ from ipfsmem.memories.sessions_here import AllSessions
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.summaries import model_of_the_settings
+from ipfsmem.parts.usage import note_model_use
 
 _ABORTED: Final = "the dream was aborted before it changed anything"
 #: Seconds between two looks whether somebody aborted it, while a model is waited for.
@@ -125,6 +126,7 @@ class MemoryDreams(MemoryPart):
         there is none, ProviderError, LockedError while another process dreams, IncompleteError when somebody aborted it.
         """
         chosen = model_of_the_settings() if model is None else model
+        asking: Asking | None = None
         try:
             self._open.look()
             with self._dreaming(progress) as told:
@@ -142,8 +144,14 @@ class MemoryDreams(MemoryPart):
                     refused=asking.refused,
                 )
         finally:
-            if model is None:
-                await chosen.close()
+            try:
+                if asking is not None and asking.replies:
+                    # What was spent stands in the timeline, also where nothing was proposed, or it failed.
+                    used = (chosen.name, asking.given, asking.said)
+                    note_model_use(self._open, self._target(), "dream", *used)
+            finally:
+                if model is None:
+                    await chosen.close()
 
     def proposed(self) -> Proposed | None:
         """What was proposed last and not done yet; None when there is nothing."""

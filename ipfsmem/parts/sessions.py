@@ -198,13 +198,26 @@ class MemorySessions(MemoryPart):
         limits, found = _limits(), self.told(session)
         number = _to_cover(found, limits, now=now)
         if number:
-            made = (
-                summarised(found, number, extract, _BY_SENTENCES, limits.summary)
-                if summarise is None
-                else summarised(found, number, summarise, by, limits.summary)
-            )
+            try:
+                made = (
+                    summarised(found, number, extract, _BY_SENTENCES, limits.summary)
+                    if summarise is None
+                    else summarised(found, number, summarise, by, limits.summary)
+                )
+            finally:
+                self._note_use(summarise)
             self.add(session, [summary_mark(made)])
         return number
+
+    def _note_use(self, summarise: Summariser | None) -> None:
+        """Note what a model was used for a summary."""
+        from ipfsmem.parts.summaries import ModelSummariser  # few ask one
+        from ipfsmem.parts.usage import note_model_use
+
+        if isinstance(summarise, ModelSummariser) and summarise.given + summarise.said:
+            given, said = summarise.given, summarise.said
+            summarise.given = summarise.said = 0
+            note_model_use(self._open, self._target(), "compact", summarise.name, given, said)
 
     def model_summariser(self) -> ModelSummariser:
         """A summariser for `compact` and `conversation` that asks the model of the settings' table `[model]`: what is covered leaves the

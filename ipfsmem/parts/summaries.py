@@ -36,7 +36,9 @@ def model_of_the_settings() -> ChatModel:
             "no model is named",
             hint='Under [model] in the settings file: provider = "openai", "google" or "ollama", and model.',
         )
-    return open_chat_model(msgspec.structs.asdict(known))
+    prices = {"input_price", "output_price"}
+    given = {name: value for name, value in msgspec.structs.asdict(known).items() if name not in prices}
+    return open_chat_model(given)
 
 
 class ModelSummariser:
@@ -45,6 +47,8 @@ class ModelSummariser:
     def __init__(self, model: ChatModel | None = None) -> None:
         """Raises ConfigError where the settings name none."""
         self._given = model
+        #: Tokens of what the models were given, and of what they said, since these were last noted.
+        self.given = self.said = 0
         self.name = (model_of_the_settings() if model is None else model).name
 
     def __call__(self, messages: Sequence[Message], characters: int) -> str:
@@ -60,6 +64,8 @@ class ModelSummariser:
             summary = ""
             for piece in _pieces(messages):
                 reply = await model.reply(_prompt(piece, summary, characters), ())
+                self.given += reply.given
+                self.said += reply.said
                 summary = clean_text(reply.text).strip()[:characters]
                 if not summary:
                     raise ProviderRefused(f"the model {model.name} gave no summary")

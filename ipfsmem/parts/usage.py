@@ -8,7 +8,19 @@ import msgspec
 
 from ipfsmem.config import settings
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.usage import BYS, KIND, By, UsageTotal, Used, as_csv, totals, usage_data, used
+from ipfsmem.memories.usage import (
+    BYS,
+    KIND,
+    MOST,
+    By,
+    UsageTotal,
+    Used,
+    as_csv,
+    as_name,
+    totals,
+    usage_data,
+    used,
+)
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.timeline import MemoryTimeline
@@ -28,6 +40,20 @@ class Budget(msgspec.Struct, frozen=True):
     def over(self) -> bool:
         """Whether more was spent than the limit."""
         return 0 < self.limit < self.spent
+
+
+def note_model_use(opened: OpenMemory, scope: str, agent: str, model: str, given: int, said: int) -> None:
+    """Note what a model was used for here, with what the settings say that it costs. Raises StorageError."""
+    known = settings().model
+    prices = (known.input_price, known.output_price) if known is not None else (0.0, 0.0)
+    MemoryUsage(opened, scope).add(
+        agent=agent,
+        provider=known.provider if known is not None else "",
+        model=as_name(model),
+        input_tokens=min(given, MOST),
+        output_tokens=min(said, MOST),
+        cost_usd=min((given * prices[0] + said * prices[1]) / 1_000_000, MOST / 1_000_000),
+    )
 
 
 class MemoryUsage(MemoryPart):

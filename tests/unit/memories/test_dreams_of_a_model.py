@@ -148,6 +148,33 @@ def test_two_memories_are_not_removed_for_each_other(
     assert [step.changes[0].key for step in found.steps] == ["tea"] and found.refused == 3
 
 
+def test_a_dream_that_changes_nothing_leaves_its_tokens_and_cost(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    server = ChatServer(in_turn(calls(("list_memories", {})), "Nothing to do."))
+    found = ask(memory, server, monkeypatch, tmp_path, "input_price = 3.0\noutput_price = 15.0\n")
+    assert not found.steps
+    (event,) = [one for one in memory.timeline.read() if one["type"] == "usage"]
+    assert event["agent"] == "dream" and event["model"] == "dreamer"
+    assert event["input_tokens"] + event["output_tokens"] == found.tokens > 0
+    assert event["cost_micros"] == round(event["input_tokens"] * 3 + event["output_tokens"] * 15)
+    (total,) = memory.usage.totals()
+    assert (total.input_tokens, total.output_tokens, total.cost) == (
+        event["input_tokens"], event["output_tokens"], event["cost_micros"]
+    )  # fmt: skip
+
+
+def test_a_dream_that_fails_half_way_leaves_its_tokens(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    server = ChatServer(in_turn(calls(("list_memories", {}))))
+    server.sick = lambda answer: web.json_response({"no": "answer"}) if len(server.asked) > 1 else None
+    with pytest.raises(IpfsmemError):
+        ask(memory, server, monkeypatch, tmp_path)
+    (used,) = memory.usage.list()
+    assert used.agent == "dream" and used.input_tokens > 0
+
+
 def test_nothing_is_proposed_for_what_the_model_has_not_read_whole(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
