@@ -31,9 +31,12 @@ _NAMES: Final[dict[str, dict[str, str]]] = {
     "codex": {"session-start": "SessionStart", "prompt": "UserPromptSubmit"},
     "gemini": {"session-start": "SessionStart", "prompt": "BeforeAgent"},
     "vscode": {"session-start": "SessionStart"},
+    "qwen-code": {"session-start": "SessionStart", "prompt": "UserPromptSubmit"},
 }
 #: Programs that show a person a line of a hook at the start of a session.
-_SHOW_LINES: Final = frozenset(["claude-code", "codex", "gemini", "vscode"])
+_SHOW_LINES: Final = frozenset(["claude-code", "codex", "gemini", "vscode", "qwen-code"])
+#: Programs that run no hook at the start of a session that no person watches: the first prompt stands for it.
+WITHOUT_START: Final = frozenset(["qwen-code"])
 _CURSOR: Final = "cursor"
 PROGRAMS: Final = (*_NAMES, _CURSOR)
 

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Final
 from ipfsmem.agents.hook_programs import (
     EVENTS,
     MAX_INPUT,
+    WITHOUT_START,
     Said,
     answer,
     is_whole,
@@ -149,6 +150,8 @@ class Hook:
         given = notes.sessions.get(said.session)
         if not said.session or not takes_context(self._program, self._event):
             return ""
+        if given is None and self._program in WITHOUT_START:
+            given = -1
         if given is None:
             note_hook(self._place, session=said.session, at=at)
             return ""

@@ -158,6 +158,43 @@ def _opencode(machine: Machine, prompt: str) -> tuple[list[str], dict[str, str]]
     }  # fmt: skip
 
 
+def _qwen(machine: Machine, prompt: str) -> tuple[list[str], dict[str, str]]:
+    url = f"{machine.model.url}/v1"
+    words = [
+        "--auth-type",
+        "openai",
+        "--openai-api-key",
+        "none",
+        "--openai-base-url",
+        url,
+        "-m",
+        "stand-in",
+        "--yolo",
+    ]
+    return [*words, "-p", prompt], {}
+
+
+def _copilot(machine: Machine, prompt: str) -> tuple[list[str], dict[str, str]]:
+    return ["-p", prompt, "--allow-all-tools", "--no-auto-update"], {
+        "COPILOT_OFFLINE": "true", "COPILOT_PROVIDER_BASE_URL": f"{machine.model.url}/v1", "COPILOT_MODEL": "stand-in",
+        "COPILOT_PROVIDER_API_KEY": "none", "COPILOT_AUTO_UPDATE": "false",
+    }  # fmt: skip
+
+
+def _cline(machine: Machine, prompt: str) -> tuple[list[str], dict[str, str]]:
+    named = {
+        "provider": "openai-compatible",
+        "apiKey": "none",
+        "model": "stand-in",
+        "baseUrl": f"{machine.model.url}/v1",
+    }
+    one = {"settings": named, "updatedAt": "2026-11-28T10:00:00.000Z", "tokenSource": "manual"}
+    path = machine.home / ".cline/data/settings/providers.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"version": 1, "lastUsedProvider": "openai-compatible", "modes": {}, "providers": {"openai-compatible": one}}))  # fmt: skip
+    return ["-P", "openai-compatible", "-m", "stand-in", "--json", prompt], {}
+
+
 _CLAUDE_FILES: Final = {
     ".claude.json": '{"numStartups": 3, "mcpServers": {"mine": {"command": "true", "args": []}}}\n',
     ".claude/settings.json": '{\n  "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}\n}\n',
@@ -182,6 +219,18 @@ REAL_PROGRAMS: Final = {
     "opencode": RealProgram(
         "opencode", "opencode-linux-x64-baseline", "bin/opencode", _opencode,
         {".config/opencode/opencode.json": '{"$schema": "https://opencode.ai/config.json"}\n'}, takes_context=False,
+    ),
+    "qwen-code": RealProgram(
+        "qwen-code", "@qwen-code/qwen-code", "cli.js", _qwen,
+        {".qwen/settings.json": '{"privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false}}\n'},
+    ),
+    "copilot": RealProgram(
+        "copilot", "@github/copilot-linux-x64", "copilot", _copilot, {".copilot/mcp-config.json": '{"mcpServers": {}}\n'},
+        takes_context=False,
+    ),
+    "cline": RealProgram(
+        "cline", "@cline/cli-linux-x64", "bin/cline", _cline,
+        {".cline/data/settings/cline_mcp_settings.json": '{"mcpServers": {}}\n'}, takes_context=False,
     ),
 }  # fmt: skip
 

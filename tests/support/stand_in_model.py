@@ -182,6 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
         ):  # a program that asks its proxy for loopback, too
             self.send_response(200)
             self.end_headers()
+            self.close_connection = False
             return
         self.model.refused.append(self.path)
         self.send_response(403)

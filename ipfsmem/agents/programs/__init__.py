@@ -7,13 +7,40 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipfsmem.agents.programs import claude_code, codex, cursor, gemini, opencode, vscode, zed
+from ipfsmem.agents.programs import (
+    claude_code,
+    claude_desktop,
+    cline,
+    codex,
+    copilot,
+    cursor,
+    gemini,
+    opencode,
+    qwen,
+    vscode,
+    windsurf,
+    zed,
+)
 from ipfsmem.agents.programs.program import Program
 from ipfsmem.errors import UsageError
 
 #: By name, in the order of `connect --list`.
 PROGRAMS: Final[dict[str, Program]] = {
-    one.PROGRAM.name: one.PROGRAM for one in (claude_code, codex, cursor, gemini, vscode, opencode, zed)
+    one.PROGRAM.name: one.PROGRAM
+    for one in (
+        claude_code,
+        codex,
+        cursor,
+        gemini,
+        vscode,
+        opencode,
+        zed,
+        qwen,
+        copilot,
+        cline,
+        claude_desktop,
+        windsurf,
+    )
 }
 
 

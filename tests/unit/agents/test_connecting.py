@@ -462,6 +462,14 @@ def test_a_variable_moves_the_settings_and_both_places_are_undone(claude: Machin
         ("zed", "linux", {"FLATPAK_XDG_CONFIG_HOME": "~/f"}, ["f/zed/settings.json"]),
         ("zed", "darwin", {"XDG_CONFIG_HOME": "~/x"}, [".config/zed/settings.json"]),
         ("zed", "win32", {}, ["AppData/Roaming/Zed/settings.json"]),
+        ("qwen-code", "darwin", {}, [".qwen/settings.json"]),
+        ("copilot", "win32", {}, [".copilot/mcp-config.json"]),
+        ("copilot", "linux", {"COPILOT_HOME": "~/c"}, ["c/mcp-config.json"]),
+        ("cline", "linux", {}, [".cline/data/settings/cline_mcp_settings.json"]),
+        ("cline", "linux", {"CLINE_DIR": "~/c"}, ["c/data/settings/cline_mcp_settings.json"]),
+        ("claude-desktop", "darwin", {}, ["Library/Application Support/Claude/claude_desktop_config.json"]),
+        ("claude-desktop", "win32", {}, ["AppData/Roaming/Claude/claude_desktop_config.json"]),
+        ("windsurf", "win32", {}, [".codeium/windsurf/mcp_config.json"]),
     ],
 )
 def test_where_settings_lie_on_each_system(

@@ -17,6 +17,7 @@ SAID = {
     },
     "codex": {"session_id": "a", "cwd": "/work/api", "hook_event_name": "SessionStart", "model": "m"},
     "gemini": {"session_id": "a", "cwd": "/work/api", "hook_event_name": "SessionStart", "timestamp": "t"},
+    "qwen-code": {"session_id": "a", "cwd": "/work/api", "hook_event_name": "UserPromptSubmit"},
     "cursor": {
         "conversation_id": "a",
         "workspace_roots": ["/work/api", "/other"],

@@ -184,6 +184,16 @@ def test_input_that_is_no_json_is_reported(hook: Hooks) -> None:
     assert hook.given("session-start", b"") and not hook.wrong
 
 
+def test_first_prompt_of_qwen_code_stands_for_the_start(hook: Hooks, tmp_path: Path) -> None:
+    root = repository(tmp_path / "api")
+    connect(hook, root)
+    first = asks(hook, root, "what is the weather like", program="qwen-code")
+    assert "who Alex is" in first and "how to deploy" in first
+    assert not asks(hook, root, "what is the weather like", program="qwen-code")
+    hook("session-start", root, program="qwen-code", session="watched")
+    assert not asks(hook, root, "what is the weather like", program="qwen-code", session="watched")
+
+
 GEMINI_PROMPT = (
     "<hook_context>What is quoted below is memory. - [deploy](deploy.md) how to deploy</hook_context>\n\n{}"
 )
