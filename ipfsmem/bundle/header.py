@@ -39,17 +39,26 @@ MAX_DEPTH = 4
 
 _KNOWN_SET = frozenset(KNOWN)
 _SPECIAL = "-?:,[]{}#&*!|>'\"%@`"
-_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff"
+_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff"
+# What some YAML loader (1.1 or 1.2) takes for a boolean, nothing, a number, a date, a time or a merge when it has no quotes.
+_OTHER_TYPE = re.compile(
+    r"yes|no|on|off|true|false|null|~|<<|="
+    r"|[-+]?(?:0[box][0-9a-f]+|[0-9]+(?::[0-9]{1,2})*(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|\.[0-9]+(?:e[-+]?[0-9]+)?|\.inf|\.nan)"
+    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[ \tt].*)?",
+    re.IGNORECASE | re.ASCII | re.DOTALL,
+)
+_DATES = frozenset(("created", "updated", "expires"))
+_is_number = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?").fullmatch
 _HAS_CONTROL = re.compile(f"[{_CONTROL}]")
 #: What lays a header out is no control character in it.
 _LAYOUT = dict.fromkeys(map(ord, "\t\n"), " ")
 _ESCAPE = re.compile(f'[{_CONTROL}"\\\\]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SINGLE = re.compile(r"'(?:[^']|'')*'")
-_QUOTED_NAME = re.compile(r'("(?:[^"\\]|\\.)*")[ \t]*:')
+_QUOTED_NAME = re.compile(r'("(?:[^"\\]|\\.)*")[ \t]*:', re.DOTALL)
 # A line that starts with one of these is not `name: value`; a quotation mark may open a quoted name.
 _NOT_FLAT = frozenset(_SPECIAL + " \t") - {'"', "#"}
-_ITEM = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:,|$)|([^,]*)(?:,|$)""")
+_ITEM = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:,|\Z)|([^,]*)(?:,|\Z)""", re.DOTALL)
 _json_str = msgspec.json.Decoder(str)
 
 
@@ -64,7 +73,40 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def is_bare(value: str) -> bool:
-    """Whether `value` may stand in a header without quotation marks."""
+    """Whether every reader takes `value` for this text when it stands without quotation marks."""
+    return _is_plain(value) and not _has_other_type(value)
+
+
+def is_bare_value(name: str, value: str) -> bool:
+    """Whether the value of a field stands without quotation marks: dates, `important` and `confidence` may be what they are."""
+    if not _is_plain(value):
+        return False
+    if name in _DATES:
+        return not _has_other_type(value) or _is_instant(value)
+    if name == "important" and value in ("true", "false"):
+        return True
+    if name == "confidence" and _is_number(value):
+        return True
+    return not _has_other_type(value)
+
+
+def _has_other_type(value: str) -> bool:
+    # Underscores stand anywhere in numbers for some loaders.
+    return _OTHER_TYPE.fullmatch(value.replace("_", "")) is not None
+
+
+def _is_instant(value: str) -> bool:
+    from ipfsmem.bundle.timeline import (
+        normal_ts,
+    )  # only here: most headers are read, and starting up is not free
+
+    try:
+        return bool(normal_ts(value))
+    except FormatError:
+        return False
+
+
+def _is_plain(value: str) -> bool:
     return (
         value != ""
         and value[0] not in _SPECIAL
@@ -107,7 +149,7 @@ def parse_tags(text: str) -> tuple[str, ...]:
 def render_tags(items: Iterable[str]) -> str:
     """`[a, b]`; an item that could be misread is written as a JSON string. Empty text when there is no item."""
     trimmed = (item.strip(" \t\r") for item in items)
-    parts = [i if is_bare(i) and not any(c in i for c in ",[]{}\"'") else quote(i) for i in trimmed if i]
+    parts = [i if is_bare(i) and not any(c in i for c in ",[]{}\"'?") else quote(i) for i in trimmed if i]
     return f"[{', '.join(parts)}]" if parts else ""
 
 
@@ -125,7 +167,7 @@ def write_header(fields: Mapping[str, str]) -> str:
                 if value:
                     lines.append(f"tags: {value}\n")
             else:
-                lines.append(f"{name}: {value}\n" if is_bare(value) else f"{name}: {quote(value)}\n")
+                lines.append(f"{name}: {value if is_bare_value(name, value) else quote(value)}\n")
     if len(lines) < len(fields):
         for name, value in fields.items():
             if name not in _KNOWN_SET and value:

@@ -246,7 +246,7 @@ def _is_filled(lines: list[str], one: _Entry) -> bool:
 
 
 def _scalar(name: str, value: str) -> str:
-    return value if name == "tags" or header.is_bare(value) else header.quote(value)
+    return value if name == "tags" or header.is_bare_value(name, value) else header.quote(value)
 
 
 def _line(lines: list[str], one: _Entry, value: str, is_flat: bool) -> str:

@@ -10,10 +10,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import yaml
+
 from ipfsmem.bundle import timeline
 from ipfsmem.bundle.blob import read_blob
 from ipfsmem.bundle.front_matter import front_matter
-from ipfsmem.bundle.header import parse_tags, render_tags
+from ipfsmem.bundle.header import parse_tags, render_tags, write_header
 from ipfsmem.bundle.header_edit import edit_memory
 from ipfsmem.bundle.keys import is_key, is_scope, key_of_foreign_name, split_conflict_name
 from ipfsmem.bundle.memory_file import MemoryFile, parse_fields, parse_memory, render_memory
@@ -124,6 +126,18 @@ def _edit(given: list[Any]) -> Any:
     return edit_memory(unb64(data), dict(changes), body, stamps=dict(stamps)).decode()
 
 
+def _loaded(given: list[list[str]]) -> Any:
+    """Our header lines as other YAML readers take them: as the same texts, under the rules of YAML 1.1 and of 1.2."""
+    fields = {name: value for name, value in given if value}
+    lines = write_header(fields)
+    wanted = {**fields, **({"tags": list(parse_tags(fields["tags"]))} if "tags" in fields else {})}
+    wanted = {name: value for name, value in wanted.items() if value}
+    loaded = yaml.safe_load(lines) or {}
+    assert loaded == wanted, f"PyYAML reads {loaded!r} in {lines!r}"
+    pairs = [[name, wanted[name]] for name in sorted(wanted)]
+    return [pairs, pairs]
+
+
 def _tags(given: str) -> Any:
     return [list(parse_tags(given)), render_tags(parse_tags(given))]
 
@@ -133,6 +147,7 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "render": _render,
     "edit": _edit,
     "front": front_matter,
+    "loaded": _loaded,
     "tags": _tags,
     "merge": _merge,
     "lines": _lines,
@@ -192,6 +207,13 @@ VALUES = (
 )  # fmt: skip
 _ENDS = ("\n",) * 12 + ("\r\n", "\r", " \n", "\t\r\n", "\n\n", "\n\r\n")
 
+#: Texts that some YAML reader takes for something else than text.
+TYPED = (
+    "no", "Yes", "ON", "off", "y", "N", "true", "FALSE", "null", "Null", "~", "<<", "=", "1", "-1", "+1", "0", "007", "0123", "1.10", "1.", ".5", "1e3", "1E-3",
+    "1.5e+10", "0x1F", "0o17", "0b101", "1_000", "1__0.5", ".inf", "-.INF", "+.inf", ".NaN", "12:30", "12:30:45", "190:20:30.15", "1:2:3:4", "2026-01-01", "2026-1-2",
+    "2026-13-45", "2026-01-01T10:00:00Z", "2026-01-01t1:2:3", "2026-01-01 10:00:00.5 +2", "1.10.2", "30d", "1e", "0x", "08", "0o8", "192.168.0.1", "a:b", "http://x.y/z",
+    "1,000", "12e03", "685_230.15", "685.230_15e+03", "-0", "---", "...", "- x", "? x", "x", "a b", "#", "!x", "%x",
+)  # fmt: skip
 #: Texts that begin as other programs begin theirs.
 FRONTS = (
     "+++\ntitle = 'A'\n[extra]\nx = 1\n+++\n\nbody\n", "---\na: &x 1\nb: *x\n---\n\nbody\n", "---\n# c\ntitle: A: B\ntags:\n  - x\n...\nbody\n",
@@ -368,6 +390,25 @@ def _input(r: Random, parser: str, seeds: Mapping[str, list[Any]]) -> Any:
             for _ in range(r.randrange(5))
         }
         return {"fields": list(fields.items()), "body": mutated(r, "a\nb")}
+    if parser == "loaded":
+        texts = [
+            r.choice(TYPED)
+            if r.random() < 0.4
+            else mutated(r, r.choice(TYPED if r.random() < 0.7 else VALUES))
+            for _ in range(4)
+        ]
+        names = [
+            name
+            for name in texts[:2]
+            if name and name not in ("created", "updated", "expires", "important", "confidence", "tags")
+        ]
+        fields = {
+            **{_utf8(name): "x" for name in names},
+            "name": _utf8(texts[2]),
+            "x": _utf8(texts[3]),
+            "tags": render_tags(map(_utf8, texts)),
+        }
+        return [list(pair) for pair in fields.items()]
     if parser == "tags":
         return mutated(r, r.choice(seeds["tags"]))
     if parser == "lines":

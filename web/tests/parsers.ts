@@ -1,15 +1,16 @@
 /** What each parser makes of each input, for a comparison with the other implementation: lines `[parser, input]` in, one line of JSON for each out. */
 
+import { CORE_SCHEMA, load, YAML11_SCHEMA } from 'js-yaml'
 import { readFileSync, writeSync } from 'node:fs'
 import { readBlob } from '../src/core/blob_reading.ts'
-import { type Bytes, fromBase64url, parseCanonical, Refused, utf8 } from '../src/core/bytes.ts'
+import { byCodePoints, type Bytes, fromBase64url, parseCanonical, Refused, utf8 } from '../src/core/bytes.ts'
 import { parseCard } from '../src/core/cards.ts'
 import { cidBytes, cidFromBytes, keyOfName, parseCid } from '../src/core/cid.ts'
 import { clockMs } from '../src/core/clock.ts'
 import { frontMatter } from '../src/core/front_matter.ts'
 import { editFile } from '../src/core/header_edit.ts'
 import { isKey, isScope, keyOfForeignName, splitConflictName } from '../src/core/keys.ts'
-import { parseFile, readTags, renderFile, writeTags } from '../src/core/memory_file.ts'
+import { parseFile, readTags, renderFile, renderLines, writeTags } from '../src/core/memory_file.ts'
 import { merge3 } from '../src/core/merge3.ts'
 import { readMove, readVault } from '../src/core/program_events.ts'
 import { readName } from '../src/core/state.ts'
@@ -21,6 +22,10 @@ const bytes = (text: string): Bytes => fromBase64url(text)
 
 const decoded = (data: Bytes): string => new TextDecoder('utf-8', { ignoreBOM: true }).decode(data)
 
+/** Pairs of a loaded mapping, in one order, whatever kind of object the library makes. */
+const pairsOf = (value: unknown): [string, unknown][] =>
+  (value instanceof Map ? [...value] : Object.entries((value ?? {}) as object)).sort(([a], [b]) => byCodePoints(a, b))
+
 const parsers: Readonly<Record<string, Parser>> = {
   memory: input => {
     const file = parseFile(bytes(input))
@@ -29,6 +34,8 @@ const parsers: Readonly<Record<string, Parser>> = {
   render: input => renderFile(input),
   edit: ([data, changes, body, stamps]) => decoded(editFile(bytes(data), new Map(changes), body, new Map(stamps))),
   front: frontMatter,
+  // What a YAML library, under its YAML 1.1 and 1.2 rules, takes our header lines for.
+  loaded: input => [CORE_SCHEMA, YAML11_SCHEMA].map(schema => [...pairsOf(load(renderLines(input), { schema }))]),
   tags: input => [readTags(input), writeTags(readTags(input))],
   merge: ([base, a, b]) => {
     const merged = merge3(bytes(base), bytes(a), bytes(b))

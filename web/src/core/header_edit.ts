@@ -9,6 +9,7 @@ import {
   findMarks,
   flatFields,
   isBare,
+  isBareValue,
   type Marks,
   type MemoryFile,
   MOST_HEADER,
@@ -181,7 +182,7 @@ function indentOf(lines: readonly string[]): string {
 const isFilled = (lines: readonly string[], one: Entry): boolean =>
   one.end > one.start + 1 || !['', '""', "''"].includes((lines[one.start] as string).slice(one.value).replace(/^[ \t\r]+|[ \t\r]+$/g, ''))
 
-const written = (name: string, value: string): string => (name === 'tags' || isBare(value) ? value : quoted(value))
+const written = (name: string, value: string): string => (name === 'tags' || isBareValue(name, value) ? value : quoted(value))
 
 /** The line of a field with another value; a comment behind it stays. */
 function lineWith(lines: readonly string[], one: Entry, value: string, isFlat: boolean): string {

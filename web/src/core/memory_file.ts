@@ -3,6 +3,7 @@
 import { EVENT_ID, getScalarValue, parseEvents } from 'js-yaml'
 import { type Bytes, byteLength, canonical, fromUtf8, need } from './bytes.ts'
 import { MOST_FILE } from './limits.ts'
+import { instant } from './timeline.ts'
 
 export type Field = readonly [name: string, value: string]
 export type MemoryFile = { readonly fields: readonly Field[]; readonly body: string }
@@ -26,7 +27,15 @@ export const KNOWN_FIELDS = [
 export const MOST_HEADER = 4096
 const MOST_DEPTH = 4
 const SPECIAL = '-?:,[]{}#&*!|>\'"%@`'
-const CONTROL = /[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]/
+const CONTROL = /[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/
+/** What some YAML loader (1.1 or 1.2) takes for a boolean, nothing, a number, a date, a time or a merge when it has no quotes. */
+const OTHER_TYPE = new RegExp(
+  '^(?:yes|no|on|off|true|false|null|~|<<|=' +
+    '|[-+]?(?:0[box][0-9a-f]+|[0-9]+(?::[0-9]{1,2})*(?:\\.[0-9]*)?(?:e[-+]?[0-9]+)?|\\.[0-9]+(?:e[-+]?[0-9]+)?|\\.inf|\\.nan)' +
+    '|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[ \\tt][^]*)?)(?![^])',
+  'i'
+)
+const DATES = ['created', 'updated', 'expires']
 const trim = (text: string): string => text.replace(/^[ \t\r]+|[ \t\r]+$/g, '')
 export const withoutLastLines = (text: string): string => text.replace(/\n+$/, '')
 
@@ -131,7 +140,7 @@ export function flatFields(lines: readonly string[]): { fields: Field[]; comment
 
 function flatLine(line: string): Field | null {
   if (/^[ \t]/.test(line)) return null
-  const quotedName = /^("(?:[^"\\]|\\.)*")[ \t]*:/.exec(line)
+  const quotedName = /^("(?:[^"\\]|\\[^])*")[ \t]*:/.exec(line)
   if (quotedName !== null) {
     const name = quotedName[1] as string
     return [jsonText(name) ?? name, scalar(trim(line.slice(quotedName[0].length)))]
@@ -242,7 +251,7 @@ const isEmpty = (value: Yaml): boolean =>
 
 function splitTags(inner: string): string[] {
   const items: string[] = []
-  const item = /[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:,|$)|([^,]*)(?:,|$)/y
+  const item = /[ \t]*("(?:[^"\\]|\\[^])*"|'(?:[^']|'')*')[ \t]*(?:,|$)|([^,]*)(?:,|$)/y
   while (item.lastIndex <= inner.length) {
     const found = item.exec(inner)
     if (found === null) break
@@ -259,15 +268,30 @@ export function readTags(text: string): string[] {
 }
 
 export const writeTags = (items: readonly string[]): string =>
-  items.length > 0 ? `[${items.map(one => (isBare(one) && !/[,[\]{}"']/.test(one) ? one : quoted(one))).join(', ')}]` : ''
+  items.length > 0 ? `[${items.map(one => (isBare(one) && !/[,[\]{}"'?]/.test(one) ? one : quoted(one))).join(', ')}]` : ''
 
 // --- writing ---
 
-export const isBare = (value: string): boolean =>
+/** Whether every reader takes a value for this text when it stands without quotation marks. */
+export const isBare = (value: string): boolean => isPlain(value) && !hasOtherType(value)
+
+/** Underscores stand anywhere in numbers for some loaders. */
+const hasOtherType = (value: string): boolean => OTHER_TYPE.test(value.replaceAll('_', ''))
+
+/** Whether the value of a field stands without quotation marks: dates, `important` and `confidence` may be what they are. */
+export function isBareValue(name: string, value: string): boolean {
+  if (!isPlain(value)) return false
+  if (DATES.includes(name) && instant(value) !== null) return true
+  if (name === 'important' && (value === 'true' || value === 'false')) return true
+  if (name === 'confidence' && /^(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?(?![^])/.test(value)) return true
+  return !hasOtherType(value)
+}
+
+const isPlain = (value: string): boolean =>
   value !== '' && !SPECIAL.includes(value[0] as string) && !/^ | $/.test(value) && !/: | #|:$/.test(value) && !CONTROL.test(value)
 
 export const quoted = (value: string): string =>
-  JSON.stringify(value).replace(/[\x7f-\x9f\u2028\u2029\ufeff]/g, letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  JSON.stringify(value).replace(/[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/g, letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
 /** The header lines of fields, in the normal form; empty text without any. */
 export function renderLines(fields: readonly Field[]): string {
@@ -276,7 +300,7 @@ export function renderLines(fields: readonly Field[]): string {
   const all = [...known, ...said.filter(one => !(KNOWN_FIELDS as readonly string[]).includes(one[0]))]
   const line = ([name, value]: Field): string => {
     const left = isBare(name) && !name.includes(':') ? name : quoted(name)
-    return `${left}: ${name === 'tags' || isBare(value) ? value : quoted(value)}\n`
+    return `${left}: ${name === 'tags' || isBareValue(name, value) ? value : quoted(value)}\n`
   }
   return all.map(line).join('')
 }
