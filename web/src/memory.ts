@@ -23,6 +23,7 @@ import { isOwnWord, type ShownView } from './core/views.ts'
 import type { RootKeys } from './core/wallet.ts'
 import type { Device, World } from './device/device.ts'
 import { theWorld } from './device/device.ts'
+import { needObject, needOneOf, needText, needTexts } from './device/arguments.ts'
 import { MemoryError } from './device/errors.ts'
 import { Finding, type RecallHow } from './device/finding.ts'
 import type { PromoteHow } from './device/promoting.ts'
@@ -138,6 +139,7 @@ export class Memory {
 
   /** The memories that fit a question, the best first. Scores say something beside each other only. `counts`: what is found counts as used. */
   recall(query: string, { scope = '', ...how }: RecallHow & { scope?: Scopes } = {}): Recall {
+    needText('query', query)
     return this.#finding.recall(query, this.#look.stack(scope), how)
   }
 
@@ -146,6 +148,7 @@ export class Memory {
    * it; fenced, never more than `maxTokens`. `preview`: a person only looks at it, so nothing counts as used.
    */
   context({ scope = '', query = null, preview = false, ...how }: BlockHow & { scope?: Scopes; query?: string | null; preview?: boolean } = {}): ContextBlock {
+    if (query !== null) needText('query', query)
     return this.#finding.context(scope, query, how, preview)
   }
 
@@ -282,8 +285,12 @@ export class Memory {
 
   // --- writing ---
 
-  /** Write a memory; durable when this is done. What is not given stays as it was shown. -> what is shown then. A scope that turned out to be another leads there. */
-  async write(key: string, body?: string, how: WriteHow = {}): Promise<Reading> {
+  /** Write a memory; durable when this is done. What is not given stays as it was shown. -> what is shown then. A scope that turned out to be another leads there. The text may stand among the fields: `write(key, { body, name, type })`. */
+  async write(key: string, first?: string | (WriteHow & { readonly body?: string }), second: WriteHow = {}): Promise<Reading> {
+    if (first !== undefined && typeof first !== 'string') needObject('body', first, "write(key, 'text', { name, type }), or write(key, { body, name, type }).")
+    needObject('the options of write', second)
+    const { body, ...how } = typeof first === 'object' ? { ...second, ...first } : { ...second, body: first }
+    if (body !== undefined) needText('body', body)
     const { seen } = how
     const given = givenIn(how)
     if (body === undefined && given.size === 0) throw new MemoryError('usage', 'nothing to write', 'Give a text, or a field.')
@@ -310,6 +317,7 @@ export class Memory {
 
   /** Write the whole file, header and all, exactly this text. */
   async writeText(key: string, text: string, how: { scope?: string; seen?: Seen } = {}): Promise<Reading> {
+    needText('text', text)
     const scope = this.#target(key, how.scope)
     const name = entryName(key, scope)
     await this.#written(async change => {
@@ -321,6 +329,7 @@ export class Memory {
 
   /** Forget a memory on every device, what is written there at once included; with `seen` only what that was. False when there is none. */
   async forget(key: string, { scope = '', reason = '', seen }: { scope?: string; reason?: string; seen?: Seen } = {}): Promise<boolean> {
+    needText('reason', reason)
     const name = entryName(key, scope)
     return this.#written(async change => {
       const entry = change.entry(name)
@@ -337,6 +346,7 @@ export class Memory {
 
   /** Settle a conflict: `text`, a whole file, replaces all that `seen` names, and nothing else; without one what was shown stays, be it a forget. */
   async resolve(key: string, text: string | null, { scope = '', seen }: { scope?: string; seen: Seen }): Promise<Reading | null> {
+    if (text !== null) needText('text', text)
     const name = entryName(key, scope)
     await this.#written(async change => {
       const entry = change.entry(name)
@@ -391,6 +401,8 @@ export class Memory {
 
   /** Add an event to the timeline. */
   note(type: string, data: Readonly<Record<string, unknown>> = {}, { scope = '' } = {}): Promise<TimelineEvent> {
+    needText('type', type)
+    needObject('data', data)
     checkScope(scope)
     return this.#written(change => change.note(type, data, scope))
   }
@@ -411,13 +423,16 @@ export class Memory {
     return writeBlob(files, this.#look.events(scope), this.index({ scope }), others)
   }
 
-  /** Take in such a text. `merge`: what is here stays shown, and other texts come beside it; `replace`: the incoming text supersedes it. */
-  async import(blob: string, { scope = '', strategy = 'merge' as Strategy } = {}): Promise<Imported> {
+  /** Take in such a text, or the object that it is as JSON. `merge`: what is here stays shown, and other texts come beside it; `replace`: the incoming text supersedes it. */
+  async import(given: string | object, { scope = '', strategy = 'merge' as Strategy } = {}): Promise<Imported> {
+    if (typeof given !== 'string') needObject('the export', given, 'Give what export() returned, or that text as an object.')
+    needOneOf('strategy', strategy, STRATEGIES)
     checkScope(scope)
+    const blob = typeof given === 'string' ? given : asJson(given)
     const [{ Taking }, { readBlob }] = await Promise.all([import('./device/taking.ts'), import('./core/blob_reading.ts')])
     const taking = new Taking(this.#look, strategy)
-    const given = readBlob(blob)
-    await this.#written(change => taking.take(change, { ...given, forgotten: [], card: null }, scope))
+    const read = readBlob(blob)
+    await this.#written(change => taking.take(change, { ...read, forgotten: [], card: null }, scope))
     return taking.done()
   }
 
@@ -431,6 +446,8 @@ export class Memory {
    * `maps`, or `same`: that the whole is a backup of this memory. All is decided before anything is written.
    */
   async importFiles(files: Readonly<Record<string, string>>, { strategy = 'merge', ...said }: { strategy?: Strategy } & Pick<Assigning, 'maps' | 'same'> = {}): Promise<Imported> {
+    needTexts('files', files)
+    needOneOf('strategy', strategy, STRATEGIES)
     return (await import('./device/all_scopes.ts')).takenIn(this.#look, files, strategy, said, work => this.#written(work))
   }
 
@@ -631,8 +648,22 @@ const LEAST_SEEN = 8
 
 const replaced = (name: string): MemoryError => new MemoryError('changed', `what was read of ${name.slice(2)} was replaced meanwhile`, 'Read it again.')
 
+const STRATEGIES: readonly Strategy[] = ['merge', 'replace']
+
+/** An export that is an object, as JSON. */
+function asJson(given: object): string {
+  try {
+    return JSON.stringify(given)
+  } catch (error) {
+    throw new MemoryError('usage', `the export cannot be written as JSON: ${error instanceof Error ? error.message : error}`, 'Give what export() returned.')
+  }
+}
+
 /** The fields of the header that a writer gives. */
 function givenIn(how: WriteHow): Map<string, string> {
+  needTexts('the options of write', { name: how.name, description: how.description, type: how.type, scope: how.scope })
+  if (how.fields !== undefined) needTexts('fields', how.fields)
+  if (how.tags !== undefined && !(Array.isArray(how.tags) && how.tags.every(tag => typeof tag === 'string'))) throw new MemoryError('usage', 'tags must be an array of strings')
   const named = { name: how.name, description: how.description, type: how.type, tags: how.tags && writeTags(how.tags) }
   return new Map(Object.entries({ ...named, ...how.fields }).filter((one): one is [string, string] => one[1] !== undefined))
 }

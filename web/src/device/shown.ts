@@ -11,6 +11,7 @@ import { type TimelineEvent, instant, timelineOf } from '../core/timeline.ts'
 import type { Copy as ViewCopy } from '../core/view.ts'
 import { fetcherOf, isOwnWord, type ShownView } from '../core/views.ts'
 import type { Copy, Listed, Reading, Scope, Scopes, Token, Unsettled } from '../results.ts'
+import { needText } from './arguments.ts'
 import { MemoryError } from './errors.ts'
 import type { Replica } from './replica.ts'
 
@@ -239,6 +240,7 @@ export function checkScope(scope: string): void {
 }
 
 export function entryName(key: string, scope: string): string {
+  needText('key', key)
   if (!isKey(key)) throw new MemoryError('usage', `${key} is no key of a memory`, 'Small letters, digits, - and _, at most 64.')
   checkScope(scope)
   return scope === '' ? `m/${key}` : `m/${scope}/${key}`
