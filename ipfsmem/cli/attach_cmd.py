@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
+from typing import TYPE_CHECKING
+
 import click
 
+from ipfsmem.cli import secret_input
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, style
 from ipfsmem.config import expanded
+from ipfsmem.errors import UsageError
 from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from ipfsmem.files.working_copies import FolderPreview
+
+#: File names that a preview shows.
+_NAMED = 10
 
 
 @cli_command("attach")
@@ -23,15 +34,31 @@ from ipfsmem.wording import count
     help="Also when it is marked as another memory's, or lies on another disk now.",
 )
 @click.option("--timeline", is_flag=True, help="Write timeline/ into it too, although it stood there before.")
-def command(context: CommandContext, folder: str, scope: str | None, take_over: bool, timeline: bool) -> None:
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask, and take in the files of a git repository.")
+def command(
+    context: CommandContext,
+    folder: str,
+    scope: str | None,
+    take_over: bool,
+    timeline: bool,
+    dry_run: bool,
+    yes: bool,
+) -> None:
     """Make DIR a working copy of this memory, from now on. Whoever can read this disk can read its files, in every mode.
 
     What is in it is taken in, what it lacks is written; its files keep their names and their bytes. In MEMORY.md the lines of
     others stay theirs, and ours stand in one marked block. DIR belongs to one scope; a scope may have several folders.
-    It is made when only its last part is not there.
+    It is made when only its last part is not there. A folder that holds files already is shown first, and a terminal is asked.
     """
     stood = expanded(folder).exists()
     with context.memory() as memory:
+        preview = memory.folders.preview(folder, scope=scope, take_over=take_over)
+        if dry_run:
+            _show_preview(context, preview)
+            return
+        if preview.taken and not preview.known and not yes:
+            _ask(preview)
         made = memory.folders.attach(folder, scope=scope, take_over=take_over, timeline=timeline)
         notices = memory.folders.notices(made.path)
     if context.json:
@@ -42,3 +69,40 @@ def command(context: CommandContext, folder: str, scope: str | None, take_over: 
     click.echo(f"{clean(made.path)} {was} a working copy{whose} now: {count(made.files, 'file')}.")
     for text in (*made.remarks, *notices):
         click.echo(style("note: ", fg="yellow") + advice(text))
+
+
+def _show_preview(context: CommandContext, preview: FolderPreview) -> None:
+    if context.json:
+        context.emit(preview)
+    else:
+        click.echo("\n".join(_told(preview)))
+
+
+def _ask(preview: FolderPreview) -> None:
+    """Have a person agree that the files of a folder become memories. Raises UsageError where nobody can be asked and the folder is
+    in a git repository."""
+    if secret_input.can_ask():
+        click.echo("\n".join(_told(preview)), err=True)
+        click.confirm("Attach it?", default=not preview.repository, abort=True, err=True)
+    elif preview.repository:
+        typed = shlex.quote(preview.path) + (
+            f" --scope {shlex.quote(preview.scope)}" if preview.scope else ""
+        )
+        raise UsageError(
+            f"{preview.path} is in the git repository {preview.repository}: {count(len(preview.taken), 'file')} of it would become "
+            f"memories, and {preview.written} written among its files",
+            hint=f"See what would be done: ipfsmem attach {typed} --dry-run. Then add --yes.",
+        )
+
+
+def _told(preview: FolderPreview) -> list[str]:
+    whose = f" in scope {clean(preview.scope)}" if preview.scope else ""
+    lines = [f"{clean(preview.path)}:"]
+    if preview.repository:
+        lines.append(f"  in the git repository {clean(preview.repository)}")
+    lines.append(f"  files that become memories{whose}: {len(preview.taken)}")
+    lines += [f"    {clean(name)}" for name in preview.taken[:_NAMED]]
+    if len(preview.taken) > _NAMED:
+        lines.append(f"    and {len(preview.taken) - _NAMED} more")
+    lines.append(f"  memories written here as files: {preview.written}")
+    return lines

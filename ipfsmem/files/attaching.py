@@ -21,6 +21,16 @@ from ipfsmem.errors import UsageError
 from ipfsmem.files.folder import PlainFolder
 from ipfsmem.mode import Mode
 
+#: Folders of the Filesystem Hierarchy Standard and of macOS that programs read for settings, or keep their own files in.
+_SYSTEM = tuple(
+    Path(name)
+    for name in (
+        "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt", "/opt", "/proc", "/root", "/run", "/sbin", "/srv", "/sys",
+        "/tmp", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/usr/share", "/var", "/var/lib", "/var/log", "/var/tmp",  # noqa: S108
+        "/private", "/private/etc", "/private/tmp", "/private/var", "/Applications", "/Library", "/System", "/Users",
+    )
+)  # fmt: skip
+
 
 class Place(msgspec.Struct, frozen=True):
     """A folder that may be attached."""
@@ -163,12 +173,12 @@ def is_too_wide(path: Path) -> bool:
 
 
 def too_wide() -> tuple[Path, ...]:
-    """The home of this user and what it lies in, up to the top of the disk."""
+    """The home of this user and what it lies in, up to the top of the disk, and the folders of the system."""
     try:
         home = Path(os.path.abspath(Path.home()))  # noqa: PTH100
     except RuntimeError:  # a user without one
-        return (Path(os.path.abspath(os.sep)),)  # noqa: PTH100
-    return (home, *home.parents)
+        return (Path(os.path.abspath(os.sep)), *_SYSTEM)  # noqa: PTH100
+    return (home, *home.parents, *_SYSTEM)
 
 
 def _refuse_other_scope(copy: Copy, path: Path, scope: str) -> None:

@@ -46,6 +46,21 @@ class FolderFacts(msgspec.Struct, frozen=True):
     remarks: list[str] = []
 
 
+class FolderPreview(msgspec.Struct, frozen=True):
+    """What attaching a folder would do."""
+
+    path: str
+    scope: str
+    #: Files in it that would become memories, by name.
+    taken: list[str]
+    #: Memories that would be written into it as files.
+    written: int
+    #: The root of the git work tree that the folder is in, "" outside of one.
+    repository: str
+    #: Whether it was attached before, and goes on.
+    known: bool
+
+
 def readers_of(path: Path) -> str:
     """Who can read the files of a folder beside a sealed memory: what somebody who chooses one should know."""
     return f"whoever can read this disk can read the files in {path}; the memory itself stays encrypted, here and at the provider"
@@ -152,6 +167,35 @@ class WorkingCopies:
             check_scope(scope)
         copies = [(row, self._place(row)) for row in self._rows.all()]
         return examine_place(folder, copies, scope=scope, take_over=take_over)
+
+    def preview(self, folder: str | Path, *, scope: str = "", take_over: bool = False) -> FolderPreview:
+        """What `attach` would do. Changes nothing. Raises what `attach` raises of the folder."""
+        import os
+
+        from ipfsmem.bundle.keys import INDEX_FILE
+        from ipfsmem.files.folder import PlainFolder
+        from ipfsmem.files.repositories import find_repository
+
+        place = self.examine(folder, scope=scope, take_over=take_over)
+        names: list[str] = []
+        if not place.new:
+            plain = PlainFolder(place.path)
+            try:
+                found = plain.look().files
+            finally:
+                plain.close()
+            names = sorted(name for name in found if "/" not in name and name != INDEX_FILE)
+        repository = find_repository(Path(os.path.realpath(place.path)))
+        return FolderPreview(
+            str(place.path),
+            scope,
+            names,
+            len(
+                {one.key for one in self._memories.in_scope(scope).listing()} - {name[:-3] for name in names}
+            ),
+            "" if repository is None else str(repository.tree),
+            place.known is not None,
+        )
 
     def _row(self, place: Place, scope: str, timeline: bool) -> Copy:
         path = "" if place.path == self.own else str(place.path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ipfsmem.device.tables.working_copies import BY_HAND
 from ipfsmem.errors import StorageError, UsageError
-from ipfsmem.files.working_copies import FolderFacts, WorkingCopies
+from ipfsmem.files.working_copies import FolderFacts, FolderPreview, WorkingCopies
 from ipfsmem.parts.part import MemoryPart
 
 
@@ -70,6 +70,13 @@ class MemoryFolders(MemoryPart):
     def examine(self, folder: str | Path, *, scope: str | None = None, take_over: bool = False) -> None:
         """Whether a folder could be attached. Changes nothing. Raises what `attach` raises of the folder."""
         self._plain_files().examine(folder, scope=scope or "", take_over=take_over)
+
+    def preview(
+        self, folder: str | Path, *, scope: str | None = None, take_over: bool = False
+    ) -> FolderPreview:
+        """What `attach` would do: files that would become memories, and memories that would be written into the folder. Changes
+        nothing. Raises what `attach` raises of the folder."""
+        return self._plain_files().preview(folder, scope=scope or "", take_over=take_over)
 
     def detach(self, folder: str | Path, *, gone: bool = False) -> builtins.list[str]:
         """Let go of a working copy; every file in it stays as it is. Names of files that came out of what was set aside.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -259,3 +260,32 @@ def test_a_sync_says_what_it_could_not_take_in_and_does_not_end_with_0(sealed: C
     assert "is not there" in incomplete("sync").out
     sealed.ok("folders", "pause", str(folder))
     sealed.ok("sync")
+
+
+def test_attach_shows_what_it_would_do_and_changes_nothing(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("write", "secret", "--body", "a private memory")
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "one.md").write_text("First.\n")
+    said = cli.ok("attach", str(folder), "--dry-run").out
+    assert "files that become memories: 1\n    one.md" in said
+    assert "memories written here as files: 1" in said
+    assert [path.name for path in folder.iterdir()] == ["one.md"]
+    assert "one" not in cli.ok("list").out
+
+
+def test_attach_of_a_git_repository_without_a_terminal_needs_yes(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "repo"
+    (folder / ".git").mkdir(parents=True)
+    (folder / "README.md").write_text("# A project\n")
+    refused = cli.fails(2, "attach", str(folder))
+    assert "is in the git repository" in refused.err
+    assert sorted(path.name for path in folder.iterdir()) == [".git", "README.md"]
+    cli.ok("attach", str(folder), "--yes")
+    assert "readme" in cli.ok("list").out.lower()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of POSIX folders")
+def test_attach_refuses_folders_of_the_system(cli: Cli) -> None:
+    refused = cli.fails(2, "attach", "/etc", "--yes")
+    assert "holds more than a memory's plain files" in refused.err

@@ -864,6 +864,8 @@ ROWS: tuple[Row, ...] = (
     Row("open", "there is no such memory, or nobody has it", 4, "open ROOT nothing", "ipfs", PUBLIC),
     Row("open", "the provider cannot be reached", 41, "open ROOT", "sealed", SAID, unplug),
     Row("attach", "attached; a folder that is not there is made", 0, "attach BASE/none"),
+    Row("attach", "--dry-run: shown what would be done", 0, "attach PLAIN --dry-run"),
+    Row("attach", "its files are of a git repository, and nobody can be asked", 2, "attach PLAIN", prepare=lambda p: (p.folder / ".git").mkdir()),
     Row("attach", "marked as another memory's, or no place for one", 2, "attach PLAIN", before=("attach PLAIN", "init -n b --mode local", "attach PLAIN -n b --take-over")),
     Row("detach", "detached", 0, "detach PLAIN", before=("attach PLAIN",)),
     Row("detach", "it is no working copy of this memory", 4, "detach PLAIN"),
