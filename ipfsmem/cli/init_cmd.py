@@ -196,7 +196,7 @@ def _show_words_and_publish(
     The words exist nowhere else, so they are shown first, whatever happens then (with --json in the answer).
     """
     if memory.recovery_words and not context.json:
-        _show_words(memory.recovery_words)
+        _show_words(memory.recovery_words, memory)
     if not request.where:
         return None, None
     try:
@@ -212,11 +212,11 @@ def _show_words_and_publish(
         return None, error
 
 
-def _show_words(words: list[str]) -> None:
+def _show_words(words: list[str], memory: Memory) -> None:
     """Show them; who stops at the question after them is told how it stands: the memory is made, and they are its words."""
     try:
         with words_unprinted(_MADE):
-            show_words(words)
+            show_words(words, memory)
     except click.Abort:
         click.echo(
             advice(

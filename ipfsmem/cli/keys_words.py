@@ -54,7 +54,7 @@ def command(context: CommandContext, revoke_old: bool | None, **owner_options: A
             with words_unprinted(_MADE):
                 context.emit(NewRecoveryWords.of(made, going))
         else:
-            _show(made)
+            _show(made, memory)
             going = [] if made.problem else _agreed(old, revoke_old)
         if made.problem and revoke_old:
             raise ProviderUnavailable(
@@ -75,9 +75,9 @@ def command(context: CommandContext, revoke_old: bool | None, **owner_options: A
         click.get_current_context().exit(max(report.exit_code for report in unplaced))
 
 
-def _show(made: NewWords) -> None:
+def _show(made: NewWords, memory: Memory) -> None:
     with words_unprinted(_MADE):
-        show_words(made.words)
+        show_words(made.words, memory)
         click.echo(f"They are the {made.label} ({made.id}).")
     if made.problem:
         click.echo(

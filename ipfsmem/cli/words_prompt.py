@@ -9,6 +9,7 @@ import contextlib
 import secrets
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,9 @@ from ipfsmem.cli import secret_input
 from ipfsmem.cli.app import output_is_closed
 from ipfsmem.cli.printing import clean, style
 from ipfsmem.errors import FormatError, PassphraseError, StorageError, UsageError
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
 
 #: Words to a line when they are shown: with number and space at most 60 columns.
 _TO_A_LINE = 4
@@ -42,8 +46,10 @@ def words_unprinted(made: str) -> Iterator[None]:
         ) from None
 
 
-def show_words(words: list[str]) -> None:
-    """Show new recovery words, once, and have some typed back where somebody can."""
+def show_words(words: list[str], memory: Memory) -> None:
+    """Show new recovery words, once, and have some typed back where somebody can. Until then `status` says that nobody did."""
+    if secret_input.can_ask():
+        memory.members.note_words(confirmed=False)
     click.echo(style("Recovery words", bold=True) + ": write them down. They are shown only now.")
     click.echo("Whoever has them can read and change this memory: they need no wallet.\n")
     click.echo(sheet(words))
@@ -53,6 +59,7 @@ def show_words(words: list[str]) -> None:
     for number in sorted(secrets.SystemRandom().sample(range(1, len(words) + 1), 3)):
         while click.prompt(f"Word {number}", err=True).strip().lower() != words[number - 1]:
             click.echo("That is another word. Look again.", err=True)
+    memory.members.note_words(confirmed=True)
     click.echo("Right. Keep them safe.\n", err=True)
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from ipfsmem import config as configuration
 from ipfsmem.causal.clock import next_hlc
-from ipfsmem.device.tables import heads
+from ipfsmem.device.tables import heads, meta
 from ipfsmem.errors import (
     FormatError,
     IpfsmemError,
@@ -52,6 +52,19 @@ class MemoryMembers(MemoryPart):
     def __init__(self, opened: OpenMemory, syncing: Syncing) -> None:
         super().__init__(opened)
         self._syncing = syncing
+
+    def note_words(self, *, confirmed: bool) -> None:
+        """Keep on this device whether somebody typed back some of the recovery words that were shown last; `status` says if not."""
+        name = meta.UNCONFIRMED_WORDS
+        with self._replica.transaction():
+            if confirmed:
+                meta.forget(self._replica.db.connection, [name])
+            else:
+                self._replica.db.set_meta(name, b"1")
+
+    def words_unconfirmed(self) -> bool:
+        """Whether recovery words were shown on a terminal and never confirmed."""
+        return self._replica.db.get_meta(meta.UNCONFIRMED_WORDS) is not None
 
     def is_revoked(self) -> bool:
         """Whether this device was revoked, as far as it knows."""

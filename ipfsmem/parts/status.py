@@ -31,6 +31,11 @@ from ipfsmem.wording import count
 TELL_SUPERSEDED = 50
 
 
+_UNCONFIRMED = (
+    "nobody confirmed the recovery words: if they are not written down, make new ones with ipfsmem keys words"
+)
+
+
 class MemoryStatus(MemoryPart):
     """Puts together what the parts of an open memory know of it."""
 
@@ -88,6 +93,7 @@ class MemoryStatus(MemoryPart):
                 *self._open.meaning().notices(),
                 *([image] if (image := image_notice(self._replica)) else []),
                 *self._hidden_notice(),
+                *([_UNCONFIRMED] if self._members.words_unconfirmed() else []),
             ],
             hidden=len(self._hidden()),
             files=self._folders.list(),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -167,3 +168,27 @@ def _fits(words: list[str]) -> bool:
     except FormatError:
         return False
     return True
+
+
+def test_words_that_nobody_typed_back_are_named_by_status_until_others_are_confirmed(
+    bare: Cli, stick: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "closed"
+    options = ("--home", str(home))
+    init = Terminal("init", "--unprotected-keys", "--no-wallet", "--provider", str(stick), *options)
+    init.until("Word ")
+    init.stop()
+    said = bare.ok("status", *options).out
+    assert "nobody confirmed the recovery words" in said
+    again = Terminal("keys", "words", "--keep-old", *options)
+    shown = again.until("Word ")
+    listed = shown[shown.index("Recovery words") :].split()
+    words = {int(number): word for number, word in pairwise(listed) if number.isdigit()}
+    for _ in range(3):
+        number = int(again.until(": ").strip())
+        again.answer(words[number])
+        if _ < 2:
+            again.until("Word ")
+    code, left = again.end()
+    assert code == 0, left
+    assert "nobody confirmed" not in bare.ok("status", *options).out

@@ -41,6 +41,8 @@ DREAMING: Final = "dreaming"
 STRANGERS: Final = "strangers"
 #: Keyed hashes, 8 bytes each, of the texts that imports from other programs have taken in.
 IMPORTED: Final = "imported"
+#: "1": recovery words were shown on a terminal, and nobody typed some of them back.
+UNCONFIRMED_WORDS: Final = "unconfirmed words"
 #: "1": working copies exist, so a missing folder is not simply made.
 WORKING_COPIES: Final = "working-copies"
 #: Prefix of the names of lists of keys with moments, ms; the id of a working copy follows, from which their texts were taken in then. Those
