@@ -115,6 +115,11 @@ def _json(value: Any) -> str:
     return text
 
 
+def as_json(value: Any) -> str:
+    """A value as JSON, a text too. Raises UsageError."""
+    return _json(value)
+
+
 def _is_unicode(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
 

@@ -60,7 +60,9 @@ class Values:
         found = (self._at(key) for key in self._keys())
         chosen = {
             one.key: one
-            for one in sorted(filter(None, found), key=lambda one: (one.own, one.changed, one.memory))
+            for one in sorted(
+                filter(None, found), key=lambda one: (one.own, one.memory == memory_key(one.key), one.changed)
+            )
             if one.key.startswith(prefix) and level in (None, one.level) and self._expired(one) is expired
         }
         return [chosen[name] for name in sorted(chosen)]
@@ -108,9 +110,10 @@ class Values:
                 reading = self._memories.reading_of(key, self._replica.store.entry(self._memories.name(key)))
         except NotHereError:
             return None
-        if reading is None or not is_value(reading.readable):
+        if reading is None or (name := name_of(reading.readable)) is None:
             return None
-        return self.value(reading)
+        # Of a text of others only the key is believed that its memory key is made of.
+        return self.value(reading) if reading.own or key == memory_key(name) else None
 
     def value(self, reading: Reading) -> Value:
         file = reading.readable
