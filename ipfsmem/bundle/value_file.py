@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from ipfsmem.bundle.header import render_tags
+from ipfsmem.bundle.keys import is_key, key_of_foreign_name
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.errors import FormatError, UsageError
 
@@ -74,22 +75,26 @@ def value_file(name: str, value: Any, fields: Mapping[str, str], old: MemoryFile
     return render_memory(before.with_fields({**changes, FORM: _JSON}, _json(value)))
 
 
-def is_value(file: MemoryFile) -> bool:
-    """Whether a memory holds a value."""
-    return name_of(file) is not None
-
-
-def name_of(file: MemoryFile) -> str | None:
-    """The free key of the value that a memory holds; None for any other memory."""
+def name_of(file: MemoryFile, key: str) -> str | None:
+    """The free key of the value that the memory `key` holds; None for any other memory."""
     if NAME in file.fields:
         name = file.fields[NAME]
-    elif TAG in file.tags or file.fields.get("category") == _IMPORTED:
-        name = file.name
+    elif TAG in file.tags:  # as they were stored before there were free keys
+        name = file.name if _earlier_key(file.name) == key else key
+    elif file.fields.get("category") == _IMPORTED and file.source.startswith("librefang:"):
+        name = file.name or key
     else:
         return None
     try:
         return check_name(name)
     except UsageError:
+        return None
+
+
+def _earlier_key(name: str) -> str | None:
+    try:
+        return name if is_key(name) else key_of_foreign_name(name).key
+    except FormatError:
         return None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ipfsmem.bundle.memory_file import parse_memory
-from ipfsmem.bundle.value_file import LEVEL, TAG, is_value, memory_key, name_of, value_file, value_of
+from ipfsmem.bundle.value_file import LEVEL, TAG, memory_key, name_of, value_file, value_of
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.fact_history import keep_in
@@ -77,7 +77,7 @@ class Values:
             _check_seen(name, shown.seen if shown is not None and shown.own else "", seen)
             old = parse_memory(shown.data) if shown is not None and shown.own else None
             if shown is not None and old is not None:
-                if not is_value(old):
+                if name_of(old, key) is None:
                     raise ChangedError(f"another memory is at {key}, so the value was not written")
                 if value_file(name, value, fields, old) == shown.data:
                     return self.value(shown)
@@ -110,14 +110,14 @@ class Values:
                 reading = self._memories.reading_of(key, self._replica.store.entry(self._memories.name(key)))
         except NotHereError:
             return None
-        if reading is None or (name := name_of(reading.readable)) is None:
+        if reading is None or (name := name_of(reading.readable, key)) is None:
             return None
         # Of a text of others only the key is believed that its memory key is made of.
         return self.value(reading) if reading.own or key == memory_key(name) else None
 
     def value(self, reading: Reading) -> Value:
         file = reading.readable
-        name = name_of(file)
+        name = name_of(file, reading.key)
         if name is None:
             raise NotFoundError(f"{reading.key} shows the text of another device")
         return Value(

@@ -164,9 +164,7 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
             f"(cut here: {len(whole):,} characters in all; read on with read_memory, key={found.memory} and "
             f"start={len(value)})\n"
         )
-    return ToolResult(
-        text, {**values, "value": clean_text(value), "truncated": truncated, "own": found.own}
-    )
+    return ToolResult(text, {**values, "value": clean_text(value), "truncated": truncated, "own": found.own})
 
 
 def _delete(desk: Desk, given: JSON) -> ToolResult:

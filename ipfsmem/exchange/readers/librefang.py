@@ -90,8 +90,8 @@ def _value(where: str, whose: str, key: str, value: Any) -> Record:
             key=memory_key(key),
             ident=ident,
         )
-    except UsageError:  # a key of this length has no value of ours, or the value no JSON: the text comes in without it
+    except (
+        UsageError
+    ):  # a key of this length has no value of ours, or the value no JSON: the text comes in without it
         text = unicode_text(value) if isinstance(value, str) else json_block(value)
-        return Record(
-            where=where, text=text, ident=ident, name=name_of(key), type="reference", source=source
-        )
+        return Record(where=where, text=text, ident=ident, name=name_of(key), type="reference", source=source)

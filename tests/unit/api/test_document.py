@@ -63,9 +63,13 @@ async def _life(client: Client, do: Any, tags: dict[str, str], home: Path) -> No
     await told(client.put(named, json={"value": 1, "seen": ""}), 412, "ChangedError")
     await do("put", named, value, json={"value": "light"})
     assert (await do("get", named, value))["value"] == "light"
-    assert [one["key"] for one in (await do("get", values + "?prefix=user:", values))["values"]] == [first["key"]]
+    assert [one["key"] for one in (await do("get", values + "?prefix=user:", values))["values"]] == [
+        first["key"]
+    ]
     history = value + "/history"
-    assert (await do("get", history + named.removeprefix(value), history))["values"][0]["value"] == {"dark": True}
+    assert (await do("get", history + named.removeprefix(value), history))["values"][0]["value"] == {
+        "dark": True
+    }
     restore = value + "/restore"
     made = await do("post", restore + named.removeprefix(value), restore, json={"number": 1})
     assert made["value"] == {"dark": True}

@@ -207,7 +207,7 @@ OF_TOOLS: dict[str, list[dict[str, Any]]] = {
     "read_graph": [{}],
     "search_nodes": [{"query": word} for word in (*WORDS, "entity")],
     "open_nodes": [{"names": [f"entity {key}" for key in KEYS]}],
-    "knowledge_query": [{"entity": f"entity {key}", "depth": 5} for key in KEYS],
+    "knowledge_query": [{"source": f"entity {key}", "max_depth": 5} for key in KEYS],
     "find_path": [{"begin": "entity a", "end": f"entity {key}"} for key in KEYS],
     "list_facts": [{"limit": 200}],
     "fact_history": [{}, *({"key": key} for key in KEYS)],
@@ -387,7 +387,8 @@ def test_the_rows_of_the_tools_do_show_what_they_may() -> None:
 
 def test_the_rows_of_the_parts_do_show_what_they_may() -> None:
     done = [
-        ("work", "a", what) for what in ("entity", "relate", "fact", "value", "use", "say", "tea", "hide", "dream")
+        ("work", "a", what)
+        for what in ("entity", "relate", "fact", "value", "use", "say", "tea", "hide", "dream")
     ]
     with filled(done) as memory:
         for part, rows in OF_PARTS.items():

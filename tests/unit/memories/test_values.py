@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ipfsmem.bundle.keys import is_key
+from ipfsmem.bundle.keys import is_key, key_of_foreign_name
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.value_file import memory_key, name_of, value_file, value_of
 from ipfsmem.device.replica import World
@@ -39,7 +39,7 @@ def memory() -> Any:
 @settings(max_examples=200, deadline=None)
 def test_every_free_key_is_read_back_from_its_file(name: str) -> None:
     file = parse_memory(value_file(name, "v", {}))
-    assert is_key(memory_key(name)) and name_of(file) == name and value_of(file) == "v"
+    assert is_key(memory_key(name)) and name_of(file, memory_key(name)) == name and value_of(file) == "v"
 
 
 @given(
@@ -169,9 +169,12 @@ def test_scopes_have_values_of_their_own(memory: Memory) -> None:
 def test_values_of_earlier_versions_are_found_by_their_keys(memory: Memory) -> None:
     """Of `memory_store`, and of the import of a key-value export."""
     memory.write("theme", "dark", name="theme", tags=["key-value"])
-    memory.write("ui_theme-1a2b3c4d", "light", name="ui.Theme", tags=["key-value"])
+    memory.write(key_of_foreign_name("ui.Theme").key, "light", name="ui.Theme", tags=["key-value"])
     memory.write(
-        "note-0123456789ab", '```json\n{\n  "a": 1\n}\n```', name="user:x", fields={"category": "kv"}
+        "note-0123456789ab",
+        '```json\n{\n  "a": 1\n}\n```',
+        name="user:x",
+        fields={"category": "kv", "source": "librefang:user:x"},
     )
     assert {one.key: one.value for one in memory.values.list()} == {
         "theme": "dark",
