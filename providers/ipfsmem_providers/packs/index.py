@@ -38,6 +38,8 @@ _KEPT: Final = _PIECE * 128
 #: The fewest bytes that a block takes in a pack: its length and a CID with a SHA-256.
 _LEAST: Final = 35
 _HEADER_MAX: Final = 1 << 20
+#: Sections that are no blocks, beyond the number of blocks, after which the rest of a pack is taken for garbage.
+JUNK_MAX: Final = 1_000
 _SECTION_MAX: Final = BLOCK_MAX + 256
 
 
@@ -223,13 +225,15 @@ def _checked_index(shelf: Shelf, name: str, pack_size: int, head: Head) -> Index
 def scan(file: BinaryIO) -> Iterator[Section]:
     """The sections of a CAR file in order, as far as it can be read.
 
-    A section that is no block with a SHA-256 is skipped. Raises FormatError where the framing breaks or the file
-    ends inside a section; what came before stands.
+    A section that is no block with a SHA-256 is skipped. Raises FormatError where the framing breaks, where such sections are many
+    more than blocks (garbage can be read as a million of them in a megabyte), or where the file ends inside a section; what came
+    before stands.
     """
     header = _length(file)
     if header is None or not 0 < header <= _HEADER_MAX:
         raise FormatError("a pack has no CAR header")
     position = file.seek(header, 1)
+    room = JUNK_MAX
     while (length := _length(file)) is not None:
         if not 0 < length <= _SECTION_MAX:
             raise FormatError(f"a pack has a section of {length} bytes")
@@ -238,16 +242,24 @@ def scan(file: BinaryIO) -> Iterator[Section]:
         end = file.tell()
         if len(section) != length:
             raise FormatError(f"a pack ends inside the section at {position}")
-        try:
-            cid, start = read_cid(section, 0)
-            digest = cid.digest if cid.hash_code == SHA2_256 else b""
-        except (FormatError, LimitError):
-            yield Section(b"", b"", end, b"", False)
-        else:
-            data = section[start:]
-            sound = digest != b"" and hashlib.sha256(data).digest() == digest
-            yield Section(section[:start], digest, end - len(data), data, sound)
+        found = _section(section, end)
+        room += 1 if found.digest else -1
+        if room < 0:
+            raise FormatError(f"a pack holds garbage before {end}")
+        yield found
         position = end
+
+
+def _section(section: bytes, end: int) -> Section:
+    """A section that ends at `end`, without a digest where it is no block."""
+    try:
+        cid, start = read_cid(section, 0)
+    except (FormatError, LimitError):
+        return Section(b"", b"", end, b"", False)
+    digest = cid.digest if cid.hash_code == SHA2_256 else b""
+    data = section[start:]
+    sound = digest != b"" and hashlib.sha256(data).digest() == digest
+    return Section(section[:start], digest, end - len(data), data, sound)
 
 
 def read_at(file: BinaryIO, offset: int, length: int) -> bytes:
