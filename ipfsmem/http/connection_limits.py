@@ -2,8 +2,9 @@
 
 Anybody who reaches a server can open connections and send nothing more. So their number is bounded, in all and for each
 address; a request's head must come soon; and where a body or an answer stops moving, the connection ends. When the
-bound is reached, the connection that has waited longest without a request makes room for the new one: whoever only holds
-connections open keeps nobody out. What requests mean is not known here.
+bound is reached, the connection that has waited longest without a request makes room for the new one, and where each has one, the
+request that has waited longest for its client among those without a token: whoever only holds connections open keeps nobody out.
+What requests mean is not known here; the application says whose are trusted (`TRUSTED`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ BACKLOG: Final = 32
 _SPARE: Final = 48 + BACKLOG
 
 
+#: Set by an application: whether a request shows that it is of somebody who is let in. By its head alone.
+TRUSTED: Final[web.AppKey[Callable[[web.BaseRequest], bool]]] = web.AppKey("trusted")
+
+
 class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of one server; times in seconds."""
 
@@ -33,6 +38,7 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     idle: float = 75.0  #: between two requests
     stall: float = 60.0  #: without `drip` bytes, while a body is awaited or an answer is not taken
     drip: int = 1024
+    body: float = 60.0  #: for the whole body of a request that is not trusted, however it moves
 
     def within_system_limits(self) -> ConnectionLimits:
         """These limits, lowered where the system allows this program less."""
@@ -49,8 +55,14 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
 class Connections:
     """The open connections of one server: the factory of their protocols, and the check of their limits."""
 
-    def __init__(self, limits: ConnectionLimits, server: web.Server) -> None:
-        """`server` answers; requests are noted from here on."""
+    def __init__(
+        self,
+        limits: ConnectionLimits,
+        server: web.Server,
+        trusted: Callable[[web.BaseRequest], bool] = lambda request: False,
+    ) -> None:
+        """`server` answers; requests are noted from here on. `trusted`: those that never make room for others."""
+        self._trusted = trusted
         self._limits = limits.within_system_limits()
         self._server = server
         self._open: dict[asyncio.BaseTransport, _Connection] = {}
@@ -92,15 +104,25 @@ class Connections:
             if not self._per_address[connection.address]:
                 del self._per_address[connection.address]
 
-    def _close_longest_idle(self, address: str | None) -> bool:
-        """Close the connection that has waited longest without a request, first of those that never made one. False: there is
-        none. `address`: only of this one."""
+    def _has_room(self, connection: _Connection) -> bool:
+        """Whether a request that is not trusted may be answered: an eighth of all places, and of those of an address, is kept for
+        those that are. Others that wait make room for it."""
+        limits, address = self._limits, connection.address
+        while self._per_address[address] > limits.per_address - _kept(limits.per_address):
+            if not self._close_longest_idle(address, but=connection):
+                return False
+        while len(self._open) > limits.total - _kept(limits.total):
+            if not self._close_longest_idle(None, but=connection):
+                return False
+        return True
+
+    def _close_longest_idle(self, address: str | None, but: _Connection | None = None) -> bool:
+        """Close the connection that has waited longest without a request, first of those that never made one; else that of a request
+        that is not trusted and waits for its client. False: there is none. `address`: only of this one."""
         waiting = [
-            (connection.served, connection.since, transport)
+            (connection.rank, connection.since, transport)
             for transport, connection in self._open.items()
-            if connection.request is None
-            and not connection.unsent_bytes()
-            and address in (None, connection.address)
+            if connection.rank is not None and connection is not but and address in (None, connection.address)
         ]
         if not waiting:
             return False
@@ -120,7 +142,10 @@ class Connections:
             connection = self._open.get(request.transport) if request.transport is not None else None
             if connection is None:
                 return await handler(request)
-            connection.request_began(request)
+            connection.request_began(request, trusted=self._trusted(request))
+            if not connection.trusted and not self._has_room(connection):
+                connection.request_ended()
+                return _no_room()
             try:
                 return await handler(request)
             finally:
@@ -141,6 +166,17 @@ class Connections:
                 self._abort(transport)
         if self._open:
             self._schedule_check()
+
+
+def _kept(places: int) -> int:
+    """How many of these places are kept for requests that are trusted."""
+    return min(16, places // 8)
+
+
+def _no_room() -> web.Response:
+    answer = web.Response(status=503, text="Too many requests are under way.\n", headers={"Retry-After": "1"})
+    answer.force_close()
+    return answer
 
 
 class _InWords(web.RequestHandler):
@@ -177,7 +213,7 @@ class _Connection(asyncio.Protocol):
         self._received = self._unsent_before = 0
         self.address = ""
         self.request: web.BaseRequest | None = None
-        self.served = False
+        self.served = self.trusted = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count this connection, or close it at once where there is no room."""
@@ -212,10 +248,27 @@ class _Connection(asyncio.Protocol):
         """The client takes bytes again."""
         self._inner.resume_writing()
 
-    def request_began(self, request: web.BaseRequest) -> None:
+    def request_began(self, request: web.BaseRequest, *, trusted: bool) -> None:
         """The head of a request was read."""
-        self.request = request
-        self._progress_at = self._loop.time()
+        self.request, self.trusted = request, trusted
+        self.since = self._progress_at = self._loop.time()
+
+    @property
+    def rank(self) -> int | None:
+        """How soon it makes room for others, 0 first; None: never."""
+        if self.request is None and not self.unsent_bytes():
+            return 1 if self.served else 0
+        if self.trusted:
+            return None
+        return 2 if self._awaits_body() else 3 if self.unsent_bytes() else None
+
+    def _awaits_body(self) -> bool:
+        return (
+            self.request is not None
+            and not self.request.content.is_eof()
+            and self._transport is not None
+            and self._transport.is_reading()  # else it is us who take nothing now
+        )
 
     def request_ended(self) -> None:
         """Its handler has answered."""
@@ -229,12 +282,9 @@ class _Connection(asyncio.Protocol):
     def stands_still(self, limits: ConnectionLimits) -> bool:
         """Whether nothing moved for longer than the limits allow."""
         now, unsent = self._loop.time(), self.unsent_bytes()
-        awaited = (
-            self.request is not None
-            and not self.request.content.is_eof()
-            and self._transport is not None
-            and self._transport.is_reading()  # else it is us who take nothing now
-        )
+        awaited = self._awaits_body()
+        if awaited and not self.trusted and now - self.since > limits.body:
+            return True
         if not awaited and not unsent:
             self._progress_at, self._received, self._unsent_before = now, 0, 0
             return self.request is None and now - self.since > (limits.idle if self.served else limits.head)

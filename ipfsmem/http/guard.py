@@ -97,6 +97,6 @@ def need_token(request: web.Request, token: str) -> None:
         raise web.HTTPUnauthorized(reason="Token wrong or missing")
 
 
-def has_token(request: web.Request, token: str) -> bool:
+def has_token(request: web.BaseRequest, token: str) -> bool:
     """Whether the request carries `Authorization: Bearer <token>`. Never with an empty token."""
     return has_bearer(request.headers.get("Authorization", ""), token)

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from aiohttp import web
 
 from ipfsmem.errors import ConfigError
-from ipfsmem.http.connection_limits import BACKLOG, ConnectionLimits, Connections
+from ipfsmem.http.connection_limits import BACKLOG, TRUSTED, ConnectionLimits, Connections
 from ipfsmem.loopback import is_loopback
 
 
@@ -44,7 +44,8 @@ async def running(
     await runner.setup()
     assert runner.server is not None
     listening: asyncio.Server | None = None
-    connections = Connections(limits or ConnectionLimits(), runner.server)
+    trusted = app.get(TRUSTED, lambda request: False)
+    connections = Connections(limits or ConnectionLimits(), runner.server, trusted)
     loop = asyncio.get_running_loop()
     try:
         try:

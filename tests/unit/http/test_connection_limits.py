@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession, web
 
-from ipfsmem.http.connection_limits import ConnectionLimits, _address
+from ipfsmem.http.connection_limits import TRUSTED, ConnectionLimits, _address
 from ipfsmem.http.running import running
 from tests.support import virtual_time
 
@@ -43,6 +43,10 @@ class Server:
     async def slow(self, request: web.Request) -> web.Response:
         await asyncio.sleep(1.5)
         return web.Response(text="late")
+
+    async def forever(self, request: web.Request) -> web.Response:
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
 
     async def big(self, request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse()
@@ -258,3 +262,81 @@ main()
     finally:
         server.terminate()
         server.wait(10)
+
+
+OWNER = {"Authorization": "Bearer the owner"}
+DRIP = b"PUT /put HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n{"
+BIG = b"GET /big HTTP/1.1\r\nHost: x\r\n\r\n"
+BUSY = b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def with_owner(work: Callable[[str, int, Server], Awaitable[None]], limits: ConnectionLimits) -> None:
+    """A server that knows its owner by a header, and whose slow answers take for ever."""
+
+    async def main() -> None:
+        server = Server()
+        server.slow = server.forever  # type: ignore[method-assign]
+        app = server.app()
+        app[TRUSTED] = lambda request: request.headers.get("Authorization") == OWNER["Authorization"]
+        async with running(app, limits=limits) as url:
+            await work(url, int(url.rpartition(":")[2]), server)
+
+    virtual_time.run(main())
+
+
+async def ask_as_owner(url: str) -> str:
+    async with ClientSession(headers=OWNER) as session, session.get(url) as answer:
+        return await answer.text()
+
+
+@pytest.mark.parametrize("start", [DRIP, BIG, BUSY], ids=["a body that drips", "an answer not taken", "work"])
+@pytest.mark.parametrize("addresses", [1, 4])
+def test_requests_without_a_token_keep_the_owner_out_of_no_place(start: bytes, addresses: int) -> None:
+    """As many as may be at once, from one address or several, each with a request that never ends."""
+    limits = ConnectionLimits(total=64, per_address=64 // addresses)
+
+    async def work(url: str, port: int, server: Server) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            for address in range(1, addresses + 1):
+                held = wires(port, 80 // addresses, start, f"127.0.0.{address}")
+                await stack.enter_async_context(held)
+            await asyncio.sleep(0.1)
+            for _ in range(5):
+                assert await asyncio.wait_for(ask_as_owner(url), 2) == "here"
+
+    with_owner(work, limits)
+
+
+def test_request_of_the_owner_makes_room_for_nobody() -> None:
+    head = DRIP.replace(b"Host: x\r\n", b"Host: x\r\nAuthorization: Bearer the owner\r\n")
+
+    async def work(url: str, port: int, server: Server) -> None:
+        async with wires(port, 1, head) as [owner]:
+            await asyncio.sleep(0.1)
+            async with wires(port, 80, DRIP, "127.0.0.2"):
+                assert not await is_closed(owner, 0.5)
+
+    with_owner(work, ConnectionLimits(total=16, per_address=16))
+
+
+def test_body_without_a_token_ends_in_time_however_it_moves() -> None:
+    async def work(url: str, port: int, server: Server) -> None:
+        async with wires(port, 1, DRIP) as [wire]:
+            for _ in range(20):
+                await asyncio.sleep(0.2)
+                with contextlib.suppress(ConnectionError):
+                    wire[1].write(bytes(1100))
+            assert await is_closed(wire, 2)
+
+    with_owner(work, ConnectionLimits(total=16, per_address=16, body=3.0, stall=0.4))
+
+
+def test_further_request_without_a_token_is_told_to_come_back() -> None:
+    async def work(url: str, port: int, server: Server) -> None:
+        async with wires(port, 20, BUSY):
+            await asyncio.sleep(0.1)
+            async with ClientSession() as session, session.get(url) as answer:
+                assert answer.status == 503 and answer.headers["Retry-After"] == "1"
+            assert await ask_as_owner(url) == "here"
+
+    with_owner(work, ConnectionLimits(total=16, per_address=16))
