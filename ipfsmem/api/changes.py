@@ -30,7 +30,8 @@ KEPT: Final = 2_000
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something that changed. `memory`: a text under a key, `gone` where none is shown any more; `timeline`: events of a UTC day;
     `session`: one of the sessions; `scope`: a name of one; `sight`: what is out of sight on this device; `dream`: what one proposed,
-    or can be undone here; `sync`: how far one is; `locked`: whether the keys are; `reset`: look at everything again, for not all is
+    or can be undone here; `sync`: how far one is, and when it has `ended` with which `exit_code` (0: all was done) and why, in `said`, of which
+    each line is for a person; `locked`: whether the keys are; `reset`: look at everything again, for not all is
     known that changed."""
 
     what: Literal["memory", "timeline", "session", "scope", "sight", "dream", "sync", "locked", "reset"]
@@ -41,6 +42,9 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     doing: str = ""
     done: int = 0
     total: int = 0
+    ended: bool = False
+    exit_code: int = 0
+    said: str = ""
     locked: bool = False
 
 

@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 from ipfsmem.api.changes import Change, Comparison, Feed
 from ipfsmem.api.listing import Lists
 from ipfsmem.api.tokens import KeptTokens
+from ipfsmem.api.turns import MOST, Turns
 from ipfsmem.device.agent_notes import note_syncing
 from ipfsmem.errors import ConcurrencyError, IpfsmemError, PassphraseError
 from ipfsmem.holding import Holder, Mark
@@ -53,7 +54,7 @@ class ServedMemory:
         self.lists = Lists()
         self.feed = Feed()
         self.locked = False
-        self._turn = asyncio.Lock()
+        self._turns = Turns()
         self._syncing = asyncio.Lock()
         self._listeners: set[asyncio.Event] = set()
         self._seen: Mark | None = None
@@ -67,13 +68,16 @@ class ServedMemory:
         #: Ends the sync that runs; None where none does.
         self._end_sync: Callable[[], None] | None = None
 
-    async def on(self, work: Callable[[Memory], T]) -> T:
-        """What `work` makes of the memory, in a thread; one at a time. Raises PassphraseError while it is locked."""
+    async def on(self, work: Callable[[Memory], T], token: str = "") -> T:
+        """What `work` makes of the memory, in a thread; one at a time, and of several tokens in turn (`token`: the hash of a kept one).
+
+        Raises PassphraseError while it is locked, TooManyCalls.
+        """
 
         def done() -> T:
             return work(self.holder.memory())
 
-        async with self._turn:
+        async with self._turns.of(token, most=MOST if token else None):
             return await in_thread(done)
 
     async def beside(self, work: Callable[[Memory], T]) -> T:
@@ -105,7 +109,7 @@ class ServedMemory:
     async def begin_to_compare(self) -> None:
         """From here on every change is told. Where the memory is locked, from when it is unlocked."""
         if self._compared is None:
-            async with self._turn:
+            async with self._turns.of():
                 found = await in_thread(self._look)
             for change in found:
                 self.tell(change)
@@ -121,7 +125,7 @@ class ServedMemory:
         while True:
             await asyncio.sleep(LOOK_EVERY)
             try:
-                async with self._turn:
+                async with self._turns.of():
                     heeded = self._listeners or self._compared or self._lost
                     found = await in_thread(self._look if heeded else self._let_go)
             except (
@@ -273,16 +277,28 @@ class ServedMemory:
             except asyncio.CancelledError:
                 raise ConcurrencyError("the sync ended with its server") from None
 
+        end = Change(what="sync", ended=True, exit_code=70, said="the sync ended early")
         async with self._syncing:
             try:
-                return await in_thread(work)
+                report = await in_thread(work)
+                end = _end_of(report)
+                return report
+            except IpfsmemError as error:
+                end = Change(what="sync", ended=True, exit_code=error.exit_code, said=error.diagnostics())
+                raise
             finally:
                 self._end_sync = None
-                self.tell(Change(what="sync"))
+                self.tell(end)
 
     def close(self) -> None:
         """Let go of it."""
         self.holder.close()
+
+
+def _end_of(report: SyncReport) -> Change:
+    """How a sync ended that came to its end. Where not all was done, its notices say why."""
+    said = "\n".join(notice.text for notice in report.notices) if report.exit_code else ""
+    return Change(what="sync", ended=True, exit_code=report.exit_code, said=said)
 
 
 def until(memory: Memory) -> int | None:

@@ -28,7 +28,6 @@ from ipfsmem.api import (
     texts,
     upkeep_routes,
     usage_routes,
-    value_routes,
     vault_routes,
 )
 from ipfsmem.api.bodies import CodeBody, Namespaces, Problem, Served, SessionToken, Synced
@@ -37,10 +36,12 @@ from ipfsmem.api.changes import as_event, for_caller
 from ipfsmem.api.document import document
 from ipfsmem.api.routes import Route
 from ipfsmem.api.served import ServedMemory, until
+from ipfsmem.api.turns import MOST, TooManyCalls
 from ipfsmem.api.who import Doors, Known
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.canonical import read_json
 from ipfsmem.errors import NotFoundError, PassphraseError, UsageError
+from ipfsmem.http.connection_limits import TRUSTED
 from ipfsmem.memory import Memory
 from ipfsmem.parts.noting import acting_as
 
@@ -56,7 +57,6 @@ ROUTES: Final = (
     *texts.ROUTES,
     *happenings.ROUTES,
     *fact_routes.ROUTES,
-    *value_routes.ROUTES,
     *graph_routes.ROUTES,
     *dream_routes.ROUTES,
     *usage_routes.ROUTES,
@@ -99,6 +99,9 @@ class Api:
     def app(self) -> web.Application:
         """The application. It drops the keys of a memory soon after somebody locked it."""
         app = web.Application(middlewares=[self._guard], client_max_size=max(one.most for one in ROUTES))
+        app[TRUSTED] = lambda request: (
+            self._doors.who(request.headers.getall("Authorization", [])) is not None
+        )
         app.add_routes(
             [
                 web.get("/healthz", self._health),
@@ -143,6 +146,9 @@ class Api:
             request[_KNOWN] = known
         try:
             return await handler(request)
+        except TooManyCalls:
+            words = f"this token has {MOST} calls under way, and no more at once are taken"
+            return _problem(problems.said(429, "LimitError", words, exit_code=5), {"Retry-After": "1"})
         except Refused as stopped:
             return _problem(self._hinted(request, stopped.problem))
         except web.HTTPException as answer:
@@ -231,11 +237,13 @@ class Api:
                         served.may_have_changed()
 
         if route.name == "sync":
-            await served.on(lambda whole: route.admit(self._caller(known, served, whole), whole, "", ()))
+            await served.on(
+                lambda whole: route.admit(self._caller(known, served, whole), whole, "", ()), known.digest
+            )
             with acting_as("http", known.by):
                 report = await served.sync()
             return _json(Synced(report=report, exit_code=report.exit_code))
-        made = await (served.beside(work) if route.beside else served.on(work))
+        made = await (served.beside(work) if route.beside else served.on(work, known.digest))
         if route.right != "read":
             served.wrote()
         return _answer(made)
@@ -272,7 +280,8 @@ class Api:
     async def _numbers(self, request: web.Request) -> web.Response:
         if request[_KNOWN].caller is None:
             served = self._memory(request, None)
-            caller = await served.on(lambda whole: self._caller(request[_KNOWN], served, whole))
+            known = request[_KNOWN]
+            caller = await served.on(lambda whole: self._caller(known, served, whole), known.digest)
             caller.require_all_scopes()
         memories = self._served.values()
         text = self._metrics.text(memories=len(memories), locked=sum(one.locked for one in memories))
@@ -286,9 +295,9 @@ class Api:
             if known.namespace not in (None, name):
                 continue
             try:
-                ends = await served.on(until)
+                ends = await served.on(until, known.digest)
                 if caller is None:
-                    caller = await served.on(functools.partial(self._caller, known, served))
+                    caller = await served.on(functools.partial(self._caller, known, served), known.digest)
                 found.append(Served(namespace=name, locked=False, until=ends))
             except PassphraseError:
                 found.append(Served(namespace=name, locked=True, until=None))
@@ -344,8 +353,8 @@ class Api:
         self, request: web.Request, known: Known, served: ServedMemory, cursor: str
     ) -> web.StreamResponse:
         caller = known.caller
-        with contextlib.suppress(PassphraseError):
-            caller = await served.on(functools.partial(self._caller, known, served))
+        with contextlib.suppress(PassphraseError, TooManyCalls):
+            caller = await served.on(functools.partial(self._caller, known, served), known.digest)
         await served.begin_to_compare()
         after = served.feed.behind(cursor) if cursor else served.feed.number
         stream = web.StreamResponse(
@@ -368,8 +377,10 @@ class Api:
                 alive = time.monotonic()
                 while self._doors.still(known):
                     if caller is None and not served.locked:
-                        with contextlib.suppress(PassphraseError):
-                            caller = await served.on(functools.partial(self._caller, known, served))
+                        with contextlib.suppress(PassphraseError, TooManyCalls):
+                            caller = await served.on(
+                                functools.partial(self._caller, known, served), known.digest
+                            )
                     for one in list(served.feed.since(after)):
                         after = served.feed.behind(one.cursor) or after
                         if for_caller(one.change, frozenset() if caller is None else caller.scopes):

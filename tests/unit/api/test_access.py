@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ipfsmem.api.calls import Caller
 from ipfsmem.api.page import Files
 from ipfsmem.api.serving import MAX_LISTENERS, MAX_OF_A_TOKEN, ROUTES
 from ipfsmem.api.tokens import TOKENS_FILE, make_token, revoke_token, tokens_of
+from ipfsmem.api.turns import MOST
 from ipfsmem.api.who import CODE_LIFE, CODE_TRIES, Doors
 from ipfsmem.errors import KeyNameError, LimitError, NotFoundError, StorageError, UsageError
 from ipfsmem.memory import Memory
@@ -518,3 +520,49 @@ def test_the_paths_of_the_systems_before_are_not_there(tmp_path: Path) -> None:
                 await told(asked(f"/api/memory/{path}"), 404, "NotFoundError")
 
     Lab(tmp_path).run(ask)
+
+
+def test_many_calls_of_a_token_hold_up_others_for_one_call(tmp_path: Path) -> None:
+    """While the memory is at work, one token asks as often as it may and once more, then another one asks once."""
+    prepared(tmp_path)
+    lab, eager, other = Lab(tmp_path), token(tmp_path), token(tmp_path, "admin")
+    gate = threading.Event()
+
+    async def ask(client: Client) -> None:
+        served = lab.served[0]
+        waiting, end = served._turns._waiting, served._turns._end
+        digests = {secret: _digest(lab, secret) for secret in (eager, other)}
+        turns: list[str] = []
+
+        def note(caller: str) -> None:
+            turns.append(caller)
+            end(caller)
+
+        served._turns._end = note  # type: ignore[method-assign]
+
+        async def read(secret: str) -> int:
+            async with client.get("/v1/memories/tone", headers=bearer(secret)) as answer:
+                return answer.status
+
+        at_work = asyncio.ensure_future(served.on(lambda _: gate.wait(60)))
+        many = [asyncio.ensure_future(read(eager)) for _ in range(MOST)]
+        while len(waiting.get(digests[eager], ())) < MOST:
+            await asyncio.sleep(0)
+        async with client.get("/v1/memories/tone", headers=bearer(eager)) as refused:
+            assert refused.status == 429 and refused.headers["Retry-After"] == "1"
+            assert (await refused.json())["kind"] == "LimitError"
+        once = asyncio.ensure_future(read(other))
+        while digests[other] not in waiting:
+            await asyncio.sleep(0)
+        gate.set()
+        assert {*await asyncio.gather(once, *many), await at_work} == {200, True}
+        assert turns[: turns.index(digests[other])].count(digests[eager]) <= 1
+        assert turns.count(digests[eager]) == MOST
+
+    lab.run(ask)
+
+
+def _digest(lab: Lab, secret: str) -> str:
+    known = lab.doors.who([f"Bearer {secret}"])
+    assert known is not None
+    return known.digest

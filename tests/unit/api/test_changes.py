@@ -185,7 +185,7 @@ def test_a_sync_says_how_far_it_is_and_is_one_at_a_time(tmp_path: Path) -> None:
         report = next(body for status, body in done if status == 200)
         assert report["exit_code"] == 0 and report["report"]["published"]
         said = [await stream.next()]
-        while said[-1] != ("sync", {"what": "sync"}):
+        while not said[-1][1].get("ended"):
             said.append(await stream.next())
         assert any(what == "sync" and data.get("doing") for what, data in said)
         status, _ = await good(client.get("/v1/status"))

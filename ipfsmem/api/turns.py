@@ -1,0 +1,74 @@
+"""Whose turn it is at a memory: one call at a time, the tokens in turn, so that many calls of one do not hold up the others.
+
+It knows callers as texts only, and waits for nothing but turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Final
+
+#: Calls of one token that run or wait at once.
+MOST: Final = 16
+
+
+class TooManyCalls(Exception):
+    """A token has as many calls under way as it may."""
+
+
+class Turns:
+    """A lock that its callers get in turn. What calls for nobody's token is one caller of its own."""
+
+    def __init__(self) -> None:
+        self._busy = False
+        self._last = ""
+        #: Those that wait, by caller, in the order of their next turn.
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._calls: dict[str, int] = {}
+
+    @contextlib.asynccontextmanager
+    async def of(self, caller: str = "", *, most: int | None = None) -> AsyncIterator[None]:
+        """A turn. Raises TooManyCalls at once where this caller has `most` under way."""
+        if most is not None and self._calls.get(caller, 0) >= most:
+            raise TooManyCalls
+        self._calls[caller] = self._calls.get(caller, 0) + 1
+        try:
+            await self._begin(caller)
+            try:
+                yield
+            finally:
+                self._end(caller)
+        finally:
+            self._calls[caller] -= 1
+            if not self._calls[caller]:
+                del self._calls[caller]
+
+    async def _begin(self, caller: str) -> None:
+        if not self._busy:
+            self._busy = True
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(caller, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._end(caller)  # it was given the turn just now
+            raise
+
+    def _end(self, caller: str) -> None:
+        """Give the turn to the caller that has waited longest since its last one."""
+        self._last = caller
+        while self._waiting:
+            name = next((one for one in self._waiting if one != self._last), self._last)
+            queue = self._waiting.pop(name)
+            turn = queue.popleft()
+            if queue:
+                self._waiting[name] = queue  # behind the others
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._busy = False

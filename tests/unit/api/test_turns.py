@@ -1,0 +1,93 @@
+"""Many calls of one token hold up the others for one call, and no longer; the order of events says so, not a clock."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ipfsmem.api.turns import TooManyCalls, Turns
+
+
+async def settle() -> None:
+    """Let all tasks go on that can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def order_of(*calls: str) -> str:
+    """The order in which these calls have their turns, when the first one runs as the others come."""
+    done: list[str] = []
+
+    async def call(turns: Turns, caller: str) -> None:
+        async with turns.of(caller):
+            await settle()
+            done.append(caller)
+
+    async def main() -> None:
+        turns = Turns()
+        await asyncio.gather(*(call(turns, caller) for caller in calls))
+
+    asyncio.run(main())
+    return "".join(done)
+
+
+@pytest.mark.parametrize(
+    ("calls", "turns"),
+    [
+        ("aaaaab", "abaaaa"),
+        ("aaaabbc", "abacbaa"),
+        ("aaabab", "ababaa"),
+        ("abc", "abc"),
+        ("aaa", "aaa"),
+    ],
+)
+def test_callers_have_their_turns_one_after_another(calls: str, turns: str) -> None:
+    assert order_of(*calls) == turns
+
+
+def test_caller_with_many_calls_is_refused_and_others_are_not() -> None:
+    async def main() -> None:
+        turns, go = Turns(), asyncio.Event()
+
+        async def call(caller: str) -> None:
+            async with turns.of(caller, most=3):
+                await go.wait()
+
+        running = [asyncio.ensure_future(call("a")) for _ in range(3)]
+        await settle()
+        with pytest.raises(TooManyCalls):
+            await call("a")
+        other = asyncio.ensure_future(call("b"))
+        await settle()
+        go.set()
+        await asyncio.gather(*running, other)
+        await call("a")  # there is room again
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("granted", [False, True])
+def test_cancelled_call_keeps_no_turn(granted: bool) -> None:
+    async def main() -> None:
+        turns, go = Turns(), asyncio.Event()
+
+        async def call() -> None:
+            async with turns.of("a"):
+                await go.wait()
+
+        first, second = asyncio.ensure_future(call()), asyncio.ensure_future(call())
+        await settle()
+        if granted:
+            # The first one ends, and its turn goes to the second one, which is cancelled before it runs.
+            go.set()
+            first.add_done_callback(lambda _: second.cancel())
+            await asyncio.wait([first])
+        second.cancel()
+        await asyncio.gather(second, return_exceptions=True)
+        go.set()
+        await asyncio.gather(first, return_exceptions=True)
+        async with asyncio.timeout(60):
+            await call()
+
+    asyncio.run(main())
