@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from ipfsmem.parts.sessions import MemorySessions
     from ipfsmem.parts.syncing import Syncing
     from ipfsmem.parts.usage import MemoryUsage
-    from ipfsmem.parts.values import MemoryValues
     from ipfsmem.parts.vaults import MemoryVaults
     from ipfsmem.parts.versions import MemoryVersions
     from ipfsmem.provider.choice import ProviderChoice
@@ -87,7 +86,7 @@ class Memory:
     """One agent's memory on this device. Make one with `create`, open one with `load`; close it when done.
 
     `memory.scope(token)` is one scope of it, with the same methods. What is about one part of a memory has that part's
-    name: `timeline`, `sessions`, `facts`, `values`, `hidden`, `graph`, `usage`, `dreams`, `plugins`, `versions`, `bundles`, `scopes`, `folders`, `members`,
+    name: `timeline`, `sessions`, `facts`, `hidden`, `graph`, `usage`, `dreams`, `plugins`, `versions`, `bundles`, `scopes`, `folders`, `members`,
     `providers`, `vaults`, `maintenance`, `operations`.
     """
 
@@ -121,13 +120,6 @@ class Memory:
         from ipfsmem.parts.facts import MemoryFacts
 
         return MemoryFacts(self._open, self._chosen or "")
-
-    @functools.cached_property
-    def values(self) -> MemoryValues:
-        """Values under free keys."""
-        from ipfsmem.parts.values import MemoryValues
-
-        return MemoryValues(self._open, self._chosen or "")
 
     @functools.cached_property
     def graph(self) -> MemoryGraph:

@@ -48,6 +48,7 @@ _TITLES = {
     "channel-down": "not reached",
     "provider-down": "not reached",
     "provider-paused": "left out",
+    "record-unread": "not read",
     "provider-refused": "refused",
     "not-opened": "not used",
     "cannot-publish": "not published",

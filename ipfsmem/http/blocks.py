@@ -42,6 +42,7 @@ from ipfsmem.content.limits import OWN_LIMITS, Limits
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, LimitError, UsageError
 from ipfsmem.http.car_walk import IncompleteWalk, ResolvedPath, resolve_path, walk
+from ipfsmem.http.connection_limits import TRUSTED
 from ipfsmem.http.gateway_request import (
     CAR_TYPE,
     CORS,
@@ -59,7 +60,17 @@ from ipfsmem.http.gateway_request import (
 )
 from ipfsmem.http.guard import error, guard, has_token, json, need_token
 from ipfsmem.loopback import LOCAL_HOSTS
-from ipfsmem.provider.contract import MAX_BATCH, Collecting, Mending, Pin, Provider, Unpinning, lister
+from ipfsmem.provider.contract import (
+    MAX_BATCH,
+    UNREAD_HEADER,
+    Collecting,
+    Mending,
+    Pin,
+    Provider,
+    Unpinning,
+    Unreading,
+    lister,
+)
 from ipfsmem.published import ipns_record
 
 T = TypeVar("T")
@@ -110,6 +121,7 @@ def app(
     names begin with `closed` are listed to who has the token only: people chose those names, they can be guessed.
     """
     server = web.Application(middlewares=[guard(hosts)], client_max_size=_JSON_MAX)
+    server[TRUSTED] = lambda request: has_token(request, token)
     handlers = _Blocks(store, token, car_max, limits, closed)
     server.on_response_prepare.append(handlers.open_to_pages)
     server.router.add_get("/ipfs/{cid}", handlers.get_content)  # HEAD too
@@ -259,8 +271,10 @@ class _Blocks:
     async def get_record(self, request: web.Request) -> web.StreamResponse:
         name = ipns_record.canonical_name(request.match_info["name"])
         record = await self._store.get_name(name)
+        unread = [file for file in self._unread() if file.startswith(name)]
+        marks = {UNREAD_HEADER: str(len(unread))} if unread else {}
         if record is None:
-            return error(404, "NOT_FOUND", f"no record of {name} is here")
+            return error(404, "NOT_FOUND", f"no record of {name} is here", marks)
         tag = f'"{hashlib.sha256(record).hexdigest()[:32]}"'
         headers = {
             "Content-Type": RECORD_TYPE,
@@ -269,10 +283,14 @@ class _Blocks:
             "Etag": tag,
             "X-Ipfs-Path": f"/ipns/{name}",
             "Accept-Ranges": "none",
+            **marks,
         }
         if is_known(request.headers.get("If-None-Match", ""), tag):
             return web.Response(status=304, headers={"Etag": tag, "Cache-Control": headers["Cache-Control"]})
         return web.Response(body=record, headers=headers)
+
+    def _unread(self) -> list[str]:
+        return self._store.unread() if isinstance(self._store, Unreading) else []
 
     async def put_record(self, request: web.Request) -> web.StreamResponse:
         need_token(request, self._token)

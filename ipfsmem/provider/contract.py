@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from ipfsmem.dream.chat import ChatModel
     from ipfsmem.recall.embedder import Embedder
 
+#: The header by which a peer says how many records of a name it holds and cannot read.
+UNREAD_HEADER: Final = "Ipfsmem-Unread"
 ENTRY_POINTS: Final = "ipfsmem.providers"
 #: Group of what reads single files from web servers: a callable that takes settings.
 READERS: Final = "ipfsmem.readers"
@@ -151,6 +153,15 @@ class Connecting(Protocol):
 
     async def connect(self, addresses: Sequence[str]) -> int:
         """Connect to these nodes, so that they get what they ask for from here; how many that came about with."""
+
+
+@runtime_checkable
+class Unreading(Protocol):
+    """What a provider may offer beside the contract: it notices what it lists and cannot read."""
+
+    def unread(self) -> list[str]:
+        """Records and lists, by the names of their files, that the last calls met and could not read: newer texts may stand behind
+        them. Costs nothing. Never what is merely not there."""
 
 
 class Listing(Protocol):

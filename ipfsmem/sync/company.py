@@ -29,7 +29,16 @@ from ipfsmem.content.cid import CID
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import ProviderError, ProviderUnavailable
-from ipfsmem.provider.contract import Block, Capabilities, Fetching, Pin, Provider, Settling, told_of_pauses
+from ipfsmem.provider.contract import (
+    Block,
+    Capabilities,
+    Fetching,
+    Pin,
+    Provider,
+    Settling,
+    Unreading,
+    told_of_pauses,
+)
 from ipfsmem.sync.progress import Progress
 
 T = TypeVar("T")
@@ -171,6 +180,8 @@ class Member:
                 setattr(self, name, self._offer(name))
         if isinstance(provider, Fetching):
             setattr(self, "fetchers", provider.fetchers)  # noqa: B010
+        if isinstance(provider, Unreading):
+            setattr(self, "unread", provider.unread)  # noqa: B010
         if isinstance(provider, Settling):  # it never fails, and bounds itself
             setattr(self, "settle", provider.settle)  # noqa: B010
 

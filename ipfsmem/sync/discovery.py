@@ -23,7 +23,7 @@ from ipfsmem.errors import (
     ProviderError,
     SealError,
 )
-from ipfsmem.provider.contract import Provider
+from ipfsmem.provider.contract import Provider, Unreading
 from ipfsmem.published.root_reader import RootFiles, read_root
 from ipfsmem.published.root_verification import VerifiedRoot, open_root
 from ipfsmem.ring.authority import RANK_ROOT
@@ -88,6 +88,7 @@ class Search:
         self.opened = set(so_far.opened)
         self.in_part = set(so_far.in_part)
         self.unread = set(so_far.unread)
+        self.unusable = set(so_far.unusable)
         self.refused = set(so_far.refused)
         self.later = set(so_far.later)
         self.outages = so_far.outages.after({}, ())
@@ -107,6 +108,7 @@ class Search:
             opened=frozenset(self.opened),
             in_part=frozenset(self.in_part),
             unread=frozenset(self.unread),
+            unusable=frozenset(self.unusable & self.refused),
             refused=frozenset(self.refused),
             later=frozenset(self.later),
             outages=self.outages,
@@ -205,7 +207,9 @@ async def look_at_lists(search: Search) -> None:
     looks = Looks.of(search.run.replica, unlocked=search.run.root is not None, fresh=search.fresh)
     for provider in search.run.providers:
         can = provider.capabilities
-        if not (can.names and can.list and looks.is_due(provider.name)):
+        # A name that leads nowhere, or back, may have lost what was published under it.
+        due = provider.name in search.run.names.behind or _unread_at(provider)
+        if not (can.names and can.list and (due or looks.is_due(provider.name))):
             continue
         roots = await _listed(search, provider)
         if roots is None:
@@ -220,6 +224,10 @@ async def look_at_lists(search: Search) -> None:
         looks.note(provider.name, news, failed | dict.fromkeys(in_part, part))
     with search.run.replica.transaction():
         looks.keep()
+
+
+def _unread_at(provider: Provider) -> list[str]:
+    return provider.unread() if isinstance(provider, Unreading) else []
 
 
 async def _open_listed(search: Search, roots: list[CID]) -> dict[CID, IpfsmemError]:
@@ -331,6 +339,8 @@ async def _open_named(search: Search, leads: dict[str, CID], *, anchor: bool) ->
                 raise error
             search.put_off(root, error)
             continue
+        if isinstance(error, FormatError | OpenError) and root not in search.in_part:
+            search.unusable.add(root)
         _refuse(search, root, sources[root], error)
     search.unread |= search.in_part.intersection(leads.values())
 

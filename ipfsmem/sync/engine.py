@@ -23,7 +23,7 @@ from ipfsmem.device.lock import file_lock_async
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import ConfigError, DamagedError, FormatError, NotFoundError, ProviderError
-from ipfsmem.provider.contract import Provider, Settling
+from ipfsmem.provider.contract import Provider, Settling, Unreading
 from ipfsmem.provider.opening import NotOpened
 from ipfsmem.published.layout import Layout
 from ipfsmem.ring.keyring import Ring
@@ -150,6 +150,20 @@ async def _once(run: Run, layout: Layout) -> _Done:
         if doubtful:
             note_all_looked_at(run)
     return _Done(run, _report(run, joined, published, started), failure)
+
+
+def _unread_records(run: Run) -> int:
+    """How many records and lists are there and cannot be read; said."""
+    found = 0
+    for provider in run.providers:
+        for file in provider.unread() if isinstance(provider, Unreading) else ():
+            found += 1
+            run.notices.say(
+                "record-unread",
+                f"{provider.name} holds {file}, which cannot be read: newer texts may be missing here. It may still be copied by a sync "
+                "program; else sync the device that wrote it, which puts it there again",
+            )
+    return found + len(run.names.unread)
 
 
 def _tell_of_missed(report: SyncReport, company: Company) -> None:
@@ -436,13 +450,13 @@ def _report(run: Run, joined: Joined, published: Published, started: float) -> S
         changes=changes_of(joined.kinds),
         not_fetched=joined.not_fetched,
         left_out=joined.left_out,
-        damaged=len(joined.damaged) + len(joined.lost),
+        damaged=len(joined.damaged) + len(joined.lost) + len(joined.found.unusable),
         blocks_received=fetcher.blocks,
         bytes_received=fetcher.bytes,
         blocks_sent=sending.blocks,
         bytes_sent=sending.bytes,
         missing=sending.missing,
-        unread=len(joined.outages.roots) + (len(silent) if fresh else 0),
+        unread=len(joined.outages.roots) + (len(silent) if fresh else 0) + _unread_records(run),
         not_placed=list(dict.fromkeys([*([] if fresh else silent), *sending.not_placed, *not_opened])),
         blocked=published.blocked,
         new_identity=joined.new_identity,

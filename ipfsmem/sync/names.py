@@ -141,12 +141,17 @@ class Names:
         self._failed: dict[tuple[str, str, bytes], ProviderError] = {}
         #: Channels that did not answer when they were asked for a name.
         self.silent: set[str] = set()
+        #: Names of which a channel showed something that is no record of theirs, or of which no channel could say anything.
+        self.unread: set[str] = set()
+        #: Channels that show none or a lesser record of a name than the one that is remembered here.
+        self.behind: set[str] = set()
+        self._fresh = replica.ring is None
 
     async def read(self, name: str) -> Record | None:
         """The greatest valid record of a name, of those that the channels show and the one remembered here. Raises ProviderError when
-        no channel answers."""
+        no channel answers, and none has before."""
         answers = await asyncio.gather(*(self._ask(channel, name) for channel in self._channels))
-        best = self._verified(name, self._records.get(name))
+        best = known = self._verified(name, self._records.get(name))
         failures: list[ProviderError] = []
         for channel, encoded in zip(self._channels, answers, strict=True):
             if isinstance(encoded, ProviderError):
@@ -155,11 +160,17 @@ class Names:
                 continue
             self._there[channel.name, name] = encoded
             found = self._verified(name, encoded)
+            if encoded is not None and found is None:
+                self.unread.add(name)
+            if known is not None and (found is None or record_order(found) < record_order(known)):
+                self.behind.add(channel.name)
             if found and (best is None or record_order(found) > record_order(best)):
                 best = found
         if failures:
             if len(failures) == len(self._channels):
-                raise failures[0]
+                if self._fresh or not self._there:
+                    raise failures[0]
+                self.unread.add(name)
             self._notices.say(
                 "channel-down",
                 f"a name could not be read everywhere: {failures[0]}. What only that place shows comes with a later sync",

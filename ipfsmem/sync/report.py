@@ -45,6 +45,7 @@ _SAID_ANEW: Final = frozenset(
         "not-served-yet",
         "provider-down",
         "provider-paused",
+        "record-unread",
         "provider-refused",
         "revoked",
         "ring-filling",

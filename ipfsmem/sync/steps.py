@@ -29,6 +29,8 @@ class Found(msgspec.Struct, frozen=True):
     in_part: frozenset[CID] = frozenset()
     #: Those of them that a name leads to: the name's signature says that they are heads.
     unread: frozenset[CID] = frozenset()
+    #: Those that a name leads to and that cannot be opened, or are malformed: what their devices published last is not here.
+    unusable: frozenset[CID] = frozenset()
     #: Roots that a name or a list showed and that were not used, for what they are and not for an outage.
     refused: frozenset[CID] = frozenset()
     #: Roots that an earlier sync could not join whole, and that an outage hides in this one.

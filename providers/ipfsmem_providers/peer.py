@@ -222,6 +222,10 @@ class PeerProvider(ProviderBase):
         """The record that the peer has for a name, unchecked; None without one."""
         return await self._gateway.record(canonical_name(name), ours=True)
 
+    def unread(self) -> list[str]:
+        """See `Unreading`."""
+        return [f"a record of {name}" for name in sorted(self._gateway.unread)]
+
     async def close(self) -> None:
         """Close connections."""
         await self._http.close()

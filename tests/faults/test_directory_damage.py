@@ -306,13 +306,18 @@ def test_a_pin_file_speaks_for_its_own_root_and_name_only(tmp_path: Path) -> Non
     for wrong in (
         data.replace(str(CIDS[0]), str(CIDS[1])),
         data.replace('"n"', '"m"'),
+    ):
+        pin.write_text(wrong)
+        assert run(provider.pins("n")) == []
+        assert run(provider.pins("m")) == []
+    for damaged in (
         data.replace('"v":1', '"v":true'),
         data.replace('"created":', '"created":"x","y":'),
         data[:-1],
         "",
     ):
-        pin.write_text(wrong)
-        assert run(provider.pins("n")) == []
+        pin.write_text(damaged)  # its name says which root it lists, and that must not be lost with its bytes
+        assert [pin.cid for pin in run(provider.pins("n"))] == [CIDS[0]]
         assert run(provider.pins("m")) == []
     pin.write_text(data)
     assert [pin.cid for pin in run(provider.pins("n"))] == [CIDS[0]]

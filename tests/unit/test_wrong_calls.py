@@ -27,7 +27,6 @@ PARTS = (
     "sessions",
     "dreams",
     "facts",
-    "values",
     "hidden",
     "graph",
     "usage",

@@ -313,7 +313,7 @@ class BucketPins(Pins):
         prefix = f"{tag_of(name)}/{root}."
         return [file for file in files if file.startswith(prefix) and is_single(file)]
 
-    def _single_pins(self, files: Iterable[str], name: str) -> list[Pin]:
+    def _single_pins(self, files: Iterable[str], name: str, *, damaged: bool = False) -> list[Pin]:
         pins = (self._of_key(file, name) for file in files if is_single(file))
         return [pin for pin in pins if pin is not None]
 

@@ -15,7 +15,7 @@ from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.limits import BLOCK_MAX, OWN_LIMITS, Limits
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
-from ipfsmem.provider.contract import Block
+from ipfsmem.provider.contract import UNREAD_HEADER, Block
 from ipfsmem.published import ipns_record
 from ipfsmem_providers.http.client import Http
 from ipfsmem_providers.routing.answers import RECORD_TYPE, STATUSES, record_in
@@ -41,6 +41,9 @@ class GatewayClient:
         self.url = base_of(url)
         self._http = http
         self.trouble = 0.0  #: failures, halved by each success
+        self.unread: set[str] = (
+            set()
+        )  #: names of which an `ipfsmem serve` holds something that it cannot read
         self.lacking = 0  #: missing blocks since the last success
 
     @property
@@ -109,6 +112,10 @@ class GatewayClient:
             "GET", f"{self.url}/ipns/{name}?format=ipns-record", headers={"Accept": RECORD_TYPE},
             allow=STATUSES, max_bytes=ipns_record.MAX_RECORD, redirects=_REDIRECTS, what="get a name",
         )  # fmt: skip
+        if ours and answer.headers.get(UNREAD_HEADER):
+            self.unread.add(name)
+        else:
+            self.unread.discard(name)
         return record_in(answer, self._http, ours=ours)
 
     def _good(self) -> None:

@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Final
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import FormatError, ProviderError, SealError
 from ipfsmem.published import ipns_record
 from ipfsmem_providers.packs.blocking_work import heartbeat
-from ipfsmem_providers.packs.shelf import FileInfo, Shelf
+from ipfsmem_providers.packs.shelf import FileInfo, Head, Shelf
 
 #: Attempts to read the records of a name when those that were listed are gone: another device puts newer ones just now.
 _ATTEMPTS: Final = 4
 #: Records that are kept in memory at most.
 _KNOWN_MAX: Final = 1_000
+#: A file that cannot be read may still be copied for so long, in milliseconds.
+_PATIENCE_MS: Final = 86_400_000
 
 
 class NameRecords:
@@ -35,6 +37,8 @@ class NameRecords:
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
         self._known: dict[str, tuple[Hashable, ipns_record.Record]] = {}
+        #: Files of names that were asked for, which are listed and hold no record that can be read.
+        self.unread: set[str] = set()
 
     def put(self, name: str, offered: ipns_record.Record) -> None:
         """Keep a record of a canonical name unless a greater one is there; then remove the lesser ones."""
@@ -49,6 +53,17 @@ class NameRecords:
         best = ipns_record.newest_record(records.values())
         for file, record in records.items():
             if best is not None and ipns_record.record_order(record) < ipns_record.record_order(best):
+                with contextlib.suppress(OSError, ProviderError):
+                    self._shelf.unlink(file)
+        if best is not None:
+            self._remove_old_garbage(name)
+
+    def _remove_old_garbage(self, name: str) -> None:
+        """Remove what has not been a record of this name for a day. A file that a sync program is still copying may become one."""
+        files = self._shelf.files(f"{name}{self.separator}")
+        newest = max((info.modified for info in files.values()), default=0)
+        for file in self.unread & files.keys():
+            if files[file].modified < newest - _PATIENCE_MS:
                 with contextlib.suppress(OSError, ProviderError):
                     self._shelf.unlink(file)
 
@@ -66,12 +81,18 @@ class NameRecords:
         return found
 
     def _of(self, name: str) -> dict[str, ipns_record.Record]:
+        prefix = f"{name}{self.separator}"
+        found: dict[str, ipns_record.Record] = {}
+        left: set[str] = set()
         for _ in range(_ATTEMPTS):
-            files = self._shelf.files(f"{name}{self.separator}")
+            files = self._shelf.files(prefix)
             found = self._read(files)
-            if found or not files:
-                return found
-        return {}
+            # What another device replaced between the list and the look is not listed again.
+            before, left = left, {file for file in files if file.endswith(self.ending)} - found.keys()
+            if left <= before:
+                break
+        self.unread = {file for file in self.unread if not file.startswith(prefix)} | (left & before)
+        return found
 
     def _read(self, files: Mapping[str, FileInfo]) -> dict[str, ipns_record.Record]:
         """The valid records in these files: each must be signed by the name that its file is called after."""
@@ -83,7 +104,7 @@ class NameRecords:
             if (known := self._known.get(file)) and known[0] == files[file].version
         }
         unread = [file for file in ours if file not in found]
-        for file, head in self._shelf.heads(unread, ipns_record.MAX_RECORD + 1).items() if unread else ():
+        for file, head in self._heads(unread).items():
             heartbeat()
             if head.size <= ipns_record.MAX_RECORD:
                 with contextlib.suppress(FormatError, SealError):
@@ -94,3 +115,15 @@ class NameRecords:
                     if hashlib.sha256(head.data).hexdigest()[: self.tag_length] == tag:
                         self._known[file] = files[file].version, found[file]
         return found
+
+    def _heads(self, files: Sequence[str]) -> dict[str, Head]:
+        """The beginnings of these files. One that cannot be read does not hide the others."""
+        length = ipns_record.MAX_RECORD + 1
+        try:
+            return self._shelf.heads(files, length) if files else {}
+        except PermissionError:
+            found: dict[str, Head] = {}
+            for file in files:
+                with contextlib.suppress(PermissionError):
+                    found |= self._shelf.heads([file], length)
+            return found

@@ -58,6 +58,8 @@ class Pins:
         self.shelf = shelf
         self._now = now
         self._lists: dict[str, _PinList] = {}
+        #: Lists that are there and damaged, so that not all of their pins are known.
+        self.unread: set[str] = set()
 
     def add(self, root: CID, name: str) -> Pin:
         """List `root` under `name`. A pin that exists keeps its time."""
@@ -75,12 +77,14 @@ class Pins:
         return pin
 
     def named(self, name: str) -> list[Pin]:
-        """The pins under a name, newest first. Files that are no pins are passed over."""
+        """The pins under a name, newest first. A pin whose file is damaged is known by the file's name; other files are passed over."""
         files = self.shelf.files(self._prefix(name))
         found: dict[CID, Pin] = {}
-        lists = self._read_lists(filter(is_list, files)).values()
+        read = self._read_lists(filter(is_list, files))
+        self.unread = {file for file, each in read.items() if not each.intact}
+        lists = read.values()
         for pin in (
-            *self._single_pins(files, name),
+            *self._single_pins(files, name, damaged=True),
             *(pin for each in lists for pin in each.by_name.get(name, ())),
         ):
             if pin.cid not in found or pin.created < found[pin.cid].created:
@@ -142,15 +146,19 @@ class Pins:
         """The names of the files that hold this pin alone; they need not exist. Built here, as a pin's handle could be any path."""
         return [self._pin(root, name, 0).handle]
 
-    def _single_pins(self, files: Iterable[str], name: str) -> list[Pin]:
+    def _single_pins(self, files: Iterable[str], name: str, *, damaged: bool = False) -> list[Pin]:
         """The pins under `name` with a file of their own among `files`. A file counts only for the root and name that it is
-        called after."""
+        called after. `damaged`: one that cannot be read counts too, as made now."""
         own = [file for file in files if file.endswith(f".{tag_of(name)}{SINGLE}") and is_single(file)]
         found = []
         for file, head in self.shelf.heads(own, _PIN_MAX + 1).items():
             heartbeat()
             read = _parsed(head.data) if head.size <= _PIN_MAX else None
-            if read is not None and read.name == name:
+            if read is None and damaged:
+                with contextlib.suppress(FormatError):
+                    root = parse_cid(file.rpartition("/")[2].partition(".")[0])
+                    found.append(Pin(root, name, file, self._now()))
+            elif read is not None and read.name == name:
                 pin = self._pin(parse_cid(read.cid), name, read.created)
                 if pin.handle == file:
                     found.append(pin)

@@ -156,6 +156,10 @@ class PackedStore(ProviderBase):
         best = await self._run(self._names.best, canonical_name(name))
         return best.encoded if best else None
 
+    def unread(self) -> list[str]:
+        """See `Unreading`."""
+        return sorted([*self._names.unread, *self._pins.unread])
+
     async def _run(self, work: Callable[..., T], *args: object, more: float = 0.0) -> T:
         """Do blocking work beside the event loop; see `BlockingWork.run`."""
         return await self._blocking.run(partial(self._checked, work, *args), more=more)

@@ -1,0 +1,214 @@
+"""A record that is listed and cannot be read is in the report and the outcome, and hides nothing that can be."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from ipfsmem_providers.directory import DirectoryProvider
+from ipfsmem_providers.peer import PeerProvider
+
+from ipfsmem.cli.sync_cmd import paragraph
+from ipfsmem.content.cid import CID, ipns_name
+from ipfsmem.errors import ProviderUnavailable
+from ipfsmem.http import blocks
+from ipfsmem.memory import Memory
+from ipfsmem.provider.contract import Provider
+from ipfsmem.sync.report import SyncReport
+from ipfsmem.testing import SimCloud, SimProvider
+from ipfsmem.vault.owner import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
+from tests.servers.threaded import serve
+from tests.support.device_lab import load
+
+UNLOCK = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
+TOKEN = "a token of these tests"
+
+
+def device(tmp_path: Path, name: str, provider: Provider) -> Memory:
+    return load(tmp_path / "homes", name, [provider], wallet=UNLOCK)
+
+
+def sync(tmp_path: Path, name: str, provider: Provider, body: str | None = None) -> SyncReport:
+    with device(tmp_path, name, provider) as memory:
+        if body is not None:
+            memory.write("k", body)
+        return asyncio.run(memory.sync())
+
+
+def body_on(tmp_path: Path, name: str, provider: Provider) -> str:
+    with device(tmp_path, name, provider) as memory:
+        return memory.read("k").file.body  # type: ignore[union-attr]
+
+
+def emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def garbage(file: Path) -> None:
+    file.write_bytes(b"\xff" * 300)
+
+
+def halved(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:100])
+
+
+def too_long(file: Path) -> None:
+    file.write_bytes(file.read_bytes() + bytes(20_000))
+
+
+def under_another_name(file: Path) -> None:
+    """The record is whole, and what is newer than it is not."""
+    (file.parent / f"{file.name.partition('.')[0]}.0123456789abcdef.ipns-record").write_bytes(b"")
+
+
+DAMAGES = [emptied, garbage, halved, too_long, under_another_name]
+
+
+@contextlib.contextmanager
+def over_http(stick: Path) -> Iterator[Provider]:
+    store = DirectoryProvider(stick, {"create": True})
+    with serve(lambda: blocks.app(store, token=TOKEN)) as url:
+        yield PeerProvider(url, {"peer_token": TOKEN})
+
+
+@contextlib.contextmanager
+def as_a_folder(stick: Path) -> Iterator[Provider]:
+    yield DirectoryProvider(stick, {"create": True})
+
+
+WAYS = [as_a_folder, over_http]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_sync_past_a_damaged_record_reads_the_rest_and_ends_with_45(
+    damage: Callable[[Path], None],
+    way: Callable[[Path], contextlib.AbstractContextManager[Provider]],
+    tmp_path: Path,
+) -> None:
+    stick = tmp_path / "stick"
+
+    def at() -> contextlib.AbstractContextManager[Provider]:
+        return way(stick)
+
+    with at() as place:
+        sync(tmp_path, "a", place, "one")
+    with at() as place:
+        sync(tmp_path, "b", place)
+    before = {*(stick / "names").iterdir()}
+    with at() as place:
+        sync(tmp_path, "a", place, "one changed")
+    (file,) = {*(stick / "names").iterdir()} - before
+    damage(file)
+    with at() as place:
+        report = sync(tmp_path, "b", place)
+    assert report.exit_code == 45 and "p to date" not in paragraph(report)
+    assert [one for one in report.notices if one.kind == "record-unread"]
+    with at() as place:
+        assert body_on(tmp_path, "b", place) == "one changed"  # the pin list leads there too
+    if damage is under_another_name:
+        return
+    with at() as place:
+        sync(tmp_path, "a", place)  # puts its record there again
+    with at() as place:
+        report = sync(tmp_path, "b", place)
+    assert report.exit_code == 0 and "p to date" in paragraph(report)
+
+
+def test_old_garbage_under_a_name_goes_with_the_next_record(tmp_path: Path) -> None:
+    stick = tmp_path / "stick"
+    with as_a_folder(stick) as place:
+        sync(tmp_path, "a", place, "one")
+    for file in list((stick / "names").iterdir()):
+        under_another_name(file)
+    garbage_files = [file for file in (stick / "names").iterdir() if file.stat().st_size == 0]
+    assert garbage_files
+    with as_a_folder(stick) as place:
+        assert sync(tmp_path, "a", place, "two").exit_code == 45
+    assert all(file.exists() for file in garbage_files)  # it may still be copied
+    for file in garbage_files:
+        os.utime(file, (1, 1))
+    with as_a_folder(stick) as place:
+        sync(tmp_path, "a", place, "three")
+    left = [file for file in garbage_files if file.exists()]
+    assert len(left) < len(garbage_files)  # those of names that were put; anchors go in their time
+
+
+def test_vanished_record_of_a_device_leads_to_a_look_at_the_list(tmp_path: Path) -> None:
+    stick = tmp_path / "stick"
+    with as_a_folder(stick) as place:
+        sync(tmp_path, "a", place, "one")
+        sync(tmp_path, "b", DirectoryProvider(stick))
+        before = {*(stick / "names").iterdir()}
+        sync(tmp_path, "a", DirectoryProvider(stick), "one changed")
+    (file,) = {*(stick / "names").iterdir()} - before
+    file.unlink()
+    with as_a_folder(stick) as place:
+        sync(tmp_path, "b", place)
+        assert body_on(tmp_path, "b", DirectoryProvider(stick)) == "one changed"
+
+
+def test_damaged_pin_file_still_shows_its_root(tmp_path: Path) -> None:
+    stick = tmp_path / "stick"
+    with as_a_folder(stick) as place:
+        sync(tmp_path, "a", place, "one")
+    files = list((stick / "pins").iterdir())
+    names = {json.loads(file.read_bytes())["name"] for file in files}
+
+    async def roots() -> set[CID]:
+        place = DirectoryProvider(stick)
+        return {pin.cid for name in names for pin in await place.pins(name)}
+
+    whole = asyncio.run(roots())
+    for file in files:
+        emptied(file)
+    assert asyncio.run(roots()) == whole != set()
+
+
+def test_name_that_no_provider_can_say_costs_the_other_names_nothing(tmp_path: Path) -> None:
+    """One of several names is answered with a failure each time."""
+    cloud = SimCloud()
+    sync(tmp_path, "a", SimProvider(cloud), "one")
+    sync(tmp_path, "b", SimProvider(cloud))
+    sync(tmp_path, "c", SimProvider(cloud))
+    sick = SimProvider(cloud)
+    with device(tmp_path, "a", SimProvider(cloud)) as a:
+        bad = ipns_name(a.replica.device.sign_public)
+    sync(tmp_path, "b", SimProvider(cloud), "of b")
+    real = sick.get_name
+
+    async def get_name(name: str) -> bytes | None:
+        if name == bad:
+            raise ProviderUnavailable("simulator: 503 for this name")
+        return await real(name)
+
+    sick.get_name = get_name  # type: ignore[method-assign]
+    with device(tmp_path, "c", sick) as c:
+        report = asyncio.run(c.sync())
+        assert c.read("k").file.body == "of b"  # type: ignore[union-attr]
+    assert report.exit_code == 45 and "p to date" not in paragraph(report)
+
+
+@pytest.mark.parametrize("answer", [b"", b"not a record", bytes(200)])
+def test_answer_that_is_no_record_is_not_up_to_date(answer: bytes, tmp_path: Path) -> None:
+    cloud = SimCloud()
+    sync(tmp_path, "a", SimProvider(cloud), "one")
+    sync(tmp_path, "b", SimProvider(cloud))
+    sick = SimProvider(cloud)
+    with device(tmp_path, "a", SimProvider(cloud)) as a:
+        bad = ipns_name(a.replica.device.sign_public)
+    real = sick.get_name
+
+    async def get_name(name: str) -> bytes | None:
+        return answer if name == bad else await real(name)
+
+    sick.get_name = get_name  # type: ignore[method-assign]
+    with device(tmp_path, "b", sick) as b:
+        report = asyncio.run(b.sync())
+    assert report.exit_code == 45 and "p to date" not in paragraph(report)
