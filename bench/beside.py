@@ -128,7 +128,17 @@ def graph(ctx: Context, server: Path) -> None:
         ) as memory:
             memory.bundles.import_(files.parent)
         env = {**os.environ, "IPFSMEM_HOME": str(home), "MEMORY_FILE_PATH": str(kept)}
-        mine = [sys.executable, "-m", "ipfsmem.cli", "-n", NAMESPACE, "mcp", "--tool", "graph"]
+        mine = [
+            sys.executable,
+            "-m",
+            "ipfsmem.cli",
+            "-n",
+            NAMESPACE,
+            "mcp",
+            "--tools",
+            "graph",
+            "--structured",
+        ]
         with _asked(mine, env) as ours, _asked([node, str(server)], env) as theirs:
             for what, tool, given in (
                 ("an entity made", "create_entities", _new),

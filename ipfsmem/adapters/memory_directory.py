@@ -10,6 +10,7 @@ read them.
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from typing import NamedTuple
@@ -103,7 +104,7 @@ class MemoryDirectory:
 
     def _str_replace(self, given: _Arguments) -> str:
         path, where, found = self._to_edit(given)
-        old, new = given.text("old_str"), given.text("new_str")
+        old, new = _lines_of(given.text("old_str")), _lines_of(given.text("new_str"))
         text = self._text(where, found)
         times = text.count(old) if old else 0
         if times == 0:
@@ -118,7 +119,7 @@ class MemoryDirectory:
             )
         changed = text.index(old)
         made = text.replace(old, new)
-        self._replace(where, found, made)
+        self._replace(where, found, changed, changed + len(old), new)
         line = text.count("\n", 0, changed)
         start = max(0, line - 2)
         return (
@@ -136,9 +137,12 @@ class MemoryDirectory:
             raise CommandError(
                 f"Invalid `insert_line` parameter: {at}. It should be within the range [0, {len(lines)}]."
             )
-        lines.insert(at, given.text("insert_text").rstrip("\n"))
-        made = "\n".join(lines)
-        self._replace(where, found, made if made.endswith("\n") else made + "\n")
+        text = self._text(where, found)
+        start = min(len(text), sum(len(line) + 1 for line in lines[:at]))
+        new = _lines_of(given.text("insert_text")).rstrip("\n") + "\n"
+        if start and text[start - 1] != "\n":
+            new = "\n" + new
+        self._replace(where, found, start, start, new, ends=True)
         return f"The file {path} has been edited."
 
     def _delete(self, given: _Arguments) -> str:
@@ -230,7 +234,8 @@ class MemoryDirectory:
     # -- texts ---------------------------------------------------------------------------------------------------
 
     def _text(self, where: str, found: Reading) -> str:
-        return shown(where, found.data).decode()
+        """A text as a model sees it and gives it back: whatever ends its lines, `\\n` does here."""
+        return _lines_of(shown(where, found.data).decode())
 
     def _to_edit(self, given: _Arguments) -> tuple[str, str, Reading]:
         path, where = given.path("path"), given.place("path")
@@ -246,8 +251,12 @@ class MemoryDirectory:
         if self._seen.get(where, _digest(found)) != _digest(found):
             raise _changed(f"{ROOT}/{where}")
 
-    def _replace(self, where: str, found: Reading, text: str) -> None:
-        made = stored(where, _encoded(text))
+    def _replace(
+        self, where: str, found: Reading, start: int, end: int, new: str, *, ends: bool = False
+    ) -> None:
+        """Put a new part in the place of one, in characters of what a model sees; all other lines keep their ends. `ends`: the text
+        then ends with a line break."""
+        made = stored(where, _encoded(_edited(shown(where, found.data).decode(), start, end, new, ends=ends)))
         self._note_written(
             where, made, self._memory.write_text(found.key, made, seen=found, if_match=found.sha256)
         )
@@ -345,6 +354,27 @@ def _changed(path: str) -> CommandError:
         f"{path} was changed since you viewed it, by another program or device, so nothing was done. View it again, "
         "then repeat the command with what stands there now."
     )
+
+
+def _lines_of(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+def _edited(text: str, start: int, end: int, new: str, *, ends: bool) -> str:
+    """A text with a new part from `start` to `end`, which count each `\\r\\n` as one character; the part gets the ends that most lines
+    have."""
+    breaks = [at - number for number, at in enumerate(_places(text, "\r\n"))]
+    begin, after = (at + bisect_left(breaks, at) for at in (start, end))
+    line_break = "\r\n" if 2 * len(breaks) > text.count("\n") else "\n"
+    made = text[:begin] + new.replace("\n", line_break) + text[after:]
+    return made + line_break if ends and not made.endswith("\n") else made
+
+
+def _places(text: str, part: str) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + len(part))
 
 
 def _encoded(text: str) -> bytes:

@@ -19,6 +19,8 @@ from ipfsmem.errors import UsageError
 
 #: The tag of what was made as an entity, and the relation of a link that says no other.
 TAG: Final = "entity"
+#: The source of an entity that an import took in without that tag.
+_IMPORTED: Final = "mcp-memory:"
 LINK: Final = "links_to"
 #: What stands around the type of a relation and is no part of it.
 BLANKS: Final = " *_`"
@@ -74,7 +76,8 @@ def entity_of(key: str, file: MemoryFile) -> Entity:
         for found in links(line):
             out[Out(LINK, found.to)] = None
     kind = file.fields.get("category", "") or file.type
-    return Entity(key, file.name or key, kind, tuple(observations), tuple(out)[:MAX_LINKS], TAG in file.tags)
+    made = TAG in file.tags or file.source.startswith(_IMPORTED)
+    return Entity(key, file.name or key, kind, tuple(observations), tuple(out)[:MAX_LINKS], made)
 
 
 def entity_file(

@@ -66,7 +66,9 @@ def _texts_of(one: dict[str, Any], *names: str) -> list[str]:
 
 
 def _list_of(one: dict[str, Any], name: str) -> list[str]:
-    found = one.get(name, [])
+    found = one.get(name) or []
+    if isinstance(found, str):  # as programs send a list of one
+        found = [found]
     if not isinstance(found, list) or not all(isinstance(value, str) for value in found):
         raise UsageError(f"{name} is a list of texts")
     return found

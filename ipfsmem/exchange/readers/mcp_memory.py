@@ -53,6 +53,7 @@ def _graph(file: str, data: bytes) -> Iterator[Item]:
             name=name,
             description=entity.kind,
             type="reference",
+            tags=("entity",),
             source=f"mcp-memory:{name}"[:300],
             fields={"category": entity.kind},
             extra=entity.extra,
@@ -64,6 +65,7 @@ def _graph(file: str, data: bytes) -> Iterator[Item]:
             ident=name,
             name=name,
             type="reference",
+            tags=("entity",),
             source=f"mcp-memory:{name}"[:300],
         )
 

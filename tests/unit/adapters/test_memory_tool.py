@@ -619,3 +619,38 @@ def test_without_the_package_the_extra_is_named(memory: Memory, monkeypatch: pyt
     with pytest.raises(UsageError, match="needs the extra anthropic") as caught:
         memory_tool(memory)
     assert caught.value.hint == "Install it with: pip install 'ipfsmem[anthropic]'"
+
+
+def test_lines_of_windows_are_edited_as_they_are_shown() -> None:
+    """A model gives back what it was shown, which is lines; every line keeps the end that it has."""
+    memory = Memory.load("alex", "none")
+    memory.write_text("plan", b"one\r\ntwo\r\nthree\r\nfour")
+    directory = MemoryDirectory(memory)
+
+    def data() -> bytes:
+        found = memory.read("plan")
+        assert found is not None
+        return found.data
+
+    path = "/memories/plan.md"
+    seen = directory.run({"command": "view", "path": path})
+    assert "\r" not in seen and "two" in seen
+    for old, new, kept in (
+        ("one\ntwo", "ONE\nTWO", b"ONE\r\nTWO\r\nthree\r\nfour"),
+        ("TWO\r\nthree", "2\r\n3", b"ONE\r\n2\r\n3\r\nfour"),
+        ("\nfour", "\nfour\nfive", b"ONE\r\n2\r\n3\r\nfour\r\nfive"),
+    ):
+        assert "edited" in directory.run(
+            {"command": "str_replace", "path": path, "old_str": old, "new_str": new}
+        )
+        assert data() == kept
+    directory.run({"command": "insert", "path": path, "insert_line": 1, "insert_text": "between\n"})
+    assert data() == b"ONE\r\nbetween\r\n2\r\n3\r\nfour\r\nfive\r\n"
+    directory.run({"command": "insert", "path": path, "insert_line": 6, "insert_text": "last"})
+    assert data().endswith(b"five\r\nlast\r\n")
+    memory.write_text("plan", b"a\nb\r\nc\nd\n")
+    mixed = MemoryDirectory(memory)
+    mixed.run({"command": "str_replace", "path": path, "old_str": "b\nc", "new_str": "B\nC"})
+    assert data() == b"a\nB\nC\nd\n"
+    mixed.run({"command": "str_replace", "path": path, "old_str": "a\nB", "new_str": "x"})
+    assert data() == b"x\nC\nd\n"

@@ -480,3 +480,22 @@ def test_letta_messages_are_sorted_by_time_and_not_by_text(memory: Memory) -> No
     memory.bundles.import_from("letta", json.dumps({"agents": [agent]}).encode())
     (event,) = memory.timeline.read()
     assert (event["ts"], event["until"]) == (times[1], times[0])
+
+
+def test_entities_without_relations_are_in_the_graph(tmp_path: Path) -> None:
+    """Also those that an earlier version took in without the tag."""
+    from ipfsmem.memory import Memory
+    from tests.support.tools_lab import Model
+
+    (file := tmp_path / "memory.jsonl").write_text(
+        '{"type":"entity","name":"Solo","entityType":"p","observations":["alone"]}\n'
+        '{"type":"entity","name":"Two","entityType":"p","observations":[]}\n'
+    )
+    memory = Memory.load("alex", "none")
+    memory.bundles.import_from("mcp-memory", file)
+    memory.write("old", "- was there", name="Old", fields={"source": "mcp-memory:Old", "category": "p"})
+    assert sorted(node.name for node in memory.graph.list()) == ["Old", "Solo", "Two"]
+    model = Model(memory)
+    assert "1 there already" in model("create_entities", entities=[{"name": "Solo", "entityType": "p"}]).text
+    names = [one["name"] for one in model("read_graph").structured["entities"]]
+    assert sorted(names) == ["Old", "Solo", "Two"]

@@ -115,7 +115,7 @@ def test_the_nine_operations_of_the_reference_server(memory: Memory) -> None:
     assert model("delete_relations", relations=[work]).structured["changed"] == 1
     assert model("delete_entities", entityNames=["Ada", "nobody"]).structured["changed"] == 1
     assert [one["key"] for one in model("read_graph").structured["entities"]] == ["acme"]
-    for tool, wrong in (("create_entities", {"entities": [{"name": 1}]}), ("create_relations", {"relations": [{"from": "Acme"}]}), ("add_observations", {"observations": [{"entityName": "Acme", "contents": "x"}]}), ("create_relations", {"relations": [{**work, "to": "nobody"}]})):  # fmt: skip
+    for tool, wrong in (("create_entities", {"entities": [{"name": 1}]}), ("create_relations", {"relations": [{"from": "Acme"}]}), ("add_observations", {"observations": [{"entityName": "Acme", "contents": {"x": 1}}]}), ("create_relations", {"relations": [{**work, "to": "nobody"}]})):  # fmt: skip
         model.refused(tool, **wrong)
     said = model.refused("create_relations", relations=[{**work, "to": "nobody"}])
     hinted("create_entities makes one.", said)

@@ -13,6 +13,8 @@ import { folded, links, targetOf } from './links.ts'
 import { split, trim, WHITE } from './white.ts'
 
 const TAG = 'entity'
+/** The source of an entity that an import took in without that tag. */
+const IMPORTED = 'mcp-memory:'
 const LINK = 'links_to'
 const SECTION = 'Relations:'
 const LONGEST_TYPE = 64
@@ -50,7 +52,7 @@ export function entityOf(key: string, file: MemoryFile): Entity {
   }
   return {
     key, name: fieldOf(file, 'name') || key, kind: fieldOf(file, 'category') || fieldOf(file, 'type'), observations,
-    out: [...out.values()].slice(0, MOST_LINKS), made: readTags(fieldOf(file, 'tags')).includes(TAG)
+    out: [...out.values()].slice(0, MOST_LINKS), made: readTags(fieldOf(file, 'tags')).includes(TAG) || fieldOf(file, 'source').startsWith(IMPORTED)
   }
 }
 
