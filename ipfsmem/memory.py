@@ -28,7 +28,6 @@ from ipfsmem.vault.home import Home, HomeChoice
 if TYPE_CHECKING:
     import asyncio
 
-    from ipfsmem.memories.stacks import Stack
     from ipfsmem.parts.bundles import MemoryBundles
     from ipfsmem.parts.dreams import MemoryDreams
     from ipfsmem.parts.facts import MemoryFacts
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from ipfsmem.parts.providers import MemoryProviders
     from ipfsmem.parts.scopes import MemoryScopes
     from ipfsmem.parts.sessions import MemorySessions
+    from ipfsmem.parts.stacks import MemoryStack
     from ipfsmem.parts.syncing import Syncing
     from ipfsmem.parts.usage import MemoryUsage
     from ipfsmem.parts.vaults import MemoryVaults
@@ -421,17 +421,17 @@ class Memory:
         """
         return Memory(self._made, scope=token)
 
-    def stack(self, *tokens: str) -> Stack:
+    def stack(self, *tokens: str) -> MemoryStack:
         """Several scopes read as one: these, the first before the next, each with what turned out to be it, and then what
         is everybody's (the nameless scope). Each answer says in which it stands; nothing is written through it. Raises
         KeyNameError.
         """
-        from ipfsmem.memories.stacks import Stack
+        from ipfsmem.parts.stacks import MemoryStack
 
         self._open.look()
         scopes, memories = self._open.scopes, self._open.memories
         named = [scope for token in tokens for scope in (scopes.stack(check_scope(token)) if token else [])]
-        return Stack([memories.in_scope(scope) for scope in (*named, "")])
+        return MemoryStack(self._open, [memories.in_scope(scope) for scope in (*named, "")])
 
     # -- closing ---------------------------------------------------------------------------------------------
 

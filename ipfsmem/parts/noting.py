@@ -32,6 +32,7 @@ NOTED: Final[Mapping[str, Mapping[str, str]]] = {
         "promote_all": "promote",
         "undo": "undo",
     },
+    "MemoryStack": {"recall": "recall", "context": "context"},
     "MemoryTimeline": {"add": "note", "record": "note"},
     "MemorySessions": {
         "create": "session create",

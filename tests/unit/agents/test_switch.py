@@ -42,7 +42,7 @@ def test_switched_off_agents_have_nothing_and_people_have_everything(home: Path)
     (line,) = session_text("m", home, str(home), "claude-code", 2_000).lines
     assert "agents are switched off" in line
     with Memory.load("m", home=home) as memory:
-        for tool in toolset(memory):
+        for tool in toolset(memory, ["all"]):
             if tool.name in ("remember", "recall", "context", "list_memories", "memory_recall"):
                 wanted = {"key": "k", "body": "x", "query": "tone"}
                 result = tool.call(**{name: wanted[name] for name in tool.parameters.get("required", ())})

@@ -210,7 +210,7 @@ OF_TOOLS: dict[str, list[dict[str, Any]]] = {
     "usage": [{"by": by} for by in ("model", "day")],
 }
 #: All that a model may be offered.
-SETS = ("everyday", "peers", "graph", "life")
+SETS = ("everyday", "timeline", "peers", "graph", "life")
 
 operations = st.lists(
     st.tuples(

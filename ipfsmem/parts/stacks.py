@@ -1,0 +1,110 @@
+"""`memory.stack()`: several scopes read as one, with the checks and the list of operations that every part of an open memory has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ipfsmem.memories.layouts import Layout
+from ipfsmem.memories.memories import Listed, Memories
+from ipfsmem.memories.moment_kinds import Kind
+from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.stacks import Noted, Stack
+from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import MemoryPart, waits_outside
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.context import ContextBlock
+    from ipfsmem.memories.duplicates import Duplicate
+    from ipfsmem.memories.recall import Recall, Why
+
+list_ = list  # `MemoryStack.list` hides the builtin inside the class
+
+
+class MemoryStack(MemoryPart, Stack):
+    """Some scopes of an open memory, the first goes before the next; see `memories.stacks.Stack`."""
+
+    def __init__(self, opened: OpenMemory, parts: Sequence[Memories]) -> None:
+        MemoryPart.__init__(self, opened)
+        Stack.__init__(self, parts)
+        self._scope = self.scopes[0]
+
+    def read(self, key: str) -> Reading | None:
+        """The memory of the first scope that shows one. Raises NotFoundError when it is not fetched."""
+        return Stack.read(self, key)
+
+    def list(self, *, hidden: bool = False) -> list_[Listed]:
+        """All memories that `read` would show, ordered by key."""
+        return Stack.list(self, hidden=hidden)
+
+    @waits_outside
+    def recall(
+        self,
+        query: str,
+        *,
+        kind: Kind = "memory",
+        limit: int = 10,
+        type: str | None = None,
+        tag: str | None = None,
+        category: str | None = None,
+        since: str | None = None,
+        by: str | None = None,
+        threshold: float | None = None,
+        why: bool = False,
+        joined: bool = False,
+    ) -> Recall:
+        """The memories, events or messages of these scopes that fit the query; see `Memory.recall`. Raises UsageError."""
+        return Stack.recall(
+            self,
+            query,
+            kind=kind,
+            limit=limit,
+            type=type,
+            tag=tag,
+            category=category,
+            since=since,
+            by=by,
+            threshold=threshold,
+            why=why,
+            joined=joined,
+        )
+
+    def why(self, key: str, query: str) -> Why:
+        """How one memory fares with a query. Raises UsageError, KeyNameError, NotFoundError."""
+        return Stack.why(self, key, query)
+
+    def duplicates(self, *, similarity: float = 0.8) -> list_[Duplicate]:
+        """The pairs of memories that say nearly the same. Raises UsageError."""
+        return Stack.duplicates(self, similarity=similarity)
+
+    @waits_outside
+    def context(
+        self,
+        query: str | None = None,
+        *,
+        max_tokens: int | None = None,
+        layout: Layout = "index",
+        count: Callable[[str], int] | None = None,
+        without: frozenset[str] = frozenset(),
+        by_meaning: bool = True,
+        counts: bool = True,
+    ) -> ContextBlock:
+        """What a model is given of these scopes, fenced. Raises UsageError."""
+        return Stack.context(
+            self,
+            query,
+            max_tokens=max_tokens,
+            layout=layout,
+            count=count,
+            without=without,
+            by_meaning=by_meaning,
+            counts=counts,
+        )
+
+    def timeline(self, days: tuple[str, str] | None = None) -> list_[Noted]:
+        """The events of all of them in order. Raises UsageError."""
+        return Stack.timeline(self, days)
+
+    def timeline_missing(self, days: tuple[str, str] | None = None) -> int:
+        """How many pieces of the timeline are not on this device or damaged."""
+        return Stack.timeline_missing(self, days)
