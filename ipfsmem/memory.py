@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ipfsmem.parts.stacks import MemoryStack
     from ipfsmem.parts.syncing import Syncing
     from ipfsmem.parts.usage import MemoryUsage
+    from ipfsmem.parts.values import MemoryValues
     from ipfsmem.parts.vaults import MemoryVaults
     from ipfsmem.parts.versions import MemoryVersions
     from ipfsmem.provider.choice import ProviderChoice
@@ -86,7 +87,7 @@ class Memory:
     """One agent's memory on this device. Make one with `create`, open one with `load`; close it when done.
 
     `memory.scope(token)` is one scope of it, with the same methods. What is about one part of a memory has that part's
-    name: `timeline`, `sessions`, `facts`, `hidden`, `graph`, `usage`, `dreams`, `plugins`, `versions`, `bundles`, `scopes`, `folders`, `members`,
+    name: `timeline`, `sessions`, `facts`, `values`, `hidden`, `graph`, `usage`, `dreams`, `plugins`, `versions`, `bundles`, `scopes`, `folders`, `members`,
     `providers`, `vaults`, `maintenance`, `operations`.
     """
 
@@ -120,6 +121,13 @@ class Memory:
         from ipfsmem.parts.facts import MemoryFacts
 
         return MemoryFacts(self._open, self._chosen or "")
+
+    @functools.cached_property
+    def values(self) -> MemoryValues:
+        """Values under free keys."""
+        from ipfsmem.parts.values import MemoryValues
+
+        return MemoryValues(self._open, self._chosen or "")
 
     @functools.cached_property
     def graph(self) -> MemoryGraph:

@@ -15,6 +15,7 @@ import msgspec
 from ipfsmem.api.bodies import MAX_PAGE, PAGE, Problem, Right
 from ipfsmem.api.problems import said
 from ipfsmem.bundle.keys import check_key, check_scope
+from ipfsmem.bundle.value_file import MAX_NAME, check_name
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.graph.graph import MAX_DEPTH
 from ipfsmem.memories.readings import SEEN_DIGITS, Reading
@@ -251,6 +252,14 @@ QUERY: Final[dict[str, Parameter]] = {
     "words": _text("Only what has all these words."),
     "by": Parameter({"type": "string", "enum": [*BYS], "default": "model"}, str, "Add up by this."),
     "format": _text("In which form."),
+    "name": Parameter(
+        {"type": "string", "minLength": 1, "maxLength": MAX_NAME},
+        check_name,
+        "The key of the value: 1 to 256 bytes of any characters.",
+    ),
+    "prefix": _text("Only keys that begin so.", MAX_NAME),
+    "level": _text("Only those of this level: user, session or agent.", 16),
+    "expired": Parameter(_YES, _yes, "Those that expired and were not swept yet."),
 }
 
 

@@ -28,6 +28,7 @@ from ipfsmem.api import (
     texts,
     upkeep_routes,
     usage_routes,
+    value_routes,
     vault_routes,
 )
 from ipfsmem.api.bodies import CodeBody, Namespaces, Problem, Served, SessionToken, Synced
@@ -57,6 +58,7 @@ ROUTES: Final = (
     *texts.ROUTES,
     *happenings.ROUTES,
     *fact_routes.ROUTES,
+    *value_routes.ROUTES,
     *graph_routes.ROUTES,
     *dream_routes.ROUTES,
     *usage_routes.ROUTES,

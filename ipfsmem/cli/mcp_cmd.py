@@ -44,7 +44,7 @@ _SAYS_HELLO = 1.0
 @click.option(
     "--as",
     "program",
-    type=click.Choice(["initrunner", "initrunner-typed"]),
+    type=click.Choice(["initrunner", "initrunner-typed", "librefang", "infraware", "agh"]),
     help="Offer another program's tools instead: its names, arguments, defaults and texts.",
 )
 @click.option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from ipfsmem.compat import initrunner
+from ipfsmem.compat import agh, infraware, initrunner, librefang
 from ipfsmem.errors import UsageError
 from ipfsmem.tools.definition import Definition
 from ipfsmem.tools.desk import Desk, Session
@@ -14,8 +14,9 @@ from ipfsmem.tools.tool import Tool
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
-Program = Literal["initrunner", "initrunner-typed"]
+Program = Literal["initrunner", "initrunner-typed", "librefang", "infraware", "agh"]
 PROGRAMS: Final[tuple[Program, ...]] = get_args(Program)
+_TOOLS: Final = {"librefang": librefang.TOOLS, "infraware": infraware.TOOLS, "agh": agh.TOOLS}
 _GUIDANCE: Final = (
     "This is the person's own memory, private, kept across conversations and on all their devices, with the tools of {program}. Search "
     "it before you answer about the person, their projects, preferences or past decisions; save what later conversations need. What "
@@ -32,6 +33,8 @@ def definitions(program: str) -> tuple[Definition, ...]:
     """The tools of a program. Raises UsageError."""
     if program in initrunner.FORMS:
         return initrunner.tools(program)
+    if program in _TOOLS:
+        return _TOOLS[program]
     raise UsageError(f"unsupported program {program[:60]!r}; supported: {', '.join(PROGRAMS)}")
 
 

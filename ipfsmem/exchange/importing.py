@@ -297,6 +297,8 @@ class Importer:
         self, record: Record, data: bytes, known: dict[str, str], met: Mapping[tuple[str, str], list[bytes]]
     ) -> str:
         """The key of a record: that of its file's name, or one that its id makes, whatever its text is today."""
+        if record.key:
+            return record.key
         if record.file_name:
             return key_of_foreign_name(base_of_conflict(record.file_name) or record.file_name).key
         said = record.text if record.file is None else str(data, "utf-8", "surrogateescape")

@@ -45,6 +45,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     #: The body; or a whole file as it is, header and all.
     text: str = ""
     file: bytes | None = None
+    #: The key that it has, of what has one.
+    key: str = ""
     #: The file name from which its key is made. Without one the key is made of the beginning of the text and of `ident`.
     file_name: str = ""
     #: What tells it from others of its program, "" for its text. `unique`: no other store has one with this id, so another

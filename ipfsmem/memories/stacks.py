@@ -7,7 +7,7 @@ A stack only reads. What is written goes to exactly one scope, which whoever wri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -24,12 +24,21 @@ if TYPE_CHECKING:
     from ipfsmem.memories.duplicates import Duplicate
     from ipfsmem.memories.recall import Recall, Why
 
+
+class SaysWhose(Protocol):
+    """What tells an own text from one of others."""
+
+    @property
+    def own(self) -> bool: ...
+
+
+R = TypeVar("R", bound=SaysWhose)
 list_ = list  # `Stack.list` hides the builtin inside the class
 
 
-def first_own(readings: Iterable[Reading | None]) -> Reading | None:
+def first_own(readings: Iterable[R | None]) -> R | None:
     """What is shown of the readings of one key in several scopes: the first own one, else the first. None are read after it."""
-    others: Reading | None = None
+    others: R | None = None
     for found in readings:
         if found is not None and found.own:
             return found

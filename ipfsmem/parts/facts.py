@@ -11,7 +11,7 @@ from ipfsmem.config import settings
 from ipfsmem.errors import UsageError
 from ipfsmem.facts.categories import GENERAL, KINDS, Kind
 from ipfsmem.memories.fact_history import earlier, keys_with_history
-from ipfsmem.memories.facts import Fact, Facts, Remembered, as_fact
+from ipfsmem.memories.facts import Fact, Facts, Remembered, as_fact, keep_shown
 from ipfsmem.memories.reasons import check_reason
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
@@ -130,6 +130,12 @@ class MemoryFacts(MemoryPart):
             keep_earlier=True,
         )
         return as_fact(gone)
+
+    def keep(self, key: str, *, seen: str | None = None) -> None:
+        """Keep what any memory shows in its history, from where `restore` brings it back, before its writer replaces it. Raises
+        NotFoundError, ChangedError."""
+        self._open.take(key, self._target())
+        keep_shown(self._texts().memories, key, seen)
 
     def deleted(self) -> builtins.list[EarlierFact]:
         """The entries that were deleted and can be restored, the last one first."""

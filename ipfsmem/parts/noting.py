@@ -48,6 +48,13 @@ NOTED: Final[Mapping[str, Mapping[str, str]]] = {
         "delete": "fact delete",
         "restore": "fact restore",
     },
+    "MemoryValues": {
+        "set": "value set",
+        "delete": "value delete",
+        "clear": "value clear",
+        "sweep": "value sweep",
+        "restore": "value restore",
+    },
     "MemoryGraph": {
         "add": "graph add",
         "observe": "graph add",

@@ -7,7 +7,7 @@ Shapes are those of the originals. What is taken away or changed can be brought 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ipfsmem.bundle.fence import NOTICE, clean_text, quote, unquote
 from ipfsmem.errors import NotFoundError, UsageError
@@ -168,12 +168,53 @@ def _open_nodes(desk: Desk, given: JSON) -> ToolResult:
     return _nodes(graph, graph.named(given["names"]))
 
 
+class Match(NamedTuple):
+    """A relation with both of its entities."""
+
+    begin: Node
+    type: str
+    end: Node
+
+
+def matches(graph: MemoryGraph, given: JSON) -> list[Match]:
+    """The relations that begin at `source`, are of the type `relation` and end at `target`, as far as these are given, in
+    `max_depth` steps around the source or else the target. Raises UsageError where none of them is given."""
+    source, relation, target = (given.get(name) for name in ("source", "relation", "target"))
+    if not (source or relation or target):
+        raise UsageError("at least one of source, target or relation is required")
+    ends = [graph.get(name) if name else None for name in (source, target)]
+    if (source and ends[0] is None) or (target and ends[1] is None):
+        return []
+    around, depth = ends[0] or ends[1], given.get("max_depth", 1)
+    edges: Iterable[Edge]
+    if around is not None and depth > 1:
+        edges = graph.around(around.key, depth, limit=MOST).edges
+    else:
+        edges = graph.relations(around.key if around is not None else None, relation or None)
+        edges = [
+            one
+            for one in edges
+            if (ends[0] is None or one.begin == ends[0].key) and (ends[1] is None or one.end == ends[1].key)
+        ]
+    chosen = [one for one in edges if not relation or one.type == relation]
+    nodes = {one.key: one for one in graph.named({key for one in chosen for key in (one.begin, one.end)})}
+    return [
+        Match(nodes[one.begin], one.type, nodes[one.end])
+        for one in chosen
+        if one.begin in nodes and one.end in nodes
+    ]
+
+
 def _query(desk: Desk, given: JSON) -> ToolResult:
     graph = _graph(desk, given)
-    if "relation" in given:
-        return _nodes(graph, graph.query(given["entity"], given["relation"]))
-    found = graph.around(given["entity"], given.get("depth", 1), limit=MOST)
-    return shown(graph, found.nodes, found.edges, count(len(found.nodes), "entity"), more=found.more)
+    found = matches(graph, given)[:_EDGES]
+    nodes = {node.key: node for one in found for node in (one.begin, one.end)}
+    from ipfsmem.parts.graph import Edge
+
+    edges = [Edge(one.begin.key, one.type, one.end.key) for one in found]
+    return shown(
+        graph, list(nodes.values())[:MOST], edges, count(len(found), "relation"), more=len(nodes) > MOST
+    )
 
 
 def _add_entity(desk: Desk, given: JSON) -> ToolResult:
@@ -292,5 +333,5 @@ GRAPH: Final = (
     _one("open_nodes", "Open entities", "Entities by name or key, and their relations.", _open_nodes, arguments("names", names=texts("Their names or keys.", most=MOST, each=200), scope=SCOPE)),
     _one("knowledge_add_entity", "Add an entity", "Add an entity to the knowledge graph, with properties.", _add_entity, arguments("name", "entity_type", name=text("What it is called.", least=1, most=200), entity_type=text("What it is: person, organization, project, concept, event, location, document, tool, or another word.", least=1, most=64), properties={"type": "object", "description": "What is said of it, by name."}, scope=SCOPE), changes=True),
     _one("knowledge_add_relation", "Add a relation", "Add a relation between two entities that are there.", _add_relation, arguments("source", "relation", "target", source=_NAME, relation=_TYPE, target=_NAME, scope=SCOPE), changes=True),
-    _one("knowledge_query", "Ask the knowledge graph", "What is near to an entity, or where its relations of one type lead.", _query, arguments("entity", entity=_NAME, relation=_TYPE, depth=number("So many relations away.", 0, 5, 1), scope=SCOPE)),
+    _one("knowledge_query", "Ask the knowledge graph", "The relations from a source, of a type, to a target, as far as these are given.", _query, arguments(source=_NAME, relation=_TYPE, target=_NAME, max_depth=number("So many relations away.", 1, 5, 1), scope=SCOPE)),
 )  # fmt: skip

@@ -51,7 +51,7 @@ def _is_nothing(name: str, value: Any) -> bool:
 
 
 def _as(schema: JSON, value: Any, *, is_key: bool = False) -> Any:
-    match schema["type"]:
+    match schema.get("type"):
         case "integer":
             return _whole(value)
         case "number":

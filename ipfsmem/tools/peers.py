@@ -7,11 +7,10 @@ is not replaced, which the original does.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from ipfsmem.bundle.fence import NOTICE, clean_text, quote
-from ipfsmem.bundle.keys import is_key, key_of_foreign_name
+from ipfsmem.bundle.value_file import as_text
 from ipfsmem.errors import ChangedError, UsageError
 from ipfsmem.facts.categories import (
     CLOSED,
@@ -22,13 +21,13 @@ from ipfsmem.facts.categories import (
     fact_key,
     sanitised,
 )
-from ipfsmem.memories.memories import Listed
-from ipfsmem.memories.merits import expired_on
+from ipfsmem.memories.stacks import first_own
+from ipfsmem.memories.values import Value
 from ipfsmem.tools.definition import SCOPE, Definition
 from ipfsmem.tools.desk import Desk, one_line, place, whose
 from ipfsmem.tools.everyday import shown_instead
 from ipfsmem.tools.paging import ANSWER, page_end, weight
-from ipfsmem.tools.schema import JSON, answer, arguments, choice, text
+from ipfsmem.tools.schema import JSON, answer, anything, arguments, choice, text
 from ipfsmem.tools.tool import ToolResult, refusal
 from ipfsmem.wording import count
 
@@ -39,10 +38,7 @@ PAGE: Final = 100
 _IN_LIST: Final = 500
 #: Bytes that an answer needs around a value.
 _AROUND: Final = 800
-#: Marks what `memory_store` wrote.
-TAG: Final = "key-value"
 
-_is_value_key = re.compile(r"[A-Za-z0-9_.-]+").fullmatch
 _string, _flag = {"type": "string"}, {"type": "boolean"}
 
 
@@ -102,31 +98,24 @@ def _saved(saved: bool, message: str) -> ToolResult:
     return ToolResult(message, {"saved": saved, "message": message})
 
 
-def value_key(key: str) -> str:
-    """The key of the memory that holds a value. Raises UsageError."""
-    if len(key) > MAX_KEY or not _is_value_key(key):
-        raise UsageError(
-            f"not a key: {key[:80]!a}",
-            hint=f"A key is 1 to {MAX_KEY} characters of A-Z, a-z, 0-9, _, . and -.",
-        )
-    return key if is_key(key) else key_of_foreign_name(key).key
-
-
 def _store(desk: Desk, given: JSON) -> ToolResult:
     name, value = given["key"], given["value"]
-    there, key = desk.there(given), value_key(name)
-    shown = there.read(key)
-    if shown is not None and shown.own:
-        body, cut = _page(shown.readable.body)
-        if not cut and body == value.rstrip("\n"):
+    there = desk.there(given)
+    found = there.values.get(name)
+    shown = there.read(found.memory) if found is not None and found.own else None
+    if found is not None and shown is not None:
+        body, cut = _page(as_text(found.value))
+        if not cut and found.value == value:
             desk.session.show(shown)
             return _stored(name)
         if not desk.session.was_shown(shown):
-            error = ChangedError(f"{name} has a value already, which you were not shown: nothing was stored")
+            error = ChangedError(
+                f"{one_line(name)} has a value already, which you were not shown: nothing was stored"
+            )
             if cut:
                 error.hint = (
-                    f"This is its beginning. To replace it, read it to its end with read_memory and key={key}, then call "
-                    "memory_store again; or use another key."
+                    "This is its beginning. To replace it, read it to its end with read_memory and "
+                    f"key={found.memory}, then call memory_store again; or use another key."
                 )
             else:
                 desk.session.show(shown)
@@ -134,51 +123,55 @@ def _store(desk: Desk, given: JSON) -> ToolResult:
             return refusal(
                 error,
                 text=f"{NOTICE}\n\n{quote(body)}",
-                more={"key": name, "value": clean_text(body), "truncated": cut},
+                more={"key": clean_text(name), "value": clean_text(body), "truncated": cut},
             )
-    if not value.strip():
-        raise UsageError("the value is empty, so nothing was stored", hint="To take a value away: forget.")
-    if shown is not None and shown.own:
-        written = there.write(key, value, seen=shown)
-    else:
-        expected = "" if shown is None else shown.sha256
-        written = there.write(key, value, name=name, tags=[TAG], if_match=expected)
-    if written.own and written.readable.body == value.rstrip("\n"):
+    if isinstance(value, str) and not value.strip():
+        raise UsageError(
+            "the value is empty, so nothing was stored", hint="To take a value away: memory_delete."
+        )
+    made = there.values.set(name, value, seen="" if shown is None else shown.seen)
+    written = there.read(made.memory)
+    if written is not None and written.seen == made.seen:
         desk.session.show(written)
     return _stored(name)
 
 
 def _stored(name: str) -> ToolResult:
-    return ToolResult(f"Stored value under key '{name}'.", {"stored": True, "key": name})
+    return ToolResult(
+        f"Stored value under key '{one_line(name)}'.", {"stored": True, "key": clean_text(name)}
+    )
 
 
 def _recall(desk: Desk, given: JSON) -> ToolResult:
     name = given["key"]
-    reading = desk.read(value_key(name), given)
-    if reading is None:
-        said = f"No value found for key '{name}'."
-        return ToolResult(
-            said,
-            {"notice": NOTICE, "found": False, "key": name, "value": "", "truncated": False, "own": True},
-        )
-    value, truncated = _page(reading.readable.body)
-    desk.session.show_part(reading, 0, len(value))
-    text = f"{NOTICE}\n\n{place(reading)}{whose(reading.own)}:\n{quote(value)}"
+    scope = desk.scope_of(given, must_exist=True)
+    found = first_own(desk.memory.scope(one).values.get(name) for one in dict.fromkeys((scope, "")))
+    values: dict[str, Any] = {"notice": NOTICE, "found": found is not None, "key": clean_text(name)}
+    if found is None:
+        said = f"No value found for key '{one_line(name)}'."
+        return ToolResult(said, {**values, "value": "", "truncated": False, "own": True})
+    whole = as_text(found.value)
+    value, truncated = _page(whole)
+    shown = desk.memory.scope(found.scope).read(found.memory)
+    if shown is not None and shown.seen == found.seen:
+        if not truncated:
+            desk.session.show(shown)
+        elif shown.readable.body == whole:
+            desk.session.show_part(shown, 0, len(value))
+    text = f"{NOTICE}\n\n{one_line(name)}{whose(found.own)}:\n{quote(value)}"
     if truncated:
         text += (
-            f"(cut here: {len(reading.readable.body):,} characters in all; read on with read_memory, key={reading.key} and "
+            f"(cut here: {len(whole):,} characters in all; read on with read_memory, key={found.memory} and "
             f"start={len(value)})\n"
         )
+    return ToolResult(text, {**values, "value": clean_text(value), "truncated": truncated, "own": found.own})
+
+
+def _delete(desk: Desk, given: JSON) -> ToolResult:
+    gone = desk.there(given).values.delete(given["key"])
     return ToolResult(
-        text,
-        {
-            "notice": NOTICE,
-            "found": True,
-            "key": name,
-            "value": clean_text(value),
-            "truncated": truncated,
-            "own": reading.own,
-        },
+        f"Deleted the value under key '{one_line(gone.key)}'. It stays in the history of the key.",
+        {"deleted": True, "key": clean_text(gone.key)},
     )
 
 
@@ -188,48 +181,36 @@ def _page(value: str) -> tuple[str, bool]:
     return value[:end], end < len(value)
 
 
-def _name_of(item: Listed) -> str:
-    """Under which key a value is recalled: its name only where it is the one of this memory, for a name can be anything."""
-    try:
-        fits = value_key(item.file.name) == item.key
-    except UsageError:
-        fits = False
-    return item.file.name if fits else item.key
-
-
 def _list(desk: Desk, given: JSON) -> ToolResult:
     scope = desk.scope_of(given, must_exist=True)
     prefix, after = given.get("prefix", ""), given.get("after", "")
-    named = [(_name_of(item), item) for item in desk.memory.stack(scope).list()]
-    # Pages go by the keys of the memories, of which there is one each; names are what anybody wrote.
-    today = desk.memory.replica.world.today()
-    found = [
-        one
-        for one in named
-        if TAG in one[1].file.tags and one[0].startswith(prefix) and not expired_on(one[1].file, today)
-    ]
-    rest = [one for one in found if one[1].key > after]
+    found: dict[str, Value] = {}
+    for one in dict.fromkeys(("", scope)):  # the scope goes before what is everybody's
+        for value in desk.memory.scope(one).values.list(prefix):
+            if value.own or value.key not in found:
+                found[value.key] = value
+    # Pages go by the keys of the memories, which stay on one line whatever a key is.
+    rest = sorted((one for one in found.values() if one.memory > after), key=lambda one: one.memory)
     entries: list[dict[str, Any]] = []
     room, taken = ANSWER - _AROUND, 0
-    for name, item in rest[:PAGE]:
-        reading = desk.memory.scope(item.scope).read(item.key) if item.fetched else None
-        body = reading.readable.body if reading is not None else ""
-        value = body[:_IN_LIST]
+    for value in rest[:PAGE]:
+        whole = as_text(value.value)
+        shown = whole[:_IN_LIST]
         entry = {
-            "key": name,
-            "value": clean_text(value),
-            "truncated": len(value) < len(body),
-            "own": item.own,
+            "key": clean_text(value.key),
+            "value": clean_text(shown),
+            "truncated": len(shown) < len(whole),
+            "own": value.own,
         }
         room -= weight(_entry_line(entry)) + 4
         if room < 0 and entries:
             break
         entries.append(entry)
         taken += 1
-    following = rest[taken - 1][1].key if len(rest) > taken else ""
+    following = rest[taken - 1].memory if len(rest) > taken else ""
     entries.sort(key=lambda one: one["key"])
     if not entries:
-        text = "No keys are stored." if not prefix else f"No keys begin with '{prefix}'."
+        text = "No keys are stored." if not prefix else f"No keys begin with '{one_line(prefix)}'."
     else:
         lines = "".join(quote(_entry_line(one)) for one in entries)
         text = f"{count(len(found), 'key')}. {NOTICE}\n\n{lines}"
@@ -239,7 +220,7 @@ def _list(desk: Desk, given: JSON) -> ToolResult:
 
 def _entry_line(one: JSON) -> str:
     cut = " (cut)" if one["truncated"] else ""
-    return f"{one['key']}{whose(one['own'])}: {one_line(one['value'])}{cut}"
+    return f"{one_line(one['key'])}{whose(one['own'])}: {one_line(one['value'])}{cut}"
 
 
 PEERS: Final = (
@@ -318,8 +299,8 @@ PEERS: Final = (
         parameters=arguments(
             "key",
             "value",
-            key=text("The key: A-Z, a-z, 0-9, _, . and -.", least=1, most=MAX_KEY),
-            value=text("The value: a text; encode objects and lists as JSON.", most=900_000),
+            key=text("The key: 1 to 256 bytes of any characters.", least=1, most=MAX_KEY),
+            value=anything("The value: a text, or any JSON."),
             scope=SCOPE,
         ),
         returns=answer(stored=_flag, key=_string),
@@ -335,6 +316,14 @@ PEERS: Final = (
         run=_recall,
         read_only=True,
         idempotent=True,
+    ),
+    Definition(
+        name="memory_delete",
+        title="Delete a value",
+        description="Delete the value stored under a key; it stays in the history of the key.",
+        parameters=arguments("key", key=text("The key.", least=1, most=MAX_KEY), scope=SCOPE),
+        returns=answer(deleted=_flag, key=_string),
+        run=_delete,
     ),
     Definition(
         name="memory_list",

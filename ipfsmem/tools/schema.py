@@ -43,6 +43,11 @@ def text(description: str, *, most: int, least: int = 0) -> JSON:
     return {**schema, "minLength": least} if least else schema
 
 
+def anything(description: str) -> JSON:
+    """Anything that JSON can say."""
+    return {"description": description}
+
+
 def choice(description: str, words: tuple[str, ...]) -> JSON:
     """One of some words."""
     return {"type": "string", "description": description, "enum": list(words)}
@@ -121,7 +126,9 @@ def checked(tool: str, schema: JSON, given: Mapping[str, Any]) -> JSON:
 
 def _wrong(value: Any, schema: JSON) -> str:
     """What is wrong with a value, empty when nothing is."""
-    kind = schema["type"]
+    kind = schema.get("type")
+    if kind is None:
+        return ""
     if not _is(value, kind):
         return f"is {_CALLED[kind]}, not {_called(value)}"
     if "enum" in schema and value not in schema["enum"]:
@@ -175,7 +182,13 @@ def _called(value: Any) -> str:
 def _takes(schema: JSON) -> str:
     parts = []
     for name, one in schema["properties"].items():
-        words = " or ".join(one["enum"]) if "enum" in one else _CALLED[one["type"]]
+        words = (
+            " or ".join(one["enum"])
+            if "enum" in one
+            else _CALLED[one["type"]]
+            if "type" in one
+            else "anything"
+        )
         parts.append(f"{name} ({words}{'' if name in schema['required'] else ', optional'})")
     return ", ".join(parts) or "no arguments"
 

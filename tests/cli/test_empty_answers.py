@@ -48,6 +48,8 @@ def test_nothing_found_is_not_said_to_be_nothing_there(cli: Cli, command: str, t
         "session status",
         "session search tea",
         "fact list",
+        "value list",
+        "value sweep",
         "fact list --deleted",
         "graph list",
         "graph relations",

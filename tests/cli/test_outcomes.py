@@ -45,6 +45,7 @@ def test_every_command_is_in_the_table() -> None:
         "tokens list",
         "config path",
         "plugins list",
+        "value sweep",
     }
     always |= {"service status", "hook"}  # which disturbs nobody, whatever happens
     assert set(commands) - {row.command for row in ROWS if row.code} == always, "these only show"

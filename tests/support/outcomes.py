@@ -27,6 +27,8 @@ TWICE_SAID = ("write tone --body 'It is so.'", "write twin --body 'It is so.'")
 CHAT = """session add chat < '{"role": "user", "content": "Where is the boat?"}'"""
 #: A fact, and the key that it gets.
 FACT, FACT_KEY = 'fact add "User likes tea"', "fact_e2f077a705af4e99"
+#: A value.
+VALUE = "value set user:theme dark"
 #: 24 words that are valid and belong to no memory.
 WORDS = "abandon " * 23 + "art"
 
@@ -705,6 +707,24 @@ ROWS: tuple[Row, ...] = (
     Row("fact delete", "there is no such fact", 4, f"fact delete {FACT_KEY}"),
     Row("fact restore", "brought back", 0, f"fact restore {FACT_KEY}", before=(FACT, f"fact delete {FACT_KEY}")),
     Row("fact restore", "there is no such earlier text", 4, f"fact restore {FACT_KEY}", before=(FACT,)),
+    Row("value set", "stored", 0, VALUE),
+    Row("value set", "the key has no byte or more than 256, or the value is not the JSON that --parse asks for", 2, "value set a:b '{' --parse"),
+    Row("value set", "the scope is forgotten", 4, f"{VALUE} --scope work", before=("write tone --body x --scope work", "scope forget work --yes")),
+    Row("value get", "printed", 0, "value get user:theme", before=(VALUE,)),
+    Row("value get", "the key is invalid", 2, "value get ''"),
+    Row("value get", "there is no such value, or it expired", 4, "value get user:theme"),
+    Row("value list", "listed, also when there is none", 0, "value list"),
+    Row("value list", "there is no such scope", 4, "value list --scope work"),
+    Row("value delete", "deleted here", 0, "value delete user:theme", before=(VALUE,)),
+    Row("value delete", "there is no such value", 4, "value delete user:theme"),
+    Row("value clear", "deleted here, also when nothing fits a prefix or level", 0, "value clear --prefix user:", before=(VALUE,)),
+    Row("value clear", "nothing says which", 2, "value clear"),
+    Row("value clear", "one of the keys has no value; the others are deleted", 4, "value clear user:theme other", before=(VALUE,)),
+    Row("value sweep", "swept, also when nothing expired", 0, "value sweep"),
+    Row("value history", "listed, also when it never changed", 0, "value history user:theme", before=(VALUE,)),
+    Row("value history", "the key never had a value", 4, "value history user:theme"),
+    Row("value restore", "brought back", 0, "value restore user:theme", before=(VALUE, "value delete user:theme")),
+    Row("value restore", "there is no such earlier value", 4, "value restore user:theme", before=(VALUE,)),
     Row("graph add", "made, or added to one", 0, "graph add Acme"),
     Row("graph add", "the name or an observation is none", 2, "graph add ''"),
     Row("graph relate", "joined, or joined so already", 0, "graph relate acme near bob", before=("graph add Acme", "graph add Bob")),

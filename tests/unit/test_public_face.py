@@ -58,7 +58,7 @@ def test_what_the_readme_says_of_the_parts_is_so(tmp_path: Path) -> None:
             for name in dir(memory)
             if not name.startswith("_") and isinstance(getattr(memory, name, None), MemoryPart)
         ]
-        assert len(parts) == 17
+        assert len(parts) == 18
         for name in parts:
             assert f"`memory.{name}`" in told
         assert memory.scopes.list() == [] and memory.vaults.list() == []

@@ -27,6 +27,7 @@ PARTS = (
     "sessions",
     "dreams",
     "facts",
+    "values",
     "hidden",
     "graph",
     "usage",

@@ -1,7 +1,7 @@
 """LibreFang: the JSON of an agent's proactive memories, of its keys and values, or of a list of entries.
 
 `GET /api/memory/agents/ID/export` answers {agent_id, count, memories}, `GET /api/agents/ID/memory/export` {agent_id, version, kv},
-`GET /api/memory` {memories}. A value that is no text keeps its JSON.
+`GET /api/memory` {memories}. Keys and values come in as values under these keys (`memory.values`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, Final
 
-from ipfsmem.errors import FormatError
+from ipfsmem.bundle.value_file import memory_key, value_file
+from ipfsmem.errors import FormatError, UsageError
 from ipfsmem.exchange.json_input import read_json
 from ipfsmem.exchange.lenient import Fields, items_of, json_block, unicode_text
 from ipfsmem.exchange.places import Files, each_file
@@ -80,16 +81,17 @@ def _pairs(found: Any) -> Iterator[tuple[str, Any]]:
             yield str(number), one
 
 
-def _value(where: str, whose: str, key: str, value: Any) -> Record | Skipped:
-    if value is None or value == "":
-        return Skipped("an empty value")
-    text = unicode_text(value) if isinstance(value, str) else json_block(value)
-    return Record(
-        where=where,
-        text=text,
-        ident=f"{whose}\n{key}",
-        name=key,
-        type="reference",
-        source=f"librefang:{key}"[:300],
-        fields={"category": "kv"},
-    )
+def _value(where: str, whose: str, key: str, value: Any) -> Record:
+    source, ident = f"librefang:{key}"[:300], f"{whose}\n{key}"
+    try:
+        return Record(
+            where=where,
+            file=value_file(key, value, {"source": source}),
+            key=memory_key(key),
+            ident=ident,
+        )
+    except (
+        UsageError
+    ):  # a key of this length has no value of ours, or the value no JSON: the text comes in without it
+        text = unicode_text(value) if isinstance(value, str) else json_block(value)
+        return Record(where=where, text=text, ident=ident, name=name_of(key), type="reference", source=source)

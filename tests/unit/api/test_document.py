@@ -56,6 +56,29 @@ async def _life(client: Client, do: Any, tags: dict[str, str], home: Path) -> No
     await told(client.post("/v1/hidden/back", json={"keys": [key]}), 404, "NotFoundError")
     assert key in str(await do("get", facts, facts))
 
+    value, values = "/v1/value", "/v1/values"
+    named = value + "?name=user%3Apreference%2F%20theme"
+    first = await do("put", named, value, json={"value": {"dark": True}, "level": "agent"})
+    assert (first["key"], first["value"]) == ("user:preference/ theme", {"dark": True})
+    await told(client.put(named, json={"value": 1, "seen": ""}), 412, "ChangedError")
+    await do("put", named, value, json={"value": "light"})
+    assert (await do("get", named, value))["value"] == "light"
+    assert [one["key"] for one in (await do("get", values + "?prefix=user:", values))["values"]] == [
+        first["key"]
+    ]
+    history = value + "/history"
+    assert (await do("get", history + named.removeprefix(value), history))["values"][0]["value"] == {
+        "dark": True
+    }
+    restore = value + "/restore"
+    made = await do("post", restore + named.removeprefix(value), restore, json={"number": 1})
+    assert made["value"] == {"dark": True}
+    assert (await do("post", values + "/clear", values + "/clear", json={"level": "session"}))["keys"] == []
+    assert (await do("post", values + "/sweep", values + "/sweep"))["keys"] == []
+    await do("delete", named, value)
+    await told(client.get(named), 404, "NotFoundError")
+    await told(client.get(value), 400, "UsageError")
+
     entities, relations = "/v1/graph/entities", "/v1/graph/relations"
     for name in ("Ada", "Acme", "Oslo"):
         await do("post", entities, entities, 201, json={"name": name, "kind": "thing"})

@@ -22,7 +22,7 @@ from tests.unit.memories.test_no_leak import KEYS, SCOPES, TALKS, WORDS, filled,
 TOKEN = "a token for some scopes"
 #: What stands in the place of each part of a path, and of each parameter that has to be given.
 IN_PATH = {"key": KEYS, "session": TALKS, "entity": [f"entity {key}" for key in KEYS], "name": SCOPES[1:]}
-NEEDED = {"begin": "entity a", "end": "entity d"}
+NEEDED = {"begin": "entity a", "end": "entity d", "name": "value:a"}
 #: The bodies of what is asked by a body.
 BODIES: dict[str, list[dict[str, Any]]] = {
     "recall": [{"query": word, "limit": 200, "kind": kind} for word in WORDS for kind in ("memory", "all")],
@@ -98,10 +98,10 @@ def test_a_token_of_some_scopes_is_shown_nothing_of_another(
 @pytest.mark.parametrize("scopes", [None, ["work", ""]])
 def test_the_questions_do_show_what_they_may(tmp_path: Path, scopes: list[str] | None) -> None:
     """Else the property above would hold of nothing."""
-    doings = ("entity", "relate", "fact", "use", "say", "note", "tea", "dream", "hide")
+    doings = ("entity", "relate", "fact", "value", "use", "say", "note", "tea", "dream", "hide")
     silent = {
         "history", "conflicts", "days", "scopes", "scope", "status", "check", "members", "providers", "deleted",
-        "fact_history", "dream_status", "dreams", "budgets", "fact", "duplicates", "index",
+        "fact_history", "value_history", "dream_status", "dreams", "budgets", "fact", "duplicates", "index",
         "settings", "operations",
     }  # fmt: skip
     with filled([("work", "a", what) for what in doings]) as memory:

@@ -36,6 +36,7 @@ CALLS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("memory_store", {"key": "ui.theme", "value": "dark"}),
     ("memory_recall", {"key": "ui.theme"}),
     ("memory_list", {}),
+    ("memory_delete", {"key": "ui.theme"}),
     ("recall", {"query": "friendly answers", "why": True}),
     ("list_memories", {"type": "feedback"}),
     ("save_session_context", {"fact": "The build host is arm64", "category": "host_info"}),

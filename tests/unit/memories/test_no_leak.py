@@ -28,6 +28,7 @@ from ipfsmem.parts.sessions import MemorySessions
 from ipfsmem.parts.texts import MemoryTexts
 from ipfsmem.parts.timeline import MemoryTimeline
 from ipfsmem.parts.usage import MemoryUsage
+from ipfsmem.parts.values import MemoryValues
 from ipfsmem.tools import toolset
 from tests.support.effort import cases
 from tests.support.tools_lab import Model
@@ -36,7 +37,7 @@ SCOPES = ("", "work", "home", "agent")
 KEYS = tuple("abcd")
 WORDS = ("tea", "milk", "sugar", "rain")
 TALKS = tuple(f"talk {key}" for key in KEYS)
-DOINGS = ("note", "say", "forget", "scope goes", "fact", "entity", "relate", "use", "hide", "dream")
+DOINGS = ("note", "say", "forget", "scope goes", "fact", "value", "entity", "relate", "use", "hide", "dream")
 
 
 def fares(read: Stack | MemoryTexts, key: str, word: str) -> Any:
@@ -98,6 +99,11 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
         "history": lambda facts: [facts.history(key) for key in KEYS],
         "deleted": lambda facts: facts.deleted(),
     },
+    MemoryValues: {
+        "list": lambda values: values.list(),
+        "get": lambda values: [values.get(f"value:{key}") for key in KEYS],
+        "history": lambda values: [values.history(f"value:{key}") for key in KEYS],
+    },
     MemoryHidden: {"list": lambda hidden: hidden.list()},
     MemoryGraph: {
         "list": lambda graph: graph.list(),
@@ -143,7 +149,8 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
 }
 #: What changes something.
 WRITING: dict[type, set[str]] = {
-    MemoryFacts: {"add", "edit", "delete", "restore", "keep_limits"},
+    MemoryFacts: {"add", "edit", "delete", "restore", "keep", "keep_limits"},
+    MemoryValues: {"set", "delete", "clear", "sweep", "restore"},
     MemoryHidden: {"add", "bring_back"},
     MemoryGraph: {"add", "observe", "unobserve", "relate", "unrelate", "delete"},
     MemorySessions: {
@@ -161,6 +168,7 @@ WRITING: dict[type, set[str]] = {
 #: The part of a memory that each of these is.
 PARTS: dict[type, str] = {
     MemoryFacts: "facts",
+    MemoryValues: "values",
     MemoryHidden: "hidden",
     MemoryGraph: "graph",
     MemorySessions: "sessions",
@@ -199,7 +207,7 @@ OF_TOOLS: dict[str, list[dict[str, Any]]] = {
     "read_graph": [{}],
     "search_nodes": [{"query": word} for word in (*WORDS, "entity")],
     "open_nodes": [{"names": [f"entity {key}" for key in KEYS]}],
-    "knowledge_query": [{"entity": f"entity {key}", "depth": 5} for key in KEYS],
+    "knowledge_query": [{"source": f"entity {key}", "max_depth": 5} for key in KEYS],
     "find_path": [{"begin": "entity a", "end": f"entity {key}"} for key in KEYS],
     "list_facts": [{"limit": 200}],
     "fact_history": [{}, *({"key": key} for key in KEYS)],
@@ -256,6 +264,8 @@ def filled(done: Iterable[tuple[str, str, str]], only: Iterable[str] = SCOPES) -
             there.forget(key)
         elif what == "fact":
             there.facts.add(f"tea {mark}", mark)
+        elif what == "value":
+            there.values.set(f"value:{key}", f"tea {mark}")
         elif what == "entity":
             there.graph.add(f"entity {key}", mark, [f"tea {mark}"])
         elif what == "relate":
@@ -377,13 +387,15 @@ def test_the_rows_of_the_tools_do_show_what_they_may() -> None:
 
 def test_the_rows_of_the_parts_do_show_what_they_may() -> None:
     done = [
-        ("work", "a", what) for what in ("entity", "relate", "fact", "use", "say", "tea", "hide", "dream")
+        ("work", "a", what)
+        for what in ("entity", "relate", "fact", "value", "use", "say", "tea", "hide", "dream")
     ]
     with filled(done) as memory:
         for part, rows in OF_PARTS.items():
             there = getattr(memory.scope("work"), PARTS[part])
             silent = {
                 MemoryFacts: {"history", "deleted"},
+                MemoryValues: {"history"},
                 MemorySessions: {"list", "latest", "seen", "due", "is_here"},
                 MemoryUsage: {"budgets"},
                 MemoryDreams: rows.keys() - {"propose", "proposed"},

@@ -63,6 +63,7 @@ def test_no_other_answer_shows_seen_of_a_long_text(memory: Memory, kind: str) ->
     text = f"needle {TEXTS[kind]}"
     memory.write("long", text, description="needle " + "d" * 150)
     secret = memory.read("long").seen  # type: ignore[union-attr]
+    value = memory.values.set("long", text).seen
     model = Model(memory)
     for answer in (
         model("recall", query="needle", why=True),
@@ -77,7 +78,8 @@ def test_no_other_answer_shows_seen_of_a_long_text(memory: Memory, kind: str) ->
         model("list_facts"),
     ):
         arrives_whole(answer)
-        assert secret not in answer.text and secret not in json.dumps(answer.structured)
+        for one in (secret, value):
+            assert one not in answer.text and one not in json.dumps(answer.structured)
     assert model("memory_store", key="long", value="short").is_error
     assert memory.read("long").file.body.startswith("needle")  # type: ignore[union-attr]
 

@@ -42,11 +42,7 @@ def test_a_scope_a_key_a_tag_and_arguments(tools: dict[str, Tool]) -> None:
     works(tools["remember"], key="k", body="x", tags=["a", "b"])
     hinted("It takes VALUE.", told(tools["recall"], words="direct")[0])
     works(tools["recall"], query="direct")
-    hinted(
-        "A key is 1 to VALUE characters of A-Z, a-z, 0-9, _, . and -.",
-        told(tools["memory_store"], key="a:b", value="x")[0],
-    )
-    works(tools["memory_store"], key="a.b", value="x")
+    works(tools["memory_store"], key="a:b", value="x")
 
 
 def test_what_is_there_already_is_shown_and_can_be_replaced_then(tools: dict[str, Tool]) -> None:
@@ -62,7 +58,7 @@ def test_what_is_there_already_is_shown_and_can_be_replaced_then(tools: dict[str
     works(tools["forget"], key="tone", confirm=said["confirm"])
     works(tools["memory_store"], key="v", value="one")
     memory = Memory.load("alex", "none")
-    memory.write("v", "two")
+    memory.values.set("v", "two")
     (store,) = toolset(memory, ["memory_store"])
     hinted(
         "This is it. Call memory_store again to replace it, or use another key.",
@@ -74,7 +70,9 @@ def test_what_is_there_already_is_shown_and_can_be_replaced_then(tools: dict[str
 
 def test_empty_texts_are_forgotten_instead(tools: dict[str, Tool]) -> None:
     hinted("To take a memory away: forget.", told(tools["remember"], key="tone", body=" ")[0])
-    hinted("To take a value away: forget.", told(tools["memory_store"], key="tone2", value=" ")[0])
+    hinted("To take a value away: memory_delete.", told(tools["memory_store"], key="tone2", value=" ")[0])
+    works(tools["memory_store"], key="a:b", value="x")
+    works(tools["memory_delete"], key="a:b")
     works(tools["forget"], key="tone", confirm=tools["forget"].call(key="tone").structured["confirm"])
 
 

@@ -89,7 +89,7 @@ def test_a_way_is_found_or_said_not_to_be_there(memory: Memory, model: Model) ->
         "knowledge_query shows what is near to an entity.",
         model.refused("find_path", begin="Ada", end="Mars"),
     )
-    assert len(model("knowledge_query", entity="Ada").structured["entities"]) == 2
+    assert len(model("knowledge_query", source="Ada").structured["entities"]) == 2
 
 
 def test_a_dream_in_one_scope_leaves_what_was_proposed_of_another(memory: Memory, model: Model) -> None:

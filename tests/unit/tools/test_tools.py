@@ -40,6 +40,7 @@ def test_the_set_is_what_the_documents_name_and_every_tool_says_what_it_takes(me
         "record_episode",
         "memory_store",
         "memory_recall",
+        "memory_delete",
         "memory_list",
     )
     for tool in tools:
@@ -95,7 +96,8 @@ def test_the_set_is_what_the_documents_name_and_every_tool_says_what_it_takes(me
         ("read_memory", {"key": "k", "scope": "typo"}, "there is no scope typo"),
         ("forget", {"key": "absent"}, "there is no memory absent"),
         ("resolve_conflict", {"key": "absent"}, "has no conflict"),
-        ("memory_store", {"key": "user:theme", "value": "x"}, "not a key"),
+        ("memory_store", {"key": "é" * 200, "value": "x"}, "invalid key of a value"),
+        ("memory_delete", {"key": "k"}, "no value for the key"),
         ("memory_store", {"key": "k", "value": " "}, "the value is empty"),
         ("save_memory", {"fact": "x", "category": "secret"}, "category is one of preference"),
     ],

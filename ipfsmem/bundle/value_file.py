@@ -1,0 +1,137 @@
+"""A value under a free key as a memory file: which memory key it has, and how header and body hold key and value (format section 1.7).
+
+Two keys never share a memory: its key ends in 160 bits of a SHA-256 of the free key, and the header has the free key as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from ipfsmem.bundle.header import render_tags
+from ipfsmem.bundle.keys import is_key, key_of_foreign_name
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.errors import FormatError, UsageError
+
+#: Bytes of a free key in UTF-8.
+MAX_NAME: Final = 256
+#: The tag of a value, and the header fields that hold its key, the form of its body, and how long it is meant to last.
+TAG: Final = "key-value"
+NAME: Final = "value_key"
+FORM: Final = "value_form"
+LEVEL: Final = "level"
+LEVELS: Final = ("user", "session", "agent")
+#: The category that values had which were imported before they had a form of their own.
+_IMPORTED: Final = "kv"
+_JSON: Final = "json"
+_STEM: Final = 20
+_DIGITS: Final = 40
+_other = re.compile(r"[^a-z0-9]+")
+
+
+def check_name(name: str) -> str:
+    """`name` itself when it can be the key of a value: 1 to 256 bytes of UTF-8, any characters. Raises UsageError."""
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise UsageError("invalid key of a value: it holds half a character (a lone surrogate)") from None
+    if not 1 <= size <= MAX_NAME:
+        raise UsageError(f"invalid key of a value: 1 to {MAX_NAME} bytes of UTF-8 (got {size:,})")
+    return name
+
+
+def memory_key(name: str) -> str:
+    """The key of the memory that holds the value of a free key. Raises UsageError."""
+    check_name(name)
+    stem = _other.sub("_", name.lower()).strip("_")[:_STEM].rstrip("_") or "x"
+    return f"kv-{stem}-{sha256(name.encode()).hexdigest()[:_DIGITS]}"
+
+
+def value_file(name: str, value: Any, fields: Mapping[str, str], old: MemoryFile | None = None) -> bytes:
+    """The memory file of a value: a text is the body as it is, anything else is JSON. `fields`: header fields, empty ones are removed;
+    others stay as they are in `old`. Raises UsageError for a value that has no JSON form, LimitError."""
+    before = old or MemoryFile()
+    tags = before.tags if TAG in before.tags else (TAG, *before.tags)
+    shown = " ".join("".join(c if c.isprintable() else " " for c in name).split()) or "value"
+    changes = {
+        "name": shown if len(shown) <= 100 else f"{shown[:99]}…",
+        "type": before.type or "reference",
+        "tags": render_tags(tags),
+        **fields,
+        NAME: name,
+    }
+    if isinstance(value, str):
+        if not _is_unicode(value):
+            raise UsageError("invalid value: it holds half a character (a lone surrogate)")
+        data = render_memory(before.with_fields({**changes, FORM: ""}, value))
+        file = parse_memory(data)
+        if file.body == value and value:
+            return data
+    return render_memory(before.with_fields({**changes, FORM: _JSON}, _json(value)))
+
+
+def name_of(file: MemoryFile, key: str) -> str | None:
+    """The free key of the value that the memory `key` holds; None for any other memory."""
+    if NAME in file.fields:
+        name = file.fields[NAME]
+    elif TAG in file.tags:  # as they were stored before there were free keys
+        name = file.name if _earlier_key(file.name) == key else key
+    elif file.fields.get("category") == _IMPORTED and file.source.startswith("librefang:"):
+        name = file.name or key
+    else:
+        return None
+    try:
+        return check_name(name)
+    except UsageError:
+        return None
+
+
+def _earlier_key(name: str) -> str | None:
+    try:
+        return name if is_key(name) else key_of_foreign_name(name).key
+    except FormatError:
+        return None
+
+
+def value_of(file: MemoryFile) -> Any:
+    """The value that a memory holds; of JSON that somebody broke the text."""
+    body = file.body
+    if file.fields.get(FORM) != _JSON:
+        if NAME in file.fields or not (body.startswith("```json\n") and body.endswith("\n```")):
+            return body
+        body = body.removeprefix("```json\n").removesuffix("\n```")  # as values were imported before
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return file.body
+
+
+def _json(value: Any) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2)
+        text.encode()
+    except (TypeError, ValueError, RecursionError):
+        raise UsageError("invalid value: it is neither text nor JSON") from None
+    return text
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON, a text too. Raises UsageError."""
+    return _json(value)
+
+
+def _is_unicode(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def as_text(value: Any) -> str:
+    """A value as one text: a text as it is, anything else as JSON. Raises FormatError."""
+    try:
+        return value if isinstance(value, str) else _json(value)
+    except UsageError as error:
+        raise FormatError(str(error)) from None

@@ -1,0 +1,204 @@
+"""`ipfsmem value`: values under free keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.options import Number, Subcommands, WholeNumber
+from ipfsmem.cli.printing import clean, moment, table
+from ipfsmem.errors import NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.values import Value
+
+_LEVELS = ("user", "session", "agent")
+
+
+@click.group("value", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Values under free keys: 1 to 256 bytes of any characters, such as user:preference:theme. Each is a memory like any other, so
+    recall and sync have it too. The value that a new one replaces, or that is deleted, stays in the history of its key.
+    """
+
+
+@cli_command("set", scoped=True, short_help="Give a key a value.")
+@click.argument("key")
+@click.argument("value")
+@click.option("--parse", is_flag=True, help="VALUE is JSON: a number, list, object, true, false or null.")
+@click.option("--level", type=click.Choice(_LEVELS), help="How long it is meant to last.")
+@click.option("--ttl", type=Number(0, 1e10), metavar="SECONDS", help="Seconds until it expires; 0 for never.")
+def set_command(
+    context: CommandContext, key: str, value: str, parse: bool, level: str | None, ttl: float | None
+) -> None:
+    """Make VALUE the value of KEY. The value that it had stays in its history."""
+    given: Any = _parsed(value) if parse else value
+    with context.memory() as memory:
+        made = memory.values.set(key, given, level=level, ttl=ttl)
+    if context.json:
+        context.emit(made)
+    else:
+        click.echo(f"{clean(made.key)} is stored.")
+    context.print_where_scope_went()
+
+
+@cli_command("get", scoped=True, shows=True, short_help="Print the value of a key.")
+@click.argument("key")
+def get_command(context: CommandContext, key: str) -> None:
+    """Print the value of KEY: a text as it is, anything else as JSON."""
+    with context.memory() as memory:
+        found = memory.values.get(key)
+    if found is None:
+        raise NotFoundError(f"no value for the key {key[:80]!a}", hint="List the keys: ipfsmem value list")
+    if context.json:
+        context.emit(found)
+    else:
+        click.echo(_shown(found.value))
+
+
+@cli_command("list", scoped=True, shows=True, short_help="The keys and their values.")
+@click.option("--prefix", default="", help="Only keys that begin so.")
+@click.option("--level", type=click.Choice(_LEVELS), help="Only values of this level.")
+@click.option("--expired", is_flag=True, help="The values that expired and were not swept yet.")
+def list_command(context: CommandContext, prefix: str, level: str | None, expired: bool) -> None:
+    """List keys and values, by key."""
+    with context.memory() as memory:
+        found = memory.values.list(prefix, level=level, expired=expired)
+    if context.json:
+        context.emit(found)
+        return
+    rows = [(one.key, one.level, moment(one.changed), _line(one)) for one in found]
+    table(
+        ("key", "level", "changed (UTC)", "value"),
+        rows,
+        styles=("bold", "cyan", "dim", ""),
+        shrink=(0, 3),
+        nothing="No values.",
+    )
+
+
+@cli_command("delete", scoped=True, short_help="Delete the value of a key.")
+@click.argument("key")
+def delete_command(context: CommandContext, key: str) -> None:
+    """Delete the value of KEY, on every device. `value restore` brings it back."""
+    with context.memory() as memory:
+        gone = memory.values.delete(key)
+    if context.json:
+        context.emit(gone)
+    else:
+        click.echo(f"{clean(gone.key)} is deleted. `value restore` brings it back.")
+
+
+@cli_command("clear", scoped=True, short_help="Delete many values at once.")
+@click.argument("keys", nargs=-1)
+@click.option("--prefix", help="Those whose keys begin so.")
+@click.option("--level", type=click.Choice(_LEVELS), help="Those of this level.")
+def clear_command(
+    context: CommandContext, keys: tuple[str, ...], prefix: str | None, level: str | None
+) -> None:
+    """Delete the values of KEYS, of a prefix or of a level; given together, what fits all. `value restore` brings each back."""
+    if not keys and prefix is None and level is None:
+        raise UsageError("nothing says which values to delete", hint="Give keys, --prefix or --level.")
+    with context.memory() as memory:
+        gone = memory.values.clear(prefix=prefix, level=level, keys=list(keys) or None)
+    lacking = sorted({*keys}.difference(gone)) if prefix is None and level is None else []
+    if gone or not lacking:
+        _print_gone(context, gone)
+    if lacking:
+        raise NotFoundError(
+            f"no value for {', '.join(f'{key[:80]!a}' for key in lacking[:5])}",
+            hint="List the keys: ipfsmem value list",
+        )
+
+
+@cli_command("sweep", scoped=True, short_help="Delete the values that expired.")
+def sweep_command(context: CommandContext) -> None:
+    """Delete the values whose time to live is over. Until then they are only left out of answers."""
+    with context.memory() as memory:
+        gone = memory.values.sweep()
+    _print_gone(context, gone)
+
+
+@cli_command("history", scoped=True, shows=True, short_help="The earlier values of a key.")
+@click.argument("key")
+def history_command(context: CommandContext, key: str) -> None:
+    """List the earlier values of KEY, the newest first: number, until when, what became of it, value."""
+    with context.memory() as memory:
+        found = memory.values.history(key)
+        if not found and memory.values.get(key) is None:
+            raise NotFoundError(
+                f"no value for the key {key[:80]!a}", hint="List the keys: ipfsmem value list"
+            )
+    if context.json:
+        context.emit(found)
+        return
+    rows = [(str(one.number), moment(one.until), one.why, _shown(one.value)) for one in found]
+    table(
+        ("number", "until (UTC)", "", "value"),
+        rows,
+        styles=("bold", "dim", "", ""),
+        shrink=(3,),
+        nothing=f"{clean(key)} has no earlier value.",
+    )
+
+
+@cli_command("restore", scoped=True, short_help="Bring an earlier value of a key back.")
+@click.argument("key")
+@click.option(
+    "--number", type=WholeNumber(1), default=1, metavar="N", help="Which, as `value history` counts them."
+)
+def restore_command(context: CommandContext, key: str, number: int) -> None:
+    """Bring an earlier value of KEY back, the newest unless you give a number; also a value that was deleted."""
+    with context.memory() as memory:
+        made = memory.values.restore(key, number)
+    if context.json:
+        context.emit(made)
+    else:
+        click.echo(f"{clean(made.key)} is {_line(made)} again.")
+
+
+def _parsed(value: str) -> Any:
+    import msgspec
+
+    from ipfsmem.canonical import read_json
+
+    try:
+        return read_json(value.encode("utf-8", "surrogatepass"), Any)
+    except (msgspec.MsgspecError, UnicodeError):
+        raise UsageError("VALUE is not JSON", hint="Leave --parse out to store it as text.") from None
+
+
+def _shown(value: Any) -> str:
+    from ipfsmem.bundle.value_file import as_text
+
+    return clean(as_text(value))
+
+
+def _line(one: Value) -> str:
+    said = " ".join(_shown(one.value).split())
+    return said if one.own else f"{said}  (the word of others)"
+
+
+def _print_gone(context: CommandContext, gone: list[str]) -> None:
+    if context.json:
+        context.emit(gone)
+        return
+    for key in gone:
+        click.echo(f"{clean(key)} is deleted.")
+    if not gone:
+        click.echo("No value was deleted.", err=True)
+
+
+for _command in (
+    set_command,
+    get_command,
+    list_command,
+    delete_command,
+    clear_command,
+    sweep_command,
+    history_command,
+    restore_command,
+):
+    command.add_command(_command)

@@ -1,0 +1,437 @@
+"""AGH's memory files over a vault: its scopes, names of files, rules and defaults, for tools and for its HTTP interface.
+
+The global scope is what is everybody's, the workspace is the scope that was chosen. A file is the memory of its name. AGH offers
+these operations as commands and routes; the tools are named after them. A file that is overwritten or deleted stays in the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from ipfsmem.bundle.fence import clean_text
+from ipfsmem.bundle.header import write_header
+from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name
+from ipfsmem.bundle.memory_file import TYPES, MemoryFile
+from ipfsmem.compat.entries import instant
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.write_request import OF_THE_PERSON
+from ipfsmem.tools.definition import Definition
+from ipfsmem.tools.desk import Desk, one_line
+from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text
+from ipfsmem.tools.tool import ToolResult
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
+
+GLOBAL, WORKSPACE = "global", "workspace"
+SCOPES: Final = (GLOBAL, WORKSPACE)
+#: Hits of a search by default and at most, and entries of the history.
+HITS, MOST_HITS = 10, 50
+ENTRIES, MOST_ENTRIES = 25, 100
+_SNIPPET: Final = 18
+_FIELDS: Final = ("name", "description", "type", "agent_name")
+_RESULT: Final = answer(result={"type": "string"})
+#: Its names of operations, by ours.
+_OPERATIONS: Final = {
+    "write": "memory.write",
+    "forget": "memory.delete",
+    "fact delete": "memory.delete",
+    "recall": "memory.search",
+    "reindex": "memory.reindex",
+    "dream": "memory.consolidate",
+}
+
+
+class File(NamedTuple):
+    """A memory file. `modified`: milliseconds since 1970 UTC."""
+
+    filename: str
+    scope: str
+    reading: Reading
+
+    def values(self, *, content: bool = False) -> dict[str, Any]:
+        """As JSON."""
+        file = self.reading.readable
+        found = {
+            "filename": self.filename,
+            "scope": self.scope,
+            **{field: clean_text(file.fields.get(field, "")) for field in _FIELDS if file.fields.get(field)},
+            "mod_time": file.updated or file.created,
+        }
+        return {**found, "content": clean_text(document(file))} if content else found
+
+
+class Files:
+    """The memory files of a vault: the global ones, and those of a workspace."""
+
+    def __init__(self, memory: Memory, workspace: str) -> None:
+        """`workspace`: a scope; "" for none."""
+        self.memory = memory
+        self._workspace = workspace
+
+    def write(
+        self, filename: str, kind: str, content: str, fields: dict[str, str], scope: str = ""
+    ) -> tuple[File, bool]:
+        """Write a file; whether it is new. The text that was there stays in the history. Raises UsageError."""
+        key, kind = _key(filename), kind.strip().lower()
+        if kind not in TYPES:
+            raise UsageError(f"unsupported memory type {kind[:40]!r}; supported: {', '.join(TYPES)}")
+        if not content.strip():
+            raise UsageError("the content is empty, so nothing was written")
+        scope = scope or (GLOBAL if kind in OF_THE_PERSON else WORKSPACE)
+        there = self._there(scope)
+        shown = there.read(key)
+        old = shown if shown is not None and shown.own else None
+        if old is not None:
+            there.facts.keep(key, seen=old.seen)
+        name = fields.get("name") or (old.readable.name if old is not None else "") or _title(filename)
+        more = {
+            "agent_name": fields.get("agent_name", ""),
+            "origin_name": key_of_foreign_name(_file_name(filename)).origin or "",
+        }
+        made = there.write(
+            key,
+            content,
+            name=name,
+            description=fields.get("description"),
+            type=kind,
+            fields={field: value for field, value in more.items() if value},
+            seen=old,
+            if_match=None if old is not None else "" if shown is None else shown.sha256,
+        )
+        return File(_name_of(made), scope, made), old is None
+
+    def files(self, scope: str = "") -> list[File]:
+        """The own files, the last changed first. Raises UsageError."""
+        found = []
+        for one in _chosen(scope):
+            if one == WORKSPACE and not self._workspace:
+                continue
+            there = self._there(one)
+            for item in there.list():
+                reading = there.read(item.key) if item.own and item.fetched else None
+                if reading is not None:
+                    found.append(File(_name_of(reading), one, reading))
+        return sorted(found, key=lambda one: (one.reading.hlc, one.filename), reverse=True)
+
+    def read(self, filename: str, scope: str = "") -> File:
+        """One file. Raises NotFoundError; UsageError where both scopes have one."""
+        key = _key(filename)
+        found = []
+        for one in _chosen(scope):
+            if one == WORKSPACE and not self._workspace:
+                continue
+            reading = self._there(one).read(key)
+            if reading is not None and reading.own:
+                found.append(File(_name_of(reading), one, reading))
+        if not found:
+            raise NotFoundError(f"memory not found: {filename[:80]}")
+        if len(found) > 1:
+            raise UsageError(
+                f"ambiguous: {filename[:80]} is in both scopes", hint="Give scope: global or workspace."
+            )
+        return found[0]
+
+    def delete(self, filename: str, scope: str = "") -> File:
+        """Delete a file; its text stays in the history. Raises what `read` raises."""
+        found = self.read(filename, scope)
+        there = self._there(found.scope)
+        there.facts.keep(found.reading.key, seen=found.reading.seen)
+        there.forget(found.reading.key, seen=found.reading, keep_earlier=True)
+        return found
+
+    def search(self, query: str, scope: str = "", limit: int = HITS) -> list[tuple[File, float, str]]:
+        """The files that fit a query, the best first, each with its score and a snippet. Raises UsageError."""
+        if not any(c.isalnum() for c in query):
+            raise UsageError("the query has no words")
+        limit = max(1, min(limit, MOST_HITS))
+        wanted = _chosen(scope)
+        scopes = [self._workspace] * (WORKSPACE in wanted and bool(self._workspace)) + [""] * (
+            GLOBAL in wanted
+        )
+        if not scopes:
+            return []
+        found = self.memory.stack(*scopes).recall(query, limit=MOST_HITS)
+        hits = [
+            (
+                File(_name_of(hit.reading), WORKSPACE if hit.reading.scope else GLOBAL, hit.reading),
+                hit.score,
+                query,
+            )
+            for hit in found.hits
+            if hit.reading.own and (GLOBAL in wanted or hit.reading.scope)
+        ]
+        return [
+            (file, round(score, 3), _snippet(file.reading.readable.body, query))
+            for file, score, _ in hits[:limit]
+        ]
+
+    def health(self) -> dict[str, Any]:
+        """Counts of files and operations, and when memories were last consolidated."""
+        counts = {one: len(self.files(one)) for one in SCOPES}
+        operations = self.memory.operations.list(limit=1)
+        return {
+            "status": "ok",
+            "enabled": True,
+            "configured": True,
+            "global_files": counts[GLOBAL],
+            "workspace_files": counts[WORKSPACE],
+            "indexed_files": sum(counts.values()),
+            "orphaned_files": 0,
+            "operation_count": sum(self.memory.operations.counts().values()),
+            "last_operation_at": instant(operations[0].at) if operations else None,
+        }
+
+    def history(self, operation: str = "", since: str = "", limit: int = ENTRIES) -> list[dict[str, Any]]:
+        """What was done, the newest first; no text of a memory is in it. Raises UsageError."""
+        limit = max(1, min(limit, MOST_ENTRIES))
+        known = {ours for ours, theirs in _OPERATIONS.items() if theirs == operation} if operation else None
+        if known is not None and not known:
+            raise UsageError(
+                f"unknown operation {operation[:40]!r}; known: {', '.join(dict.fromkeys(_OPERATIONS.values()))}"
+            )
+        found = [
+            one
+            for one in self.memory.operations.list(since=since or None, limit=10_000)
+            if one.operation in (known or _OPERATIONS)
+        ]
+        return [
+            {
+                "operation": _OPERATIONS[one.operation],
+                "scope": WORKSPACE if one.scope else GLOBAL,
+                "filename": f"{one.key}.md" if one.key else "",
+                "agent": one.by or one.face,
+                "timestamp": instant(one.at),
+                "summary": one.outcome,
+            }
+            for one in found[:limit]
+        ]
+
+    def index(self, scope: str = "") -> str:
+        """The lines of MEMORY.md, the last changed first."""
+        return "\n".join(map(index_line, self.files(scope)))
+
+    def _there(self, scope: str) -> Memory:
+        if scope not in SCOPES:
+            raise UsageError(f"invalid scope {scope[:40]!r}; expected global or workspace")
+        if scope == GLOBAL:
+            return self.memory.scope("")
+        if not self._workspace:
+            raise UsageError(
+                "workspace required: no workspace is chosen", hint="Start the server with --scope NAME."
+            )
+        return self.memory.scope(self._workspace)
+
+
+def document(file: MemoryFile) -> str:
+    """A memory in AGH's form: the fields that its strict reader knows, and the text."""
+    fields = {name: file.fields[name] for name in _FIELDS if file.fields.get(name)}
+    return f"---\n{write_header(fields)}---\n\n{file.body}\n"
+
+
+def index_line(file: File) -> str:
+    """The line of a file in MEMORY.md."""
+    said = file.reading.readable
+    name = one_line(said.name) or _title(file.filename)
+    return f"- [{name}]({file.filename})" + (f" - {one_line(said.description)}" if said.description else "")
+
+
+def _chosen(scope: str) -> tuple[str, ...]:
+    if scope and scope not in SCOPES:
+        raise UsageError(f"invalid scope {scope[:40]!r}; expected global or workspace")
+    return (scope,) if scope else SCOPES
+
+
+def _key(filename: str) -> str:
+    return key_of_foreign_name(_file_name(filename)).key
+
+
+def _file_name(filename: str) -> str:
+    """The name of a file as it stands in a scope. Raises UsageError."""
+    name = filename.strip()
+    if name in ("", ".", "..") or "/" in name or "\\" in name or name == INDEX_FILE:
+        raise UsageError(f"invalid filename {filename[:80]!a}")
+    return name if name.endswith(".md") else f"{name}.md"
+
+
+def _name_of(reading: Reading) -> str:
+    return reading.readable.origin_name or f"{reading.key}.md"
+
+
+def _title(filename: str) -> str:
+    stem = filename.strip().removesuffix(".md")
+    for mark in "-_.":
+        stem = stem.replace(mark, " ")
+    return " ".join(stem.split()).title()
+
+
+def _snippet(body: str, query: str) -> str:
+    words = clean_text(body).split()
+    asked = {"".join(filter(str.isalnum, word)).lower() for word in query.split()} - {""}
+    met = [bool(asked & {"".join(filter(str.isalnum, word)).lower()}) for word in words]
+    first = max(0, met.index(True) - _SNIPPET // 3) if any(met) else 0
+    return " ".join(
+        f"[{word}]" if hit else word
+        for word, hit in zip(words[first : first + _SNIPPET], met[first : first + _SNIPPET], strict=True)
+    )
+
+
+# -- tools ---------------------------------------------------------------------------------------------------
+
+
+def _files(desk: Desk, given: JSON) -> Files:
+    return Files(desk.memory, desk.scope_of({}))
+
+
+def _answer(said: str) -> ToolResult:
+    return ToolResult(said, {"result": said})
+
+
+def _write(desk: Desk, given: JSON) -> ToolResult:
+    fields = {name: given.get(name, "") for name in ("name", "description", "agent_name")}
+    made, new = _files(desk, given).write(
+        given["filename"], given["type"], given["content"], fields, given.get("scope", "")
+    )
+    return _answer(f"{'Wrote' if new else 'Updated'} {made.filename} ({made.scope})")
+
+
+def _read(desk: Desk, given: JSON) -> ToolResult:
+    found = _files(desk, given).read(given["filename"], given.get("scope", ""))
+    return _answer(clean_text(document(found.reading.readable)))
+
+
+def _list(desk: Desk, given: JSON) -> ToolResult:
+    return _answer(_files(desk, given).index(given.get("scope", "")) or "No memories found.")
+
+
+def _delete(desk: Desk, given: JSON) -> ToolResult:
+    gone = _files(desk, given).delete(given["filename"], given.get("scope", ""))
+    return _answer(f"Deleted {gone.filename} ({gone.scope})")
+
+
+def _search(desk: Desk, given: JSON) -> ToolResult:
+    found = _files(desk, given).search(given["query"], given.get("scope", ""), given.get("limit", HITS))
+    lines = [f"{index_line(file)} ({file.scope})\n  {snippet}" for file, _, snippet in found]
+    return _answer("\n".join(lines) or "No memories found.")
+
+
+def _health(desk: Desk, given: JSON) -> ToolResult:
+    return _answer(msgspec.json.format(msgspec.json.encode(_files(desk, given).health()), indent=2).decode())
+
+
+def _history(desk: Desk, given: JSON) -> ToolResult:
+    found = _files(desk, given).history(
+        given.get("operation", ""), given.get("since", ""), given.get("limit", ENTRIES)
+    )
+    lines = [
+        f"{one['timestamp']} {one['operation']} {one['scope']} {one['filename']} {one['summary']}".rstrip()
+        for one in found
+    ]
+    return _answer("\n".join(lines) or "No operations found.")
+
+
+_FILENAME: Final = text("The file, such as review-style.md.", least=1, most=255)
+_SCOPE: Final = choice(
+    "global or workspace; by default the type decides on a write, and both are read.", SCOPES
+)
+
+
+def _tool(
+    name: str,
+    title: str,
+    said: str,
+    run: Callable[[Desk, JSON], ToolResult],
+    parameters: JSON,
+    *,
+    reads: bool,
+) -> Definition:
+    return Definition(
+        name=name,
+        title=title,
+        description=said,
+        parameters=parameters,
+        returns=_RESULT,
+        run=run,
+        read_only=reads,
+        idempotent=True,
+    )
+
+
+TOOLS: Final = (
+    _tool(
+        "memory_write",
+        "Write a memory file",
+        "Write a memory file. user and feedback go to the global scope by default, project and reference to the workspace.",
+        _write,
+        arguments(
+            "filename",
+            "type",
+            "description",
+            "content",
+            filename=_FILENAME,
+            type=choice("What kind of memory.", TYPES),
+            description=text("One concise sentence by which it is discovered.", least=1, most=1_000),
+            content=text("The text.", least=1, most=900_000),
+            name=text("A title; by default made of the file's name.", most=200),
+            agent_name=text("Who wrote it.", most=200),
+            scope=_SCOPE,
+        ),
+        reads=False,
+    ),
+    _tool(
+        "memory_list",
+        "List memory files",
+        "The index: one line for each memory file, the last changed first.",
+        _list,
+        arguments(scope=_SCOPE),
+        reads=True,
+    ),
+    _tool(
+        "memory_read",
+        "Read a memory file",
+        "The whole file.",
+        _read,
+        arguments("filename", filename=_FILENAME, scope=_SCOPE),
+        reads=True,
+    ),
+    _tool(
+        "memory_delete",
+        "Delete a memory file",
+        "Delete a file and its line in the index.",
+        _delete,
+        arguments("filename", filename=_FILENAME, scope=_SCOPE),
+        reads=False,
+    ),
+    _tool(
+        "memory_search",
+        "Search memory files",
+        "The files that fit some words or a question, the best first.",
+        _search,
+        arguments(
+            "query",
+            query=text("Words, or a question.", least=1, most=10_000),
+            scope=_SCOPE,
+            limit=number("At most so many.", 1, MOST_HITS, HITS),
+        ),
+        reads=True,
+    ),
+    _tool(
+        "memory_health", "Memory health", "Counts of files and operations.", _health, arguments(), reads=True
+    ),
+    _tool(
+        "memory_history",
+        "Memory history",
+        "Recent writes, deletes, searches and reindexes.",
+        _history,
+        arguments(
+            operation=text("Only these, such as memory.write.", most=40),
+            since=text("Only since then: 24h, or RFC 3339.", most=40),
+            limit=number("At most so many.", 1, MOST_ENTRIES, ENTRIES),
+        ),
+        reads=True,
+    ),
+)

@@ -1,0 +1,204 @@
+"""LibreFang's memory tools: values by key, and the knowledge graph, with its arguments, defaults and texts.
+
+Its own program checks keys of a tool against `[A-Za-z0-9_.-]`; here every key of 1 to 256 bytes is taken, as its HTTP interface takes
+them. A value that is replaced stays in the history of its key.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ipfsmem.bundle.fence import clean_text
+from ipfsmem.bundle.value_file import as_json
+from ipfsmem.tools.definition import Definition
+from ipfsmem.tools.desk import Desk, one_line
+from ipfsmem.tools.graph import matches
+from ipfsmem.tools.schema import JSON, answer, anything, arguments, number, text
+from ipfsmem.tools.tool import ToolResult
+
+#: Entries of one page of keys.
+PAGE: Final = 100
+#: Bytes of a value that one answer shows.
+MAX_VALUE: Final = 64 * 1024
+MAX_NAME: Final = 256
+_RESULT: Final = answer(result={"type": "string"})
+#: Its names of the types that it knows, as its answers write them; another one is `Custom("...")`.
+_ENTITIES: Final = ("person", "organization", "project", "concept", "event", "location", "document", "tool")
+_RELATIONS: Final = (
+    "works_at", "knows_about", "related_to", "depends_on", "owned_by", "created_by", "located_in", "part_of", "uses", "produces",
+)  # fmt: skip
+
+
+def _answer(said: str) -> ToolResult:
+    return ToolResult(said, {"result": said})
+
+
+def _store(desk: Desk, given: JSON) -> ToolResult:
+    desk.there(given).values.set(given["key"], given["value"])
+    return _answer(f"Stored value under key '{one_line(given['key'])}'.")
+
+
+def _recall(desk: Desk, given: JSON) -> ToolResult:
+    found = desk.there(given).values.get(given["key"])
+    if found is None or not found.own:
+        return _answer(f"No value found for key '{one_line(given['key'])}'.")
+    return _answer(_cut(clean_text(as_json(found.value))))
+
+
+def _list(desk: Desk, given: JSON) -> ToolResult:
+    keys = [one.key for one in desk.there(given).values.list() if one.own]
+    limit, offset = given.get("limit", PAGE), given.get("offset", 0)
+    shown = keys[offset : offset + limit]
+    if not keys:
+        return _answer("No entries found in this agent's memory.")
+    if not shown:
+        return _answer(f"No entries in range (offset={offset}, limit={limit}, total={len(keys)}).")
+    said = clean_text(as_json(shown))
+    if offset + len(shown) < len(keys):
+        following = offset + len(shown)
+        said += f"\n\nShowing {len(shown)} of {len(keys)} entries (offset={offset}). Use offset={following} to see more."
+    return _answer(said)
+
+
+def _add_entity(desk: Desk, given: JSON) -> ToolResult:
+    said = [
+        f"{name}: {value if isinstance(value, str) else as_json(value)}"
+        for name, value in given.get("properties", {}).items()
+    ]
+    made = desk.there(given).graph.add(given["name"], given["entity_type"], said)
+    return _answer(f"Entity '{one_line(given['name'])}' added with ID: {made.key}")
+
+
+def _add_relation(desk: Desk, given: JSON) -> ToolResult:
+    graph = desk.there(given).graph
+    ends = []
+    for name in (given["source"], given["target"]):
+        node = graph.get(name)
+        ends.append(node if node is not None else graph.add(name))
+    graph.relate(ends[0].key, given["relation"], ends[1].key)
+    ident = f"{ends[0].key}:{one_line(given['relation'])}:{ends[1].key}"
+    source, relation, target = (one_line(given[name]) for name in ("source", "relation", "target"))
+    return _answer(f"Relation '{source}' --[{relation}]--> '{target}' added with ID: {ident}")
+
+
+def _query(desk: Desk, given: JSON) -> ToolResult:
+    found = matches(desk.there(given).graph, given)
+    if not found:
+        return _answer("No matching knowledge graph entries found.")
+    lines = [
+        f"  {one_line(one.begin.name)} ({_type(one.begin.kind, _ENTITIES)}) --[{_type(one.type, _RELATIONS)} (100%)]--> "
+        f"{one_line(one.end.name)} ({_type(one.end.kind, _ENTITIES)})"
+        for one in found[:PAGE]
+    ]
+    return _answer(f"Found {len(found)} match(es) (showing {len(lines)}):\n\n" + "\n".join(lines))
+
+
+def _type(word: str, known: tuple[str, ...]) -> str:
+    if word in known:
+        return "".join(part.capitalize() for part in word.split("_"))
+    return f"Custom({as_json(one_line(word))})"
+
+
+def _cut(said: str) -> str:
+    data = said.encode()
+    return said if len(data) <= MAX_VALUE else data[:MAX_VALUE].decode("utf-8", "ignore")
+
+
+_KEY: Final = text("The storage key", least=1, most=MAX_NAME)
+
+TOOLS: Final = (
+    Definition(
+        name="memory_store",
+        title="Store a value",
+        description="Store a value under an exact key. It is found again only by the same key.",
+        parameters=arguments(
+            "key",
+            "value",
+            key=_KEY,
+            value=anything("The value to store: a plain string, or any JSON"),
+        ),
+        returns=_RESULT,
+        run=_store,
+        idempotent=True,
+    ),
+    Definition(
+        name="memory_recall",
+        title="Recall a value",
+        description="Look up one value by its exact key. This is not a search.",
+        parameters=arguments("key", key=_KEY),
+        returns=_RESULT,
+        run=_recall,
+        read_only=True,
+        idempotent=True,
+    ),
+    Definition(
+        name="memory_list",
+        title="List keys",
+        description="List the keys, with pagination. Returns key names only.",
+        parameters=arguments(
+            limit=number("Max keys to return (default 100)", 1, 10_000, PAGE),
+            offset=number("Number of keys to skip", 0, 10_000_000, 0),
+        ),
+        returns=_RESULT,
+        run=_list,
+        read_only=True,
+        idempotent=True,
+    ),
+    Definition(
+        name="knowledge_add_entity",
+        title="Add an entity",
+        description="Add an entity to the knowledge graph.",
+        parameters=arguments(
+            "name",
+            "entity_type",
+            name=text("Display name of the entity", least=1, most=200),
+            entity_type=text(
+                "Type: person, organization, project, concept, event, location, document, tool, or a custom type",
+                least=1,
+                most=64,
+            ),
+            properties={"type": "object", "description": "Arbitrary key-value properties (optional)"},
+        ),
+        returns=_RESULT,
+        run=_add_entity,
+        idempotent=True,
+    ),
+    Definition(
+        name="knowledge_add_relation",
+        title="Add a relation",
+        description="Add a relation between two entities in the knowledge graph.",
+        parameters=arguments(
+            "source",
+            "relation",
+            "target",
+            source=text("Source entity ID or name", least=1, most=200),
+            relation=text(
+                "Relation type: works_at, knows_about, related_to, depends_on, owned_by, created_by, located_in, part_of, uses, "
+                "produces, or a custom type",
+                least=1,
+                most=64,
+            ),
+            target=text("Target entity ID or name", least=1, most=200),
+            confidence={"type": "number", "description": "Confidence score 0.0-1.0 (default: 1.0)"},
+            properties={"type": "object", "description": "Arbitrary key-value properties (optional)"},
+        ),
+        returns=_RESULT,
+        run=_add_relation,
+        idempotent=True,
+    ),
+    Definition(
+        name="knowledge_query",
+        title="Query the knowledge graph",
+        description="Filter by source entity, relation type, and/or target entity. Returns matching triples.",
+        parameters=arguments(
+            source=text("Filter by source entity name or ID (optional)", most=200),
+            relation=text("Filter by relation type (optional)", most=64),
+            target=text("Filter by target entity name or ID (optional)", most=200),
+            max_depth=number("Maximum traversal depth (default: 1)", 1, 5, 1),
+        ),
+        returns=_RESULT,
+        run=_query,
+        read_only=True,
+        idempotent=True,
+    ),
+)

@@ -1,0 +1,165 @@
+"""Values under free keys in one scope: memory files of which the header has the key (`bundle/value_file`).
+
+A value that is replaced or deleted goes into the history of its memory in the same transaction, and comes back from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from ipfsmem.bundle.memory_file import parse_memory
+from ipfsmem.bundle.value_file import LEVEL, TAG, memory_key, name_of, value_file, value_of
+from ipfsmem.causal.clock import hlc_ms
+from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.memories.fact_history import keep_in
+from ipfsmem.memories.memories import Memories, NotHereError
+from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.search_index import index_of
+
+#: The category of values that were imported before they had a form of their own.
+_IMPORTED = "kv"
+
+
+list_ = list  # `Values.list` hides the builtin inside the class
+
+
+class Value(msgspec.Struct, frozen=True):
+    """A value. `key`: as its writer named it; `memory`: the key of the memory that holds it; `changed`: the last write in milliseconds
+    since 1970 UTC; `expires`: ISO 8601, "" for never; `seen`: what a write takes that replaces this one and no other."""
+
+    key: str
+    value: Any
+    memory: str
+    scope: str
+    level: str
+    created: str
+    changed: int
+    expires: str
+    own: bool
+    seen: str
+
+
+class Values:
+    """The values of one scope."""
+
+    def __init__(self, memories: Memories) -> None:
+        self._memories = memories
+        self._replica = memories.replica
+
+    def get(self, name: str) -> Value | None:
+        """The value of a key; None where there is none, or it expired."""
+        found = self._at(self.place(name))
+        return None if found is None or self._expired(found) else found
+
+    def list(self, prefix: str = "", level: str | None = None, *, expired: bool = False) -> list_[Value]:
+        """The values whose keys begin so, by key; `expired`: those that expired instead."""
+        found = (self._at(key) for key in self._keys())
+        chosen = {
+            one.key: one
+            for one in sorted(
+                filter(None, found), key=lambda one: (one.own, one.memory == memory_key(one.key), one.changed)
+            )
+            if one.key.startswith(prefix) and level in (None, one.level) and self._expired(one) is expired
+        }
+        return [chosen[name] for name in sorted(chosen)]
+
+    def set(self, name: str, value: Any, fields: Mapping[str, str], seen: str | None = None) -> Value:
+        """Give a key a value; the one before goes into its history. `seen`: only in the place of what has it, "" where nothing is shown.
+        Raises UsageError, ChangedError."""
+        key = self.place(name)
+        now = self._replica.world.now()
+        with self._memories.changing("write", key) as change:
+            shown = self._memories.shown_in(change, key)
+            _check_seen(name, shown.seen if shown is not None and shown.own else "", seen)
+            old = parse_memory(shown.data) if shown is not None and shown.own else None
+            if shown is not None and old is not None:
+                if name_of(old, key) is None:
+                    raise ChangedError(f"another memory is at {key}, so the value was not written")
+                if value_file(name, value, fields, old) == shown.data:
+                    return self.value(shown)
+                keep_in(change, self._memories, key, shown.data, "updated")
+            today = self._replica.world.today().isoformat()
+            dates = {"created": old.created if old and old.created else _instant(now), "updated": today}
+            data = value_file(name, value, {**fields, **dates}, old)
+            reading = self._memories.write_in(change, key, data, seen=shown if old is not None else None)
+        return self.value(reading)
+
+    def place(self, name: str) -> str:
+        """The key of the memory that holds a value, or would."""
+        key = memory_key(name)
+        with self._replica.reading():
+            if self._memories.shows(key):
+                return key
+        for one in self._keys():
+            if one != key and (found := self._at(one)) is not None and found.key == name and found.own:
+                return one  # as it came in before values had keys of their own form
+        return key
+
+    def _keys(self) -> list_[str]:
+        with self._replica.reading():
+            held = index_of((self._memories,)).held
+        return sorted(key for key, one in held.items() if TAG in one.tags or one.category == _IMPORTED)
+
+    def _at(self, key: str) -> Value | None:
+        try:
+            with self._replica.reading():
+                reading = self._memories.reading_of(key, self._replica.store.entry(self._memories.name(key)))
+        except NotHereError:
+            return None
+        if reading is None or (name := name_of(reading.readable, key)) is None:
+            return None
+        # Of a text of others only the key is believed that its memory key is made of.
+        return self.value(reading) if reading.own or key == memory_key(name) else None
+
+    def value(self, reading: Reading) -> Value:
+        file = reading.readable
+        name = name_of(file, reading.key)
+        if name is None:
+            raise NotFoundError(f"{reading.key} shows the text of another device")
+        return Value(
+            name,
+            value_of(file),
+            reading.key,
+            reading.scope,
+            file.fields.get(LEVEL, ""),
+            file.created,
+            hlc_ms(reading.hlc) if reading.hlc else 0,
+            file.expires,
+            reading.own,
+            reading.seen,
+        )
+
+    def _expired(self, one: Value) -> bool:
+        return bool(one.expires) and is_past(one.expires, self._replica.world.now())
+
+
+def is_past(expires: str, now: int) -> bool:
+    """Whether an ISO 8601 date or instant is over; a date is with the end of its day in UTC. What is no date never is."""
+    try:
+        ends = datetime.fromisoformat(expires)
+    except ValueError:
+        return False
+    if len(expires) <= len("2026-01-01"):
+        ends = ends.replace(hour=23, minute=59, second=59, microsecond=999_000)
+    ends = ends.replace(tzinfo=UTC) if ends.tzinfo is None else ends
+    return ends.timestamp() * 1000 <= now
+
+
+def _instant(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _check_seen(name: str, shown: str, seen: str | None) -> None:
+    if seen is not None and seen != shown:
+        raise ChangedError(f"{name[:80]} is not what was read, so nothing was changed")
+
+
+def check_level(level: str, levels: tuple[str, ...]) -> str:
+    """A level. Raises UsageError."""
+    if level and level not in levels:
+        raise UsageError(f"invalid level {level[:60]!r}; expected {', '.join(levels)}")
+    return level

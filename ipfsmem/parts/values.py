@@ -1,0 +1,159 @@
+"""`memory.values`: values under free keys, each a memory file."""
+
+from __future__ import annotations
+
+import builtins
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from ipfsmem.bundle.memory_file import parse_memory
+from ipfsmem.bundle.value_file import LEVEL, LEVELS, check_name, value_of
+from ipfsmem.config import settings
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.memories.fact_history import earlier
+from ipfsmem.memories.facts import Facts, keep_shown
+from ipfsmem.memories.values import Value, Values, check_level
+from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import MemoryPart
+from ipfsmem.parts.texts import MemoryTexts
+
+
+class EarlierValue(msgspec.Struct, frozen=True):
+    """A value that a key had. `number`: what `restore` takes, 1 is the newest; `until`: when it went, in milliseconds since 1970 UTC;
+    `why`: `updated`, `deleted`, or replaced when another was `restored`."""
+
+    number: int
+    key: str
+    value: Any
+    until: int
+    why: str
+
+
+class MemoryValues(MemoryPart):
+    """The values of one scope. A key is 1 to 256 bytes of any characters; a value is a text, or anything that JSON can say."""
+
+    def __init__(self, opened: OpenMemory, scope: str) -> None:
+        super().__init__(opened)
+        self._scope = scope
+
+    def set(
+        self,
+        key: str,
+        value: Any,
+        *,
+        level: str | None = None,
+        ttl: float | None = None,
+        seen: str | None = None,
+    ) -> Value:
+        """Give a key a value, durable when this returns; the value before goes into its history.
+
+        `level`: user, session or agent, "" for none; `ttl`: seconds until it expires, 0 for never. What is None stays. `seen`: only in
+        the place of the value that has it, "" for none. Raises UsageError, ChangedError, LimitError.
+        """
+        check_name(key)
+        fields: dict[str, str] = {}
+        if level is not None:
+            fields[LEVEL] = check_level(level, LEVELS)
+        if ttl is not None:
+            fields["expires"] = self._ends(ttl)
+        self._open.look()
+        made = self._values().set(key, value, fields, seen)
+        self._open.show(made.memory, self._target())
+        return made
+
+    def get(self, key: str) -> Value | None:
+        """The value of a key; None where there is none, or it expired. Raises UsageError."""
+        self._open.look()
+        return self._values().get(key)
+
+    def list(
+        self, prefix: str = "", *, level: str | None = None, expired: bool = False
+    ) -> builtins.list[Value]:
+        """The values whose keys begin with `prefix`, by key; `expired`: those that expired and were not swept yet."""
+        self._open.look()
+        return self._values().list(prefix, level, expired=expired)
+
+    def delete(self, key: str, *, seen: str | None = None) -> Value:
+        """Delete the value of a key, on every device, so that `restore` brings it back. Raises NotFoundError, ChangedError."""
+        found = self.get(key)
+        if found is None:
+            raise NotFoundError(f"no value for the key {key[:80]!a}")
+        self._delete(found, seen)
+        return found
+
+    def clear(
+        self, *, prefix: str | None = None, level: str | None = None, keys: builtins.list[str] | None = None
+    ) -> builtins.list[str]:
+        """Delete the values whose keys begin with `prefix`, of a level, or of these keys; what is given together must all be true. The
+        keys that had one. Raises UsageError where nothing is given."""
+        if prefix is None and level is None and keys is None:
+            raise UsageError("nothing says which values to delete: give keys, a prefix or a level")
+        if level is not None:
+            check_level(level, LEVELS)
+        wanted = None if keys is None else {check_name(key) for key in keys}
+        found = [
+            one
+            for one in self.list(prefix or "", level=level)
+            if one.own and (wanted is None or one.key in wanted)
+        ]
+        for one in found:
+            self._delete(one, one.seen)
+        return [one.key for one in found]
+
+    def sweep(self) -> builtins.list[str]:
+        """Delete the values that expired; their keys."""
+        found = [one for one in self.list(expired=True) if one.own]
+        for one in found:
+            self._delete(one, one.seen)
+        return [one.key for one in found]
+
+    def history(self, key: str) -> builtins.list[EarlierValue]:
+        """The earlier values of a key, the newest first."""
+        self._open.look()
+        memory = self._values().place(key)
+        return [
+            EarlierValue(number, key, value_of(parse_memory(one.data)), one.until, one.why)
+            for number, one in enumerate(earlier(self._texts().memories, memory), 1)
+        ]
+
+    def restore(self, key: str, number: int = 1, *, seen: str | None = None) -> Value:
+        """Bring an earlier value of a key back, counted from the newest; the present one goes into the history. Raises NotFoundError,
+        ChangedError."""
+        memory = self._values().place(key)
+        if not earlier(self._texts().memories, memory):
+            raise NotFoundError(f"no earlier value of the key {key[:80]!a}")
+        self._open.take(memory, self._target())
+        reading = Facts(self._open.memories.in_scope(self._target()), settings().facts).restore(
+            memory, number, seen
+        )
+        self._open.show(memory, self._target())
+        return self._values().value(reading)
+
+    def _delete(self, one: Value, seen: str | None) -> None:
+        self._open.take(one.memory, self._target())
+        gone = keep_shown(self._texts().memories, one.memory, seen)
+        self._texts().forget(
+            one.memory, reason="value deleted; it can be restored", seen=gone, keep_earlier=True
+        )
+
+    def _ends(self, ttl: float) -> str:
+        if not ttl:
+            return ""
+        if ttl < 0:
+            raise UsageError(f"ttl is 0 or more seconds (got {ttl:g})")
+        try:
+            ends = datetime.fromtimestamp(self._replica.world.now() / 1000, UTC) + timedelta(seconds=ttl)
+        except OverflowError:
+            raise UsageError(f"ttl ends after the year 9999 (got {ttl:g} seconds)") from None
+        return ends.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def _target(self) -> str:
+        return self._open.scopes.target(self._scope) if self._scope else ""
+
+    def _texts(self) -> MemoryTexts:
+        return MemoryTexts(self._open, self._target())
+
+    def _values(self) -> Values:
+        return Values(self._open.memories.in_scope(self._target()))

@@ -1,0 +1,108 @@
+"""AGH's memory files over a memory: its scopes, names, rules and index."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.compat.programs import program_tools
+from ipfsmem.memory import Memory
+from ipfsmem.tools.tool import ToolResult
+
+STYLE = {
+    "filename": "review-style.md",
+    "type": "user",
+    "description": "User wants concise review findings with file references first",
+    "content": "Put blocking findings first. Cite file paths and symbols.",
+}
+DOCS = {
+    "filename": "runtime-docs-location.md",
+    "type": "project",
+    "description": "Runtime docs live in the Fumadocs runtime collection",
+    "content": "Runtime docs are authored under `packages/site/content/runtime/` and build to `/runtime/*`.",
+}
+
+
+def call(memory: Memory, name: str, /, at: str | None = "work", **given: object) -> ToolResult:
+    (tool,) = (one for one in program_tools(memory, "agh", scope=at) if one.name == name)
+    return tool.call(**given)
+
+
+def said(memory: Memory, name: str, /, **given: object) -> str:
+    answer = call(memory, name, **given)
+    assert not answer.is_error, answer.text
+    return answer.text
+
+
+def test_the_documented_files_are_written_listed_and_read() -> None:
+    with Memory.load("alex", "none") as memory:
+        said(memory, "memory_write", **STYLE)
+        said(memory, "memory_write", **DOCS)
+        assert said(memory, "memory_list").split("\n") == [
+            "- [Runtime Docs Location](runtime-docs-location.md) - Runtime docs live in the Fumadocs runtime collection",
+            "- [Review Style](review-style.md) - User wants concise review findings with file references first",
+        ]
+        assert said(memory, "memory_list", scope="global").count("\n") == 0
+        read = said(memory, "memory_read", filename="runtime-docs-location.md", scope="workspace")
+        assert read == (
+            "---\nname: Runtime Docs Location\ndescription: Runtime docs live in the Fumadocs runtime collection\n"
+            f"type: project\n---\n\n{DOCS['content']}\n"
+        )
+        assert {one.key for one in memory.list()} == {"review-style"}
+        assert {one.key for one in memory.scope("work").list()} == {"runtime-docs-location"}
+
+
+def test_an_overwritten_or_deleted_file_stays_in_the_history() -> None:
+    with Memory.load("alex", "none") as memory:
+        said(memory, "memory_write", **STYLE)
+        assert said(memory, "memory_write", **{**STYLE, "content": "New text."}).startswith("Updated ")
+        said(memory, "memory_delete", filename="review-style.md")
+        assert call(memory, "memory_read", filename="review-style.md").is_error
+        assert [one.text for one in memory.facts.history("review-style")] == ["New text.", STYLE["content"]]
+        assert memory.facts.restore("review-style").text == "New text."
+
+
+def test_a_file_in_both_scopes_asks_for_one() -> None:
+    with Memory.load("alex", "none") as memory:
+        for scope in ("global", "workspace"):
+            said(memory, "memory_write", **STYLE, scope=scope)
+        assert "ambiguous" in call(memory, "memory_read", filename="review-style.md").text
+        assert "User wants" in said(memory, "memory_read", filename="review-style.md", scope="global")
+        assert "not found" in call(memory, "memory_read", filename="nothing.md").text
+
+
+def test_a_workspace_file_without_a_workspace_is_refused() -> None:
+    with Memory.load("alex", "none") as memory:
+        answer = call(memory, "memory_write", at=None, **DOCS)
+        assert answer.is_error and "workspace required" in answer.text and not memory.list()
+
+
+@pytest.mark.parametrize("filename", ["", ".", "..", "a/b.md", "a\\b.md", "MEMORY.md"])
+def test_a_name_that_is_no_file_is_refused(filename: str) -> None:
+    with Memory.load("alex", "none") as memory:
+        assert call(memory, "memory_write", **{**STYLE, "filename": filename}).is_error
+
+
+def test_an_unknown_type_is_refused() -> None:
+    with Memory.load("alex", "none") as memory:
+        assert call(memory, "memory_write", **{**STYLE, "type": "secret"}).is_error and not memory.list()
+
+
+def test_a_name_with_capitals_keeps_its_file() -> None:
+    with Memory.load("alex", "none") as memory:
+        said(memory, "memory_write", **{**STYLE, "filename": "Review Style.md"})
+        assert "User wants" in said(memory, "memory_read", filename="Review Style.md")
+        assert "(Review Style.md)" in said(memory, "memory_list")
+
+
+def test_search_health_and_history_answer(tmp_path: Path) -> None:
+    with Memory.create("alex", "local", home=tmp_path) as memory:
+        said(memory, "memory_write", **STYLE)
+        found = said(memory, "memory_search", query="what goes first in a review?")
+        assert found.startswith("- [Review Style](review-style.md)") and "[first.]" in found
+        health = json.loads(said(memory, "memory_health"))
+        assert (health["global_files"], health["workspace_files"]) == (1, 0)
+        assert said(memory, "memory_history", operation="memory.write").count("memory.write") == 1
+        assert call(memory, "memory_history", operation="memory.fly").is_error

@@ -1,0 +1,192 @@
+"""Values under free keys: `memory.values`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.bundle.keys import is_key, key_of_foreign_name
+from ipfsmem.bundle.memory_file import parse_memory
+from ipfsmem.bundle.value_file import memory_key, name_of, value_file, value_of
+from ipfsmem.device.replica import World
+from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.memory import Memory
+from ipfsmem.testing.clock import MockClock
+from ipfsmem.vault.home import Home
+
+KEYS = (
+    "user:preference:theme", "a", "A", " a", "a ", "a/b\\c", "..", "%2e%2e", "key with 'quotes' \"and\" more",
+    "emoji \U0001f511", "日本語", "e\u0301", "\u00e9", "new\nline", "tab\t", "nul\0", "\ufeff", "\u2028", "k" * 256, "é" * 128,
+    "name: value", "[a, b]", "---", "null", "~", "MEMORY", "kv-a",
+)  # fmt: skip
+VALUES: tuple[Any, ...] = (
+    "dark", "", " ", "\n", "ends with\n", "\nbegins so", "---\nname: x\n---\n\nbody", "```json\n1\n```", "\ufeffx", "a\r\nb", "1",
+    '"quoted"', "true", 1, 1.5, True, None, [], {}, {"a": [1, {"b": "c\n"}]}, "x" * 100_000,
+)  # fmt: skip
+
+
+@pytest.fixture
+def memory() -> Any:
+    with Memory.load("alex", "none") as memory:
+        yield memory
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=64))
+@settings(max_examples=200, deadline=None)
+def test_every_free_key_is_read_back_from_its_file(name: str) -> None:
+    file = parse_memory(value_file(name, "v", {}))
+    assert is_key(memory_key(name)) and name_of(file, memory_key(name)) == name and value_of(file) == "v"
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
+        lambda one: st.lists(one) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), one),
+    )
+)
+@settings(max_examples=200, deadline=None)
+def test_every_value_is_read_back_from_its_file(value: Any) -> None:
+    file = parse_memory(value_file("k", value, {}))
+    assert value_of(file) == value and type(value_of(file)) is type(value)
+
+
+def test_no_two_free_keys_share_a_memory() -> None:
+    assert len({memory_key(name) for name in KEYS}) == len(KEYS)
+    # Python and every other writer agree on these.
+    assert (
+        memory_key("user:preference:theme")
+        == "kv-user_preference_them-4b50298258417ac5b50c0cafa0b9c428c428cab9"
+    )
+
+
+def test_keys_and_values_of_any_characters_come_back(memory: Memory) -> None:
+    for number, key in enumerate(KEYS):
+        memory.values.set(key, VALUES[number % len(VALUES)])
+    for number, key in enumerate(KEYS):
+        found = memory.values.get(key)
+        assert found is not None and (found.key, found.value) == (key, VALUES[number % len(VALUES)])
+    assert [one.key for one in memory.values.list()] == sorted(KEYS)
+    for value in VALUES:
+        memory.values.set("k", value)
+        assert memory.values.get("k").value == value  # type: ignore[union-attr]
+
+
+def test_values_survive_reopening(tmp_path: Path) -> None:
+    with Memory.create("alex", "local", home=tmp_path) as memory:
+        memory.values.set("user:preference:theme", "dark")
+    with Memory.load("alex", home=tmp_path) as memory:
+        assert memory.values.get("user:preference:theme").value == "dark"  # type: ignore[union-attr]
+        (item,) = memory.list()
+        assert item.file.name == "user:preference:theme"
+        assert memory.recall("preference theme").hits[0].reading.readable.body == "dark"
+
+
+@pytest.mark.parametrize("key", ["", "k" * 257, "é" * 129, "\ud800"])
+def test_a_key_of_another_length_is_refused(memory: Memory, key: str) -> None:
+    for call in (lambda: memory.values.set(key, "x"), lambda: memory.values.get(key)):
+        with pytest.raises(UsageError, match="invalid key of a value"):
+            call()
+
+
+def test_a_value_without_json_form_is_refused(memory: Memory) -> None:
+    for value in (object(), float("nan"), {1: object()}, "\ud800"):
+        with pytest.raises(UsageError):
+            memory.values.set("k", value)
+    assert memory.values.get("k") is None
+
+
+def test_an_overwritten_value_stays_as_a_revision(memory: Memory) -> None:
+    for value in ("one", {"two": 2}, "three", "three"):
+        memory.values.set("user:x", value)
+    assert [(one.number, one.value, one.why) for one in memory.values.history("user:x")] == [
+        (1, {"two": 2}, "updated"),
+        (2, "one", "updated"),
+    ]
+    assert memory.values.restore("user:x", 2).value == "one"
+    assert [one.value for one in memory.values.history("user:x")] == ["three", {"two": 2}, "one"]
+
+
+def test_a_deleted_value_comes_back(memory: Memory) -> None:
+    memory.values.set("a:b", [1])
+    assert memory.values.delete("a:b").value == [1]
+    assert memory.values.get("a:b") is None and memory.values.list() == []
+    with pytest.raises(NotFoundError):
+        memory.values.delete("a:b")
+    assert memory.values.restore("a:b").value == [1]
+    assert memory.values.get("a:b").value == [1]  # type: ignore[union-attr]
+
+
+def test_set_with_seen_replaces_only_what_was_shown(memory: Memory) -> None:
+    first = memory.values.set("k", "one", seen="")
+    with pytest.raises(ChangedError):
+        memory.values.set("k", "two", seen="")
+    memory.values.set("k", "two", seen=first.seen)
+    with pytest.raises(ChangedError):
+        memory.values.set("k", "three", seen=first.seen)
+    with pytest.raises(ChangedError):
+        memory.values.delete("k", seen=first.seen)
+    assert memory.values.get("k").value == "two"  # type: ignore[union-attr]
+
+
+def test_clear_deletes_by_prefix_level_and_keys(memory: Memory) -> None:
+    for key, level in (("a:1", "session"), ("a:2", "user"), ("b:1", "session"), ("b:2", "")):
+        memory.values.set(key, "x", level=level)
+    with pytest.raises(UsageError):
+        memory.values.clear()
+    with pytest.raises(UsageError, match="invalid level 'bogus'"):
+        memory.values.clear(level="bogus")
+    assert memory.values.clear(prefix="a:", level="session") == ["a:1"]
+    assert memory.values.clear(keys=["b:2", "nothing"]) == ["b:2"]
+    assert [one.key for one in memory.values.list()] == ["a:2", "b:1"]
+    assert memory.values.clear(prefix="") == ["a:2", "b:1"]
+
+
+def test_an_expired_value_is_absent_and_swept_into_its_history() -> None:
+    clock = MockClock()
+    with Memory.load("alex", "none", home=Home(world=World(lambda: clock.ms))) as memory:
+        memory.values.set("short", "x", ttl=60)
+        memory.values.set("long", "y", ttl=3600)
+        memory.values.set("ever", "z")
+        clock.advance(61)
+        assert memory.values.get("short") is None
+        assert [one.key for one in memory.values.list()] == ["ever", "long"]
+        assert [one.key for one in memory.values.list(expired=True)] == ["short"]
+        assert memory.values.sweep() == ["short"] and memory.values.sweep() == []
+        assert [one.value for one in memory.values.history("short")] == ["x"]
+        assert memory.values.set("long", "y", ttl=0).expires == ""
+
+
+def test_scopes_have_values_of_their_own(memory: Memory) -> None:
+    memory.scope("coder").values.set("theme", "dark")
+    assert memory.values.get("theme") is None and memory.scope("other").values.list() == []
+    assert memory.scope("coder").values.get("theme").value == "dark"  # type: ignore[union-attr]
+
+
+def test_values_of_earlier_versions_are_found_by_their_keys(memory: Memory) -> None:
+    """Of `memory_store`, and of the import of a key-value export."""
+    memory.write("theme", "dark", name="theme", tags=["key-value"])
+    memory.write(key_of_foreign_name("ui.Theme").key, "light", name="ui.Theme", tags=["key-value"])
+    memory.write(
+        "note-0123456789ab",
+        '```json\n{\n  "a": 1\n}\n```',
+        name="user:x",
+        fields={"category": "kv", "source": "librefang:user:x"},
+    )
+    assert {one.key: one.value for one in memory.values.list()} == {
+        "theme": "dark",
+        "ui.Theme": "light",
+        "user:x": {"a": 1},
+    }
+    made = memory.values.set("user:x", "new")
+    assert made.memory == "note-0123456789ab" and memory.values.get("user:x").value == "new"  # type: ignore[union-attr]
+    assert [one.value for one in memory.values.history("user:x")] == [{"a": 1}]
+
+
+def test_a_value_that_somebody_broke_is_shown_as_text(memory: Memory) -> None:
+    made = memory.values.set("k", {"a": 1})
+    memory.write(made.memory, "{ broken")
+    assert memory.values.get("k").value == "{ broken"  # type: ignore[union-attr]
