@@ -99,6 +99,8 @@ class MemoryText(Answer, frozen=True, kw_only=True):
     merged: bool
     #: The names of conflict copies.
     conflicts: tuple[str, ...]
+    #: Whether it is the reader's own text, not one of others that nobody approved.
+    own: bool = True
 
     @classmethod
     def of(cls, reading: Reading) -> MemoryText:
@@ -117,6 +119,7 @@ class MemoryText(Answer, frozen=True, kw_only=True):
             hlc=reading.hlc,
             merged=reading.merged,
             conflicts=reading.conflicts,
+            own=reading.own,
         )
 
 

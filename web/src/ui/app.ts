@@ -196,6 +196,7 @@ export class MemoryApp extends LitElement {
         ${this.scopes.length ? html`<select class="scope" aria-label="Scope" @change=${(event: Event) => { this.scope = (event.target as HTMLSelectElement).value; if (this.chosen) this.#go(this.view) }}>
           <option value="">Everybody’s</option>${this.scopes.map(one => html`<option value=${one.name} ?selected=${one.name === this.scope}>${one.title} (${one.memories})</option>`)}</select>` : nothing}
       </header>
+      ${this.step?.exit_code ? html`<div class="offline" role="alert"><strong>The last sync was not complete:</strong> <span dir="auto">${sentence(this.step.said || 'the sync was not complete')}</span> <a href="#/vault">Look</a></div>` : nothing}
       ${this.online ? nothing : html`<div class="offline" role="status">ipfsmem does not answer. What you see may be old; this page tries again by itself.</div>`}
       <main id="content" tabindex="-1" @go=${(event: CustomEvent<string>) => this.#go('memories', event.detail)}>${this.#view(place)}</main></div>`
   }

@@ -54,9 +54,9 @@ export class BrowserView extends View {
   async #save(event: Event): Promise<void> {
     event.preventDefault()
     this.said = ''
-    const done = await this.attempt(async () => { await asked(() => this.own.setPlaces(placesOf(this.typed ?? []))); return true })
+    const done = await this.attempt(async () => { await asked(() => this.own.setPlaces(placesOf(this.typed ?? []))); return true }, true)
     if (!done) return
-    this.said = (await this.attempt(() => this.place.client.sync())) ?? ''
+    this.said = (await this.attempt(() => this.place.client.sync(), true)) ?? ''
     this.link = ''
   }
 
@@ -64,7 +64,7 @@ export class BrowserView extends View {
     const request = text.trim()
     Object.assign(this, { request, guest: null })
     if (request === '') return
-    const said = await this.attempt(() => asked(() => this.own.asked(request)))
+    const said = await this.attempt(() => asked(() => this.own.asked(request)), true)
     if (said !== undefined && this.request === request) this.guest = { request, ...said }
   }
 
@@ -75,14 +75,14 @@ export class BrowserView extends View {
 
   async #makePasskey(): Promise<void> {
     const { make } = this
-    const done = await this.attempt(async () => { await asked(() => make!()); return true })
+    const done = await this.attempt(async () => { await asked(() => make!()); return true }, true)
     if (!done) return
     Object.assign(this, { make: null, proving: false })
     await this.#load()
   }
 
   async #drop(id: string): Promise<void> {
-    await this.attempt(() => this.own.dropPasskey(id))
+    await this.attempt(() => this.own.dropPasskey(id), true)
     await this.#load()
   }
 
@@ -98,7 +98,7 @@ export class BrowserView extends View {
   #another(): TemplateResult {
     const { guest } = this
     return html`<h3>Another device</h3>
-      ${this.link === '' ? html`<div class="line"><span class="faint">A phone or another browser, with the wallet or without.</span><button @click=${async () => { this.link = (await this.attempt(() => asked(() => this.own.link()))) ?? '' }}>Show where this memory is</button></div>`
+      ${this.link === '' ? html`<div class="line"><span class="faint">A phone or another browser, with the wallet or without.</span><button @click=${async () => { this.link = (await this.attempt(() => asked(() => this.own.link()), true)) ?? '' }}>Show where this memory is</button></div>`
       : html`<p class="faint">Open this there. It holds public keys and places, and no secret.</p>${qrCode(this.link, 'A link to where this memory is')}<label class="way">As text<textarea class="link" readonly rows="3" .value=${this.link}></textarea></label>`}
       <label class="way">What it shows, to be let in without the wallet<textarea name="request" rows="3" .value=${this.request} placeholder="ipfsmem:request:…" @input=${(event: Event) => void this.#read((event.target as HTMLTextAreaElement).value)} autocomplete="off" spellcheck="false"></textarea></label>
       <qr-scanner .read=${(text: string) => void this.#read(text)}></qr-scanner>
@@ -111,7 +111,7 @@ export class BrowserView extends View {
       <h3>Places</h3><p class="faint">Where your memory is looked for and kept.</p>
       ${this.typed === null ? nothing : html`<form @submit=${this.#save}>${placeRows(this.typed, next => (this.typed = next(this.typed ?? [])))}<div class="actions end"><button class="main" ?disabled=${this.busy}>Use these</button></div></form>`}
       ${this.#passkey()}${this.#another()}
-      <h3>Lock</h3><div class="line"><span class="faint">What is shown goes, and the wallet, the words or a passkey open it again.</span><button @click=${() => void this.attempt(() => asked(() => this.own.lock()))}>Lock now</button></div>
+      <h3>Lock</h3><div class="line"><span class="faint">What is shown goes, and the wallet, the words or a passkey open it again.</span><button @click=${() => void this.attempt(() => asked(() => this.own.lock()), true)}>Lock now</button></div>
     </section>`
   }
 }

@@ -39,6 +39,8 @@ export type Shown = {
   readonly text: string
   readonly seen: string
   readonly merged: boolean
+  /** Whether it is the word of this person; others' texts are shown as they stand. */
+  readonly own: boolean
 }
 
 export type Draft = {
@@ -86,7 +88,7 @@ export type State = {
   readonly unlockedUntil: number | null
 }
 export type Opened = { readonly namespace: string; readonly namespaces: readonly string[]; readonly right: Right; readonly locked: boolean; readonly whole: boolean }
-export type Change = { readonly what: string; readonly scope: string; readonly key: string; readonly doing: string; readonly done: number; readonly total: number; readonly locked: boolean }
+export type Change = { readonly what: string; readonly scope: string; readonly key: string; readonly doing: string; readonly done: number; readonly total: number; readonly locked: boolean; readonly ended?: boolean; readonly exit_code?: number; readonly said?: string }
 /** `offline`: nobody answers now, and it is tried again. */
 export type Heard = { readonly change: (change: Change) => void; readonly connected: (yes: boolean) => void }
 

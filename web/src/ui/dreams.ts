@@ -130,7 +130,7 @@ export class DreamsView extends View {
     const { dreaming } = this.life
     const under = this.looking || this.state?.underWay
     return html`<section class="page wide" aria-busy=${this.busy}><div class="line"><h2>Tidy up</h2>${dreaming ? html`<div class="actions">
-        ${under && this.place.whole ? html`<button class="quiet" @click=${() => void this.attempt(() => dreaming.abortDream())}>Stop</button>` : nothing}
+        ${under && this.place.whole ? html`<button class="quiet" @click=${() => void this.attempt(() => dreaming.abortDream(), true)}>Stop</button>` : nothing}
         ${this.mayWrite ? html`<button @click=${() => void this.#dream(dreaming)} ?disabled=${under}>${under ? 'Looking…' : 'Look through the memories'}</button>` : nothing}</div>` : nothing}</div>
       ${dreaming ? nothing : html`<p class="faint">What a dream only proposes stays on the device that dreamed: look at it there, with <code>ipfsmem ui</code> or <code>ipfsmem dream show</code>.</p>`}
       ${this.problem()}${this.#state() ? html`<p class="faint">${this.#state()}</p>` : nothing}

@@ -55,7 +55,7 @@ const seenOf = (token: Token): string => JSON.stringify(token)
 const tokenOf = (seen: string): Token => JSON.parse(seen) as Token
 const gone = (key: string): Refusal => new Refusal('not found', `there is no memory ${key}`, '', 404)
 
-const shownOf = (one: Reading): Shown => ({ key: one.key, scope: one.scope, fields: one.fields, body: one.body, text: one.text, seen: seenOf(one.token), merged: one.merged })
+const shownOf = (one: Reading): Shown => ({ key: one.key, scope: one.scope, fields: one.fields, body: one.body, text: one.text, seen: seenOf(one.token), merged: one.merged, own: one.own })
 
 export class LocalClient implements MemoryClient {
   readonly alone = true

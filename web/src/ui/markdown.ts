@@ -11,6 +11,8 @@ DOMPurify.addHook('afterSanitizeAttributes', node => {
     node.setAttribute('target', '_blank')
     node.setAttribute('rel', 'noopener noreferrer')
   }
+  // What is folded away is given to a model as well.
+  if (node.nodeName === 'DETAILS') node.setAttribute('open', '')
   if (node.nodeName === 'IMG' && !(node.getAttribute('src') ?? '').startsWith('data:image/')) {
     const words = node.ownerDocument.createElement('span')
     words.className = 'left-out'
@@ -68,11 +70,44 @@ export function rendered(text: string): DocumentFragment {
   return plain
 }
 
+/** What Markdown writes beside words: entities, numbers of lists, boxes of tasks, the language of a block of code, names of tags. */
+const MARKS = /&#?\w+;|^(?:[ \t>]*(?:\d+[.)]|[-*+](?: \[[ xX]\])?)(?=\s))+|^[ \t>]*(?:`{3,}|~{3,})[\w+#.-]{0,20}|<\/?[a-z][\w-]*/gim
+const WORD = /[\p{L}\p{N}]+/gu
+/** Characters that nobody sees: of format, tags, variation selectors. */
+const INVISIBLE = /[\p{Cf}\u{fe00}-\u{fe0f}\u{e0100}-\u{e01ef}\u{3164}\u{115f}\u{1160}]/gu
+
+/** How many words of a text, and characters that nobody can see, are not in what it was `rendered` as: comments, elements that were left out, titles of
+ * links. A model is given them all the same. */
+export function unseen(text: string, made: Node): number {
+  const shown = new Map<string, number>()
+  const add = (some: string): void => {
+    for (const [word] of some.matchAll(WORD)) shown.set(word, (shown.get(word) ?? 0) + 1)
+  }
+  add(made.textContent ?? '')
+  if (made instanceof DocumentFragment || made instanceof Element)
+    for (const one of made.querySelectorAll('a[href], img')) add(`${one.getAttribute('href') ?? one.getAttribute('alt') ?? ''} ${decoded(one.getAttribute('href') ?? '')}`)
+  let missing = (text.match(INVISIBLE) ?? []).length
+  for (const [word] of text.replace(MARKS, ' ').matchAll(WORD)) {
+    const left = shown.get(word) ?? 0
+    if (left === 0) missing++
+    else shown.set(word, left - 1)
+  }
+  return missing
+}
+
+function decoded(url: string): string {
+  try {
+    return decodeURIComponent(url)
+  } catch {
+    return ''
+  }
+}
+
 function harmless(html: string): DocumentFragment {
   return DOMPurify.sanitize(html, {
     RETURN_DOM_FRAGMENT: true,
     USE_PROFILES: { html: true },
     FORBID_TAGS: ['style', 'form', 'input', 'button', 'textarea', 'select', 'video', 'audio', 'source', 'iframe', 'dialog', 'template'],
-    FORBID_ATTR: ['style', 'id', 'class', 'name', 'srcset', 'background', 'popover']
+    FORBID_ATTR: ['style', 'id', 'class', 'name', 'srcset', 'background', 'popover', 'hidden', 'color', 'bgcolor', 'size', 'face']
   })
 }

@@ -5,13 +5,13 @@ import { type Draft, Refusal, type Shown, type Version } from './client.ts'
 import type { Kept } from './drafts.ts'
 import { marked, others } from './differing.ts'
 import './prose.ts'
-import { empty, moment, View } from './view.ts'
+import { empty, many, moment, View } from './view.ts'
 
 export const TYPES = ['user', 'feedback', 'project', 'reference', 'procedure', 'episode']
 type Mode = 'read' | 'edit' | 'history'
 
 export class MemoryDetail extends View {
-  static override properties = { ...View.properties, key: { attribute: false }, shown: { state: true }, mode: { state: true }, draft: { state: true }, versions: { state: true }, past: { state: true }, newKey: { state: true }, stale: { state: true }, theirs: { state: true }, sure: { state: true } }
+  static override properties = { ...View.properties, key: { attribute: false }, shown: { state: true }, mode: { state: true }, draft: { state: true }, versions: { state: true }, past: { state: true }, newKey: { state: true }, stale: { state: true }, theirs: { state: true }, sure: { state: true }, raw: { state: true }, unseen: { state: true } }
   declare key: string
   declare shown: Shown | null
   declare mode: Mode
@@ -24,16 +24,20 @@ export class MemoryDetail extends View {
   /** What somebody else wrote while this person edited; null where it was forgotten. */
   declare theirs: Shown | null
   declare sure: boolean
+  /** Whether the text is shown as it stands: one of others at first. */
+  declare raw: boolean | null
+  /** Words of the text that are not in what it is rendered as. */
+  declare unseen: number
 
   constructor() {
     super()
-    Object.assign(this, { key: '', shown: null, mode: 'read', versions: [], past: null, newKey: '', stale: false, theirs: null, sure: false, draft: draftOf(null) })
+    Object.assign(this, { key: '', shown: null, mode: 'read', versions: [], past: null, newKey: '', stale: false, theirs: null, sure: false, raw: null, unseen: 0, draft: draftOf(null) })
   }
 
   protected override willUpdate(changed: PropertyValues<this>): void {
     const before = changed.get('place')
     if (changed.has('key') || (before !== undefined && (before.scope !== this.place.scope || before.namespace !== this.place.namespace))) {
-      Object.assign(this, { shown: null, mode: this.key ? 'read' : 'edit', past: null, stale: false, theirs: null, sure: false, failed: null, draft: draftOf(null), newKey: '' })
+      Object.assign(this, { shown: null, mode: this.key ? 'read' : 'edit', past: null, stale: false, theirs: null, sure: false, raw: null, unseen: 0, failed: null, draft: draftOf(null), newKey: '' })
       const kept = this.place.drafts.memory(this.place.namespace, this.place.scope, this.key)
       if (kept !== null) Object.assign(this, { ...kept, mode: 'edit' })
       if (this.key) void (kept === null ? this.#load() : this.#refresh())
@@ -95,7 +99,7 @@ export class MemoryDetail extends View {
     const key = this.key || this.newKey.trim() || keyOf(this.draft.name)
     const { type, ...parts } = this.draft
     const written = type === draftOf(this.shown).type ? parts : this.draft
-    const made = await this.attempt(() => this.place.client.write(key, this.place.scope, written, this.shown?.seen ?? null))
+    const made = await this.attempt(() => this.place.client.write(key, this.place.scope, written, this.shown?.seen ?? null), true)
     if (made === undefined) {
       if (this.failed?.status !== 412) return
       if (this.key) await this.#refresh()
@@ -170,14 +174,14 @@ export class MemoryDetail extends View {
     }
     const { client, scope } = this.place
     const seen = this.shown!.seen
-    if ((await this.attempt(async () => { await client.forget(this.key, scope, seen); return true })) === true) this.dispatchEvent(new CustomEvent('close'))
+    if ((await this.attempt(async () => { await client.forget(this.key, scope, seen); return true }, true)) === true) this.dispatchEvent(new CustomEvent('close'))
     this.sure = false
   }
 
   async #restore(sha256: string): Promise<void> {
     const { client, scope } = this.place
     const seen = this.shown?.seen ?? ''
-    const done = await this.attempt(async () => { await client.restore(this.key, scope, sha256, seen); return true })
+    const done = await this.attempt(async () => { await client.restore(this.key, scope, sha256, seen); return true }, true)
     if (done) {
       await this.#load()
       this.mode = 'read'
@@ -228,7 +232,15 @@ export class MemoryDetail extends View {
         ${Object.entries(others).map(([field, value]) => html`<div><dt dir="auto">${field}</dt><dd dir="auto">${value}</dd></div>`)}
         ${shown.merged ? html`<div><dt>Merged</dt><dd>of what several devices wrote at once</dd></div>` : nothing}
       </dl>
-      ${shown.body.trim() ? html`<prose-text class="prose" dir="auto" .text=${shown.body}></prose-text>` : html`<p class="prose faint">No text.</p>`}`
+      ${shown.body.trim() ? this.#body(shown) : html`<p class="prose faint">No text.</p>`}`
+  }
+
+  /** The text rendered, with a word on what a model is given and a person does not see; or as it stands. */
+  #body(shown: Shown): TemplateResult {
+    const raw = this.raw ?? !shown.own
+    return html`${raw ? html`<pre class="prose" dir="auto">${shown.body}</pre>` : html`<prose-text class="prose" dir="auto" .text=${shown.body} @unseen=${(event: CustomEvent<number>) => (this.unseen = event.detail)}></prose-text>`}
+      <p class="faint beside" role="status">${raw ? (shown.own ? 'The text as it is stored.' : 'The text of somebody else, as it is stored.') : this.unseen ? html`<span class="warns">${many(this.unseen, 'word or mark', 'words or marks')} of this text ${this.unseen === 1 ? 'is' : 'are'} not shown here; agents get ${this.unseen === 1 ? 'it' : 'them'}.</span>` : nothing}
+        <button class="quiet" @click=${() => (this.raw = !raw)}>${raw ? 'Show it formatted' : 'Show the stored text'}</button></p>`
   }
 
   #editor(): TemplateResult {

@@ -1,7 +1,7 @@
-/** A text as Markdown in its place: rendered when it changed and not before, and a long one once typing rests, so that no key waits for it. */
+/** A text as Markdown in its place, and an event `unseen` that counts what of it is not shown: rendered when it changed and not before, and a long one once typing rests, so that no key waits for it. */
 
 import { LitElement, type PropertyValues } from 'lit'
-import { rendered } from './markdown.ts'
+import { rendered, unseen } from './markdown.ts'
 
 /** Characters from which on a text is long, and milliseconds of rest. */
 const LONG = 4_000
@@ -35,6 +35,8 @@ class ProseText extends LitElement {
     if (this.#of !== this.shown) {
       this.#of = this.shown
       this.#made = rendered(this.shown ?? '')
+      const count = unseen(this.shown ?? '', this.#made)
+      queueMicrotask(() => this.dispatchEvent(new CustomEvent('unseen', { detail: count })))
     }
     return this.#made
   }

@@ -38,7 +38,7 @@ export class VaultView extends View {
   async #sync(): Promise<void> {
     this.syncing = true
     this.said = ''
-    const said = await this.attempt(() => this.place.client.sync())
+    const said = await this.attempt(() => this.place.client.sync(), true)
     this.syncing = false
     if (said !== undefined) {
       this.said = sentence(said)
@@ -94,7 +94,7 @@ export class VaultView extends View {
         <div class="card"><strong>${MODES[state.mode]?.[0] ?? state.mode}</strong><span>${MODES[state.mode]?.[1] ?? ''}</span></div>
       </div>
       ${state.notices.length ? html`<ul class="notices" aria-label="What you should know">${state.notices.map(one => html`<li dir="auto">${sentence(one)}</li>`)}</ul>` : nothing}
-      ${state.published ? html`<h3>Sync</h3><div class="line"><span>${state.unpublished ? 'Something here is published nowhere yet.' : 'Everything here is published.'}</span>
+      ${state.published ? html`<h3>Sync</h3><div class="line"><span>${state.unpublished ? 'Something here is published nowhere yet.' : this.step?.exit_code ? 'The last sync was not complete.' : 'Everything here is published.'}</span>
         ${this.mayWrite ? html`<button class="main" @click=${this.#sync} ?disabled=${this.#runs}>${this.#runs ? 'Syncing…' : 'Sync now'}</button>` : nothing}</div>
         <p class="faint" role="status">${this.step?.doing ? html`${sentence(this.step.doing).slice(0, -1)}${this.step.total ? html` <progress max=${this.step.total} value=${this.step.done} aria-label=${this.step.doing}></progress>` : nothing}` : this.said}</p>
         <h3>Where it is kept</h3>

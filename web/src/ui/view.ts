@@ -27,17 +27,22 @@ export abstract class View extends LitElement {
     return this
   }
 
-  /** Do something that may be refused; it is shown, and nothing else changes. */
-  protected async attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
+  /** Whether the error that is shown is of something that a person asked for. */
+  #asked = false
+
+  /** Load something that may be refused; it is shown, and nothing else changes. What a person asked for is answered until they ask
+   * for something else: a load that succeeds meanwhile takes no such error away. */
+  protected async attempt<T>(work: () => Promise<T>, asked = false): Promise<T | undefined> {
     this.busy = true
     try {
       const made = await work()
-      this.failed = null
+      if (asked || !this.#asked) this.failed = null
       return made
     } catch (error) {
       const failed = error instanceof Refusal ? error : new Refusal('Unexpected', String(error), '', 500)
       const shut = failed.status === 401 || failed.status === 423
       this.failed = shut ? null : failed
+      this.#asked = asked && !shut
       if (shut) this.dispatchEvent(new CustomEvent('shut', { detail: failed, bubbles: true }))
       return undefined
     } finally {
@@ -50,7 +55,7 @@ export abstract class View extends LitElement {
     if (this.acting) return undefined
     this.acting = true
     try {
-      return await this.attempt(work)
+      return await this.attempt(work, true)
     } finally {
       this.acting = false
     }
