@@ -45,7 +45,7 @@ T = TypeVar("T")
 #: Seconds that all providers together wait for one in the hurried run.
 HURRY: Final = 0.4
 #: Seconds until a provider with others beside it must have answered a small request.
-ANSWER: Final = 9.0
+ANSWER: Final = 8.0
 #: The same where a network or a service has work to do first: to look a name up, to process an upload.
 NETWORK: Final = 25.0
 SERVICE: Final = 90.0
@@ -147,7 +147,7 @@ class Company:
         """A provider asked to be left alone: it is, in this sync and in those that begin before the pause is over."""
         until = self._replica.world.now() + int(min(max(seconds, 1.0), LONGEST) * 1000)
         text = f"{member.name} asks to be left alone until {clock_time(until)}"
-        member.leave_out(ProviderUnavailable(f"{text}: {error}"), paused_until=until)
+        member.leave_out(ProviderUnavailable(f"{text}: {error}"), paused_until=until, cause=str(error))
         self._pauses[member.name] = until
         self.say(f"{text}; going on without it")
 
@@ -170,6 +170,8 @@ class Member:
         self.is_place = can.put or can.names or can.pin
         #: Why it is asked nothing more in this sync.
         self.gone: ProviderError | None = None
+        #: The same in the provider's own words.
+        self.cause = ""
         self.paused_until = 0
         #: Whether the run that is under way goes on without it, and whether an earlier one did.
         self.late = self.was_late = False
@@ -200,9 +202,9 @@ class Member:
         """Whether it takes part and has nothing to do."""
         return self._calls == 0 and not self.late and self.gone is None
 
-    def leave_out(self, why: ProviderError, *, paused_until: int = 0) -> None:
+    def leave_out(self, why: ProviderError, *, paused_until: int = 0, cause: str = "") -> None:
         """Ask it nothing more in this sync."""
-        self.gone, self.paused_until = why, paused_until
+        self.gone, self.paused_until, self.cause = why, paused_until, cause or str(why)
 
     # -- the contract ----------------------------------------------------------------------------------------------
 

@@ -88,9 +88,9 @@ async def sync(
         _tell_of_removals(done.run, ring_before)
     await _settle(done.run)
     report = done.report
-    _tell_of_missed(report, company)
     said = [*notices.said, *report.notices, *done.run.notices.said]
     report.notices = list(dict.fromkeys(said))
+    _tell_of_missed(report, company)
     return report
 
 
@@ -167,18 +167,28 @@ def _unread_records(run: Run) -> int:
 
 
 def _tell_of_missed(report: SyncReport, company: Company) -> None:
-    """Name the providers that took no part to the end, also where nothing had to go there."""
+    """Name the providers that took no part to the end, each once, also where nothing had to go there."""
     for one in company.missed:
         if one.name not in report.not_placed:
             report.not_placed.append(one.name)
+        if one.gone is None:
+            continue
+        report.notices = [
+            notice
+            for notice in report.notices
+            if notice.kind not in ("channel-down", "provider-down")
+            or not any(text in notice.text for text in (str(one.gone), one.cause))
+        ]
+        left = "what is new there was not read, and what is new here was not published there"
         if one.paused_until:
             until = clock_time(one.paused_until)
+            cause = f" ({one.cause})" if one.cause != str(one.gone) else ""
             report.say(
                 "provider-paused",
-                f"{one.name} asked to be left alone until {until}: syncs that begin before leave it out",
+                f"{one.name} asked to be left alone until {until}{cause}: {left}. Syncs that begin before leave it out",
             )
-        elif one.gone is not None:
-            report.say("provider-down", f"{one.gone}; the next sync tries again")
+        else:
+            report.say("provider-down", f"{one.gone}: {left}; the next sync tries again")
 
 
 async def _pull(run: Run) -> Joined:

@@ -46,7 +46,7 @@ SLOWEST = 64 * 1024
 def in_company(timeouts: Timeouts) -> Timeouts:
     """The same for a provider with others beside it: what it does not say another does, and nobody is to wait long for that."""
     return msgspec.structs.replace(
-        timeouts, connect=min(timeouts.connect, 4.0), stall=min(timeouts.stall, 8.0)
+        timeouts, connect=min(timeouts.connect, 3.5), stall=min(timeouts.stall, 7.0)
     )
 
 

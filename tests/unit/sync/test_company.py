@@ -191,11 +191,12 @@ def test_pause_that_a_provider_asked_for_is_kept_by_the_next_syncs(tmp_path: Pat
     world = World(tmp_path, first=True)
     report, *_, neighbour = world.sync(rate_limited)
     assert len(neighbour.calls) <= 4  # those that were under way when it said so
-    assert any(one.kind == "provider-paused" and "00:01:0" in one.text for one in report.notices)
+    (notice,) = report.notices  # one provider, one line
+    assert notice.kind == "provider-paused" and "00:01:0" in notice.text and "429" in notice.text
     report, *_, neighbour = world.sync(lambda neighbour, healthy: None, "next text")
     assert neighbour.calls == [] and report.published and report.not_placed == ["neighbour"]
     assert report.exit_code == 7
-    assert any(one.kind == "provider-paused" for one in report.notices)
+    assert [one.kind for one in report.notices] == ["provider-paused"]
     report, *_, neighbour = world.sync(lambda neighbour, healthy: None, None)
     assert neighbour.calls == [] and report.exit_code == 7  # nothing to publish, and still not all was read
     world.clock.advance(61)
