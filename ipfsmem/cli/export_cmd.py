@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, cast
 
 import click
 
@@ -18,10 +18,14 @@ from ipfsmem.errors import IncompleteError, StorageError, UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
+    from ipfsmem.compat.exporting import Form as Program
     from ipfsmem.content.cid import CID
     from ipfsmem.files.exporting import LeftOut
     from ipfsmem.memory import Memory
     from ipfsmem.results import Exported, FileWritten
+
+
+_PROGRAMS: Final = ("initrunner", "initrunner-typed", "infraware")
 
 
 @cli_command("export", scoped=True, shows=True)
@@ -51,6 +55,12 @@ if TYPE_CHECKING:
     help="The version published last as one page that opens it in any browser, encrypted as it is.",
 )
 @click.option("--to", "form", type=click.Choice(["okf"]), help="With --dir: in another form, okf 0.2.")
+@click.option(
+    "--as",
+    "program",
+    type=click.Choice(["initrunner", "initrunner-typed", "infraware"]),
+    help="With --out: one scope as the JSON that this program imports.",
+)
 @click.option("--root", metavar="CID", help="Which version for --car (default: the one published last).")
 @click.option("--partial", is_flag=True, help="It is fine that what is named is left out.")
 def command(
@@ -62,6 +72,7 @@ def command(
     car: str | None,
     html: str | None,
     form: str | None,
+    program: Program | None,
     root: str | None,
     partial: bool,
 ) -> None:
@@ -71,7 +82,8 @@ def command(
     --out FILE, or no option, writes one scope as one JSON file (memory/0.1), the nameless one unless --scope is given. It
     holds no conflict copies and no second scope. All these are plain text, also of an encrypted memory. --car writes a
     published version as any IPFS program reads it. --html writes the one published last as a page: any browser opens that file with the
-    recovery words, a wallet or its key file, and needs nothing else, no network either. --to okf --dir DIR writes one scope in the Open Knowledge Format.
+    recovery words, a wallet or its key file, and needs nothing else, no network either. --to okf --dir DIR writes one scope in the Open Knowledge Format,
+    --as PROGRAM the own memories of one scope as that program imports them.
 
     What is left out is named, and the exit code is 7 unless --partial is given. Of a damaged database all that can still be
     read is written, but for --car.
@@ -84,6 +96,8 @@ def command(
         )
     if root is not None and car is None:
         raise UsageError("--root goes with --car")
+    if program is not None and any(way is not None for way in (folder, zipped, plain_car, car, html, form)):
+        raise UsageError(f"--as {program} is one JSON file", hint="Name it: --out FILE.")
     if form is not None and folder is None:
         raise UsageError(
             f"{form} is a folder of files", hint="Name a new one: ipfsmem export --to okf --dir DIR"
@@ -107,7 +121,7 @@ def command(
         )
     if out is None and tree is None and output_is_closed():
         raise output_closed_error("ipfsmem export")
-    form = form or ("folder" if folder else "zip" if zipped else "car" if plain_car else "blob")
+    form = program or form or ("folder" if folder else "zip" if zipped else "car" if plain_car else "blob")
     refuse_inside(context, tree or out)
     opened = False
     try:
@@ -145,14 +159,20 @@ def _export(context: CommandContext, memory: Memory, to: str | None, form: str) 
     from ipfsmem.cli.cid_cmd import new_car
     from ipfsmem.results import FileWritten
 
-    if form != "blob" and to is not None:
+    if form not in ("blob", *_PROGRAMS) and to is not None:
         where = expanded(to)
         made = _write_tree(memory, where, form)
         done = FileWritten(path=str(where), files=made.files, root=made.root or UNSET)
         _said(context, done, f"{count(made.files, 'file')}")
         return made.left_out
     left = memory.bundles.left_out()
-    blob = memory.bundles.export(partial=True)
+    if form in _PROGRAMS:
+        from ipfsmem.compat.exporting import exported
+
+        memory.operations.add("export", form)
+        blob = exported(memory, cast("Program", form))
+    else:
+        blob = memory.bundles.export(partial=True)
     if to is not None:
         where = expanded(to)
         with new_car(str(where), mode=0o600) as file:

@@ -208,7 +208,10 @@ def _say_taken(done: Taken, foreign: bool) -> None:
     """What became of another program's memory, or would become of it."""
     said = [f"{done.counts[what]:,} {words}" for what, words in _BECAME.items() if done.counts.get(what)]
     begin = "Nothing was written. These would come in" if done.dry_run else "Memories"
-    click.echo(f"{begin}: {advice(', '.join(said)) or 'none'}. Timeline: {count(done.events, 'new event')}.")
+    messages = f" Sessions: {count(done.messages, 'new message')}." if done.messages else ""
+    click.echo(
+        f"{begin}: {advice(', '.join(said)) or 'none'}. Timeline: {count(done.events, 'new event')}.{messages}"
+    )
     if done.candidates:
         how = "--list" if foreign else f"--from {done.program}"
         them = "it" if done.candidates == 1 else "them"

@@ -89,6 +89,14 @@ def own_readings(memory: Memory, scope: str) -> list[Reading]:
     return sorted(found, key=lambda one: (created_at(one), one.key), reverse=True)
 
 
+def own_in(there: Memory) -> list[Reading]:
+    """The own memories of one scope, the newest first."""
+    found = (there.read(item.key) for item in there.list() if item.own and item.fetched)
+    return sorted(
+        (one for one in found if one is not None), key=lambda one: (created_at(one), one.key), reverse=True
+    )
+
+
 def created_at(reading: Reading) -> datetime:
     """When a memory was first written: the instant in its header; of a date alone the clock of its last write, where that is of this
     day."""

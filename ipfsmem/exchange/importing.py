@@ -30,12 +30,14 @@ from ipfsmem.device.events import Timeline
 from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError
+from ipfsmem.exchange.lenient import date_of
 from ipfsmem.exchange.places import NO_FILE
-from ipfsmem.exchange.records import Happened, Item, Record, Skipped, name_of, shown
+from ipfsmem.exchange.records import Conversed, Happened, Item, Record, Skipped, name_of, shown
 from ipfsmem.exchange.taken_before import TakenBefore
 from ipfsmem.memories.bundle_tree import MAX_EVENTS, MAX_NAMES
 from ipfsmem.memories.importing import Strategy, refuse_left_out
 from ipfsmem.memories.memories import Memories, check_body
+from ipfsmem.memories.sessions import Sessions
 
 #: What becomes of a record. `renewed`: its text here was taken in from the same place before, nobody edited it, and its program
 #: changed it since.
@@ -81,6 +83,8 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     own: int = 0
     candidates: int = 0
     events: int = 0
+    #: Messages of conversations that are new here; a dry run counts all that it read.
+    messages: int = 0
     #: What was read and is nothing to remember: reason -> how often.
     skipped: dict[str, int] = {}
     problems: tuple[str, ...] = ()
@@ -112,13 +116,16 @@ class Gathered(msgspec.Struct):
     events: dict[str, list[Event]]
     skipped: Counter[str]
     problems: list[str]
+    sessions: list[Conversed] = []
 
     @property
     def scopes(self) -> set[str]:
         """The scopes that something was found for."""
-        return {record.scope for record in self.records} | {
-            scope for scope, some in self.events.items() if some
-        }
+        return (
+            {one.scope for one in self.records}
+            | {one.scope for one in self.sessions}
+            | {scope for scope, some in self.events.items() if some}
+        )
 
 
 def gather(items: Iterable[Item], program: str) -> Gathered:
@@ -134,6 +141,8 @@ def gather(items: Iterable[Item], program: str) -> Gathered:
         elif isinstance(item, Happened):
             events += 1
             _add_event(found, item)
+        elif isinstance(item, Conversed):
+            found.sessions.append(item)
         elif isinstance(item, Skipped):
             found.skipped[item.why] += 1
         else:
@@ -142,7 +151,7 @@ def gather(items: Iterable[Item], program: str) -> Gathered:
             raise LimitError(f"there are more than {MAX_NAMES:,} records in it")
         if events > MAX_EVENTS:
             raise LimitError(f"there are more than {MAX_EVENTS:,} events in it")
-    if not (found.records or events or found.skipped or found.problems):
+    if not (found.records or events or found.sessions or found.skipped or found.problems):
         raise FormatError(f"there is nothing of {program} in it")
     return found
 
@@ -184,6 +193,7 @@ class Importer:
 
     def look(self, found: Gathered) -> Taken:
         """What taking it in would do; nothing is written."""
+        found = self._of_others(found)
         problems = list(found.problems)
         with self._memories.replica.reading(), no_collection():
             self._before = TakenBefore(self._memories.replica)
@@ -195,14 +205,16 @@ class Importer:
                 timeline = Timeline(self._memories.replica, self._into[scope])
                 here = {foreign_id(event) for event in timeline.events()}
                 events += len({event["id"] for event in self._news(timeline, some, problems)} - here)
-        return self._taken(found, choices, events, problems, dry_run=True)
+        messages = sum(len(one.items) for one in found.sessions)
+        return self._taken(found, choices, events, problems, dry_run=True, messages=messages)
 
     def take(self, found: Gathered) -> Taken:
         """Take it in: all of it is there afterwards, or nothing. Raises NotFoundError for a forgotten scope, LimitError."""
+        found = self._of_others(found)
         problems = list(found.problems)
         replica = self._memories.replica
         written: list[_Choice] = []
-        events = 0
+        events = messages = 0
         with writing(replica) as change, no_collection():
             # Not before: another process may have taken in something meanwhile, and its marks would be written over.
             self._before = TakenBefore(replica)
@@ -213,11 +225,38 @@ class Importer:
                 timeline = Timeline(replica, self._into[scope])
                 news = self._news(timeline, some, problems)
                 events += timeline.add_foreign(change, news, by_content=True)
-            if events or any(choice.plan.what in _WRITTEN for choice in written):
+            for conversed in found.sessions:
+                messages += self._converse(change, conversed, problems)
+            if events or messages or any(choice.plan.what in _WRITTEN for choice in written):
                 note_irrevocable(replica, "an import")
             marks = [(one.plan.scope, one.plan.key, one.data, one.origin) for one in written]
             self._before.add(self._program, marks)
-        return self._taken(found, written, events, problems, dry_run=False)
+        return self._taken(found, written, events, problems, dry_run=False, messages=messages)
+
+    def _of_others(self, found: Gathered) -> Gathered:
+        """The same, where the texts are others' word with an event for each conversation: a session is one's own."""
+        if not self._foreign:
+            return found
+        for one in found.sessions:
+            ended = max((at for at, _ in one.items if at is not None), default=0)
+            event = {"session": one.session, "agent": one.agent, "messages": len(one.items)}
+            _add_event(
+                found,
+                Happened(
+                    {"ts": date_of(ended), "type": "conversation", "source": self._program, **event},
+                    one.scope,
+                ),
+            )
+        return msgspec.structs.replace(found, sessions=[])
+
+    def _converse(self, change: Writing, conversed: Conversed, problems: list[str]) -> int:
+        """Take in the messages of a conversation that are not here yet; how many."""
+        there = Sessions(self._memories.in_scope(self._into[conversed.scope]))
+        try:
+            return there.add_dated_in(change, conversed.session, conversed.items, title=conversed.agent)
+        except IpfsmemError as error:
+            problems.append(f"the session {shown(conversed.session)} was left out: {error}")
+            return 0
 
     # -- planning ----------------------------------------------------------------------------------------------
 
@@ -443,7 +482,14 @@ class Importer:
         return self._memories.in_scope(plan.scope).name(plan.key)
 
     def _taken(
-        self, found: Gathered, choices: list[_Choice], events: int, problems: list[str], *, dry_run: bool
+        self,
+        found: Gathered,
+        choices: list[_Choice],
+        events: int,
+        problems: list[str],
+        *,
+        dry_run: bool,
+        messages: int = 0,
     ) -> Taken:
         plans = [choice.plan for choice in choices]
         written = [plan for plan in plans if plan.what in _WRITTEN]
@@ -456,6 +502,7 @@ class Importer:
             own=len(written) - candidates,
             candidates=candidates,
             events=events,
+            messages=messages,
             skipped=dict(sorted(found.skipped.items())),
             problems=tuple(problems),
             secrets=tuple(self._secrets),

@@ -130,6 +130,16 @@ class Happened(msgspec.Struct, frozen=True):
     scope: str = ""
 
 
+class Conversed(msgspec.Struct, frozen=True):
+    """A conversation: its items in order, each with its time in milliseconds since 1970 UTC (None: as its neighbours), and what it is
+    called. `agent`: who spoke for the program."""
+
+    session: str
+    items: Sequence[tuple[int | None, Mapping[str, Any]]]
+    agent: str = ""
+    scope: str = ""
+
+
 class Problem(msgspec.Struct, frozen=True):
     """Something that could not be read."""
 
@@ -146,7 +156,7 @@ class Skipped(msgspec.Struct, frozen=True):
     why: str
 
 
-Item = Record | Happened | Problem | Skipped
+Item = Record | Happened | Conversed | Problem | Skipped
 
 
 def records_of(

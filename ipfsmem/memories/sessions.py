@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -27,7 +27,7 @@ from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import ChangedError, LimitError, UsageError
 from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.readings import token_hash
-from ipfsmem.sessions.compaction import Entry, Place, is_mark
+from ipfsmem.sessions.compaction import Entry, Place, is_mark, title_mark
 
 #: Bytes of a part, and from how many on the next item begins a new one: all of a part is sealed and sent with each addition.
 MAX_PART = 512 * 1024
@@ -86,6 +86,8 @@ class _Part(msgspec.Struct):
     ours: bool = True
 
 
+#: Characters of a title.
+_MAX_TITLE = 200
 _decode = msgspec.json.Decoder(Line).decode
 
 
@@ -278,6 +280,38 @@ class Sessions:
         texts = [item_text(item) for item in items]
         return self._added(change, session, texts) if texts else []
 
+    def add_dated_in(
+        self,
+        change: Writing,
+        session: str,
+        items: Sequence[tuple[int | None, Mapping[str, Any]]],
+        title: str = "",
+    ) -> int:
+        """Add the items of a conversation that are not here yet, inside a transaction that holds more, each at its own time (ms since
+        1970 UTC) as far as that keeps their order; how many. What is here already, as a whole or in its beginning, is known again. `title`: of a new session.
+        Raises UsageError, LimitError."""
+        texts = [(at, item_text(item)) for at, item in items]
+        known = [
+            item_text(item)
+            for _, text in _items(self._parts(session, change))
+            if not is_mark(item := json.loads(text))
+        ]
+        new = texts[overlap(known, [text for _, text in texts]) :]
+        if not new:
+            return 0
+        parts = self._last_parts(session, change)
+        last = max((line.at for part in parts for line in part.lines), default=0)
+        now = self._next(parts)
+        lines = []
+        title = "".join(c for c in " ".join(title.split()) if c.isprintable())[:_MAX_TITLE]
+        if title and not parts:
+            new = [(new[0][0], item_text(title_mark(title))), *new]
+        for at, text in new:
+            last = max(last + 1, min(at or 0, now))
+            lines += _cut(last, 0, text)
+        self._append(change, session, parts, lines)
+        return len([text for _, text in new if not is_mark(json.loads(text))])
+
     def _added(self, change: Writing, session: str, texts: list[str]) -> list[str]:
         parts = self._last_parts(session, change)
         at = self._next(parts)
@@ -453,6 +487,19 @@ def _is_object(text: str) -> bool:
         return isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
         return False
+
+
+def overlap(known: Sequence[str], given: Sequence[str]) -> int:
+    """How many of the first of `given` are known: all where they stand in `known` one behind the other, else those with which `known`
+    ends."""
+    many = len(given)
+    if any(known[at : at + many] == list(given) for at in range(len(known) - many + 1)):
+        return many
+    return next(
+        size
+        for size in range(min(len(known), many), -1, -1)
+        if known[len(known) - size :] == list(given[:size])
+    )
 
 
 def item_text(item: Mapping[str, Any]) -> str:

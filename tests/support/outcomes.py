@@ -680,6 +680,7 @@ ROWS: tuple[Row, ...] = (
     Row("list", "a scope to be read with others is none, or forgotten", 4, "list --stack work"),
     Row("timeline", "there is no such scope", 4, "timeline --scope work"),
     Row("conflicts", "there is no such scope", 4, "conflicts --scope work"),
+    Row("export", "--as stands with what is no JSON file", 2, "export --as initrunner --dir BASE/x"),
     Row("export", "there is no such scope", 4, "export --scope work"),
     Row("diff", "there is no such scope", 4, "diff --scope work", "sealed", SAID),
     Row("forget", "forgotten here", 0, "forget tone", before=HAS),

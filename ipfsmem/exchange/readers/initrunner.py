@@ -1,21 +1,24 @@
 """InitRunner: the database of an agent as versions up to 1.2 wrote it, or the JSON of its `memory export`.
 
-Episodes and consolidated facts are what its own agents wrote, so they are the person's own like all of it. A session is one event:
-who, when, and how many messages; what was said stays where it is.
+Episodes and consolidated facts are what its own agents wrote, so they are the person's own like all of it. A session comes in as a
+session: its messages in order, as PydanticAI writes them, with their times.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
+from ipfsmem.bundle.timeline import normal_ts
 from ipfsmem.errors import FormatError
 from ipfsmem.exchange.lenient import Fields, date_of
 from ipfsmem.exchange.places import Files, each_file
 from ipfsmem.exchange.records import (
-    Happened,
+    Conversed,
     Item,
     Problem,
     Record,
@@ -26,11 +29,13 @@ from ipfsmem.exchange.records import (
     records_of,
 )
 from ipfsmem.exchange.sqlite_input import Tables, is_sqlite, open_tables
+from ipfsmem.memories.sessions import item_text, overlap
+from ipfsmem.sessions.messages import without_system
 
 _TYPES: Final = {"semantic": "reference", "procedural": "feedback", "episodic": "project"}
 _COLUMNS: Final = ("content", "category", "created_at", "memory_type", "metadata_json")
 _SESSIONS: Final = ("session_id", "agent_name", "timestamp", "messages_json")
-_messages = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_messages = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
 def read(files: Files) -> Iterator[Item]:
@@ -92,18 +97,34 @@ def _memory(where: str, value: Any) -> Record | Skipped:
 
 
 def _sessions(tables: Tables, file: str) -> Iterator[Item]:
-    """One event a session: it saves all of its messages anew at each turn, and the longest of these counts."""
-    longest: dict[tuple[str, str], tuple[int, str]] = {}
+    """One conversation a session. It is saved anew at each turn, cut to the last messages, so what the saves have in common is
+    joined."""
+    held: dict[tuple[str, str], list[tuple[int | None, Mapping[str, Any]]]] = {}
     for number, row in enumerate(tables.rows("sessions", _SESSIONS), 1):
         try:
             session, agent, when, messages = (_text(value) for value in row)
-            held = (len(_messages(messages)), date_of(when))
-            if not held[1]:
-                raise FormatError("its time is none")
+            saved = [
+                (_time(one, when), kept)
+                for one in _messages(messages)
+                if (kept := without_system(one)) is not None
+            ]
         except (FormatError, msgspec.MsgspecError, RecursionError) as error:
             yield Problem(f"session in {file}, number {number}", str(error))
             continue
-        longest[session, agent] = max(held, longest.get((session, agent), (0, "")))
-    for (session, agent), (count, when) in longest.items():
-        event = {"session": one_line(session, 100), "agent": one_line(agent, 200), "messages": count}
-        yield Happened({"ts": when, "type": "conversation", "source": "initrunner", **event})
+        known = held.setdefault((session, agent), [])
+        told = [item_text(one) for _, one in known]
+        known += saved[overlap(told, [item_text(one) for _, one in saved]) :]
+    names = Counter(session for session, _ in held)
+    for (session, agent), items in held.items():
+        name = session if names[session] == 1 else f"{session} {agent}"
+        yield Conversed(one_line(name, 200) or "initrunner", items, agent)
+
+
+def _time(message: Mapping[str, Any], saved: str) -> int | None:
+    """When a message was written: as it or its first part says, else when it was saved."""
+    parts = message.get("parts")
+    told = [message, *(one for one in (parts if isinstance(parts, list) else ()) if isinstance(one, dict))]
+    for said in (*(one.get("timestamp") for one in told), saved):
+        if date := date_of(said):
+            return int(datetime.fromisoformat(normal_ts(date)).timestamp() * 1000)
+    return None

@@ -16,6 +16,7 @@ from ipfsmem.errors import FormatError
 from ipfsmem.exchange.programs import PROGRAMS, reader
 from ipfsmem.exchange.records import Record
 from ipfsmem.memory import Memory
+from ipfsmem.sessions.messages import read_message
 from tests.support.exchange_lab import (
     CHATGPT,
     CLAUDE,
@@ -86,13 +87,74 @@ def test_initrunners_database(memory: Memory, tmp_path: Path, wal: bool) -> None
     path = initrunner_db(tmp_path / "helper.db", wal=wal)
     before = {one.name: one.read_bytes() for one in tmp_path.iterdir() if one.is_file()}
     taken = twice(memory, "initrunner", path)
-    assert taken.own == 3 and taken.events == 1 and not taken.problems
+    assert taken.own == 3 and taken.events == 0 and not taken.problems
     assert {one.name: one.read_bytes() for one in tmp_path.iterdir() if one.is_file()} == before
     found = by_name(records_at("initrunner", path))
     assert fields(found["Uses uv, not pip"])["extra"] == '{"source":"consolidation"}'
     assert found["Run the linter before a commit"].type == "feedback"
-    (event,) = records_at("initrunner", path).events[""]
-    assert (event["messages"], event["agent"], event["ts"][:16]) == (3, "helper", "2026-08-01T10:05")
+    assert len(memory.sessions.items("0123456789ab")) == 3
+
+
+def _said(role: str, text: str, at: str) -> dict[str, Any]:
+    """A message as PydanticAI writes it."""
+    if role == "user":
+        part = {"content": text, "timestamp": at, "part_kind": "user-prompt"}
+        return {"parts": [part], "instructions": None, "kind": "request"}
+    part = {"content": text, "id": None, "part_kind": "text"}
+    return {"parts": [part], "model_name": "m", "timestamp": at, "kind": "response"}
+
+
+def test_initrunner_sessions_come_in_as_sessions(memory: Memory, tmp_path: Path) -> None:
+    """Every turn saves the whole history anew, at most the last 40 messages of it."""
+    turns = [
+        _said("user" if n % 2 == 0 else "assistant", f"message {n}", f"2026-08-01T10:{n:02}:00Z")
+        for n in range(50)
+    ]
+    path = tmp_path / "helper.db"
+    initrunner_db(path, seed=True)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("DELETE FROM sessions")
+        for end in range(2, 52, 2):
+            row = (
+                "aaaabbbbcccc",
+                "helper",
+                f"2026-08-01T11:{end:02}:00+00:00",
+                json.dumps(turns[:end][-40:]),
+            )
+            db.execute(
+                "INSERT INTO sessions (session_id, agent_name, timestamp, messages_json) VALUES (?, ?, ?, ?)",
+                row,
+            )
+        db.commit()
+    for _ in range(2):
+        taken = memory.bundles.import_from("initrunner", path)
+        told = memory.sessions.told("aaaabbbbcccc")
+        messages = [read_message(one.item) for one in told.messages]
+        assert [one.text for one in messages] == [f"message {n}" for n in range(50)]
+        assert [one.role for one in messages] == ["user", "assistant"] * 25
+        assert [one.place[0] // 60_000 % 60 for one in told.messages] == list(range(50))
+    assert taken.messages == 0 and taken.events == 0 and told.title == "helper"
+    assert [one.session for one in memory.sessions.list()] == ["aaaabbbbcccc"]
+
+
+def test_a_session_that_went_on_there_goes_on_here(memory: Memory, tmp_path: Path) -> None:
+    path = initrunner_db(tmp_path / "helper.db", seed=True)
+    turns = [_said("user", f"message {n}", f"2026-08-01T10:0{n}:00Z") for n in range(4)]
+    with closing(sqlite3.connect(path)) as db:
+        for end in (2, 4):
+            db.execute("UPDATE sessions SET messages_json = ?", (json.dumps(turns[:end]),))
+            db.commit()
+            taken = memory.bundles.import_from("initrunner", path)
+            assert taken.messages == 2
+    assert [read_message(one).text for one in memory.sessions.items("0123456789ab")] == [
+        f"message {n}" for n in range(4)
+    ]
+
+
+def test_sessions_of_others_come_in_as_events(memory: Memory, tmp_path: Path) -> None:
+    path = initrunner_db(tmp_path / "helper.db")
+    taken = memory.bundles.import_from("initrunner", path, foreign=True)
+    assert taken.events == 1 and taken.messages == 0 and memory.sessions.list() == []
 
 
 def test_initrunners_database_of_the_seed_and_its_export_are_one(memory: Memory, tmp_path: Path) -> None:
@@ -322,7 +384,8 @@ def test_what_claude_remembers_later_renews_a_candidate_and_never_what_was_promo
 def test_a_store_that_initrunner_itself_wrote(memory: Memory) -> None:
     """`SqliteVecMemoryStore` of initrunner 1.0.0 with sqlite-vec: two `add_memory`, one `save_session`, `close`."""
     taken = twice(memory, "initrunner", WRITTEN / "initrunner-1.0.0.zip")
-    assert taken.own == 2 and taken.events == 1 and not taken.problems
+    assert taken.own == 2 and taken.events == 0 and not taken.problems
+    assert len(memory.sessions.list()) == 1
     assert {one.file.fields["category"] for one in memory.list()} == {"tools", "policy"}
 
 
