@@ -82,7 +82,8 @@ class ChangesSince(msgspec.Struct, frozen=True):
     def may_be_gone(self, names: Iterable[str]) -> set[str]:
         """Of entries of the mark those that are not there any more."""
         if not self.prefixes:
-            return {name for name in names if name in self.journal and name not in self.texts}
+            known = names if isinstance(names, Mapping) else frozenset(names)
+            return {name for name in self.journal if name in known and name not in self.texts}
         return {
             name
             for name in names

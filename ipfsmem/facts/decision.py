@@ -104,13 +104,13 @@ class Decision(NamedTuple):
     conflict: bool = False
 
 
-def decide(text: str, category: str, there: Iterable[Candidate]) -> Decision:
-    """What becomes of a fact in this category."""
-    words = _words(text)
+def decide(text: str, category: str, there: Iterable[Candidate], *, with_model: bool = False) -> Decision:
+    """What becomes of a fact in this category. `with_model`: a model is at hand, and was not asked of those that it could not decide."""
+    words = words_of(text)
     best: tuple[float, Candidate, By] | None = None
     longer: Candidate | None = None
     for one in there:
-        known = _words(one.text)
+        known = words_of(one.text)
         if one.text == text or (words and known == words):
             return Decision("kept", one.key, "same", 1.0)
         if _says_the_same(words, known) and _stands_in(words, known):
@@ -122,21 +122,36 @@ def decide(text: str, category: str, there: Iterable[Candidate]) -> Decision:
         if best is None or near > best[0]:
             best = near, one, by
     if longer is not None:
-        return Decision("updated", longer.key, "contained", share(words, _words(longer.text)))
+        return Decision("updated", longer.key, "contained", share(words, words_of(longer.text)))
     if best is None:
         return Decision("added", "", "nothing near", 0.0)
     near, one, by = best
-    known = _words(one.text)
+    known = words_of(one.text)
     if near >= SAME and _says_the_same(words, known):
         return Decision("kept", one.key, by, near)
     if near > (NEAR if one.category == category else NEAR_ELSEWHERE):
         if _says_all_of(words, known) or not _CHANGES.isdisjoint(words):
             return Decision("updated", one.key, by, near, _conflict(words, known))
         # "Anna may" and "Berta may" have most words in common and are two facts: both stay, and a person looks.
-        return Decision("added", one.key, by, near, conflict=by == "words")
-    if _denials(words) != _denials(known) and share(_terms(words), _terms(known)) >= OPPOSED:
+        return Decision("added", one.key, by, near, conflict=by == "words" and not with_model)
+    if _denials(words) != _denials(known) and share(stems(words), stems(known)) >= OPPOSED:
         return Decision("added", one.key, by, near, conflict=True)
     return Decision("added", "", "nothing near", near)
+
+
+def says_a_change(text: str) -> bool:
+    """Whether a text says itself that something is other than before."""
+    return not _CHANGES.isdisjoint(words_of(text))
+
+
+def meaning_matters(text: str, there: Iterable[Candidate]) -> bool:
+    """Whether what a model says of these could lead to another decision than their words."""
+    words = words_of(text)
+    if not _CHANGES.isdisjoint(words):
+        return True
+    return any(
+        _says_the_same(words, known := words_of(one.text)) or _says_all_of(words, known) for one in there
+    )
 
 
 def share(one: tuple[str, ...], other: tuple[str, ...]) -> float:
@@ -146,11 +161,13 @@ def share(one: tuple[str, ...], other: tuple[str, ...]) -> float:
     return both / (len(a) + len(b) - both) if both else 0.0
 
 
-def _words(text: str) -> tuple[str, ...]:
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a fact, in order."""
     return tuple(split(_apostrophe.sub("", text)))
 
 
-def _terms(words: tuple[str, ...]) -> tuple[str, ...]:
+def stems(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Their stems, without words that mean nothing."""
     return tuple(term for word in words for term in terms_of(word))
 
 
@@ -169,7 +186,7 @@ def _says_the_same(words: tuple[str, ...], known: tuple[str, ...]) -> bool:
 
 def _says_all_of(words: tuple[str, ...], known: tuple[str, ...]) -> bool:
     """Whether every word of a text that is there which means something stands in the new one too."""
-    return {*_terms(known)} <= {*_terms(words)} and _numbers(known) <= _numbers(words)
+    return {*stems(known)} <= {*stems(words)} and _numbers(known) <= _numbers(words)
 
 
 def _stands_in(short: tuple[str, ...], long: tuple[str, ...]) -> bool:

@@ -8,7 +8,10 @@ the type `links_to`. A link names a key, or what an entity is called.
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterable
+from itertools import islice
+from threading import Lock
 from typing import Final, NamedTuple
 
 from ipfsmem.bundle.header import render_tags
@@ -55,29 +58,73 @@ class Entity(NamedTuple):
     made: bool
 
 
+class _Said:
+    """What the lines of a text say, so far."""
+
+    __slots__ = ("below", "observations", "out")
+
+    def __init__(self) -> None:
+        self.observations: list[str] = []
+        self.out: dict[Out, None] = {}
+        self.below = False
+
+    def copy(self) -> _Said:
+        """The same, to go on with."""
+        other = _Said()
+        other.observations, other.out, other.below = self.observations.copy(), self.out.copy(), self.below
+        return other
+
+    def read(self, lines: Iterable[str]) -> None:
+        """Take in further lines."""
+        for line in lines:
+            if line.strip() == _SECTION:
+                self.below = True
+                continue
+            item = _item.match(line)
+            if item is not None:
+                said = item["said"].strip()
+                if (typed := _typed.match(said)) or (self.below and (typed := _related.match(said))):
+                    self.out[Out(relation_type(typed["type"]), target_of(typed["to"]))] = None
+                    continue
+                self.observations.append(said)
+            elif line.strip():
+                self.below = False
+            for found in links(line):
+                self.out[Out(LINK, found.to)] = None
+
+
+#: Long texts that were read last: one that goes on where another ends is read from there on.
+_READ: OrderedDict[str, _Said] = OrderedDict()
+_LONG, _MOST_READ = 10_000, 8
+_reading = Lock()
+
+
+def _said_in(body: str) -> _Said:
+    """What a text says."""
+    if len(body) < _LONG:
+        said = _Said()
+        said.read(body.split("\n"))
+        return said
+    with _reading:
+        known = _READ.get(body)
+        if known is None:
+            before = next((one for one in reversed(_READ) if body.startswith(one + "\n")), None)
+            known = _Said() if before is None else _READ[before].copy()
+            known.read((body if before is None else body[len(before) + 1 :]).split("\n"))
+            _READ[body] = known
+            while len(_READ) > _MOST_READ:
+                _READ.popitem(last=False)
+        _READ.move_to_end(body)
+        return known
+
+
 def entity_of(key: str, file: MemoryFile) -> Entity:
     """What a memory file is in the graph."""
-    observations: list[str] = []
-    out: dict[Out, None] = {}
-    below = False
-    for line in file.body.split("\n"):
-        if line.strip() == _SECTION:
-            below = True
-            continue
-        item = _item.match(line)
-        if item is not None:
-            said = item["said"].strip()
-            if (typed := _typed.match(said)) or (below and (typed := _related.match(said))):
-                out[Out(relation_type(typed["type"]), target_of(typed["to"]))] = None
-                continue
-            observations.append(said)
-        elif line.strip():
-            below = False
-        for found in links(line):
-            out[Out(LINK, found.to)] = None
+    said = _said_in(file.body)
     kind = file.fields.get("category", "") or file.type
+    out = tuple(islice(said.out, MAX_LINKS))
     made = TAG in file.tags or file.source.startswith(_IMPORTED)
-    return Entity(key, file.name or key, kind, tuple(observations), tuple(out)[:MAX_LINKS], made)
+    return Entity(key, file.name or key, kind, tuple(said.observations), out, made)
 
 
 def entity_file(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -29,13 +30,21 @@ from ipfsmem.facts.categories import (
     sanitised,
     type_of,
 )
-from ipfsmem.facts.decision import Action, By, Candidate, Decision, decide
+from ipfsmem.facts.decision import (
+    Action,
+    By,
+    Candidate,
+    Decision,
+    decide,
+    meaning_matters,
+    says_a_change,
+)
 from ipfsmem.facts.limits import Ranked, beyond
 from ipfsmem.graph.entity import TAG as ENTITY
 from ipfsmem.memories.asked import Asked
 from ipfsmem.memories.fact_history import earlier, keep_in
 from ipfsmem.memories.memories import Memories, NotHereError
-from ipfsmem.memories.merits import merits_of
+from ipfsmem.memories.merits import expired_on, merits_of
 from ipfsmem.memories.overview import head_of
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.recall import recall
@@ -43,8 +52,13 @@ from ipfsmem.memories.search_index import Held, index_of
 from ipfsmem.memories.words import MAX_QUERY
 from ipfsmem.recall.worth import reinforced
 
+if TYPE_CHECKING:
+    from ipfsmem.memories.fact_words import FactWords
+
 #: So many hits are looked at for entries, and so many of these are held against a new one.
 _HITS, _NEAREST = 20, 5
+#: So many are added with the index of recall before the words of all are held.
+_MANY = 3
 #: How much of a text a model must know for its vectors to decide.
 _KNOWN = 0.9
 _NAME = 100
@@ -129,10 +143,7 @@ class Facts:
         return sorted(found, key=lambda item: (item[1].hlc, item[0]), reverse=True)
 
     def _fact(self, key: str) -> Fact | None:
-        try:
-            reading = self._memories.reading_of(key, self._replica.store.entry(self._memories.name(key)))
-        except NotHereError:
-            return None
+        reading = self._reading(key)
         fact = None if reading is None else fact_of(reading)
         if fact is None or reading is None or fact.confidence is None:
             return fact
@@ -143,18 +154,54 @@ class Facts:
         left = merits.confidence_on(today, used=used, uses=times, fading=fading)
         return msgspec.structs.replace(fact, confidence_now=None if left is None else round(left, 6))
 
-    def _candidates(self, text: str) -> list[Candidate]:
-        """The own entries that are nearest to a text, by words and, where a model is named, by meaning."""
+    def _candidates(self, text: str, kind: Kind) -> tuple[list[Candidate], bool]:
+        """The own entries of a kind that are nearest to a text, by words and, where a model is named and could decide otherwise, by meaning; and
+        whether one is named that was not asked."""
+        words = self._words()
+        if words is not None and not says_a_change(text):
+            with self._replica.reading():
+                words.refresh()
+                near = [self._reading(key) for key in words.near(text, kind, _NEAREST)]
+            today = self._replica.world.today()
+            known = [
+                Candidate(fact.key, fact.text, fact.category)
+                for one in near
+                if one is not None and (fact := fact_of(one)) and not expired_on(one.readable, today)
+            ]
+            if self._memories.meaning is None or not meaning_matters(text, known):
+                return known, self._memories.meaning is not None and self._memories.meaning().named
+            said = self._memories.meaning().ask(text[:MAX_QUERY])
+            close = self._meanings(said, [one.key for one in known])
+            return [one._replace(meaning=close.get(one.key)) for one in known], False
         query = text[:MAX_QUERY]
         asked = None if self._memories.meaning is None else self._memories.meaning().ask(query)
         try:
             hits = recall((self._memories,), query, limit=_HITS, counts=False, said=asked).hits
         except UsageError:
-            return []  # there is no word in it
+            return [], False  # there is no word in it
         found = [fact for hit in hits if hit.reading.own and (fact := fact_of(hit.reading)) is not None]
         nearest = found[:_NEAREST]
         similar = {} if asked is None else self._meanings(asked, [one.key for one in nearest])
-        return [Candidate(one.key, one.text, one.category, similar.get(one.key)) for one in nearest]
+        return [
+            Candidate(one.key, one.text, one.category, similar.get(one.key))
+            for one in nearest
+            if one.kind == kind
+        ], False
+
+    def _words(self) -> FactWords | None:
+        """The words of all entries, once so many were added that reading each is worth it."""
+        known, scope = self._memories.fact_words, self._memories.scope
+        if scope not in known and self._memories.facts_added[0] >= _MANY:
+            from ipfsmem.memories.fact_words import FactWords  # who adds a few reads no other
+
+            known[scope] = FactWords(self._memories)
+        return known.get(scope)
+
+    def _reading(self, key: str) -> Reading | None:
+        try:
+            return self._memories.reading_of(key, self._replica.store.entry(self._memories.name(key)))
+        except NotHereError:
+            return None
 
     def _meanings(self, asked: Asked, keys: list[str]) -> dict[str, float]:
         """How similar entries are to what the model was asked, as far as it knows the words, by key."""
@@ -191,8 +238,8 @@ class Facts:
             decision = Decision("kept", key, "same", 1.0)
             old: Fact | None = there
         else:
-            near = [one for one in self._candidates(text) if self._kind_at(one.key) == kind]
-            decision = decide(text, category, near)
+            candidates, with_model = self._candidates(text, kind)
+            decision = decide(text, category, candidates, with_model=with_model)
             with self._replica.reading():
                 found = self._fact(decision.key) if decision.key else None
             old = found if found is not None else there
@@ -224,6 +271,7 @@ class Facts:
         data = render_memory(MemoryFile().with_fields(changes, text))
         with self._memories.changing("write", key) as change:
             reading = self._memories.write_in(change, key, data)
+        self._memories.facts_added[0] += 1
         fact = fact_of(reading)
         if fact is None or reading.data != data:
             raise NotFoundError(
@@ -358,11 +406,6 @@ class Facts:
             raise NotFoundError(f"there is no entry {key}", hint="List them with: ipfsmem fact list")
         return found
 
-    def _kind_at(self, key: str) -> Kind | None:
-        with self._replica.reading():
-            found = self._fact(key)
-        return None if found is None else found.kind
-
     def _in_sight_again(self, key: str) -> None:
         with self._replica.reading():
             hidden = (self._memories.scope, key) in hidden_texts(self._replica)
@@ -379,7 +422,12 @@ class Facts:
             "procedure": self._limits.procedures,
             "episode": self._limits.episodes,
         }[kind]
+        words = self._memories.fact_words.get(self._memories.scope)
         with self._replica.reading():
+            if words is not None:
+                words.refresh()
+                if not most or words.many(kind) <= most:
+                    return ()
             held = self._held(kind, own=True)
             over = beyond(self._ranked(held), most, self._limits.order) if most and len(held) > most else []
             clocks = {key: one.hlc for key, one in held}

@@ -108,6 +108,14 @@ class Meaning:
         self._failed(embedder, problem)
         return Asked(None, self._once(f"recall goes by words alone: {problem}") or told, problem)
 
+    @property
+    def named(self) -> bool:
+        """Whether there is a model to ask."""
+        try:
+            return self._opener(True) is not None
+        except IpfsmemError:
+            return False
+
     def notices(self) -> list[str]:
         """What `status` says: which model, where the texts go, how many are to do, what went wrong."""
         try:

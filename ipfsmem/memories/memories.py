@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ipfsmem.bundle.index import IndexItem
     from ipfsmem.device.uses import Uses
     from ipfsmem.device.writing import Writing
+    from ipfsmem.memories.fact_words import FactWords
     from ipfsmem.memories.graph import GraphIndex
     from ipfsmem.memories.meaning import Meaning
     from ipfsmem.memories.search_index import SearchIndex
@@ -93,6 +94,10 @@ class Memories:
         self.overview: Overview = sibling.overview if sibling is not None else Overview(replica)
         #: What recall looks through, by the scopes that are read; see `search_index`.
         self.indexes: dict[str, SearchIndex] = sibling.indexes if sibling is not None else {}
+        #: The words of facts by scope, for who adds many; see `fact_words`.
+        self.fact_words: dict[str, FactWords] = sibling.fact_words if sibling is not None else {}
+        #: How many facts were added here.
+        self.facts_added: list[int] = sibling.facts_added if sibling is not None else [0]
         #: The graphs of scopes that somebody asked, by scope.
         self.graphs: dict[str, GraphIndex] = sibling.graphs if sibling is not None else {}
         #: Opens recall by meaning, when somebody asks; None where nobody can.

@@ -1,0 +1,155 @@
+"""The words of the facts of one scope, for who adds many: which entries are near a new text is found without looking at each.
+
+It is made of the texts once and then brought up to date by what changed. It is held in memory only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ipfsmem.causal.entries import memory_name
+from ipfsmem.causal.value import decode_entry
+from ipfsmem.device.state import StateMark
+from ipfsmem.facts.categories import Kind, kind_of
+from ipfsmem.facts.decision import LEAST_WORDS, share, stems, words_of
+from ipfsmem.graph.entity import TAG as ENTITY
+from ipfsmem.memories.readings import readable_file
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.memories import Memories
+
+#: Entries that are compared with a new text, and those of them that are handed out.
+_COMPARED: Final = 400
+#: Spans of a new text that are looked up among whole entries.
+_SPANS: Final = 4_000
+
+
+class Known(NamedTuple):
+    """One entry: its words, their stems, what it is, and the clock of its write."""
+
+    words: tuple[str, ...]
+    stems: frozenset[str]
+    kind: Kind
+    hlc: str
+
+
+class FactWords:
+    """The own facts, procedures and episodes of one scope, by their words."""
+
+    def __init__(self, memories: Memories) -> None:
+        self._memories = memories
+        self._mark = StateMark()
+        self._seen: dict[str, bytes] = {}
+        self.entries: dict[str, Known] = {}
+        self._having: dict[str, dict[str, None]] = {}
+        self._whole: dict[tuple[str, ...], dict[str, None]] = {}
+        self._lengths: dict[int, int] = {}
+        self._kinds: dict[Kind, int] = {}
+
+    def refresh(self) -> None:
+        """Take in what changed (inside `reading`)."""
+        store, scope = self._memories.replica.store, self._memories.scope
+        mark = store.mark()
+        if mark == self._mark:
+            return
+        since = store.changes_since(self._mark)
+        for name, text in since.texts.items():
+            place = memory_name(name)
+            if place is None or place.scope != scope:
+                continue
+            digest = blake2b(text, digest_size=8).digest()
+            if self._seen.get(name) != digest:
+                self._seen[name] = digest
+                self._look(name, place.key, text)
+        for name in since.may_be_gone(self._seen):
+            del self._seen[name]
+            if (place := memory_name(name)) is not None:
+                self._drop(place.key)
+        self._mark = mark
+
+    def _look(self, name: str, key: str, text: bytes) -> None:
+        from ipfsmem.memories.search_index import shown_of
+
+        self._drop(key)
+        shown = shown_of(self._memories, key, decode_entry(name, text))
+        if shown is None or not shown.own:
+            return
+        if shown.data is None:
+            self._seen.pop(name, None)  # it is looked for again
+            return
+        file = readable_file(shown.data)
+        kind = kind_of(file.type, file.fields.get("category", ""))
+        if kind is None or ENTITY in file.tags:
+            return
+        words = words_of(file.body)
+        one = self.entries[key] = Known(words, frozenset(stems(words)), kind, shown.hlc)
+        self._kinds[kind] = self.many(kind) + 1
+        for stem in one.stems:
+            self._having.setdefault(stem, {})[key] = None
+        self._whole.setdefault(words, {})[key] = None
+        self._lengths[len(words)] = self._lengths.get(len(words), 0) + 1
+
+    def _drop(self, key: str) -> None:
+        one = self.entries.pop(key, None)
+        if one is None:
+            return
+        self._kinds[one.kind] -= 1
+        for stem in one.stems:
+            del self._having[stem][key]
+            if not self._having[stem]:
+                del self._having[stem]
+        del self._whole[one.words][key]
+        if not self._whole[one.words]:
+            del self._whole[one.words]
+        self._lengths[len(one.words)] -= 1
+        if not self._lengths[len(one.words)]:
+            del self._lengths[len(one.words)]
+
+    def many(self, kind: Kind) -> int:
+        """How many entries of a kind there are."""
+        return self._kinds.get(kind, 0)
+
+    def near(self, text: str, kind: Kind, most: int) -> list[str]:
+        """The keys of the entries of a kind that are nearest to a text by their words: the same words, one inside the other, then the greatest
+        share in common."""
+        words = words_of(text)
+        wanted = frozenset(stems(words))
+        found = dict.fromkeys(self._inside(words))
+        scored = sorted(
+            ((self._share(words, wanted, key), key) for key in self._compared(wanted) if key not in found),
+            key=lambda one: (-one[0], one[1]),
+        )
+        keys = (*found, *(key for value, key in scored if value > 0))
+        return [key for key in keys if self.entries[key].kind == kind][:most]
+
+    def _share(self, words: tuple[str, ...], wanted: frozenset[str], key: str) -> float:
+        one = self.entries[key]
+        both = len(wanted & one.stems)
+        of_stems = both / (len(wanted) + len(one.stems) - both) if both else 0.0
+        # What says all of the new text and more stands before what is only like it.
+        return max(of_stems, share(words, one.words), 0.9 if wanted and both == len(wanted) else 0.0)
+
+    def _inside(self, words: tuple[str, ...]) -> Iterable[str]:
+        """The entries all of whose words stand in a text one after the other."""
+        spans = 0
+        for length in sorted(self._lengths, reverse=True):
+            if length > len(words) or length < min(LEAST_WORDS, len(words)):
+                continue
+            for start in range(len(words) - length + 1):
+                spans += 1
+                if spans > _SPANS:
+                    return
+                yield from islice(self._whole.get(words[start : start + length], ()), 2)
+
+    def _compared(self, wanted: frozenset[str]) -> Iterable[str]:
+        """Entries that have the rarest of these stems, of very many the newest."""
+        rows = sorted((self._having[stem] for stem in wanted if stem in self._having), key=len)
+        found: dict[str, None] = {}
+        for row in rows:
+            found.update(dict.fromkeys(islice(reversed(row), _COMPARED - len(found))))
+            if len(found) >= _COMPARED:
+                break
+        return found

@@ -1,0 +1,106 @@
+"""Facts near a new one, found by an index of their words: the same decisions as by recall, also after changes and by another process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipfsmem.bundle.memory_file import MemoryFile
+from ipfsmem.graph import entity
+from ipfsmem.memories import facts
+from ipfsmem.memory import Memory
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
+    file = tmp_path / "config.toml"
+    file.write_text('[embeddings]\nprovider = "off"\n')
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    with Memory.load("m", "local", home=tmp_path) as opened:
+        yield opened
+
+
+SAID = (
+    "User likes tea",
+    "User likes tea with milk",
+    "likes tea",
+    "User does not like tea with milk",
+    "The boat is at pier 7",
+    "The boat is at pier 8",
+    "the BOAT is at pier 7",
+    "User now likes coffee instead of tea",
+    "Anna may enter the hall",
+    "Berta may enter the hall",
+    "User likes tea with milk and one biscuit every morning",
+)
+
+
+def test_decisions_are_the_same_with_and_without_the_word_index(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decided(scope: str, many: int) -> list[tuple[str, bool, str]]:
+        monkeypatch.setattr(facts, "_MANY", many)
+        there = memory.scope(scope).facts
+        for number in range(30):
+            there.add(f"Something else entirely, numbered {number}", "other")
+        said = [there.add(text, "x") for text in SAID]
+        return [(one.action, one.conflict, one.was) for one in said if one is not None]
+
+    by_index = decided("by_index", 0)
+    assert memory._open.memories.fact_words
+    assert by_index == decided("by_recall", 1_000)
+    assert by_index[:4] == [
+        ("added", False, ""),
+        ("updated", False, "User likes tea"),
+        ("kept", False, ""),
+        ("added", True, "User likes tea with milk"),
+    ]
+
+
+def test_the_word_index_follows_what_is_edited_and_deleted(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(facts, "_MANY", 0)
+    first = memory.facts.add("User likes green tea", "x")
+    assert first is not None
+    memory.facts.edit(first.fact.key, "User sails at dawn")
+    again = memory.facts.add("User likes green tea", "x")
+    assert again is not None and again.action == "added"
+    kept = memory.facts.add("user SAILS at dawn", "x")
+    assert kept is not None and (kept.action, kept.fact.key) == ("kept", first.fact.key)
+    memory.facts.delete(again.fact.key)
+    with Memory.load("m", "local", home=tmp_path) as other:
+        other.facts.add("User reads by night", "x")
+    by_other = memory.facts.add("user reads BY night", "x")
+    back = memory.facts.add("User likes green tea", "x")
+    assert by_other is not None and by_other.action == "kept"
+    assert back is not None and back.action == "added"
+
+
+lines = st.lists(
+    st.sampled_from(
+        ["- seen", "- knows: [[a]]", "Relations:", "", "- near: b", "prose [[c]]", "* x [[d]] y"]
+    ),
+    max_size=8,
+)
+
+
+@given(lines, lines, lines)
+def test_a_text_read_on_from_its_beginning_says_what_it_says_whole(
+    one: list[str], two: list[str], three: list[str]
+) -> None:
+    long, before = entity._LONG, entity._READ.copy()
+    texts = ["\n".join(part) for part in (one, [*one, *two], [*one, *two, *three])]
+    whole = [entity.entity_of("k", MemoryFile({}, text)) for text in texts]
+    try:
+        entity._LONG = 0  # type: ignore[misc]
+        entity._READ.clear()
+        assert [entity.entity_of("k", MemoryFile({}, text)) for text in texts] == whole
+    finally:
+        entity._LONG = long  # type: ignore[misc]
+        entity._READ.clear()
+        entity._READ.update(before)
