@@ -9,7 +9,7 @@ the list form of `tags`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -42,7 +42,7 @@ _SPECIAL = "-?:,[]{}#&*!|>'\"%@`"
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff"
 # What some YAML loader (1.1 or 1.2) takes for a boolean, nothing, a number, a date, a time or a merge when it has no quotes.
 _OTHER_TYPE = re.compile(
-    r"yes|no|on|off|true|false|null|~|<<|="
+    r"y|n|yes|no|on|off|true|false|null|~|<<|="
     r"|[-+]?(?:0[box][0-9a-f]+|[0-9]+(?::[0-9]{1,2})*(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|\.[0-9]+(?:e[-+]?[0-9]+)?|\.inf|\.nan)"
     r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[ \tt].*)?",
     re.IGNORECASE | re.ASCII | re.DOTALL,
@@ -59,6 +59,12 @@ _QUOTED_NAME = re.compile(r'("(?:[^"\\]|\\.)*")[ \t]*:', re.DOTALL)
 # A line that starts with one of these is not `name: value`; a quotation mark may open a quoted name.
 _NOT_FLAT = frozenset(_SPECIAL + " \t") - {'"', "#"}
 _ITEM = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:,|\Z)|([^,]*)(?:,|\Z)""", re.DOTALL)
+# Forms that YAML libraries read differently: a tab in an indentation, a `?` that may be a key of its own, escapes of surrogates,
+# and a block of text that begins in a line of its own.
+_DISPUTED = re.compile(
+    r"(?:^|\n)[ -]*\t|(?:^|[\n\[{,:-])[ \t]*\?(?=[ \n]|\Z)|\\u[dD][89a-fA-F]|\\U"
+    r"|:[ \t]*(?:[ \t]#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*[|>]"
+)
 _json_str = msgspec.json.Decoder(str)
 
 
@@ -231,18 +237,18 @@ def read_flat(text: str) -> dict[str, str] | None:
         name, colon, value = line.partition(":")
         if line[0] == '"' and (quoted := _QUOTED_NAME.match(line)):
             name, colon, value = unquote(quoted[1]), ":", line[quoted.end() :]
-        elif not colon:
+        elif colon:
+            name = name.strip(" \t\r")
+        else:
             return None
         named = True
         value = value.strip(" \t\r")
         if not value:
-            if name == "metadata":
+            if name == "metadata" and not indent:
                 indent = ""
             continue
         if value[0] in "\"'":
             value = unquote(value)
-        if line[0] != '"':
-            name = name.strip(" \t\r")
         if value and name not in fields:
             fields[name] = value
     if comments:
@@ -266,6 +272,8 @@ def read_yaml(text: str) -> dict[str, str]:
     YAML library thinks something else), and what is not a mapping.
     """
     text = text.replace("\r\n", "\n")
+    if _DISPUTED.search(text) is not None:
+        raise FormatError("header has a form of YAML that libraries read differently")
     fields: dict[str, str] = {}
     for name, value in yaml_mapping(text, lambda event: event.value.rstrip("\n")).items():
         if name == "metadata" and isinstance(value, dict):
@@ -288,7 +296,7 @@ def yaml_mapping(text: str, scalar: Callable[[Any], Any]) -> dict[str, Any]:
     if _HAS_CONTROL.search(text.translate(_LAYOUT)) is not None:
         raise FormatError("header holds a control character")
     try:
-        root = _tree(yaml.parse(text, Loader=loader), scalar)
+        root = _tree(_indented(yaml.parse(text, Loader=loader), text.split("\n")), scalar)
     except (yaml.YAMLError, UnicodeError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
         raise FormatError(f"header is not YAML: {reason}") from None
@@ -317,6 +325,35 @@ def _jcs(value: Any) -> str:
         return str(rfc8785.dumps(value), "utf-8")
     except (rfc8785.CanonicalizationError, UnicodeError):
         raise FormatError("header holds text that is not Unicode") from None
+
+
+def _indented(events: Iterable[Any], lines: list[str]) -> Iterator[Any]:
+    """The same events. Raises FormatError where a quoted text or a flow collection goes on in a line that is not indented
+    deeper than what it stands in: other libraries refuse that."""
+    columns: list[int] = []  # of the open collections in blocks
+    flows: list[int] = []  # in which lines the open flow collections begin
+    for event in events:
+        kind = type(event).__name__
+        start = event.start_mark.line
+        if kind in ("MappingStartEvent", "SequenceStartEvent"):
+            if event.flow_style:
+                flows.append(start)
+            else:
+                columns.append(event.start_mark.column)
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            if not flows:
+                columns.pop()
+            else:
+                _check_indented(lines[flows.pop() + 1 : event.end_mark.line + 1], columns)
+        elif kind == "ScalarEvent" and event.style in ('"', "'"):
+            _check_indented(lines[start + 1 : event.end_mark.line + 1], columns)
+        yield event
+
+
+def _check_indented(lines: Iterable[str], columns: list[int]) -> None:
+    least = columns[-1] + 1 if columns else 0
+    if any(line.strip(" ") and len(line) - len(line.lstrip(" ")) < least for line in lines):
+        raise FormatError("header has a value that goes on without an indentation")
 
 
 def _tree(events: Iterable[Any], scalar: Callable[[Any], Any]) -> Any:
@@ -351,10 +388,10 @@ def _tree(events: Iterable[Any], scalar: Callable[[Any], Any]) -> Any:
             if not held.get(name):  # an empty one does not count, as in a flat header
                 held.pop(name, None)
                 held[name] = value
-        elif kind == "ScalarEvent":
+        elif kind == "ScalarEvent" and value:
             stack[-1][1].append(value)
         else:
-            raise FormatError("header has a field name that is not text")
+            raise FormatError("header has a field name that is empty or not text")
         if kind != "ScalarEvent":
             stack.append((value, []))
             if len(stack) > MAX_DEPTH:

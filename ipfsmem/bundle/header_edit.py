@@ -127,10 +127,9 @@ def _without_header(data: bytes, wanted: MemoryFile) -> bytes:
 
 
 def _with_header(data: bytes, marks: Marks, old: MemoryFile, wanted: MemoryFile, body: str | None) -> bytes:
-    lines = str(data[marks.lines : marks.closing], "utf-8")
-    marked = data[: marks.lines] == b"---\n" and data[marks.closing : marks.rest] in (b"---\n", b"---")
-    if marked and lines == _normal_lines(old.fields):
+    if _is_normal(data, marks, old.fields):
         return render_memory(wanted)
+    lines = str(data[marks.lines : marks.closing], "utf-8")
     if wanted.fields != old.fields:
         lines = _spliced(lines, marks, old, wanted)
     head = data[: marks.lines] + lines.encode()
@@ -139,11 +138,20 @@ def _with_header(data: bytes, marks: Marks, old: MemoryFile, wanted: MemoryFile,
     return head + data[marks.closing : marks.rest] + _below(data, marks, old, wanted.body)
 
 
-def _normal_lines(fields: Mapping[str, str]) -> str | None:
+def has_normal_header(data: bytes) -> bool:
+    """Whether the header of a file is in the normal form, or it has none. Raises FormatError as `parse_memory`."""
+    marks = find_marks(data)
+    fields = read_lines(data, marks) if marks is not None else None
+    return marks is None or fields is None or _is_normal(data, marks, fields)
+
+
+def _is_normal(data: bytes, marks: Marks, fields: Mapping[str, str]) -> bool:
+    if data[: marks.lines] != b"---\n" or data[marks.closing : marks.rest] not in (b"---\n", b"---"):
+        return False
     try:
-        return header.write_header(fields)
+        return data[marks.lines : marks.closing] == header.write_header(fields).encode()
     except LimitError:
-        return None
+        return False
 
 
 def _below(data: bytes, marks: Marks, old: MemoryFile, body: str) -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ipfsmem.bundle.header import KNOWN, parse_tags, render_tags
+from ipfsmem.bundle.header_edit import has_normal_header, render_over
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.errors import FormatError
 
@@ -32,9 +33,19 @@ def merge_memory(base: bytes, a: bytes, b: bytes) -> bytes | None:
         body = merge_lines(*(lines_of(file.body) for file in files))
         if body is None:
             return None
-        return render_memory(MemoryFile(fields, "\n".join(body)))
+        merged = MemoryFile(fields, "\n".join(body))
+        if all(has_normal_header(data) for data in (base, a, b)):
+            return render_memory(merged)
+        return _with_kept_headers(merged, base, a, b)
     except FormatError:
         return None
+
+
+def _with_kept_headers(merged: MemoryFile, base: bytes, a: bytes, b: bytes) -> bytes | None:
+    """The merge as a change of one side, so that what a header says beside its fields stays; None where both sides changed that."""
+    of_base, of_a, of_b = (render_over(data, merged) for data in (base, a, b))
+    made = of_a if of_a == of_b or of_b == of_base else of_b if of_a == of_base else None
+    return made if made is not None and parse_memory(made) == merged else None
 
 
 def lines_of(body: str) -> list[str]:

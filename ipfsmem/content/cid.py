@@ -272,6 +272,9 @@ def _big(number: int, text: str, zero: str) -> bytes:
 def _foreign_base(text: str, whole: str) -> bytes:
     from multiformats import multibase
 
+    # The digits of all other bases are small, or capital, as the letter of the base is.
+    if whole[0] not in "zZmMuU" and text != (text.lower() if whole[0].islower() else text.upper()):
+        raise FormatError("small and capital letters in one CID")
     try:
         return bytes(multibase.decode(whole))
     except Exception as error:  # the library raises many kinds, from KeyError to its own

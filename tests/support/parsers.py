@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -27,6 +27,7 @@ from ipfsmem.causal.entries import MemoryName, SegmentName, parse_entry
 from ipfsmem.causal.merge3 import merge_memory
 from ipfsmem.content.cid import decode_cid, parse_cid, public_of_ipns_name
 from ipfsmem.errors import FormatError
+from tests.interop.counterparts import run
 
 VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
 REFUSED = {"refused": True}
@@ -457,3 +458,27 @@ def _as_card(r: Random, text: str) -> str:
     except ValueError:
         return text
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+class Difference(NamedTuple):
+    """An input of which the two implementations make different things."""
+
+    parser: str
+    given: Any
+    python: Any
+    typescript: Any
+
+
+def differences(node: str, program: Path, scratch: Path, seed: int, count: int) -> list[Difference]:
+    """What both implementations make differently of so many inputs; TypeScript judges all of them in one process."""
+    given = list(inputs(seed, count))
+    file = scratch / f"inputs-{seed}.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in given), "utf-8")
+    lines = run([node, program, file]).split("\n")
+    assert len(lines) == len(given), "not every input was judged"
+    found = []
+    for (parser, one), line in zip(given, lines, strict=True):
+        python, typescript = json.loads(json.dumps(judged(parser, one))), json.loads(line)
+        if python != typescript:
+            found.append(Difference(parser, one, python, typescript))
+    return found

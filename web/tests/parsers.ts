@@ -3,10 +3,12 @@
 import { CORE_SCHEMA, load, YAML11_SCHEMA } from 'js-yaml'
 import { readFileSync, writeSync } from 'node:fs'
 import { readBlob } from '../src/core/blob_reading.ts'
-import { byCodePoints, type Bytes, fromBase64url, parseCanonical, Refused, utf8 } from '../src/core/bytes.ts'
+import { byCodePoints, type Bytes, fromBase64url, join, parseCanonical, Refused, utf8 } from '../src/core/bytes.ts'
 import { parseCard } from '../src/core/cards.ts'
-import { cidBytes, cidFromBytes, keyOfName, parseCid } from '../src/core/cid.ts'
+import { writeCar } from '../src/core/car.ts'
+import { cidBytes, cidFromBytes, cidOf, keyOfName, parseCid, RAW } from '../src/core/cid.ts'
 import { clockMs } from '../src/core/clock.ts'
+import { SharedFolder } from '../src/core/folder.ts'
 import { frontMatter } from '../src/core/front_matter.ts'
 import { editFile } from '../src/core/header_edit.ts'
 import { isKey, isScope, keyOfForeignName, splitConflictName } from '../src/core/keys.ts'
@@ -34,6 +36,14 @@ const parsers: Readonly<Record<string, Parser>> = {
   render: input => renderFile(input),
   edit: ([data, changes, body, stamps]) => decoded(editFile(bytes(data), new Map(changes), body, new Map(stamps))),
   front: frontMatter,
+  // A pack of a shared folder with one block and so many bytes of garbage behind it: whether that block is found, and whether another is.
+  pack: ([byte, length]) => {
+    const [here, absent] = ['here', 'absent'].map(text => cidOf(RAW, utf8(text)).text) as [string, string]
+    const car = writeCar({ roots: [], blocks: [[here, utf8('here')]] })
+    const path = `packs/${'0'.repeat(64)}.car`
+    const folder = new SharedFolder(new Map([[path, join(car, new Uint8Array(length).fill(byte))]]))
+    return [folder.has(here), folder.block(here) !== null, folder.has(absent), folder.block(absent)]
+  },
   // What a YAML library, under its YAML 1.1 and 1.2 rules, takes our header lines for.
   loaded: input => [CORE_SCHEMA, YAML11_SCHEMA].map(schema => [...pairsOf(load(renderLines(input), { schema }))]),
   tags: input => [readTags(input), writeTags(readTags(input))],

@@ -102,6 +102,7 @@ def card_vectors() -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
             ids=(("remote", "example.com/a/b/c", "packages/Core"), ("remote", "example.com/a/b/c", "")),
         ),
         Card(title="a", ids=tuple(("id", f"{n:032x}") for n in range(64))),
+        Card(title="a", ids=(("remote", "example.com/grün/\u200db", "a b/\xad"),)),
     ]
 
     def changed(old: str, new: str) -> str:
@@ -145,6 +146,12 @@ def card_vectors() -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
         ("remote without a dot", changed("github.com/a/b", "localhost/a/b")),
         ("remote without a repository", changed("github.com/a/b", "github.com")),
         ("remote with an empty part", changed("github.com/a/b", "github.com//b")),
+        ("remote with a character that no host has", changed("github.com/a/b", "git+hub.com/a/b")),
+        ("remote with a label that ends in a hyphen", changed("github.com/a/b", "git-.com/a/b")),
+        ("remote with a DEL", changed("github.com/a/b", "github.com/a/b\x7f")),
+        ("remote with a no-break space", changed("github.com/a/b", "github.com/a/b\xa0c")),
+        ("path inside with a NEL", changed('b",""]', 'b","c\x85d"]')),
+        ("title with half a surrogate pair", changed("Work: the API", "Work\\ud800")),
         ("path inside that climbs", changed('b",""]', 'b","../c"]')),
         ("path inside with a slash at its end", changed('b",""]', 'b","c/"]')),
         ("list", "[]"),

@@ -280,7 +280,14 @@ export function parseCanonical(data: Bytes | string, write: (value: Json) => str
   }
   check(value, 0)
   need(text.isWellFormed() && write(value) === text, 'format', 'not canonical JSON')
+  need(!text.includes('\\ud') || isWellFormed(value), 'format', 'text that is not Unicode')
   return value
+}
+
+/** Whether no text in a value holds half a surrogate pair. */
+function isWellFormed(value: Json): boolean {
+  if (typeof value === 'string') return value.isWellFormed()
+  return value === null || typeof value !== 'object' || Object.values(value).every(isWellFormed)
 }
 
 function check(value: Json, depth: number): void {

@@ -1,6 +1,6 @@
 /** CAR files of version 1 (FORMAT.md 6), read and written whole. */
 
-import { type Bytes, join, need, Refused, utf8 } from './bytes.ts'
+import { type Bytes, join, need, Refused, unlessRefused, utf8 } from './bytes.ts'
 import { Link, parseCbor } from './cbor.ts'
 import { cidBytes, isBlockOf, parseCid, readCid, size, toVarint } from './cid.ts'
 
@@ -38,6 +38,32 @@ export function readCar(data: Bytes, damaged: string[] | null = null): Car {
     }
   }
   return { roots: (roots as Link[]).map(one => one.cid.text), blocks }
+}
+
+/** Whether a CID whose hash is known here can stand at the beginning: what strangers append may be anything, and an error costs more than a look. */
+function beginsCid(section: Bytes): boolean {
+  if (section[0] === 0x12) return section[1] === 0x20 && section.length >= 34
+  let at = 1
+  const next = (): number => {
+    let value = 0
+    for (let shift = 0; shift < 35; shift += 7) {
+      const byte = section[at++] ?? 255
+      value += (byte & 127) * 2 ** shift
+      if (byte < 128) return value
+    }
+    return -1
+  }
+  const [codec, hash, length] = [next(), next(), next()]
+  return section[0] === 1 && codec >= 0 && (hash === 0x12 || hash === 0) && length >= 0 && at + length <= section.length
+}
+
+/** The block in a section of a CAR, a view of it, or null where it is not what its CID says. */
+export function soundBlock(section: Bytes): Bytes | null {
+  if (section.length > MOST_SECTION || !beginsCid(section)) return null
+  const read = unlessRefused(() => readCid(section))
+  if (read === null) return null
+  const block = section.subarray(read[1])
+  return block.length <= 2 << 20 && isBlockOf(read[0], block) ? block : null
 }
 
 /** A CAR of blocks in the order given. */

@@ -8,6 +8,12 @@ import { type Fetch, siblings } from './view.ts'
 
 const MOST_CARD = 4096
 const MOST_IDS = 64
+const CONTROL = /[\x00-\x1f\x7f-\x9f]/
+const LABEL = '[a-z0-9](?:[a-z0-9-]*[a-z0-9])?'
+/** A host with a dot, and parts of a path without white space (U+0085 is a control character) and without what has a meaning in a URL. */
+const REMOTE = new RegExp(
+  `^${LABEL}(?:\\.${LABEL})+(?:/[^/?#@:\\x00-\\x20\\x7f-\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+)+(?![^])`
+)
 
 export type ProjectId = readonly string[]
 export type Card = {
@@ -34,9 +40,8 @@ function isProjectId(one: Json): boolean {
   const [kind, place, path] = one
   if (kind === 'id') return one.length === 2 && isHex(place, 16)
   if (kind !== 'remote' || one.length !== 3 || typeof place !== 'string' || typeof path !== 'string') return false
-  const [host = '', ...parts] = place.split('/')
-  const isRemote = place === place.toLowerCase() && host.includes('.') && parts.length > 0 && !parts.includes('') && !/[@:?#\s]|\.git$/.test(place)
-  return isRemote && (path === '' || path.split('/').every(part => !['', '.', '..'].includes(part)))
+  const isRemote = REMOTE.test(place) && place === place.toLowerCase() && !place.endsWith('.git')
+  return isRemote && (path === '' || path.split('/').every(part => !['', '.', '..'].includes(part) && !CONTROL.test(part)))
 }
 
 function compareIds(a: readonly string[], b: readonly string[]): number {

@@ -207,8 +207,7 @@ export const ipnsName = (publicKey: Bytes): string => `k${toNumber(join(LIBP2P_K
 
 /** The key of an IPNS name. */
 export function keyOfName(name: string): Bytes {
-  need(/^k[0-9a-z]{61}$/.test(name), 'format', 'not an IPNS name')
-  const data = fromNumber(name.slice(1), BASE36)
+  const data = cidBytes(parseCid(name))
   need(data.length === 40 && same(data.subarray(0, 8), LIBP2P_KEY), 'format', 'not an IPNS name')
   return data.slice(8)
 }

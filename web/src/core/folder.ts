@@ -4,7 +4,7 @@
  */
 
 import { type Bytes, canonical, compareBytes, fields, fromHex, fromUtf8, hex, isWhole, join, need, number, parseCanonical, sha256, uint32, unlessRefused, utf8 } from './bytes.ts'
-import { readCar, writeCar } from './car.ts'
+import { readCar, soundBlock, writeCar } from './car.ts'
 import { asVersion1, isBlockOf, parseCid, size as sizeAt } from './cid.ts'
 import { newestRecord, readRecord } from './ipns.ts'
 
@@ -22,6 +22,8 @@ const COUNTS = 256
 const BEFORE_CRC = 8 + 8 + 4 + 4 * COUNTS
 const BEFORE_ROWS = BEFORE_CRC + 4
 const LEAST_BLOCK = 35
+/** The CID of an empty block, its bytes in itself. */
+const LEAST_SECTION = 4
 const MOST_BLOCK = 2 << 20
 const MOST_PIN = 4096
 const MOST_PIN_NAME = 255
@@ -40,7 +42,7 @@ export function crc32(data: Bytes): number {
 
 /** Where a block lies in its pack. */
 type Place = { readonly at: number; readonly length: number }
-type Pack = { readonly name: string; readonly data: Bytes; readonly going: boolean; readonly lost: ReadonlySet<string>; readonly places: ReadonlyMap<string, Place> }
+type Pack = { readonly name: string; readonly data: Bytes; readonly going: boolean; readonly lost: ReadonlySet<string>; readonly places: ReadonlyMap<string, Place>; found?: ReadonlyMap<string, Place> }
 
 /** The places that an index gives by digest, where it fits its pack; else null. */
 function readIndex(index: Bytes, pack: Bytes): Map<string, Place> | null {
@@ -63,13 +65,14 @@ function readIndex(index: Bytes, pack: Bytes): Map<string, Place> | null {
 function lookedThrough(pack: Bytes): Map<string, Place> {
   const out = new Map<string, Place>()
   const [length, start] = unlessRefused(() => sizeAt(pack, 0)) ?? [pack.length, 0]
+  if (unlessRefused(() => readCar(pack.subarray(0, start + length))) === null) return out
   for (let at = start + length; at < pack.length; ) {
-    const section = unlessRefused(() => sizeAt(pack, at))
+    const first = pack[at] as number
+    const section = first < 128 ? (at + 1 + first <= pack.length ? ([first, at + 1] as const) : null) : unlessRefused(() => sizeAt(pack, at))
     if (section === null) break
     const [bytes, from] = section
-    const one = unlessRefused(() => readCar(join(pack.subarray(0, start + length), pack.subarray(at, from + bytes)), []).blocks[0])
-    const data = one?.[1]
-    if (data !== undefined) out.set(hex(sha256(data)), { at: from + bytes - data.length, length: data.length })
+    const data = bytes < LEAST_SECTION ? null : soundBlock(pack.subarray(from, from + bytes))
+    if (data !== null) out.set(hex(sha256(data)), { at: from + bytes - data.length, length: data.length })
     at = from + bytes
   }
   return out
@@ -112,7 +115,8 @@ export class SharedFolder {
     }
     // An index may lie, or be of another pack.
     for (const pack of this.#packs) {
-      const found = within(pack, lookedThrough(pack.data).get(digest))
+      pack.found ??= lookedThrough(pack.data)
+      const found = within(pack, pack.found.get(digest))
       if (found !== null) return found
     }
     return null

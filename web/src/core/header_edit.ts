@@ -6,6 +6,7 @@
 import { type Bytes, byteLength, fromUtf8, need, refuse, unlessRefused, utf8 } from './bytes.ts'
 import { frontMatter } from './front_matter.ts'
 import {
+  type Field,
   findMarks,
   flatFields,
   isBare,
@@ -37,6 +38,33 @@ const isSame = (a: Changes, b: Changes): boolean => a.size === b.size && [...a].
 export function editFile(data: Bytes, changes: Changes, body: string | null = null, stamps: Changes = NOTHING): Bytes {
   if (stamps.size === 0 || (changes.size === 0 && isForeign(data, body))) return edited(data, changes, body)
   return unlessRefused(() => edited(data, new Map([...stamps, ...changes]), body)) ?? edited(data, changes, body)
+}
+
+/** The file that `made` says, written as a change of another one. */
+export function renderOver(data: Bytes, made: MemoryFile): Bytes {
+  const old = parseFile(data)
+  const [before, after] = [new Map(old.fields), new Map(made.fields)]
+  const names = new Set([...before.keys(), ...after.keys()])
+  const changes = new Map([...names].filter(name => before.get(name) !== after.get(name)).map(name => [name, after.get(name) ?? '']))
+  return edited(data, changes, made.body === old.body ? null : made.body)
+}
+
+/** Whether the header of a file is in the normal form, or it has none. */
+export function hasNormalHeader(data: Bytes): boolean {
+  const { fields, body } = parseFile(data)
+  const raw = fromUtf8(data)
+  const bom = raw.startsWith('\ufeff') ? '\ufeff' : ''
+  const text = raw.slice(bom.length)
+  const marks = findMarks(text)
+  if (marks === null || (fields.length === 0 && withoutLastLines(text) === body)) return true
+  return isNormal(bom, text, marks, fields)
+}
+
+function isNormal(bom: string, text: string, marks: Marks, fields: readonly Field[]): boolean {
+  const lines = text.slice(marks.lines, marks.closing)
+  const closing = text.slice(marks.closing, marks.rest)
+  const isMarked = bom === '' && text.startsWith('---\n') && (closing === '---\n' || closing === '---')
+  return isMarked && byteLength(lines) <= MOST_HEADER + 1 && lines === renderLines(fields)
 }
 
 /** Whether the header that programs find is another program's: one of ours above it would hide it from them. */
@@ -98,9 +126,7 @@ function withHeader(bom: string, text: string, marks: Marks, old: Fields, wanted
   const fields: Fields = new Map(wanted.fields)
   const lines = text.slice(marks.lines, marks.closing)
   const closing = text.slice(marks.closing, marks.rest)
-  const isMarked = bom === '' && text.startsWith('---\n') && (closing === '---\n' || closing === '---')
-  const isNormal = isMarked && byteLength(lines) <= MOST_HEADER + 1 && lines === renderLines([...old])
-  if (isNormal) return renderFile(wanted)
+  if (isNormal(bom, text, marks, [...old])) return renderFile(wanted)
   const head = bom + text.slice(0, marks.lines) + (isSame(fields, old) ? lines : spliced(lines, marks, old, fields)) + closing
   return head + (body === null ? text.slice(marks.rest) : below(text, marks, wanted.body))
 }

@@ -30,7 +30,7 @@ const SPECIAL = '-?:,[]{}#&*!|>\'"%@`'
 const CONTROL = /[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/
 /** What some YAML loader (1.1 or 1.2) takes for a boolean, nothing, a number, a date, a time or a merge when it has no quotes. */
 const OTHER_TYPE = new RegExp(
-  '^(?:yes|no|on|off|true|false|null|~|<<|=' +
+  '^(?:y|n|yes|no|on|off|true|false|null|~|<<|=' +
     '|[-+]?(?:0[box][0-9a-f]+|[0-9]+(?::[0-9]{1,2})*(?:\\.[0-9]*)?(?:e[-+]?[0-9]+)?|\\.[0-9]+(?:e[-+]?[0-9]+)?|\\.inf|\\.nan)' +
     '|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[ \\tt][^]*)?)(?![^])',
   'i'
@@ -78,7 +78,7 @@ export function readHeader(header: string): Field[] | null {
   const flat = flatFields(lines)
   if (flat !== null) {
     need(!isLong, 'limit', 'a header of more than 4 KiB')
-    return flat.comments.length > 0 && flat.fields.length === 0 ? null : settled(flat.fields, flat.comments)
+    return flat.comments.length > 0 && !flat.isNamed ? null : settled(flat.fields, flat.comments)
   }
   if (isLong) return null
   const fields = yamlFields(header)
@@ -103,9 +103,10 @@ function settled(all: readonly Field[], comments: readonly string[]): Field[] {
   return [...out].filter(([, value]) => value !== '')
 }
 
-export function flatFields(lines: readonly string[]): { fields: Field[]; comments: string[] } | null {
+export function flatFields(lines: readonly string[]): { fields: Field[]; comments: string[]; isNamed: boolean } | null {
   const fields: Field[] = []
   const comments: string[] = []
+  let isNamed = false
   for (let i = 0; i < lines.length; i++) {
     const line = lines[i] as string
     if (trim(line) === '') continue
@@ -115,7 +116,8 @@ export function flatFields(lines: readonly string[]): { fields: Field[]; comment
     }
     const pair = flatLine(line)
     if (pair === null) return null
-    const next = lines.slice(i + 1).find(one => trim(one) !== '') ?? ''
+    isNamed = true
+    const next = lines.slice(i + 1).find(one => trim(one) !== '' && !one.startsWith('#')) ?? ''
     const indent = /^[ \t]+/.exec(next)?.[0]
     if (pair[0] !== 'metadata' || pair[1] !== '' || indent === undefined) {
       fields.push(pair)
@@ -124,6 +126,10 @@ export function flatFields(lines: readonly string[]): { fields: Field[]; comment
     for (; i + 1 < lines.length; i++) {
       const inner = lines[i + 1] as string
       if (trim(inner) === '') continue
+      if (inner.startsWith('#')) {
+        comments.push(trim(inner.slice(1)))
+        continue
+      }
       if (!inner.startsWith(indent)) break
       const text = inner.slice(indent.length)
       if (text.startsWith('#')) {
@@ -135,7 +141,7 @@ export function flatFields(lines: readonly string[]): { fields: Field[]; comment
       fields.push(lifted)
     }
   }
-  return { fields, comments }
+  return { fields, comments, isNamed }
 }
 
 function flatLine(line: string): Field | null {
@@ -168,12 +174,18 @@ export function scalar(value: string): string {
 
 // --- headers that are not flat ---
 
+/** Forms that YAML libraries read differently: a tab in an indentation, a `?` that may be a key of its own, escapes of surrogates, and a block of text that begins in a line of its own. */
+const DISPUTED = new RegExp(
+  '(?:(?<![^])|\\n)[ -]*\\t|(?:(?<![^])|[\\n[{,:-])[ \\t]*\\?(?=[ \\n]|(?![^]))|\\\\u[dD][89a-fA-F]|\\\\U' +
+    '|:[ \\t]*(?:[ \\t]#[^\\n]*)?\\n(?:[ \\t]*(?:#[^\\n]*)?\\n)*[ \\t]*[|>]'
+)
+
 type Yaml = string | Yaml[] | Map<string, Yaml>
 
 /** The fields of a header in YAML that yields text only, or null where it is none that is taken. */
 function yamlFields(text: string): Field[] | null {
   const header = text.replaceAll('\r\n', '\n')
-  if (CONTROL.test(header.replace(/[\t\n]/g, ' ')) || /^%/m.test(header)) return null
+  if (DISPUTED.test(header) || CONTROL.test(header.replace(/[\t\n]/g, ' ')) || /^%/m.test(header)) return null
   const root = yamlRoot(header)
   if (root === null) return null
   const fields: Field[] = []

@@ -1,8 +1,9 @@
 /** The three-way merge of memory files, by line and by field (FORMAT.md 5). */
 
-import { type Bytes, byCodePoints, unlessRefused, utf8 } from './bytes.ts'
+import { type Bytes, byCodePoints, same, unlessRefused, utf8 } from './bytes.ts'
+import { hasNormalHeader, renderOver } from './header_edit.ts'
 import { MOST_FILE } from './limits.ts'
-import { type Field, KNOWN_FIELDS, parseFile, readTags, renderFile, writeTags } from './memory_file.ts'
+import { type Field, KNOWN_FIELDS, type MemoryFile, parseFile, readTags, renderFile, writeTags } from './memory_file.ts'
 
 /** Lines of the base times lines of a side; above it nothing is merged. */
 const MOST_PAIRS = 4_000_000
@@ -71,6 +72,17 @@ export function mergeFields(base: readonly Field[], a: readonly Field[], b: read
   return out
 }
 
+/** The merge as a change of one side, so that what a header says beside its fields stays; null where both sides changed that. */
+function withKeptHeaders(merged: MemoryFile, base: Bytes, a: Bytes, b: Bytes): Bytes | null {
+  const made = unlessRefused(() => [base, a, b].map(data => renderOver(data, merged)))
+  if (made === null) return null
+  const [ofBase, ofA, ofB] = made as [Bytes, Bytes, Bytes]
+  const out = same(ofA, ofB) || same(ofB, ofBase) ? ofA : same(ofA, ofBase) ? ofB : null
+  const again = out && unlessRefused(() => parseFile(out))
+  const isRight = again && again.body === merged.body && again.fields.length === merged.fields.length
+  return isRight && merged.fields.every(([name, value]) => again.fields.some(one => one[0] === name && one[1] === value)) ? out : null
+}
+
 const linesOf = (body: string): string[] => (body === '' ? [] : body.split('\n'))
 
 /** The bytes of the merge of three files, or null where it is not clean. */
@@ -81,6 +93,8 @@ export function merge3(base: Bytes, a: Bytes, b: Bytes): Bytes | null {
   const fields = mergeFields(old.fields, ours.fields, theirs.fields)
   const body = mergeLines(linesOf(old.body), linesOf(ours.body), linesOf(theirs.body))
   if (fields === null || body === null) return null
-  const out = utf8(renderFile({ fields, body: body.join('\n') }))
+  const merged = { fields, body: body.join('\n') }
+  const out = [base, a, b].every(hasNormalHeader) ? utf8(renderFile(merged)) : withKeptHeaders(merged, base, a, b)
+  if (out === null) return null
   return out.length > MOST_FILE || unlessRefused(() => parseFile(out)) === null ? null : out
 }

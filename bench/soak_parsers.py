@@ -1,0 +1,36 @@
+"""The parsers that exist in both languages, on mutated inputs: what Python and TypeScript make differently of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+#: Inputs that one process of Node judges.
+BATCH = 20_000
+
+
+def run(seed: int, count: int, seconds: float) -> int:
+    """Judge `count` inputs, or for so many seconds; each batch has the next seed. Returns 1 when one was judged differently."""
+    os.environ["IPFSMEM_REQUIRE_COUNTERPARTS"] = "1"
+    from tests.interop.counterparts import built_web
+    from tests.support.parsers import differences
+
+    node = shutil.which("node")
+    if node is None:
+        print("node is not installed")
+        return 1
+    program, begin, done, found = built_web() / "parsers.js", time.monotonic(), 0, 0
+    with tempfile.TemporaryDirectory() as scratch:
+        while (not count or done < count) and (not seconds or time.monotonic() - begin < seconds):
+            batch = min(BATCH, count - done) if count else BATCH
+            for one in differences(node, program, Path(scratch), seed, batch):
+                found += 1
+                print(
+                    f"{one.parser} {one.given!r}\n  python     {one.python!r}\n  typescript {one.typescript!r}"
+                )
+            done, seed = done + batch, seed + 1
+            print(f"{done:,} inputs, {found} differences, {time.monotonic() - begin:.0f} s", flush=True)
+    return int(found > 0)

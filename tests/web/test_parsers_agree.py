@@ -1,0 +1,33 @@
+"""Python and TypeScript make the same of every input: of headers, keys, CIDs, lines, cards and exports, mutated from a seed.
+
+A difference that is found becomes a vector in `fixtures/vectors`. The long form: `python -m bench.soak parsers`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.interop.counterparts import built_web, need_program, run
+from tests.support.effort import cases
+from tests.support.parsers import differences
+
+
+def test_parsers_of_both_languages_agree_on_mutated_inputs(tmp_path: Path) -> None:
+    node = need_program("node")
+    found = differences(node, built_web() / "parsers.js", tmp_path, seed=2026, count=cases(4_000, 60_000))
+    assert found[:5] == []
+
+
+@pytest.mark.parametrize("byte", [0, 1, 4, 255])
+def test_pack_with_megabytes_of_garbage_behind_it_is_read_in_one_pass(tmp_path: Path, byte: int) -> None:
+    file = tmp_path / "inputs.jsonl"
+    file.write_text(json.dumps(["pack", [byte, 8 << 20]]), "utf-8")
+    assert json.loads(run([need_program("node"), built_web() / "parsers.js", file])) == [
+        True,
+        True,
+        False,
+        None,
+    ]
