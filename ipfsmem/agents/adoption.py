@@ -33,7 +33,7 @@ from ipfsmem.agents.projects import (
 )
 from ipfsmem.causal.cards import ProjectId
 from ipfsmem.config import expanded
-from ipfsmem.device.project_folders import ProjectFolder, connected_folders, keep_folder
+from ipfsmem.device.project_folders import ProjectFolder, connected_folders, followed_programs, keep_folder
 from ipfsmem.errors import IpfsmemError, NotFoundError, StorageError, UsageError
 from ipfsmem.files.projects import Project, is_replaced, project_at
 from ipfsmem.memory import Memory
@@ -141,6 +141,22 @@ def plan_all(memory: Memory, claude: ClaudeHome) -> tuple[list[Plan], list[NotPl
             )
             del plans[folder]
     return list(plans.values()), list(left.values())
+
+
+def connect_followed(memory: Memory, claude: ClaudeHome, project: Project) -> bool:
+    """Connect a project that began after a person asked for all that will; whether it is connected now.
+
+    Only as a new scope, in the folder that the program chooses itself: what a repository says of itself opens no scope that is there.
+    Raises nothing for what a person has to decide.
+    """
+    if PROGRAM not in followed_programs(memory.replica):
+        return False
+    with contextlib.suppress(IpfsmemError, OSError, ValueError):
+        plan = plan_project(memory, claude, project.folder)
+        if plan.choice.new and plan.named_in is None:
+            carry_out(memory, plan)
+            return True
+    return False
 
 
 def left_beside(claude: ClaudeHome, plans: Sequence[Plan]) -> list[tuple[Path, str]]:

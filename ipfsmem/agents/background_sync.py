@@ -151,7 +151,7 @@ def _look_at_project(memory: Memory, folder: str) -> None:
     """Note a folder that nobody connected, and follow one that was moved. What is wrong with a project keeps nothing else back."""
     if not folder:
         return
-    from ipfsmem.agents.adoption import follow
+    from ipfsmem.agents.adoption import connect_followed, follow
     from ipfsmem.agents.claude_folders import ClaudeHome
     from ipfsmem.agents.projects import find_connected
     from ipfsmem.device.project_folders import note_unconnected
@@ -160,7 +160,8 @@ def _look_at_project(memory: Memory, folder: str) -> None:
     with contextlib.suppress(IpfsmemError, OSError):
         project, row = find_connected(memory, folder)
         if row is None and not is_too_wide(project.folder):
-            note_unconnected(memory.replica, str(project.folder))
+            if not connect_followed(memory, ClaudeHome.of(os.environ), project):
+                note_unconnected(memory.replica, str(project.folder))
         elif (
             row is not None
             and row.path != str(project.folder)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
@@ -15,8 +16,8 @@ from typing import NamedTuple
 from ipfsmem.agents.projects import find_connected
 from ipfsmem.config import settings
 from ipfsmem.device.project_folders import ProjectFolder
-from ipfsmem.errors import UsageError
-from ipfsmem.files.projects import Project
+from ipfsmem.errors import StorageError, UsageError
+from ipfsmem.files.projects import Project, project_at
 from ipfsmem.memory import Memory
 from ipfsmem.parts.noting import acting_as
 
@@ -46,7 +47,7 @@ def session_text(
         )
     with Memory.load(namespace, home=home, passphrase=passphrase) as memory, acting_as("hook", program):
         scope, row = _scope(memory, folder, program)
-        lines = tuple(_paused(memory, row))
+        lines = (*_paused(memory, row), *_not_connected(memory, row, folder))
         text = memory.scope(scope).context(max_tokens=max_tokens, plugins=False).text
         mark = blake2b(
             text.encode(), digest_size=16, key=memory.replica.device.row_key, person=b"session text"
@@ -111,6 +112,21 @@ def _scope(memory: Memory, folder: str, program: str) -> tuple[str, ProjectFolde
             and not _keeps_own_folder(program, project, attached)
         )
     return "" if row is None or adopted else memory.scopes.target(row.scope), row
+
+
+def _not_connected(memory: Memory, row: ProjectFolder | None, folder: str) -> list[str]:
+    """How a project is connected that is not."""
+    if row is not None:
+        return []
+    from ipfsmem.files.attaching import is_too_wide
+
+    with contextlib.suppress(UsageError, StorageError):
+        project = project_at(folder)
+        if project.repository is not None and not is_too_wide(project.folder):
+            named = "" if memory.namespace == "default" else f" -n {memory.namespace}"
+            place = shlex.quote(str(project.folder))
+            return [f"this project is not connected: ipfsmem connect claude-code --project {place}{named}"]
+    return []
 
 
 def _keeps_own_folder(program: str, project: Project, attached: set[str]) -> bool:

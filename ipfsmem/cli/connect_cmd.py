@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 @click.option(
     "--all", "everything", is_flag=True, help="Of all projects that it knows and that are listed now."
 )
+@click.option(
+    "--follow", is_flag=True, help="With --all: also projects that begin later, each as a new scope."
+)
 @click.option("--scope", callback=not_empty, metavar="NAME", help="The scope that stands for the project.")
 @click.option("--new", is_flag=True, help="The project is none of those that are here.")
 @click.option("--yes", is_flag=True, help="Do not ask before projects are connected.")
@@ -45,6 +48,7 @@ def command(
     replace: bool,
     project: str | None,
     everything: bool,
+    follow: bool,
     scope: str | None,
     new: bool,
     yes: bool,
@@ -59,6 +63,10 @@ def command(
     """
     from ipfsmem.errors import UsageError
 
+    if follow and not everything:
+        raise UsageError(
+            "--follow is about all projects", hint="Add --all: ipfsmem connect claude-code --all --follow"
+        )
     refuse_wrong_projects(program, project, everything, about_one=scope is not None or new)
     if as_list:
         if program is not None:
@@ -99,7 +107,16 @@ def command(
             if not dry_run:
                 _say_done(context, found, answer)
 
-        connect_projects(context, folder=project, scope=scope, new=new, dry_run=dry_run, yes=yes, first=enter)
+        connect_projects(
+            context,
+            folder=project,
+            scope=scope,
+            new=new,
+            dry_run=dry_run,
+            yes=yes,
+            follow=follow,
+            first=enter,
+        )
         return
     answer = carry_out(context, plan, dry_run=dry_run)
     if not context.json and not dry_run:

@@ -52,12 +52,14 @@ def connect_projects(
     new: bool,
     dry_run: bool,
     yes: bool,
+    follow: bool = False,
     first: Callable[[], None],
 ) -> None:
-    """Adopt the memory folder of one project, or of all that Claude Code knows and that are listed before. `folder` None: all; `first`:
-    what is done when it is known that this can be."""
+    """Adopt the memory folder of one project, or of all that Claude Code knows and that are listed before. `folder` None: all; `follow`:
+    also those that begin later; `first`: what is done when it is known that this can be."""
     from ipfsmem.agents.adoption import plan_all, plan_project
     from ipfsmem.agents.claude_folders import ClaudeHome
+    from ipfsmem.device.project_folders import follow_program
 
     with context.memory() as memory:
         claude = ClaudeHome.of(os.environ)
@@ -74,6 +76,8 @@ def connect_projects(
         first()
         if not dry_run:
             failed = _carry_out(memory, plans)
+            if follow:
+                follow_program(memory.replica, "claude-code", follow=True)
         answer = _answer(plans, left, failed, dry_run=dry_run)
         remarks = [] if dry_run else [*_remarks(memory, plans), *_left_beside(memory, claude, plans)]
         published = memory.mode.published
@@ -83,6 +87,8 @@ def connect_projects(
         click.echo("Nothing was changed.")
     else:
         _say_connected(plans, failed)
+        if follow:
+            click.echo("Projects that begin later are connected at their first session.")
     if not context.json and published and any(not one.error for one in left):
         click.echo(
             advice("What another machine remembers of them comes with: ipfsmem sync. Then connect them.")
@@ -100,13 +106,15 @@ def connect_projects(
 def disconnect_projects(context: CommandContext, *, folder: str | None, dry_run: bool) -> None:
     """Let go of the memory folder of one project, or of all. `folder` None: all."""
     from ipfsmem.agents.adoption import connected_project, let_go
-    from ipfsmem.device.project_folders import connected_folders
+    from ipfsmem.device.project_folders import connected_folders, follow_program
     from ipfsmem.results import ProjectsDisconnected
 
     with context.memory() as memory:
         rows = (
             [connected_project(memory, folder)] if folder is not None else connected_folders(memory.replica)
         )
+        if folder is None and not dry_run:
+            follow_program(memory.replica, "claude-code", follow=False)
         stuck: list[tuple[ProjectFolder, IpfsmemError]] = []
         for row in rows:
             try:

@@ -44,6 +44,8 @@ class _Row(msgspec.Struct):
     folders: list[ProjectFolder]
     #: Folders in which an agent's program asked for memories and that nobody connected, the newest last.
     seen: list[str]
+    #: Programs whose projects are connected when they begin, as a person asked for.
+    follow: list[str] = []
 
 
 _decoder = msgspec.json.Decoder(_Row)
@@ -57,6 +59,22 @@ def connected_folders(replica: Replica) -> list[ProjectFolder]:
 def unconnected_folders(replica: Replica) -> list[str]:
     """The folders in which an agent's program asked for memories and that nobody connected."""
     return _read(replica).seen
+
+
+def followed_programs(replica: Replica) -> frozenset[str]:
+    """The programs whose projects are connected when they begin."""
+    return frozenset(_read(replica).follow)
+
+
+def follow_program(replica: Replica, program: str, *, follow: bool) -> None:
+    """Have projects of a program connected when they begin, or no longer."""
+    with replica.transaction():
+        row = _read(replica)
+        if (program in row.follow) is not follow:
+            row.follow = (
+                sorted({*row.follow, program}) if follow else [one for one in row.follow if one != program]
+            )
+            _write(replica, row)
 
 
 def keep_folder(replica: Replica, folder: ProjectFolder, *, instead: ProjectFolder | None = None) -> None:

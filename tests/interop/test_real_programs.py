@@ -6,13 +6,14 @@ The versions are those of tests/interop/programs/package-lock.json; `python test
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.programs_lab import REAL_PROGRAMS, Machine, RealProgram, agents_programs
-from tests.support.stand_in_model import Call, StandInModel, steps
+from tests.support.stand_in_model import Call, Script, Seen, StandInModel, Step, found, steps
 
 pytestmark = [pytest.mark.slow]
 #: Begins every text that a model is given out of a memory.
@@ -85,3 +86,88 @@ def _only_ours_goes(machine: Machine, program: RealProgram) -> None:
     machine.ipfsmem("connect", program.name)
     machine.ipfsmem("disconnect", program.name)
     assert machine.files(program) == left
+
+
+LINES = [f"Line {number:04}: the quick brown fox jumps over it." for number in range(800)]
+
+
+def reads_all_of(key: str, then: str) -> Script:
+    """A model that tries to replace a text after its first page, reads on as it is told, and replaces it then."""
+
+    def script(seen: Seen) -> Step:
+        done = len(seen.results)
+        if done == 0:
+            return found(seen, Call("read_memory", {"key": key}))
+        if done == 1:
+            return found(seen, Call("remember", {"key": key, "body": then}))
+        if "is changed" in seen.results[-1] or done > 12:
+            return "done"
+        pages = [seen.results[0], *seen.results[2:]]
+        more = re.findall(r"start=(\d+)", pages[-1])
+        if more:
+            return found(seen, Call("read_memory", {"key": key, "start": int(more[-1])}))
+        token = re.findall(r"seen: ([0-9a-f]{16})", pages[-1])
+        return found(seen, Call("remember", {"key": key, "body": then, "seen": token[-1] if token else ""}))
+
+    return script
+
+
+@every_program
+def test_real_program_reads_long_text_of_project_before_replacing_it(
+    machine: Machine, program: RealProgram
+) -> None:
+    machine.has(program)
+    (machine.home / ".claude").mkdir(exist_ok=True)
+    machine.ipfsmem("connect", "claude-code", "--project", str(machine.project), "--scope", "shop", "--yes")
+    machine.ipfsmem("connect", program.name)
+    machine.ipfsmem("write", "big", "--scope", "shop", "--name", "Big", "--body", "\n".join(LINES))
+
+    machine.run(program, "Shorten the long text.", reads_all_of("big", "a shorter text"))
+    first, refused, *pages = machine.model.results
+    assert "seen:" not in first
+    assert "nothing was written" in refused
+    assert "is changed" in pages[-1]
+    assert all(NOTICE in page for page in (first, *pages[:-1]))
+    seen = "\n".join((first, *pages[:-1]))
+    assert [line for line in LINES if line not in seen] == []
+    assert machine.ipfsmem("read", "big", "--scope", "shop", "--body").strip() == "a shorter text"
+
+
+CLAUDE = {name: one for name, one in REAL_PROGRAMS.items() if one.name == "claude-code"}
+every_claude = pytest.mark.parametrize("program", CLAUDE.values(), ids=CLAUDE)
+
+
+def adopted(machine: Machine, program: RealProgram) -> Path:
+    """Claude Code's memory folder of the project, with one memory, connected."""
+    folder = machine.claude_folder()
+    folder.mkdir(parents=True)
+    (folder / "build.md").write_text("---\nname: build\ndescription: how it is built\n---\n\nWith make.\n")
+    (folder / "MEMORY.md").write_text("- [Build](build.md) — how it is built\n")
+    machine.has(program)
+    machine.ipfsmem("connect", "claude-code", "--project", str(machine.project), "--scope", "shop", "--yes")
+    return folder
+
+
+def remembers_in_two_steps(folder: Path, key: str, *, pause: float) -> Script:
+    """What Claude Code tells its model to do: write a file, then add a line to MEMORY.md."""
+    old = "- [Build](build.md) — how it is built"
+    text = f"---\nname: {key}\ndescription: about {key}\n---\n\nText of {key}.\n"
+    return steps(
+        Call("Read", {"file_path": str(folder / "MEMORY.md")}),
+        Call("Write", {"file_path": str(folder / f"{key}.md"), "content": text}),
+        Call("Bash", {"command": f"sleep {pause}", "description": "think"}),
+        Call("Edit", {"file_path": str(folder / "MEMORY.md"), "old_string": old, "new_string": f"{old}\n- [{key}]({key}.md) — its own line"}),
+    )  # fmt: skip
+
+
+@every_claude
+def test_claude_code_edits_its_index_while_folder_is_watched(machine: Machine, program: RealProgram) -> None:
+    folder = adopted(machine, program)
+    # The server that Claude Code starts watches the folder.
+    machine.run(program, "Remember how we lint.", remembers_in_two_steps(folder, "lint", pause=3))
+    *_, edited = machine.model.results
+    assert "has been updated" in edited, machine.model.results
+    index = (folder / "MEMORY.md").read_text("utf-8")
+    assert index.count("(lint.md)") == 1 and "its own line" in index
+    assert "Text of lint." in machine.ipfsmem("read", "lint", "--scope", "shop", "--body")
+    assert "its own line" in (folder / "MEMORY.md").read_text("utf-8")

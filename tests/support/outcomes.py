@@ -978,6 +978,7 @@ ROWS: tuple[Row, ...] = (
     Row("serve", "there is no such folder", 4, "serve BASE/none", "none"),
     Row("serve", "the token is too short", 2, "serve USB --token-fd 0", "none"),
     Row("serve", "others could reach it, and nobody said that they may", 3, "serve USB --host 0.0.0.0", "none"),
+    Row("connect", "later projects are followed without all of now", 2, "connect claude-code --follow", prepare=claude_code),
     Row("connect", "connected", 0, "connect claude-code", prepare=claude_code),
     Row("connect", "shown, and nothing written", 0, "connect claude-code --dry-run", prepare=claude_code),
     Row("connect", "the program is not here", 4, "connect claude-code", prepare=no_program),

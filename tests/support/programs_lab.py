@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from ipfsmem.agents.claude_folders import project_name
 from tests.interop.counterparts import missing, need_program, npm_packages, required
 from tests.support.stand_in_model import Script, StandInModel
 
@@ -61,6 +62,10 @@ class Machine:
     def files(self, program: RealProgram) -> dict[str, bytes]:
         """The files of its settings as they are now."""
         return {name: path.read_bytes() for name in program.settings if (path := self.home / name).exists()}
+
+    def claude_folder(self) -> Path:
+        """Where Claude Code keeps what it remembers of the project."""
+        return self.home / ".claude" / "projects" / project_name(str(self.project)) / "memory"
 
     def run(self, program: RealProgram, prompt: str, script: Script, *, cwd: Path | None = None) -> str:
         """Run a program once with a prompt, its model following the script; what it prints. It ends within `PATIENCE`."""

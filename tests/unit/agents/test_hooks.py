@@ -25,6 +25,7 @@ from ipfsmem.device.agent_notes import (
     note_hook,
 )
 from ipfsmem.device.lock import file_lock
+from ipfsmem.device.project_folders import follow_program
 from ipfsmem.errors import StorageError
 from ipfsmem.files.projects import project_at
 from ipfsmem.memories.meaning import Meaning
@@ -192,6 +193,45 @@ def test_first_prompt_of_qwen_code_stands_for_the_start(hook: Hooks, tmp_path: P
     assert not asks(hook, root, "what is the weather like", program="qwen-code")
     hook("session-start", root, program="qwen-code", session="watched")
     assert not asks(hook, root, "what is the weather like", program="qwen-code", session="watched")
+
+
+def test_start_of_session_says_how_a_project_is_connected(hook: Hooks, tmp_path: Path) -> None:
+    root = repository(tmp_path / "api")
+    assert f"ipfsmem connect claude-code --project {root}" in hook.line(root)
+    connect(hook, root)
+    assert not hook.line(root)
+    (tmp_path / "plain").mkdir()
+    assert not hook.line(tmp_path / "plain")
+
+
+def test_project_that_begins_later_is_connected_where_that_was_asked_for(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claude = Claude(tmp_path / "me")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(claude.folder))
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    early, late = (
+        repository(tmp_path / "early"),
+        repository(tmp_path / "late", "https://github.com/acme/late"),
+    )
+    given = json.dumps({"folder": str(early)}).encode()
+    background_sync.run("default", hook.home, given)
+    with hook.open() as memory:
+        assert not find_connected(memory, early)[1]
+        follow_program(memory.replica, "claude-code", follow=True)
+    claude.remembers(late, "deploy", "Deploy with make ship.", "how to deploy")
+    background_sync.run("default", hook.home, json.dumps({"folder": str(late / ".git" / "..")}).encode())
+    with hook.open() as memory:
+        row = find_connected(memory, late)[1]
+        assert row is not None
+        assert memory.scope(row.scope).read("deploy") is not None
+        # An archive that says it is that project opens nothing that is there.
+        copy = repository(tmp_path / "archive", "https://github.com/acme/late")
+    background_sync.run("default", hook.home, json.dumps({"folder": str(copy)}).encode())
+    with hook.open() as memory:
+        row = find_connected(memory, copy)[1]
+        assert row is None or memory.scope(row.scope).read("deploy") is None
+        follow_program(memory.replica, "claude-code", follow=False)
 
 
 GEMINI_PROMPT = (
