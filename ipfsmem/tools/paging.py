@@ -12,8 +12,8 @@ from msgspec import json
 
 from ipfsmem.bundle.fence import QUOTE, clean_text
 
-#: What one answer may weigh, and a line at least: so an answer has at most 225 lines.
-ANSWER: Final = 9_000
+#: What one answer may weigh, and a line at least: so an answer has at most 195 lines. Cline cuts at 8,000 characters of JSON.
+ANSWER: Final = 7_800
 LINE: Final = 40
 #: What a page may weigh at least, however much stands around it.
 _LEAST: Final = 1_000
