@@ -58,6 +58,13 @@ def settings_shown(environment: Mapping[str, str] | None = None) -> list[Setting
     return found
 
 
+#: The names that these settings can have, in small letters.
+_NAMES = {
+    "embeddings.provider": ("openai", "anthropic", "google", "ollama", "minilm", "off"),
+    "model.provider": ("openai", "google", "ollama"),
+}
+
+
 def set_setting(name: str, text: str | None, environment: Mapping[str, str] | None = None) -> SettingChanged:
     """Write one value into the settings file that counts, or with None take it out, so that its default counts again. Makes the file
     where there is none at its usual place. Nothing is written unless the file can be used afterwards.
@@ -68,6 +75,9 @@ def set_setting(name: str, text: str | None, environment: Mapping[str, str] | No
     env = os.environ if environment is None else environment
     one = setting(name)
     value = None if text is None else one.value(text)
+    known = _NAMES.get(name, ())
+    if known and value and str(value).lower() not in known:
+        raise UsageError(f"unknown provider {value!r} for {name}", hint=f"Supported: {', '.join(known)}.")
     path = config.settings_file(env)
     if path is None:
         raise ConfigError(

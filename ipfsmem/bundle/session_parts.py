@@ -27,6 +27,11 @@ _OTHER = re.compile(r"[^a-z0-9]+")
 _PART = re.compile(f"session-(.+)-{NUMBERED}")
 
 
+def is_part_key(key: str) -> bool:
+    """Whether a key has the form of a part's."""
+    return _PART.fullmatch(key) is not None
+
+
 class SaysItsKind(Protocol):
     """What tells a part by its header: a memory file, or its line in an index."""
 

@@ -300,7 +300,7 @@ class Memories:
             return self._counted(self._here()).get(self.scope, (0, 0))
 
     def counts_everywhere(self) -> dict[str, tuple[int, int]]:
-        """The same of every scope that is not forgotten and has a memory, by token."""
+        """The same of every scope that is not forgotten and has a memory, by token. Parts of sessions are not counted."""
         with self.replica.reading():
             return self._counted(self._everywhere())
 
@@ -308,7 +308,11 @@ class Memories:
         shown: Counter[str] = Counter()
         not_fetched: Counter[str] = Counter()
         single: list[tuple[str, bytes]] = []
+        from ipfsmem.bundle.session_parts import is_part_key
+
         for memories, key, entry in found:
+            if is_part_key(key):
+                continue
             scope = memories.scope
             if len(entry) == 1:
                 (value,) = entry.values()

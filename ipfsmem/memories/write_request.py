@@ -2,7 +2,7 @@
 
 The command line and every other face build a `WriteRequest`, so that they refuse the same. The text is data that others may
 have typed or piped: an empty one, or a header field that cannot mean anything, is more often a slip than a wish. Python's
-`Memory.write` takes what its caller gives.
+`Memory.write` checks only the type and the decay (`check_values`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime
 
 import msgspec
 
-from ipfsmem.bundle.memory_file import DECAYS, TYPES, has_header
+from ipfsmem.bundle.memory_file import DECAYS, ENTRY_TYPES, TYPES, has_header
 from ipfsmem.bundle.session_parts import SESSION
 from ipfsmem.errors import FormatError, UsageError
 
@@ -35,6 +35,15 @@ def scope_of_type(type: str, workspace: str) -> str:
             hint="Name one with --scope or IPFSMEM_SCOPE; in Python and for a tool, scope.",
         )
     return workspace
+
+
+def check_values(given: Mapping[str, str | None]) -> None:
+    """Refuse a type or a decay that there is not, for a caller that writes fields. Raises UsageError."""
+    allowed = {"type": (*TYPES, *ENTRY_TYPES, SESSION), "decay": DECAYS}
+    for field, values in allowed.items():
+        value = given.get(field)
+        if value and value not in values:
+            raise UsageError(f"unknown {field} {value[:60]!r}", hint=f"It is one of {', '.join(values)}.")
 
 
 class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.memories.readings import Reading, Seen, Unsettled, place_of
 from ipfsmem.memories.reasons import check_reason
 from ipfsmem.memories.stacks import Stack
+from ipfsmem.memories.write_request import check_values
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart, waits_outside
 from ipfsmem.parts.timeline import MemoryTimeline
@@ -113,6 +114,8 @@ class MemoryTexts(MemoryPart):
         not given comes from it. Without it both are what is shown now. `if_match` refuses (ChangedError) when the text
         shown now does not have this SHA-256, "" when there must be none. Raises what `Memories.write` raises.
         """
+
+        check_values({"type": type, **(fields or {})})
 
         def made(shown: bytes | None) -> bytes:
             if shown is None and body is None:

@@ -27,8 +27,11 @@ _QUESTION_SECONDS, _BATCH_SECONDS = 3.0, 60.0
 _HINT: Final = 'Under [embeddings] in the settings file: provider = "openai", "google" or "ollama", or model and base_url.'
 
 
+_OPENAI: Final = Kind("https://api.openai.com/v1", "text-embedding-3-small", "OPENAI_API_KEY")
 _KINDS: Final = {
-    "openai": Kind("https://api.openai.com/v1", "text-embedding-3-small", "OPENAI_API_KEY"),
+    "openai": _OPENAI,
+    # Anthropic makes no vectors; its users ask OpenAI's, as InitRunner does.
+    "anthropic": _OPENAI,
     "google": Kind(
         "https://generativelanguage.googleapis.com/v1beta/openai", "gemini-embedding-001", "GOOGLE_API_KEY"
     ),

@@ -198,7 +198,7 @@ export class Memory {
     const root = record === null ? null : (targetOf(await readRecord(ipnsName(device.signer.public), record))?.cid ?? null)
     const isOut = root !== null && kept.announcing === null && Object.values(kept.placed).includes(root)
     return {
-      memories: all.length,
+      memories: this.list({ scope: null }).length,
       events,
       conflicts: this.conflicts().length,
       notFetched: all.filter(one => !one.here).length,

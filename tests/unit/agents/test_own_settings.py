@@ -218,3 +218,17 @@ def test_what_a_model_is_given_is_as_long_as_the_settings_say(file: Path, tmp_pa
         assert 0 < tokens_of(text) <= 300
         file.write_text("[context\n")
         assert memory.context().tokens == usual.tokens  # settings that cannot be used keep none away
+
+
+@pytest.mark.parametrize("name", ["embeddings.provider", "model.provider"])
+def test_an_unknown_provider_of_models_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    with pytest.raises(UsageError, match="unknown provider 'bogus'"):
+        set_setting(name, "bogus")
+    assert file.read_text() == ""
+    set_setting(name, "openai")
+    assert "openai" in file.read_text()

@@ -618,3 +618,17 @@ def test_an_expired_memory_is_not_given_to_a_model(memory: Memory) -> None:
     assert memory.why("gone", "crane").reason == "it held until 2020-01-01"
     # A person still finds it in the list, and may give it another day.
     assert {one.key for one in memory.list()} == {"gone", "fact", "today"}
+
+
+def test_a_type_or_decay_that_there_is_not_is_refused(memory: Memory) -> None:
+    for wrong in ({"type": "bogus"}, {"fields": {"decay": "forever"}}, {"fields": {"type": "bogus"}}):
+        with pytest.raises(UsageError, match=r"unknown (type|decay)"):
+            memory.write("key", "text", **wrong)  # type: ignore[arg-type]
+    assert memory.list() == []
+    memory.write("key", "text", type="procedure", fields={"decay": "30d"})
+
+
+def test_status_counts_memories_and_no_parts_of_sessions(memory: Memory) -> None:
+    memory.write("note", "tea")
+    memory.sessions.add("chat", [{"role": "user", "content": "tea"}])
+    assert memory.status().memories == 1
