@@ -59,12 +59,14 @@ _QUOTED_NAME = re.compile(r'("(?:[^"\\]|\\.)*")[ \t]*:', re.DOTALL)
 # A line that starts with one of these is not `name: value`; a quotation mark may open a quoted name.
 _NOT_FLAT = frozenset(_SPECIAL + " \t") - {'"', "#"}
 _ITEM = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:,|\Z)|([^,]*)(?:,|\Z)""", re.DOTALL)
-# Forms that YAML libraries read differently: a tab in an indentation, a `?` that may be a key of its own, escapes of surrogates,
-# and a block of text that begins in a line of its own.
+# Forms that YAML libraries read differently: a tab in an indentation, a `?` that may be a key of its own, escapes of surrogates, a name
+# without a space behind its colon in a flow collection,# and a block of text that begins in a line of its own.
 _DISPUTED = re.compile(
-    r"(?:^|\n)[ -]*\t|(?:^|[\n\[{,:-])[ \t]*\?(?=[ \n]|\Z)|\\u[dD][89a-fA-F]|\\U"
+    r"(?:^|\n)[ -]*\t|(?:^|[\n\[{,:-])[ \t]*\?(?=[ \n]|\Z)|\\u[dD][89a-fA-F]|\\U|:[,\]}]"
     r"|:[ \t]*(?:[ \t]#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*[|>]"
 )
+# A line that only closes flow collections: people write it at the margin, and not every library takes it there.
+_CLOSING = re.compile(r"(?:^|(?<=\n))(?=[\]}][\]} \t,]*(?:\n|\Z))")
 _json_str = msgspec.json.Decoder(str)
 
 
@@ -291,6 +293,8 @@ def yaml_mapping(text: str, scalar: Callable[[Any], Any]) -> dict[str, Any]:
     Raises FormatError as `read_yaml` does.
     """
     import yaml  # only here: most headers are flat, and starting up is not free
+
+    text = _CLOSING.sub(" ", text)
 
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     if _HAS_CONTROL.search(text.translate(_LAYOUT)) is not None:

@@ -30,7 +30,7 @@ _QUOTED_NAME = re.compile(r'("(?:[^"\\]|\\.)*")[ \t]*:')
 _YAML_NAME = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^ \t\r"'].*?)[ \t]*:(?=[ \t\r\n]|\Z)""")
 _YAML_QUOTED = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')""")
 _COMMENT = re.compile(r"[ \t]+#")
-_LIST_ITEM = re.compile(r"-(?:[ \t\r]|\Z)")
+_GOES_ON = re.compile(r"-(?:[ \t\r]|\Z)|[\]}]")
 _SPACE = " \t\r"
 
 
@@ -211,7 +211,7 @@ def _entries(lines: list[str], is_flat: bool, start: int = 0, stop: int | None =
         if not content.strip(_SPACE) or content.startswith("#"):
             continue
         indent = line[: len(line) - len(content)]
-        if indent != base or _LIST_ITEM.match(content):
+        if indent != base or _GOES_ON.match(content):
             if open_entry is not None:
                 open_entry = open_entry._replace(end=at + 1)
             continue

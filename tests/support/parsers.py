@@ -249,6 +249,8 @@ def header_file(r: Random) -> bytes:
                     if r.random() < 0.8
                     else f"{indent}# c"
                 )
+        elif kind < 0.74:
+            lines += [f"{name}: [", f"  {value},", r.choice(("]", "  ]", "]]", "}", "], "))]
         elif kind < 0.8:
             lines.append(r.choice(("# note", "  # aside", "#", "", " ", "\t", "#a#b")))
         elif kind < 0.88:

@@ -179,7 +179,7 @@ function entries(lines: readonly string[], isFlat: boolean, start: number, stop:
     const content = line.replace(/^[ \t]+/, '')
     if (isBlank(content) || content.startsWith('#')) continue
     const last = out.at(-1)
-    if (line.length - content.length !== base.length || !line.startsWith(base) || /^-(?:[ \t\r]|(?![^]))/.test(content)) {
+    if (line.length - content.length !== base.length || !line.startsWith(base) || /^(?:-(?:[ \t\r]|(?![^]))|[\]}])/.test(content)) {
       if (last !== undefined) last.end = at + 1
       continue
     }

@@ -176,7 +176,7 @@ export function scalar(value: string): string {
 
 /** Forms that YAML libraries read differently: a tab in an indentation, a `?` that may be a key of its own, escapes of surrogates, and a block of text that begins in a line of its own. */
 const DISPUTED = new RegExp(
-  '(?:(?<![^])|\\n)[ -]*\\t|(?:(?<![^])|[\\n[{,:-])[ \\t]*\\?(?=[ \\n]|(?![^]))|\\\\u[dD][89a-fA-F]|\\\\U' +
+  '(?:(?<![^])|\\n)[ -]*\\t|(?:(?<![^])|[\\n[{,:-])[ \\t]*\\?(?=[ \\n]|(?![^]))|\\\\u[dD][89a-fA-F]|\\\\U|:[,\\]}]' +
     '|:[ \\t]*(?:[ \\t]#[^\\n]*)?\\n(?:[ \\t]*(?:#[^\\n]*)?\\n)*[ \\t]*[|>]'
 )
 
@@ -184,7 +184,8 @@ type Yaml = string | Yaml[] | Map<string, Yaml>
 
 /** The fields of a header in YAML that yields text only, or null where it is none that is taken. */
 function yamlFields(text: string): Field[] | null {
-  const header = text.replaceAll('\r\n', '\n')
+  // A line that only closes flow collections: people write it at the margin, and the library does not take it there.
+  const header = text.replaceAll('\r\n', '\n').replace(/(?:(?<![^])|(?<=\n))(?=[\]}][\]} \t,]*(?:\n|(?![^])))/g, ' ')
   if (DISPUTED.test(header) || CONTROL.test(header.replace(/[\t\n]/g, ' ')) || /^%/m.test(header)) return null
   const root = yamlRoot(header)
   if (root === null) return null
