@@ -44,7 +44,7 @@ from ipfsmem.canonical import read_json
 from ipfsmem.errors import NotFoundError, PassphraseError, UsageError
 from ipfsmem.http.connection_limits import TRUSTED
 from ipfsmem.memory import Memory
-from ipfsmem.parts.noting import acting_as
+from ipfsmem.parts.noting import acting_as, collecting
 
 #: Seconds that one request may take to send its body, and between two signs of life in a stream of changes.
 BODY_TIME: Final = 30.0
@@ -221,6 +221,8 @@ class Api:
         body = None if route.body is None else await _body(request, route)
         values = {**query, **path}
 
+        better: list[str] = []
+
         def work(whole: Memory) -> Any:
             caller = self._caller(known, served, whole)
             route.admit(caller, whole, scope, stack)
@@ -231,9 +233,11 @@ class Api:
                         raise NotFoundError(f"there is no scope {one}")
             memory = whole.scope(scope) if scope else whole
             call = Call(memory, whole, caller, scope, stack, key, values, body, seen)
-            with acting_as("http", known.by):
+            with acting_as("http", known.by), collecting() as said:
                 try:
-                    return self._listed(served, call) if route.name == "list" else route.work(call)
+                    made = self._listed(served, call) if route.name == "list" else route.work(call)
+                    better.extend(said)
+                    return made
                 finally:
                     if route.right != "read" and not route.beside:
                         served.may_have_changed()
@@ -248,7 +252,7 @@ class Api:
         made = await (served.beside(work) if route.beside else served.on(work, known.digest))
         if route.right != "read":
             served.wrote()
-        return _answer(made)
+        return _with_advice(_answer(made), better)
 
     def _listed(self, served: ServedMemory, call: Call) -> Any:
         whole = call.whole
@@ -434,6 +438,15 @@ async def _json_body(request: web.Request, form: Any, most: int) -> Any:
         raise UsageError(f"the body is not what this route takes: {error}") from None
     except UnicodeDecodeError:
         raise UsageError("the body is not UTF-8") from None
+
+
+def _with_advice(answer: web.Response, better: list[str]) -> web.Response:
+    """The same answer; where it is an object of JSON, with what could be better about what was written."""
+    if better and answer.content_type == "application/json" and isinstance(answer.body, bytes):
+        value = msgspec.json.decode(answer.body)
+        if isinstance(value, dict):
+            answer.body = msgspec.json.encode({**value, "better": better})
+    return answer
 
 
 def _answer(made: Any) -> web.Response:

@@ -16,15 +16,18 @@ _DATE: Final = re.compile(
 )
 
 
+def secret_in(text: str) -> list[str]:
+    """The one sentence on what looks like a secret in a text; none where nothing does."""
+    secrets = find_secrets(text)
+    if not secrets:
+        return []
+    kinds = ", ".join(dict.fromkeys(one.kind for one in secrets))
+    return [f"It looks as if a secret stood in it ({kinds}): take it out; a memory is no place for one."]
+
+
 def shortcomings(key: str, file: MemoryFile) -> list[str]:
     """What could be better about a memory, a sentence each, in the order of what matters most."""
-    found = []
-    secrets = find_secrets("\n".join((file.name, file.description, file.body)))
-    if secrets:
-        kinds = ", ".join(dict.fromkeys(one.kind for one in secrets))
-        found.append(
-            f"It looks as if a secret stood in it ({kinds}): take it out; a memory is no place for one."
-        )
+    found = secret_in("\n".join((file.name, file.description, file.body)))
     said = " ".join(file.description.split())
     if len(said) < SHORTEST or said.casefold() in (file.name.casefold(), key):
         found.append(

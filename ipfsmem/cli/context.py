@@ -123,7 +123,7 @@ class CommandContext:
         """The memory on this device, open. `passphrase_itself`: keys that are unlocked are not enough. Raises NotFoundError when
         there is none."""
         from ipfsmem.memory import Memory
-        from ipfsmem.parts.noting import acting_as
+        from ipfsmem.parts.noting import acting_as, collecting
 
         try:
             memory = Memory.load(
@@ -143,8 +143,10 @@ class CommandContext:
                     memory.scopes.known(name, live=bool(self.stacked))
             if self.scope:
                 self.scope_notice = _scope_notice(self.scope, memory.scopes.target(self.scope))
-            with acting_as("cli"):
+            with acting_as("cli"), collecting() as better:
                 yield memory.scope(self.scope) if self.scope is not None else memory
+            for one in better:
+                click.echo(f"note: {one}", err=True)
             if self._about_texts:
                 self._print_troubles(memory)
         finally:

@@ -17,7 +17,6 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from ipfsmem.bundle.fence import clean_text
-from ipfsmem.compat.programs import Program, guidance, program_tools
 from ipfsmem.config import refuse_agents_switched_off
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.holding import Holder, Mark
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.server.session import ServerSession
     from mcp.server.subscriptions import InMemorySubscriptionBus
+
+    from ipfsmem.compat.programs import Program
 
 T = TypeVar("T")
 
@@ -142,10 +143,16 @@ class MemoryServer:
     @property
     def instructions(self) -> str:
         """What a model is told before it calls any tool."""
-        return guidance(self._program) if self._program else GUIDANCE
+        if not self._program:
+            return GUIDANCE
+        from ipfsmem.compat.programs import guidance
+
+        return guidance(self._program)
 
     def _conversation_tools(self, session: Session) -> list[Tool]:
         if self._program:
+            from ipfsmem.compat.programs import program_tools
+
             return program_tools(
                 self.holder.memory,
                 self._program,

@@ -12,7 +12,6 @@ from ipfsmem.errors import UsageError
 from ipfsmem.facts.categories import GENERAL, KINDS, Kind
 from ipfsmem.memories.fact_history import earlier, keys_with_history
 from ipfsmem.memories.facts import Fact, Facts, Remembered, as_fact, keep_shown
-from ipfsmem.memories.reasons import check_reason
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.texts import MemoryTexts
@@ -120,6 +119,8 @@ class MemoryFacts(MemoryPart):
     def delete(self, key: str, *, reason: str = "", seen: str | None = None) -> Fact:
         """Take an entry away, on every device, so that `restore` can bring it back. `forget` takes its earlier texts too. `seen`: of
         the entry that is to go. A text that somebody writes meanwhile stays. Raises NotFoundError, ChangedError."""
+        from ipfsmem.memories.reasons import check_reason  # most calls take nothing away
+
         check_reason(reason)
         self._open.take(key, self._target())
         gone = self._facts().keep_deleted(key, seen)

@@ -124,6 +124,11 @@ NOTED: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Syncing": {"sync": "sync"},
 }
+#: Those that write somebody's text.
+_WRITES: Final = frozenset(
+    ["write", "note", "session add", "fact add", "fact edit", "graph add", "graph relate", "value set"]
+)
+_COLLECTED: Final[ContextVar[list[str] | None]] = ContextVar("advice", default=None)
 #: What a call is about, by the name of the parameter.
 _ABOUT: Final = ("key", "session", "token")
 _INSIDE: Final[ContextVar[bool]] = ContextVar("inside", default=False)
@@ -174,6 +179,28 @@ def noting(
         said = {**dict(zip(names, given, strict=False)), **named}
         about = next((said[name] for name in _ABOUT if isinstance(said.get(name), str)), "")
         note(part._open, word, _scope_of(part, said), about, outcome)
+
+
+@contextlib.contextmanager
+def collecting() -> Iterator[list[str]]:
+    """What could be better about all that is written inside, a sentence each (`advising`)."""
+    found: list[str] = []
+    token = _COLLECTED.set(found)
+    try:
+        yield found
+    finally:
+        _COLLECTED.reset(token)
+
+
+def advise_on(word: str, method: str, result: Any, given: tuple[Any, ...]) -> None:
+    """Say what could be better about a call that wrote something, to whoever collects it, else to a program that uses the library;
+    once, for the outer one of calls within calls."""
+    collected = _COLLECTED.get()
+    if word not in _WRITES or _INSIDE.get() or (collected is None and acting().face != _LIBRARY.face):
+        return
+    from ipfsmem.parts.advising import advise  # few calls write
+
+    advise(collected, method, result, given)
 
 
 async def unnoted(work: Awaitable[T]) -> T:

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from ipfsmem.errors import UsageError
-from ipfsmem.parts.noting import NOTED, noting
+from ipfsmem.parts.noting import NOTED, advise_on, noting
 from ipfsmem.parts.open_memory import OpenMemory
 
 P = ParamSpec("P")
@@ -133,7 +133,9 @@ def _refusing(
             if not word:
                 return method(self, *given, **named)
             with noting(self, word, given, [one.name for one in in_order], named):
-                return method(self, *given, **named)
+                result = method(self, *given, **named)
+            advise_on(word, method.__name__, result, (*given, *named.values()))
+            return result
 
     async def noted_later(self: Any, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         with noting(self, word, given, [one.name for one in takes()[0]], named):

@@ -12,7 +12,6 @@ from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.device.events import events_of
 from ipfsmem.device.scopes import live_scopes
 from ipfsmem.errors import NotFoundError
-from ipfsmem.memories.reasons import check_reason
 from ipfsmem.memories.scopes import Restored, Scope
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
@@ -104,6 +103,8 @@ class MemoryScopes(MemoryPart):
         """Forget a scope on every device: its memories, its timeline, its title. How many memories went. Raises
         NotFoundError.
         """
+        from ipfsmem.memories.reasons import check_reason  # most calls take nothing away
+
         check_reason(reason)
         self._open.scan()
         gone = self._scopes.forget(token, reason=reason)

@@ -11,7 +11,6 @@ from ipfsmem.config import SessionSettings, settings
 from ipfsmem.errors import StorageError, UsageError
 from ipfsmem.memories.context import tokens_of
 from ipfsmem.memories.purge import erase
-from ipfsmem.memories.reasons import check_reason
 from ipfsmem.memories.session_search import SessionHit, search
 from ipfsmem.memories.sessions import SessionFacts
 from ipfsmem.memories.sessions_here import AllSessions
@@ -230,6 +229,8 @@ class MemorySessions(MemoryPart):
         """Forget all of a session that this device knows, on every device. What another device adds at the same time begins it
         anew. False when there is none. Raises ChangedError when it is not as it was when `seen` was asked for.
         """
+        from ipfsmem.memories.reasons import check_reason  # most calls take nothing away
+
         check_reason(reason)
         self._open.look()
         sessions, scope = self._sessions(), self._target()

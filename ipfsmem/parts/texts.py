@@ -19,7 +19,6 @@ from ipfsmem.memories.layouts import Layout
 from ipfsmem.memories.memories import LONG, Listed, Memories, NotHereError
 from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.memories.readings import Reading, Seen, Unsettled, place_of
-from ipfsmem.memories.reasons import check_reason
 from ipfsmem.memories.stacks import Stack
 from ipfsmem.memories.write_request import check_values
 from ipfsmem.parts.open_memory import OpenMemory
@@ -374,6 +373,8 @@ class MemoryTexts(MemoryPart):
         is the SHA-256 of what is shown, "" if no text is; ChangedError else. The earlier texts of a fact go too, unless `keep_earlier`,
         also those of one that was deleted before. Raises UsageError for a reason that cannot be noted, before anything is done.
         """
+        from ipfsmem.memories.reasons import check_reason  # most calls take nothing away
+
         check_reason(reason)
         self._open.take(key, self.scope)
         below = self._below()

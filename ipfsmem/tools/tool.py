@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ipfsmem.errors import ChangedError, IpfsmemError, KeyNameError, PassphraseError
+from ipfsmem.parts.noting import collecting
 from ipfsmem.tools.lenient import meant
 from ipfsmem.tools.schema import JSON, checked, unknown
 
@@ -41,6 +42,8 @@ class Tool(msgspec.Struct, frozen=True):
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
+    #: Whether the answer also says what could be better about what was written.
+    advises: bool = False
 
     def call(self, /, **arguments: Any) -> ToolResult:
         """Check the arguments and do it. Never raises an IpfsmemError.
@@ -51,13 +54,19 @@ class Tool(msgspec.Struct, frozen=True):
         given = meant(self.parameters, arguments)
         ignored = unknown(self.parameters, given) if self.read_only else []
         try:
-            result = self.answer(
-                checked(
-                    self.name, self.parameters, {k: value for k, value in given.items() if k not in ignored}
+            with collecting() as better:
+                result = self.answer(
+                    checked(
+                        self.name,
+                        self.parameters,
+                        {k: value for k, value in given.items() if k not in ignored},
+                    )
                 )
-            )
         except IpfsmemError as error:
             return refusal(error)
+        new = [one for one in better if one not in result.text] if self.advises else []
+        if new:
+            result = msgspec.structs.replace(result, text=f"{result.text}\n{' '.join(new)}")
         if not ignored:
             return result
         names = ", ".join(repr(name[:60]) for name in ignored[:5])

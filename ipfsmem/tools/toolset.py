@@ -92,7 +92,8 @@ def toolset(
     source = memory if callable(memory) else lambda: memory
     desk = Desk(source, scope, session or Session(), by_type=by_type)
     wanted = [_definition(name) for name in (EVERYDAY if names is None else names_of(names))]
-    return [one.at(desk) for one in wanted if one.read_only or not read_only]
+    tools = [one.at(desk) for one in wanted if one.read_only or not read_only]
+    return [tool if tool.read_only else msgspec.structs.replace(tool, advises=True) for tool in tools]
 
 
 def _definition(name: str) -> Definition:

@@ -48,7 +48,12 @@ def test_an_agent_is_told_of_types_commands_and_age_and_every_rule() -> None:
         ("release-2026", GOOD, "x", ()),
         ("tone", GOOD, "x" * (LONGEST + 1), ("one subject",)),
         ("tone", GOOD, "The password: hunter2-and-more", ("a secret stood in it",)),
-        ("log-2026-04-14", {}, "ghp_" + "a1" * 20, ("GitHub token", "does not say when", "has a date")),
+        (
+            "log-2026-04-14",
+            {},
+            "ghp_" + "kX9vQ2mL7pR4tW8zB3nJ6cH1fD5sG0aYeUiO",
+            ("GitHub token", "does not say when", "has a date"),
+        ),
     ],
 )
 def test_what_could_be_better_is_said_in_order(
@@ -57,14 +62,14 @@ def test_what_could_be_better_is_said_in_order(
     found = shortcomings(key, MemoryFile(fields, body))
     assert len(found) == len(said)
     for one, part in zip(found, said, strict=True):
-        assert part in one and "hunter2" not in one and "a1a1" not in one
+        assert part in one and "hunter2" not in one and "kX9v" not in one
 
 
 def test_who_remembers_is_told_and_nothing_is_refused() -> None:
     with Memory.load("alex", "none") as memory:
         model = Model(memory)
-        done = model("remember", key="call-2026-04-14", body="api_key: hunter2-and-more")
-        assert not done.is_error and len(done.structured["better"]) == 3 and "hunter2" not in done.text
+        done = model("remember", key="call-2026-04-14", body="api_key: kX9vQ2mL7pR4tW8zB3nJ6cH1")
+        assert not done.is_error and len(done.structured["better"]) == 3 and "kX9v" not in done.text
         assert all(one in done.text for one in done.structured["better"])
         assert memory.read("call-2026-04-14") is not None
         good = model("remember", key="tone", body="Say what is wrong first.", **GOOD)
