@@ -1,8 +1,8 @@
 """Content identifiers: CIDv0 and CIDv1 as bytes and text, and the names of IPNS keys.
 
 A small, fast codec for what this project meets (SHA-256 and identity; raw, dag-pb, dag-cbor, libp2p-key, CAR). It
-never checks content against a CID (verify.py does) and never fetches. `multiformats` is asked only for bases that we do
-not speak.
+never checks content against a CID (verify.py does) and never fetches. CIDs that others write in another base than base32 or
+base36 are decoded by `multiformats`, which is imported for these alone.
 """
 
 from __future__ import annotations
@@ -226,12 +226,6 @@ def _b32decode(text: str, whole: str) -> bytes:
     return (number >> spare).to_bytes(bits // 8, "big")
 
 
-def _b32decode_upper(text: str, whole: str) -> bytes:
-    if text != text.upper():
-        raise FormatError("not upper-case base32")
-    return _b32decode(text.lower(), whole)
-
-
 def _b36decode(text: str, whole: str) -> bytes:
     if not text.isalnum() or text != text.lower():
         raise FormatError("not base36")
@@ -283,7 +277,5 @@ def _foreign_base(text: str, whole: str) -> bytes:
 
 _BASES: dict[str, Callable[[str, str], bytes]] = {
     "b": _b32decode,
-    "B": _b32decode_upper,
     "k": _b36decode,
-    "z": base58_decode,
 }

@@ -136,3 +136,15 @@ def test_hot_modules_stay_lean() -> None:
         "click",
     ):
         assert f"'{heavy}'" not in modules
+
+
+@pytest.mark.parametrize(("base", "asked"), [("base32", False), ("base58btc", True), ("base64url", True)])
+def test_cids_of_others_are_decoded_by_the_library(base: str, asked: bool) -> None:
+    ours = raw_cid(b"\x01" * 32)
+    text = str(multiformats.CID.decode(str(ours)).encode(base))
+    code = (
+        "import sys; from ipfsmem.content.cid import parse_cid; "
+        f"print(parse_cid({text!r}), 'multiformats' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.split() == [str(ours), str(asked)]
