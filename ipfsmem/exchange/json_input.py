@@ -138,7 +138,7 @@ def read_values(data: bytes, what: str) -> Iterator[tuple[str, Any]]:
     except FormatError as error:
         fault = error
     else:
-        yield what, whole
+        yield f"line 1 of {what}" if what.lower().endswith(".jsonl") else what, whole
         return
     bad: list[tuple[str, Any]] = []
     good = False
