@@ -312,8 +312,12 @@ class WorkingCopies:
         return [text for copy in self.all() if str(copy.folder.path) == path for text in copy.notices()]
 
     def troubles(self) -> list[str]:
-        """Why folders are not taken in and not brought up to date, as of the last look."""
-        return [text for copy in self.all() if (text := copy.trouble())]
+        """Why folders are not taken in and not brought up to date, and of which too many files are missing, as of the last look."""
+        return [text for copy in self.all() if (text := copy.trouble() or copy.missing())]
+
+    def missing(self) -> list[str]:
+        """Of which folders more files are missing than are taken for deletes, as of the last look."""
+        return [text for copy in self.all() if (text := copy.missing())]
 
     def not_taken_in(self) -> list[str]:
         """Which texts that stand in the folders are not in the memory, and why, as of the last look."""

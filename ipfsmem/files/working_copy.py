@@ -92,6 +92,10 @@ class WorkingCopy:
         more = f"; and {count(len(others), 'more file')} (ipfsmem status)" if others else ""
         return f"{self.folder.path}: {self._unrendered[first]}{more}"
 
+    def missing(self) -> str:
+        """That more files are missing than are taken for deletes; "" otherwise. As of the last look."""
+        return self._standing.get("missing", "")
+
     def not_taken_in(self) -> list[str]:
         """Which texts that stand here are not in the memory, and why: those of the whole folder, or of files that cannot be
         taken in. As of the last look; nothing where a person asked for that."""

@@ -171,7 +171,7 @@ class Syncing(MemoryPart):
         if self._open.files is not None:
             not_taken_in = self._open.files.not_taken_in()
             report.not_taken_in = len(not_taken_in)
-            for one in not_taken_in:
+            for one in (*not_taken_in, *self._open.files.missing()):
                 report.say("folder", one)
         report.conflicts = len(self._open.memories.conflicts_everywhere())
         return report

@@ -770,6 +770,9 @@ def test_trace_two_weeks_away(lab: Lab) -> None:
         lab.look()
         lab.clock.advance(61)
     assert "too many at once" in notices(lab)
+    assert ["too many at once" in text for text in lab.memory.folders.troubles()] == [
+        True
+    ]  # after any command
     shown = lab.memory.files()
     assert len(shown) == 13
     both = lines.replace(b"line 1", b"edited here").replace(b"line 7", b"edited there")
