@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -62,6 +63,7 @@ _PROGRAMS: Final = ("initrunner", "initrunner-typed", "infraware")
     help="With --out: one scope as the JSON that this program imports.",
 )
 @click.option("--root", metavar="CID", help="Which version for --car (default: the one published last).")
+@click.option("--overwrite", is_flag=True, help="Replace a file that is there already.")
 @click.option("--partial", is_flag=True, help="It is fine that what is named is left out.")
 def command(
     context: CommandContext,
@@ -74,6 +76,7 @@ def command(
     form: str | None,
     program: Program | None,
     root: str | None,
+    overwrite: bool,
     partial: bool,
 ) -> None:
     """Write everything as plain files: --dir a folder, --zip a zip, --plain-car a CAR. All scopes go along, each as a base of
@@ -107,6 +110,10 @@ def command(
             f"a published version holds all scopes, so --{'car' if html is None else 'html'} takes no --scope (or IPFSMEM_SCOPE)",
             hint="One scope as plain files: --dir, --zip or --plain-car.",
         )
+    target = out or zipped or plain_car or car or html
+    refuse_inside(context, target)
+    if not overwrite:
+        _refuse_existing(target)
     if html is not None:
         _export_html(context, expanded(html), partial)
         return
@@ -190,6 +197,23 @@ def refuse_inside(context: CommandContext, where: str | None) -> None:
         return
     if expanded(where).resolve().is_relative_to(context.folder.resolve()):
         raise UsageError(f"{where} is in the folder of the memory itself", hint="Name a place outside of it.")
+
+
+def _refuse_existing(where: str | None) -> None:
+    """Raises UsageError for a file that holds something: it may be the only copy of it."""
+    if where is None or where == "-":
+        return
+    from ipfsmem.cli.cid_cmd import is_stdout
+
+    path = expanded(where)
+    try:
+        found = path.stat()
+    except OSError:
+        return  # whatever is wrong with the place is said when it is written
+    if stat.S_ISREG(found.st_mode) and found.st_size and not is_stdout(where):
+        raise UsageError(
+            f"{clean(where)} exists already", hint="Name a new file, or replace it with --overwrite."
+        )
 
 
 def _write_tree(memory: Memory, where: Path, form: str) -> Exported:

@@ -36,12 +36,26 @@ _UNSAFE_LINES = {code: mark for code, mark in _UNSAFE.items() if code not in (0x
 
 def clean(text: str) -> str:
     """Text that cannot move a cursor, colour a screen or begin a line."""
-    return text.replace("\n", " ").replace("\t", " ").translate(_UNSAFE)
+    return _without_invisible(text.replace("\n", " ").replace("\t", " ").translate(_UNSAFE))
 
 
 def clean_lines(text: str) -> str:
     """The same for a text of several lines."""
-    return text.translate(_UNSAFE_LINES)
+    return _without_invisible(text.translate(_UNSAFE_LINES))
+
+
+def _without_invisible(text: str) -> str:
+    """With a mark for each run of characters that nobody sees. Joiners stay between letters of scripts, and emoji, that need them."""
+    if text.isascii():
+        return text
+    from ipfsmem.invisible_characters import INVISIBLE
+
+    def shown(found: re.Match[str]) -> str:
+        begin, end = found.span()
+        joins = found[0] in ("\u200c", "\u200d") and begin > 0 and end < len(text)
+        return found[0] if joins and not (text[begin - 1].isascii() or text[end].isascii()) else "\ufffd"
+
+    return INVISIBLE.sub(shown, text)
 
 
 def data_of(event: Mapping[str, Any]) -> str:
@@ -118,10 +132,17 @@ def seconds(value: float) -> str:
 
 
 def moment(ms: int | None) -> str:
-    """Milliseconds since 1970 as date and time in UTC; empty for None."""
-    from ipfsmem.wording import moment as in_words
+    """Milliseconds since 1970 as date and time in this machine's time zone; empty for None."""
+    from ipfsmem.wording import local_moment
 
-    return in_words(ms)
+    return local_moment(ms)
+
+
+def local_text(ts: str) -> str:
+    """An instant in ISO 8601 as it is in this machine's time zone, with its offset; any other text as it is."""
+    from ipfsmem.wording import local_iso
+
+    return local_iso(ts)
 
 
 def short(cid: str) -> str:

@@ -61,7 +61,8 @@ def test_what_nobody_hears_is_not_done_and_does_not_end_with_0(cli: Cli, tmp_pat
     assert sent.returncode == 0 and b'"tone.md"' in (tmp_path / "all.json").read_bytes()
     # What does its work without being heard goes on: a parent that closes its streams is one that does not listen.
     done = shell(
-        cli, "ipfsmem write more --body y >&- && ipfsmem export --out all.json >&- && ipfsmem forget tone >&-"
+        cli,
+        "ipfsmem write more --body y >&- && ipfsmem export --out all.json --overwrite >&- && ipfsmem forget tone >&-",
     )
     assert done.returncode == 0, done
     assert [item["key"] for item in cli.ok("list", "--json").json] == ["more"]
@@ -168,7 +169,8 @@ def test_an_export_takes_the_place_of_no_pipe_device_or_link(cli: Cli, tmp_path:
     real, link = tmp_path / "real", tmp_path / "link"
     real.write_bytes(b"old")
     link.symlink_to(real)
-    cli.ok("export", form, str(link))
+    assert "exists already" in cli.fails(2, "export", form, str(link)).err
+    cli.ok("export", form, str(link), "--overwrite")
     assert link.is_symlink() and real.stat().st_size > 100
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -208,9 +210,9 @@ def test_a_link_keeps_the_file_that_it_leads_to_when_an_export_fails(cli: Cli, t
     real, link = tmp_path / "monday.car", tmp_path / "latest.car"
     real.write_bytes(b"of monday")
     link.symlink_to(real)
-    assert cli("export", "--car", str(link), "--root", "bafkqaaa").code != 0
+    assert cli("export", "--car", str(link), "--root", "bafkqaaa", "--overwrite").code != 0
     assert real.read_bytes() == b"of monday" and link.is_symlink()
-    cli.ok("export", "--zip", str(link))
+    cli.ok("export", "--zip", str(link), "--overwrite")
     assert link.is_symlink() and zipfile.is_zipfile(real) and stat.S_IMODE(real.stat().st_mode) == 0o600
 
 
