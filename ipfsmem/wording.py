@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ipfsmem.errors import UsageError
 
+if TYPE_CHECKING:
+    from datetime import date, datetime, tzinfo
+
 _BACK: Final = re.compile(r"(\d{1,6})([smhdw])", re.ASCII)
 _DAY: Final = 86_400_000
+#: Behind the last day of the calendar, ms.
+_FOREVER: Final = 253_402_300_800_000
 _MILLISECONDS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": _DAY, "w": 7 * _DAY}
 
 
@@ -31,30 +36,111 @@ def moment(ms: int | None) -> str:
         return "after the year 9999"
 
 
-def moment_of(said: str, now: int) -> int:
-    """Milliseconds since 1970 (UTC) of a day, a moment (RFC 3339; UTC where it says no zone), `today` or `yesterday` (UTC), or a
-    time back from `now`, as `24h` or `7d`. Raises UsageError."""
+def local_moment(ms: int | None) -> str:
+    """The same in the time zone of this machine (`TZ`)."""
+    from datetime import datetime
+
+    try:
+        return "" if ms is None else datetime.fromtimestamp(ms / 1000).isoformat(" ", "seconds")
+    except (OverflowError, ValueError, OSError):
+        return moment(ms)
+
+
+def local_iso(ts: str) -> str:
+    """An instant in ISO 8601, UTC where it names no offset, in the time zone of this machine with its offset; any other text as it is."""
     from datetime import UTC, datetime
 
+    try:
+        found = datetime.fromisoformat(ts)
+        local = (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone()
+    except (OverflowError, ValueError, OSError):
+        return ts
+    return local.isoformat(timespec="milliseconds") if local.utcoffset() else ts
+
+
+def moment_of(said: str, now: int, zone: tzinfo | None = None) -> int:
+    """Milliseconds since 1970 of a day, a moment (RFC 3339), `today` or `yesterday`, or a time back from `now`, as `24h` or `7d`. Days
+    begin, and a moment without an offset is meant, in `zone`; None: that of this machine (`TZ`). Raises UsageError."""
+    from datetime import datetime, timedelta
+
     text = said.strip().lower()
-    if text in ("today", "yesterday"):
-        return now - now % _DAY - (_DAY if text == "yesterday" else 0)
     if (back := _BACK.fullmatch(text)) is not None:
         return now - int(back[1]) * _MILLISECONDS[back[2]]
     try:
-        found = datetime.fromisoformat(text.upper())
-        return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
-    except (ValueError, OverflowError):
+        if text in ("today", "yesterday"):
+            day = datetime.fromtimestamp(now / 1000, zone).replace(tzinfo=None)
+            found = datetime(day.year, day.month, day.day) - timedelta(days=text == "yesterday")
+        else:
+            found = datetime.fromisoformat(text.upper())
+        return _ms(found, zone)
+    except (ValueError, OverflowError, OSError):
         raise UsageError(
-            f"{said[:40]!a} is no moment: say 24h, 7d, yesterday, 2026-04-14 or 2026-04-14T09:30:00Z"
+            f"{said[:40]!a} is not a moment: say 24h, 7d, yesterday, 2026-04-14 or 2026-04-14T09:30:00Z"
         ) from None
 
 
-def day_of(said: str, now: int) -> str:
-    """The UTC day, as `2026-04-14`, of a moment as people say one (`moment_of`). Raises UsageError."""
-    from datetime import UTC, datetime
+def _ms(found: datetime, zone: tzinfo | None) -> int:
+    """A moment, in `zone` where it names no offset; what a change of clocks leaves out is the moment of that change."""
+    from datetime import UTC
 
     try:
-        return datetime.fromtimestamp(moment_of(said, now) / 1000, UTC).date().isoformat()
+        return int((found if found.tzinfo else found.replace(tzinfo=zone)).timestamp() * 1000)
+    except (OverflowError, OSError, ValueError):
+        # Within a day of the ends of the calendar there is no local time everywhere.
+        return int(found.replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def local_day(ms: int, zone: tzinfo | None = None) -> date | None:
+    """The day of a moment in `zone`, None: that of this machine (`TZ`); None beyond the calendar."""
+    from datetime import datetime
+
+    try:
+        return datetime.fromtimestamp(ms / 1000, zone).date()
     except (OverflowError, ValueError, OSError):
-        raise UsageError(f"{said[:40]!a} is before the days that are counted") from None
+        return None
+
+
+def day_of(said: str, now: int, zone: tzinfo | None = None) -> str:
+    """The day, as `2026-04-14`, of a moment as people say one (`moment_of`) in `zone`. Raises UsageError."""
+    day = local_day(moment_of(said, now, zone), zone)
+    if day is None:
+        raise UsageError(f"{said[:40]!a} is before the days that are counted")
+    return day.isoformat()
+
+
+def zone_of(name: str) -> tzinfo:
+    """The time zone of an IANA name, as `America/Los_Angeles`. Raises UsageError."""
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        raise UsageError(
+            f"unknown time zone {name[:60]!a}", hint="It is an IANA name, as Europe/Berlin or UTC."
+        ) from None
+
+
+class LocalDays(NamedTuple):
+    """Days of a time zone, the first and the last included. `utc`: the UTC days that they touch."""
+
+    utc: tuple[str, str]
+    begin: int
+    end: int
+
+    def holds(self, ms: int) -> bool:
+        """Whether a moment is in one of these days."""
+        return self.begin <= ms < self.end
+
+
+def local_days(first: str, last: str, zone: tzinfo | None = None) -> LocalDays:
+    """The days from `first` to `last` (`2026-04-14`) in `zone`, None: that of this machine. Raises UsageError."""
+    from datetime import UTC, date, timedelta
+
+    begin = moment_of(first, 0, zone)
+    try:
+        after = (date.fromisoformat(last) + timedelta(days=1)).isoformat()
+    except (ValueError, OverflowError):
+        after = ""
+    end = moment_of(after, 0, zone) if after else _FOREVER
+    utc = [local_day(ms, UTC) for ms in (begin, end - 1)]
+    return LocalDays((str(utc[0] or date.min), str(utc[1] or date.max)), begin, end)

@@ -14,6 +14,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +33,11 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 #: Nothing of what is collected goes again before the first test; to look for garbage in it took a quarter of the time.
 gc.disable()
+
+#: Days are those of the machine's time zone; what a test says of one holds everywhere.
+os.environ["TZ"] = "UTC"
+if hasattr(time, "tzset"):
+    time.tzset()
 
 #: Linux keeps these files in memory. A container may give it 64 MiB, which is too little.
 _RAM = Path("/dev/shm")

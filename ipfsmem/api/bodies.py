@@ -180,7 +180,7 @@ class EventPage(Page, frozen=True, kw_only=True):
 
 
 class Day(msgspec.Struct, frozen=True, kw_only=True):
-    """A UTC day (`2026-11-23`), and how many events it has."""
+    """A day (`2026-11-23`) in the time zone that was asked for, and how many events it has."""
 
     day: str
     events: int

@@ -22,6 +22,7 @@ from ipfsmem.memories.readings import SEEN_DIGITS, Reading
 from ipfsmem.memories.reasons import MAX_REASON
 from ipfsmem.memories.usage import BYS
 from ipfsmem.memory import Memory
+from ipfsmem.wording import zone_of
 
 _ETAG: Final = re.compile(rf'"([0-9a-f]{{{SEEN_DIGITS}}})"')
 KEY_SCHEMA: Final = {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}
@@ -218,8 +219,15 @@ QUERY: Final[dict[str, Parameter]] = {
         "At most so many.",
     ),
     "reason": _text("Why; it is noted.", MAX_REASON),
-    "since": Parameter(_DAY, _day, "From this UTC day on."),
-    "until": Parameter(_DAY, _day, "Up to this UTC day, included."),
+    "since": Parameter(
+        _DAY, _day, "From this day on: a UTC day, or one of the time zone tz where that is given."
+    ),
+    "until": Parameter(_DAY, _day, "Up to this day, included, as in since."),
+    "tz": Parameter(
+        {"type": "string", "maxLength": 64},
+        zone_of,
+        "The time zone of days, as America/Los_Angeles; UTC without it.",
+    ),
     "forgotten": Parameter(_YES, _yes, "Those that are forgotten instead."),
     "operation": _text("Only what is called so, as write; session is all about sessions.", 64),
     "after": _text("Only since then: 24h, a day, or a moment (RFC 3339).", 64),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
+from datetime import UTC
 from typing import Any, Final
 
 import msgspec
@@ -27,6 +28,7 @@ from ipfsmem.api.calls import Call, Download, Reply
 from ipfsmem.api.routes import Route
 from ipfsmem.config import settings
 from ipfsmem.errors import NotFoundError, StorageError, UsageError
+from ipfsmem.memories.moments import ms_of
 from ipfsmem.results import (
     SessionAdded,
     SessionBegun,
@@ -38,7 +40,7 @@ from ipfsmem.results import (
 )
 from ipfsmem.sessions.compaction import Told
 from ipfsmem.sessions.transcript import as_markdown
-from ipfsmem.wording import moment
+from ipfsmem.wording import local_day, moment
 
 Event = dict[str, Any]
 
@@ -46,10 +48,11 @@ Event = dict[str, Any]
 def _found(call: Call) -> tuple[list[Event], int]:
     since, until = call.query.get("since"), call.query.get("until")
     days = (since or "0001-01-01", until or "9999-12-31") if since or until else None
+    zone = call.query.get("tz") or UTC
     if call.stack:
         stack = call.whole.stack(*call.stack)
-        return [one.event for one in stack.timeline(days)], stack.timeline_missing(days)
-    return call.memory.timeline.read(days), call.memory.timeline.missing(days)
+        return [one.event for one in stack.timeline(days, zone)], stack.timeline_missing(days, zone)
+    return call.memory.timeline.read(days, tz=zone), call.memory.timeline.missing(days, tz=zone)
 
 
 def _place(event: Event) -> str:
@@ -69,7 +72,9 @@ def _events(call: Call) -> EventPage:
 
 
 def _days(call: Call) -> Days:
-    counted = Counter(str(event["ts"])[:10] for event in _found(call)[0])
+    zone = call.query.get("tz") or UTC
+    days = (local_day(ms_of(event["ts"], ""), zone) for event in _found(call)[0])
+    counted = Counter(day.isoformat() for day in days if day is not None)
     return Days(days=[Day(day=day, events=number) for day, number in sorted(counted.items())])
 
 
@@ -187,7 +192,7 @@ def _delete(call: Call) -> SessionDeleted:
 
 
 _ONE: Final = "/v1/sessions/{session}"
-_DAYS: Final = ("stack", "since", "until")
+_DAYS: Final = ("stack", "since", "until", "tz")
 _FORMS: Final = {"markdown": ("text/markdown", "md"), "json": ("application/json", "json")}
 
 ROUTES: Final = (

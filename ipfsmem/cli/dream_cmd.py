@@ -201,7 +201,7 @@ def list_command(context: CommandContext) -> None:
         context.emit(lines)
         return
     table(
-        ("dream", "when (UTC)", "by", "written", "removed"),
+        ("dream", "when", "by", "written", "removed"),
         [(one.id, moment(one.at), clean(one.by), str(one.written), str(one.removed)) for one in lines],
         styles=("bold", "dim"),
         nothing="No dream changed anything here.",

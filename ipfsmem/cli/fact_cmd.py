@@ -94,7 +94,7 @@ def list_command(
         context.emit(found)
         return
     table(
-        ("key", "category", "written (UTC)", "fact"),
+        ("key", "category", "written", "fact"),
         [
             (
                 one.key,
@@ -173,7 +173,7 @@ def _print_earlier(
         return
     rows = [(str(one.number) if numbers else one.key, moment(one.until), one.why, one.text) for one in found]
     table(
-        ("number" if numbers else "key", "until (UTC)", "", "text"),
+        ("number" if numbers else "key", "until", "", "text"),
         rows,
         styles=("bold", "dim", "", ""),
         shrink=(3,),

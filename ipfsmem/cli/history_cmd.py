@@ -38,7 +38,7 @@ def command(context: CommandContext, key: str) -> None:
         )
         for one in found.versions
     ]
-    headings = ("written (UTC)", "device", "SHA-256", "size", "now", "version")
+    headings = ("written", "device", "SHA-256", "size", "now", "version")
     table(headings, lines, styles=("dim", "cyan", "bold", "", "green", "dim"), shrink=(1, 5))
     if not published:
         text = "Mode local publishes nothing, so older texts are not kept: only the last write can be undone."

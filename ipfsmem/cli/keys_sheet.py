@@ -80,7 +80,7 @@ def _facts(sheet: RecoverySheet) -> list[str]:
     vault = sheet.vault_tag
     if sheet.vault_name and sheet.wallet:
         vault += f"  (name {sheet.vault_name}, key number {sheet.key_number})"
-    published = f"{_day(sheet.published_at)} UTC" if sheet.published_at else ""
+    published = _day(sheet.published_at) if sheet.published_at else ""
     rows = [
         ("mode", sheet.mode),
         ("vault id", vault),

@@ -60,7 +60,7 @@ def _print_hidden(context: CommandContext, *, filtered: bool) -> None:
         context.emit(found)
         return
     table(
-        ("key", "hidden (UTC)", "why"),
+        ("key", "hidden", "why"),
         [(one.key, moment(one.at), one.why) for one in found],
         styles=("bold", "dim", ""),
         shrink=(2,),

@@ -26,7 +26,7 @@ from ipfsmem.errors import UsageError
     "--since",
     callback=not_empty,
     metavar="TIME",
-    help="Of these only those since then: 24h, yesterday, a day, a moment (UTC).",
+    help="Of these only those since then: 24h, yesterday, a day, a moment.",
 )
 def command(
     context: CommandContext,
@@ -70,7 +70,7 @@ def command(
         for e in entries
     ]
     table(
-        ("seen (UTC)", "no.", "device", "", "version"),
+        ("seen", "no.", "device", "", "version"),
         rows,
         styles=("dim", "", "cyan", "dim", "bold"),
         nothing="No published version is known here.",
@@ -88,7 +88,7 @@ def _operations(
         context.emit([OperationLine.of(one) for one in found])
         return
     table(
-        ("when (UTC)", "operation", "about", "scope", "by", "", "outcome"),
+        ("when", "operation", "about", "scope", "by", "", "outcome"),
         [(moment(one.at), one.operation, one.key, one.scope, one.face, one.by, one.outcome) for one in found],
         styles=("dim", "bold", "", "cyan", "", "dim", "red"),
         shrink=(2, 5),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -28,14 +31,25 @@ def none_empty(ctx: click.Context, param: click.Parameter, given: tuple[str, ...
 
 def utc_days(since: str | None, until: str | None) -> tuple[str, str] | None:
     """The UTC days from `since` to `until` as people say them (`wording.moment_of`), both included; None for all. Raises UsageError."""
+    from datetime import UTC
+
+    return _days(since, until, UTC)
+
+
+def days_here(since: str | None, until: str | None) -> tuple[str, str] | None:
+    """The same for days of this machine's time zone (`TZ`)."""
+    return _days(since, until, None)
+
+
+def _days(since: str | None, until: str | None, zone: tzinfo | None) -> tuple[str, str] | None:
     from ipfsmem.device.wall_clock import now_ms
     from ipfsmem.wording import day_of
 
     if not since and not until:
         return None
-    return day_of(since, now_ms()) if since else "0001-01-01", day_of(
-        until, now_ms()
-    ) if until else "9999-12-31"
+    now = now_ms()
+    first = day_of(since, now, zone) if since else "0001-01-01"
+    return first, day_of(until, now, zone) if until else "9999-12-31"
 
 
 def duration(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:

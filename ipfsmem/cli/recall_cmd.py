@@ -10,7 +10,7 @@ import click
 from ipfsmem.bundle.session_parts import RECALLED_TYPES
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import Number, WholeNumber
-from ipfsmem.cli.printing import clean, clean_lines, data_of, is_terminal, style
+from ipfsmem.cli.printing import clean, clean_lines, data_of, is_terminal, local_text, style
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.wording import count
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     "--by", metavar="NAME", help="Only what this device or member wrote: what it is called, or its id."
 )
 @click.option(
-    "--since", metavar="TIME", help="Only what was written since then: 7d, yesterday, a day, a moment (UTC)."
+    "--since", metavar="TIME", help="Only what was written since then: 7d, yesterday, a day, a moment."
 )
 @click.option(
     "--threshold",
@@ -143,7 +143,7 @@ def _of_memory(hit: Found) -> tuple[str, list[str], str]:
 
 def _of_moment(hit: FoundMoment) -> tuple[str, list[str], str]:
     place = f"session {hit.session}" if hit.kind == "message" else f"event {hit.type}"
-    about = [f"scope {hit.scope}" if hit.scope else "", hit.at]
+    about = [f"scope {hit.scope}" if hit.scope else "", local_text(hit.at)]
     about += [f"the {hit.type} says" if hit.kind == "message" else "", f"by {hit.by}" if hit.by else ""]
     about += [] if hit.own else ["imported, a candidate"]
     if hit.event is None:

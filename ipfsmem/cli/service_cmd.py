@@ -136,8 +136,8 @@ def status_command(context: CommandContext) -> None:
                 _RUNS[found.running]
                 + (f" ({clean(found.said)})" if found.said and not found.running else ""),
             ),
-            ("last sync", f"{moment(found.worked)} UTC" if found.worked else "none yet"),
-            ("fails since", f"{moment(found.failing)} UTC: {clean(found.failure)}" if found.failing else ""),
+            ("last sync", f"{moment(found.worked)}" if found.worked else "none yet"),
+            ("fails since", f"{moment(found.failing)}: {clean(found.failure)}" if found.failing else ""),
         ]
     )
 

@@ -55,7 +55,7 @@ def list_command(context: CommandContext, every: bool) -> None:
         context.emit(lines)
     else:
         table(
-            ("session", "messages", "changed (UTC)", "title"),
+            ("session", "messages", "changed", "title"),
             [(one.session, str(one.messages), moment(one.changed), one.title) for one in lines],
             styles=("bold", "dim", "dim", ""),
             nothing="" if known else "No sessions.",
@@ -165,7 +165,7 @@ def search_command(context: CommandContext, query: str, limit: int) -> None:
         context.emit(hits)
     else:
         table(
-            ("session", "when (UTC)", "who", "what"),
+            ("session", "when", "who", "what"),
             [(one.session, moment(one.at), one.role, shortened(one.text)) for one in hits],
             styles=("bold", "dim", "cyan", ""),
         )

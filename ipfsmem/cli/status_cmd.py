@@ -54,9 +54,9 @@ def _readers(found: Status) -> str:
 
 def _copy(one: Presence) -> str:
     """What is known of the copy at one provider."""
-    checked = f", checked {moment(one.at)} UTC" if one.at else ""
+    checked = f", checked {moment(one.at)}" if one.at else ""
     if one.paused_until is not None:
-        checked += f"; asked to be left alone until {moment(one.paused_until)} UTC"
+        checked += f"; asked to be left alone until {moment(one.paused_until)}"
     if one.state == "ok":
         return f"{clean(one.provider)}: all {one.total:,} parts are there{checked}"
     more = advice("  (ipfsmem providers check)") if one.state in ("missing", "stopped") else ""
@@ -75,7 +75,7 @@ def _scopes(counts: list[ScopeCounts]) -> str:
 
 def _unlocked(until: int | None) -> str:
     """Until when programs of this user need no passphrase."""
-    return "" if until is None else f"until {moment(until)} UTC, for all your programs (ipfsmem lock ends it)"
+    return "" if until is None else f"until {moment(until)}, for all your programs (ipfsmem lock ends it)"
 
 
 def _members(found: Status) -> str:
@@ -119,7 +119,7 @@ def command(context: CommandContext) -> None:
             ("open it by", clean(public_address.way_in(found))),
             ("provider", clean(", ".join(found.providers)) or ("none chosen" if vault else "")),
             *(("copy", _copy(one)) for one in found.presence),
-            ("names put", f"{moment(found.names_put)} UTC, the oldest" if found.names_put else ""),
+            ("names put", f"{moment(found.names_put)}, the oldest" if found.names_put else ""),
             ("readers", _readers(found)),
             ("wallet", wallet),
             ("vault id", vault.tag if vault else ""),

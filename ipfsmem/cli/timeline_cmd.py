@@ -8,8 +8,8 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.options import WholeNumber, not_empty, utc_days
-from ipfsmem.cli.printing import data_of, is_terminal, table
+from ipfsmem.cli.options import WholeNumber, days_here, not_empty
+from ipfsmem.cli.printing import data_of, is_terminal, local_text, table
 from ipfsmem.errors import IncompleteError
 from ipfsmem.wording import count
 
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
 
 @cli_command("timeline", scoped=True, shows=True, stacks=True, reads=True)
 @click.option(
-    "--since", callback=not_empty, metavar="DAY", help="From this UTC day on: 2026-04-14, yesterday, 7d."
+    "--since", callback=not_empty, metavar="DAY", help="From this day on: 2026-04-14, yesterday, 7d."
 )
-@click.option("--until", callback=not_empty, metavar="DAY", help="Up to this UTC day, included.")
+@click.option("--until", callback=not_empty, metavar="DAY", help="Up to this day, included.")
 @click.option("--type", "kind", callback=not_empty, help="Only events of this type.")
 @click.option("--limit", type=WholeNumber(1), metavar="N", help="Only the last N.")
 def command(
     context: CommandContext, since: str | None, until: str | None, kind: str | None, limit: int | None
 ) -> None:
-    """Show the events of all devices, oldest first.
+    """Show the events of all devices, oldest first. Days and times are those of this machine's time zone (TZ).
 
     The exit code is 7 when a piece of the timeline is not on this device, or damaged: the events in it are not shown.
     """
-    days = utc_days(since, until)
+    days = days_here(since, until)
     from ipfsmem.memories.stacks import Noted
 
     with context.memory() as memory:
         if context.stacked:
             stack = memory.stack(*context.stacked)
-            noted, missing = stack.timeline(days), stack.timeline_missing(days)
+            noted, missing = stack.timeline(days, None), stack.timeline_missing(days, None)
         else:
-            noted = [Noted(context.scope or "", event) for event in memory.timeline.read(days)]
-            missing = memory.timeline.missing(days)
+            noted = [Noted(context.scope or "", event) for event in memory.timeline.read(days, tz=None)]
+            missing = memory.timeline.missing(days, tz=None)
     chosen = bool(days) or kind is not None
     noted = [one for one in noted if kind is None or one.event["type"] == kind]
     if limit is not None:
@@ -80,11 +80,12 @@ def _show(context: CommandContext, noted: list[Noted], chosen: bool) -> None:
         for one in noted
     ]
     table(
-        ("when (UTC)", "type", "data", *(["scope"] if context.stacked else [])),
+        ("when", "type", "data", *(["scope"] if context.stacked else [])),
         rows,
         styles=("dim", "cyan", "", *(["magenta"] if context.stacked else [])),
     )
 
 
 def _when(ts: str) -> str:
-    return ts if not is_terminal() else ts[:19].replace("T", " ")
+    at = local_text(ts)
+    return at if not is_terminal() else at[:19].replace("T", " ")

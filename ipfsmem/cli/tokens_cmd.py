@@ -81,7 +81,7 @@ def list_command(context: CommandContext) -> None:
         context.emit(found)
         return
     table(
-        ("id", "right", "scopes", "made (UTC)", "name"),
+        ("id", "right", "scopes", "made", "name"),
         [(one.id, one.right, _where(one.scopes), moment(one.made), clean(one.name)) for one in found],
         styles=("bold", "cyan", "", "dim", ""),
         nothing=advice("No tokens. Make one: ipfsmem tokens new"),

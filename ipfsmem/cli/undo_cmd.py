@@ -23,4 +23,4 @@ def command(context: CommandContext) -> None:
         return
     place = f"{done.scope}/{done.key}" if done.scope else done.key
     now = "it shows what it showed before" if done.shown is not None else "there is no such memory now"
-    click.echo(f"Undone: {done.operation} of {clean(place)}, {moment(done.at)} UTC; {now}.")
+    click.echo(f"Undone: {done.operation} of {clean(place)}, {moment(done.at)}; {now}.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date
 from pathlib import Path
 
 import msgspec
@@ -25,6 +25,7 @@ from ipfsmem.device.wall_clock import now_ms
 from ipfsmem.errors import ConfigError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.seal.objects import epoch_key
+from ipfsmem.wording import local_day
 
 Now = Callable[[], int]
 Random = Callable[[int], bytes]
@@ -38,11 +39,13 @@ class World:
         self.random = random
 
     def today(self) -> date:
-        """The UTC day that it is; where a clock says one that no calendar has, the nearest that one has."""
-        try:
-            return datetime.fromtimestamp(self.now() / 1000, UTC).date()
-        except (OverflowError, ValueError, OSError):
-            return date.min if self.now() < 0 else date.max
+        """The day that it is for the person at this machine (`TZ`); where a clock says one that no calendar has, the nearest that one
+        has."""
+        return local_day(self.now()) or (date.min if self.now() < 0 else date.max)
+
+    def utc_today(self) -> date:
+        """The UTC day that it is, for what is added up by days on all devices."""
+        return local_day(self.now(), UTC) or (date.min if self.now() < 0 else date.max)
 
 
 class Replica:

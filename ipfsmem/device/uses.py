@@ -146,7 +146,7 @@ class Uses:
         self._change(told)
 
     def _today(self) -> int:
-        return self._replica.world.today().toordinal()
+        return self._replica.world.utc_today().toordinal()
 
     def _table(self) -> dict[Place, Use]:
         if self._known is None:

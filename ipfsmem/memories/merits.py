@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, date, datetime
+from datetime import date
 
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.facts.categories import CONFLICT
 from ipfsmem.recall.worth import Merits
+from ipfsmem.wording import local_day
 
 
 def merits_of(file: MemoryFile, written: int) -> Merits:
@@ -37,10 +38,7 @@ def worth_tags(tags: Iterable[str]) -> int:
 
 def _last_change(file: MemoryFile, written: int) -> date | None:
     """The day of the last change: as the header says, unless that lies behind the day on which it was written down here."""
-    try:
-        there = datetime.fromtimestamp(written / 1000, UTC).date() if written else None
-    except (OverflowError, ValueError, OSError):
-        there = None
+    there = local_day(written) if written else None
     said = day_of(file.updated) or day_of(file.created)
     return min(said, there) if said and there else said or there
 

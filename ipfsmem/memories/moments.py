@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +24,7 @@ from ipfsmem.memories.moment_kinds import Group, Moment
 from ipfsmem.memories.sessions import Sessions
 from ipfsmem.sessions.compaction import Place, told
 from ipfsmem.sessions.messages import read_message
+from ipfsmem.wording import local_day
 
 if TYPE_CHECKING:  # who only lists what is there loads no ranking
     from ipfsmem.memories.memories import Memories
@@ -214,8 +215,5 @@ def ms_of(ts: str, day: str) -> int:
 
 
 def day_of(ms: int) -> date | None:
-    """The UTC day of a moment; None beyond the calendar."""
-    try:
-        return datetime.fromtimestamp(ms / 1000, UTC).date()
-    except (OverflowError, ValueError, OSError):
-        return None
+    """The day of a moment for the person at this machine; None beyond the calendar."""
+    return local_day(ms)

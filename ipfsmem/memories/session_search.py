@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 
 import msgspec
 
@@ -11,6 +11,7 @@ from ipfsmem.recall.index import Document, Index
 from ipfsmem.recall.ranking import rank
 from ipfsmem.sessions.compaction import Entry, told
 from ipfsmem.sessions.messages import Message, read_message
+from ipfsmem.wording import local_day
 
 
 class SessionHit(msgspec.Struct, frozen=True):
@@ -45,7 +46,4 @@ def search(sessions: Mapping[str, Sequence[Entry]], query: str, limit: int, toda
 
 
 def _day(ms: int) -> date | None:
-    try:
-        return datetime.fromtimestamp(ms / 1000, UTC).date()
-    except (OverflowError, ValueError, OSError):
-        return None
+    return local_day(ms)

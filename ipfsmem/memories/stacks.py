@@ -7,6 +7,7 @@ A stack only reads. What is written goes to exactly one scope, which whoever wri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -18,6 +19,7 @@ from ipfsmem.memories.layouts import Layout
 from ipfsmem.memories.memories import Listed, Memories
 from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.memories.readings import Reading
+from ipfsmem.wording import local_days
 
 if TYPE_CHECKING:
     from ipfsmem.memories.context import ContextBlock
@@ -155,16 +157,20 @@ class Stack:
             counts=counts,
         )
 
-    def timeline(self, days: tuple[str, str] | None = None) -> list_[Noted]:
+    def timeline(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> list_[Noted]:
         """The events of all of them in order; one that stands in several with the same id and line comes once.
 
-        `days`: only these UTC days, the first and the last (`2026-11-23`). UsageError when the first comes after the last.
+        `days`: only these days, the first and the last (`2026-11-23`), in the time zone `tz`: UTC, or None for that of this machine.
+        UsageError when the first comes after the last.
         """
         if days is not None and days[0] > days[1]:
             raise UsageError(f"{days[0]} comes after {days[1]}, so no day lies between them")
         from ipfsmem.bundle.timeline import event_line, union_of_scopes
         from ipfsmem.device.events import Timeline
+        from ipfsmem.memories.moments import ms_of
 
+        within = None if days is None or tz is UTC else local_days(*days, tz)
+        days = days if within is None else within.utc
         sources: dict[bytes, str] = {}
         found = []
         first = self._parts[0]
@@ -176,10 +182,16 @@ class Stack:
                 found.append(Timeline(part.replica, part.scope).events(days, held=held[part.scope]))
                 for event in found[-1]:
                     sources.setdefault(event_line(event), part.scope)
-        return [Noted(sources[event_line(event)], event) for event in union_of_scopes(*found)]
+        return [
+            Noted(sources[event_line(event)], event)
+            for event in union_of_scopes(*found)
+            if within is None or within.holds(ms_of(event["ts"], ""))
+        ]
 
-    def timeline_missing(self, days: tuple[str, str] | None = None) -> int:
+    def timeline_missing(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> int:
         """How many pieces of the timeline, and of these days, `timeline` lacks, for they are not on this device or damaged."""
+        if days is not None and tz is not UTC:
+            days = local_days(*days, tz).utc
         from ipfsmem.device.events import missing_of
 
         first = self._parts[0]

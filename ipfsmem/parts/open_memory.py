@@ -123,7 +123,7 @@ class OpenMemory:
     @contextlib.contextmanager
     def telling_uses(self, scope: str) -> Iterator[None]:
         """While something is written to a scope: once a day an event beside it says what was used of this scope before today."""
-        folder, today = self.replica.folder, self.replica.world.today()
+        folder, today = self.replica.folder, self.replica.world.utc_today()
         counted = self._uses is not None or (folder is not None and (folder / USES_FILE).exists())
         counts = self.uses().untold(scope, today) if counted else {}
         if not counts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from ipfsmem.parts.open_memory import OpenMemory
@@ -36,14 +37,15 @@ class MemoryTimeline(MemoryPart):
         self._open.changed()
         return event
 
-    def read(self, days: tuple[str, str] | None = None) -> list[dict[str, Any]]:
-        """All events in order; `days` limits to UTC days (`2026-11-23`) from the first to the last."""
+    def read(self, days: tuple[str, str] | None = None, *, tz: tzinfo | None = UTC) -> list[dict[str, Any]]:
+        """All events in order; `days` limits to days (`2026-11-23`) from the first to the last, in the time zone `tz`: UTC, a
+        `ZoneInfo`, or None for that of this machine."""
         self._open.look()
-        return [noted.event for noted in self._stack().timeline(days)]
+        return [noted.event for noted in self._stack().timeline(days, tz)]
 
-    def missing(self, days: tuple[str, str] | None = None) -> int:
+    def missing(self, days: tuple[str, str] | None = None, *, tz: tzinfo | None = UTC) -> int:
         """How many pieces of what `read` would give are not on this device, or damaged, so that it lacks their events."""
-        return self._stack().timeline_missing(days)
+        return self._stack().timeline_missing(days, tz)
 
     def _stack(self) -> Stack:
         from ipfsmem.memories.stacks import Stack

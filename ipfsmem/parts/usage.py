@@ -93,7 +93,7 @@ class MemoryUsage(MemoryPart):
 
     def budgets(self) -> builtins.list[Budget]:
         """What was spent today and this month (UTC), beside the limits in the settings."""
-        today, limits = self._replica.world.today().isoformat(), settings().usage
+        today, limits = self._replica.world.utc_today().isoformat(), settings().usage
         month = self.list((f"{today[:7]}-01", today))
         spent = sum(one.cost for one in month if one.at[:10] == today)
         return [
