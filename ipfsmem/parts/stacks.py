@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
 from ipfsmem.memories.layouts import Layout
@@ -101,10 +102,10 @@ class MemoryStack(MemoryPart, Stack):
             counts=counts,
         )
 
-    def timeline(self, days: tuple[str, str] | None = None) -> list_[Noted]:
+    def timeline(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> list_[Noted]:
         """The events of all of them in order. Raises UsageError."""
-        return Stack.timeline(self, days)
+        return Stack.timeline(self, days, tz)
 
-    def timeline_missing(self, days: tuple[str, str] | None = None) -> int:
+    def timeline_missing(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> int:
         """How many pieces of the timeline are not on this device or damaged."""
-        return Stack.timeline_missing(self, days)
+        return Stack.timeline_missing(self, days, tz)
