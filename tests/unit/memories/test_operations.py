@@ -107,7 +107,7 @@ def test_they_are_chosen_by_name_scope_and_time(tmp_path: Path) -> None:
         day = memory.operations.list(operation="write")[-1].at
         assert len(told(memory, since="1970-01-01")) == 5
         for wrong in ("soon", "24", "2026-02-30", ""):
-            with pytest.raises(UsageError, match="no moment"):
+            with pytest.raises(UsageError, match="not a moment"):
                 memory.operations.list(since=wrong)
         with pytest.raises(UsageError, match="limit"):
             memory.operations.list(limit=0)
