@@ -18,6 +18,7 @@ from aiohttp import web
 
 from ipfsmem import __version__
 from ipfsmem.api import (
+    compat_serving,
     dream_routes,
     fact_routes,
     graph_routes,
@@ -41,6 +42,7 @@ from ipfsmem.api.turns import MOST, TooManyCalls
 from ipfsmem.api.who import Doors, Known
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.canonical import read_json
+from ipfsmem.compat.http import HttpRoute
 from ipfsmem.errors import NotFoundError, PassphraseError, UsageError
 from ipfsmem.http.connection_limits import TRUSTED
 from ipfsmem.memory import Memory
@@ -65,6 +67,8 @@ ROUTES: Final = (
     *upkeep_routes.ROUTES,
     *vault_routes.ROUTES,
 )
+#: Bytes of a body that another program sends.
+_MOST_OF_A_PROGRAM: Final = 4 * 1024 * 1024
 #: Why somebody is not answered, by status: these are of this face, no command ends with them.
 _REFUSALS: Final = {401: "TokenError", 403: "OriginError", 421: "HostError"}
 _KNOWN: Final = web.RequestKey("known", Known)
@@ -85,15 +89,20 @@ class Api:
         files: page.Files | None = None,
         told: Callable[[str, str, str], str] = lambda hint, _namespace, _scope: hint,
         sync: bool = False,
+        program: str = "",
+        workspace: str = "",
     ) -> None:
         """The first of `served` is the one that is asked when none is named. `read_only`: nobody changes anything. `files`: the page. `told`:
-        a hint as it is told to who asked a namespace and a scope, so that a command in it reaches these. `sync`: keep them in sync."""
+        a hint as it is told to who asked a namespace and a scope, so that a command in it reaches these. `sync`: keep them in sync.
+        `program`: another one whose routes are answered too; `workspace`: the scope that it means where it names none."""
         self._served = {one.namespace: one for one in served}
         self._doors = doors
         self._read_only = read_only
         self._files = files
         self._told = told
         self._sync = sync and not read_only
+        self._program = program
+        self._workspace = workspace
         self._metrics = metrics.Metrics()
         #: Streams that are open, by the hash of a kept token.
         self._streams = Counter[str]()
@@ -117,6 +126,13 @@ class Api:
                 ),
             ]
         )
+        if self._program:
+            if health := compat_serving.PROGRAMS[self._program].health:
+                app.add_routes([web.get(health, self._program_health)])
+            app.add_routes(
+                web.route(route.method, route.path, functools.partial(self._of_program, route))
+                for route in compat_serving.PROGRAMS[self._program].routes
+            )
         if self._files is not None:
             app.add_routes([web.post("/v1/session", self._session), web.get("/{file:.*}", self._page)])
         app.cleanup_ctx.append(self._looking)
@@ -141,7 +157,7 @@ class Api:
         wrong = self._doors.wrong_place(headers.getall("Host", []), headers.getall("Origin", []))
         if wrong is not None:
             return _refusal(*wrong)
-        if not (self._files is not None and page.is_open(request.method, request.path)):
+        if not self._is_open(request):
             known = self._doors.who(headers.getall("Authorization", []))
             if known is None:
                 return _refusal(401, "token wrong or missing")
@@ -253,6 +269,44 @@ class Api:
         if route.right != "read":
             served.wrote()
         return _with_advice(_answer(made), better)
+
+    async def _program_health(self, _: web.Request) -> web.Response:
+        return _json({"status": "ok", "version": __version__})
+
+    def _is_open(self, request: web.Request) -> bool:
+        """Whether a request is answered without a token: for the page, or a sign of life of another program's server."""
+        health = compat_serving.PROGRAMS[self._program].health if self._program else ""
+        if health and (request.method, request.path) == ("GET", health):
+            return True
+        return self._files is not None and page.is_open(request.method, request.path)
+
+    async def _of_program(self, route: HttpRoute, request: web.Request) -> web.StreamResponse:
+        """A call of another program."""
+        known, program = request[_KNOWN], compat_serving.PROGRAMS[self._program]
+        served = self._memory(request, None)
+        if self._read_only and route.right != "read":
+            raise Refused(problems.said(403, "ReadOnlyError", "this server was started to change nothing"))
+        try:
+            has_body = request.body_exists and request.method != "GET"
+            body = compat_serving.body_of(await _bytes(request, _MOST_OF_A_PROGRAM)) if has_body else None
+        except UsageError as error:
+            return compat_serving.response(program.problem(error))
+
+        def work(whole: Memory) -> Any:
+            caller = self._caller(known, served, whole)
+            with acting_as("http", known.by):
+                try:
+                    return compat_serving.worked(
+                        program, route, self._workspace, request, body, caller, whole
+                    )
+                finally:
+                    if route.right != "read":
+                        served.may_have_changed()
+
+        made = await served.on(work)
+        if route.right != "read":
+            served.wrote()
+        return compat_serving.response(made)
 
     def _listed(self, served: ServedMemory, call: Call) -> Any:
         whole = call.whole

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ipfsmem.bundle.keys import check_scope
 from ipfsmem.cli import secret_input
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import WholeNumber, none_empty
@@ -37,6 +38,13 @@ if TYPE_CHECKING:
 @click.option("--token-fd", type=WholeNumber(0), metavar="N", help="The token, from file descriptor N.")
 @click.option("--sync", "in_sync", is_flag=True, help="Keep the memory in sync while it runs.")
 @click.option("--read-only", is_flag=True, help="Answer only what changes nothing.")
+@click.option(
+    "--as",
+    "program",
+    type=click.Choice(["librefang", "agh"]),
+    help="Answer another program's routes too, in its forms.",
+)
+@click.option("--workspace", default="", metavar="SCOPE", help="With --as agh: the scope of the workspace.")
 def command(
     context: CommandContext,
     host: str,
@@ -46,6 +54,8 @@ def command(
     token_fd: int | None,
     in_sync: bool,
     read_only: bool,
+    program: str | None,
+    workspace: str,
 ) -> None:
     """Serve the unlocked memory to programs on this machine over HTTP, until Ctrl-C.
 
@@ -55,6 +65,10 @@ def command(
     """
     from ipfsmem.cli.api_server import refuse_unnamed, served_memories
 
+    if workspace and program != "agh":
+        raise UsageError("--workspace goes with --as agh")
+    if workspace:
+        check_scope(workspace)
     if in_sync and read_only:
         raise UsageError("--read-only changes nothing, and a sync does: give one of both")
     given = secret_input.server_token(token_fd, "IPFSMEM_API_TOKEN", hint="Or have one made: leave it out.")
@@ -63,7 +77,11 @@ def command(
         for one in served:
             one.holder.memory()
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how this command ends
-            asyncio.run(_serve(context, served, host, port, names, given, read_only, in_sync))
+            asyncio.run(
+                _serve(
+                    context, served, host, port, names, given, read_only, in_sync, program or "", workspace
+                )
+            )
 
 
 async def _serve(
@@ -75,6 +93,8 @@ async def _serve(
     given: str | None,
     read_only: bool,
     in_sync: bool,
+    program: str,
+    workspace: str,
 ) -> None:
     from msgspec import UNSET
     from msgspec.json import encode
@@ -101,4 +121,15 @@ async def _serve(
         if names:
             say_what_is_exposed(host, served)
 
-    await run(served, doors, say, host=host, port=port, public=bool(names), read_only=read_only, sync=in_sync)
+    await run(
+        served,
+        doors,
+        say,
+        host=host,
+        port=port,
+        public=bool(names),
+        read_only=read_only,
+        sync=in_sync,
+        program=program,
+        workspace=workspace,
+    )

@@ -77,9 +77,12 @@ async def run(
     read_only: bool = False,
     files: Files | None = None,
     sync: bool = False,
+    program: str = "",
+    workspace: str = "",
     beside: Callable[[str], contextlib.AbstractAsyncContextManager[None]] | None = None,
 ) -> None:
-    """Serve until a signal ends it, and keep the memories in `sync`. `say` is told the URL; `beside` runs beside it."""
+    """Serve until a signal ends it, and keep the memories in `sync`. `say` is told the URL; `beside` runs beside it;
+    `program` and `workspace` as for `Api`."""
     from ipfsmem.api.serving import Api
     from ipfsmem.ending_signals import ending_signals
     from ipfsmem.http.running import running
@@ -89,7 +92,16 @@ async def run(
     with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C comes as KeyboardInterrupt
         for number in ending_signals():
             loop.add_signal_handler(number, ended.set)
-    app = Api(served, doors, read_only=read_only, files=files, told=_told(), sync=sync).app()
+    app = Api(
+        served,
+        doors,
+        read_only=read_only,
+        files=files,
+        told=_told(),
+        sync=sync,
+        program=program,
+        workspace=workspace,
+    ).app()
     async with running(app, host, port, public=public) as url:
         say(url)
         async with beside(url) if beside is not None else contextlib.nullcontext():

@@ -708,6 +708,7 @@ ROWS: tuple[Row, ...] = (
     Row("fact delete", "there is no such fact", 4, f"fact delete {FACT_KEY}"),
     Row("fact restore", "brought back", 0, f"fact restore {FACT_KEY}", before=(FACT, f"fact delete {FACT_KEY}")),
     Row("fact restore", "there is no such earlier text", 4, f"fact restore {FACT_KEY}", before=(FACT,)),
+    Row("api", "--workspace stands without the program that knows one", 2, "api --workspace work"),
     Row("value set", "stored", 0, VALUE),
     Row("value set", "the key has no byte or more than 256, or the value is not the JSON that --parse asks for", 2, "value set a:b '{' --parse"),
     Row("value set", "the scope is forgotten", 4, f"{VALUE} --scope work", before=("write tone --body x --scope work", "scope forget work --yes")),

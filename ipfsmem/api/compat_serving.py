@@ -1,0 +1,79 @@
+"""Another program's routes on the server of the HTTP API: behind the same tokens, rights and scopes, in the forms of that program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from aiohttp import web
+
+from ipfsmem.api.calls import Caller
+from ipfsmem.canonical import read_json
+from ipfsmem.compat import agh_http, librefang_http
+from ipfsmem.compat.http import Answer, Call, HttpRoute
+from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
+from ipfsmem.memory import Memory
+
+
+class ProgramRoutes(NamedTuple):
+    """The routes of a program, and how it says that something is wrong."""
+
+    routes: Sequence[HttpRoute]
+    problem: Callable[[IpfsmemError], Answer]
+    #: Answered to everybody with a sign of life; "" for none.
+    health: str = ""
+
+
+PROGRAMS: Final = {
+    "librefang": ProgramRoutes(librefang_http.ROUTES, librefang_http.problem, librefang_http.HEALTH),
+    "agh": ProgramRoutes(agh_http.ROUTES, agh_http.problem),
+}
+
+
+def worked(
+    program: ProgramRoutes,
+    route: HttpRoute,
+    workspace: str,
+    request: web.Request,
+    body: Any,
+    caller: Caller,
+    whole: Memory,
+) -> Answer:
+    """What a route answers on an open memory. Raises Refused, and errors that are none of the request's."""
+    caller.require(route.right)
+    call = Call(
+        whole,
+        workspace,
+        dict(request.match_info),
+        {name: request.query[name] for name in request.query},
+        body,
+        lambda scope: caller.scopes is None or scope in caller.scopes,
+        lambda scope: caller.require_scopes([scope]),
+    )
+    try:
+        return route.work(call)
+    except (UsageError, NotFoundError) as error:
+        return program.problem(error)
+
+
+def body_of(data: bytes) -> Any:
+    """The JSON of a body; None where there is none. Raises UsageError."""
+    if not data.strip():
+        return None
+    try:
+        return read_json(data, Any)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise UsageError(f"the body is not JSON: {error}") from None
+
+
+def response(answer: Answer) -> web.Response:
+    """An answer on its way out."""
+    if answer.value is None:
+        return web.Response(status=answer.status)
+    return web.Response(
+        status=answer.status,
+        body=msgspec.json.encode(answer.value),
+        content_type="application/json",
+        headers={"Cache-Control": "no-store"},
+    )

@@ -1,0 +1,97 @@
+"""AGH's memory routes over a vault. The workspace is `workspace` of the query, else the scope that the server was started with."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ipfsmem.bundle.keys import is_scope
+from ipfsmem.bundle.memory_file import parse_memory
+from ipfsmem.compat.agh import ENTRIES, HITS, MOST_ENTRIES, MOST_HITS, Files
+from ipfsmem.compat.http import Answer, Call, HttpRoute
+from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
+
+
+def _files(call: Call) -> Files:
+    workspace = call.query.get("workspace") or call.query.get("workspace_id") or call.workspace
+    if workspace and not is_scope(workspace):
+        raise UsageError(f"invalid workspace {workspace[:40]!a}")
+    call.require("")
+    if workspace:
+        call.require(workspace)
+    return Files(call.memory, workspace)
+
+
+def _list(call: Call) -> Answer:
+    return Answer({"memories": [one.values() for one in _files(call).files(call.query.get("scope", ""))]})
+
+
+def _read(call: Call) -> Answer:
+    found = _files(call).read(call.path["filename"], call.query.get("scope", ""))
+    return Answer({"memory": found.values(content=True)})
+
+
+def _write(call: Call) -> Answer:
+    given = call.object()
+    content = given.get("content")
+    if not isinstance(content, str):
+        raise UsageError("missing field content")
+    file = parse_memory(content.encode("utf-8", "surrogatepass"))
+    said: dict[str, Any] = {**file.fields, **given}
+    fields = {name: str(said.get(name) or "") for name in ("name", "description", "agent_name")}
+    scope = str(given.get("scope") or call.query.get("scope", ""))
+    made, new = _files(call).write(
+        call.path["filename"], str(said.get("type") or ""), file.body, fields, scope
+    )
+    return Answer({"memory": made.values()}, 201 if new else 200)
+
+
+def _delete(call: Call) -> Answer:
+    gone = _files(call).delete(call.path["filename"], call.query.get("scope", ""))
+    return Answer({"deleted": True, "filename": gone.filename, "scope": gone.scope})
+
+
+def _search(call: Call) -> Answer:
+    query = call.query.get("q") or call.query.get("query") or ""
+    found = _files(call).search(query, call.query.get("scope", ""), call.number("limit", HITS, MOST_HITS))
+    shown = [{**file.values(), "score": score, "snippet": snippet} for file, score, snippet in found]
+    return Answer({"results": shown})
+
+
+def _health(call: Call) -> Answer:
+    return Answer(_files(call).health())
+
+
+def _history(call: Call) -> Answer:
+    found = _files(call).history(
+        call.query.get("operation", ""),
+        call.query.get("since", ""),
+        call.number("limit", ENTRIES, MOST_ENTRIES),
+    )
+    return Answer({"operations": found})
+
+
+def _reindex(call: Call) -> Answer:
+    files = _files(call)
+    call.memory.maintenance.reindex()
+    return Answer({"indexed": len(files.files())})
+
+
+_MEMORY: Final = "/api/memory"
+
+ROUTES: Final = (
+    HttpRoute("GET", _MEMORY, "read", _list),
+    HttpRoute("GET", f"{_MEMORY}/search", "read", _search),
+    HttpRoute("GET", f"{_MEMORY}/health", "read", _health),
+    HttpRoute("GET", f"{_MEMORY}/history", "read", _history),
+    HttpRoute("POST", f"{_MEMORY}/reindex", "write", _reindex),
+    HttpRoute("GET", f"{_MEMORY}/{{filename}}", "read", _read),
+    HttpRoute("PUT", f"{_MEMORY}/{{filename}}", "write", _write),
+    HttpRoute("DELETE", f"{_MEMORY}/{{filename}}", "write", _delete),
+)
+
+
+def problem(error: IpfsmemError) -> Answer:
+    """An error, with a stable code."""
+    missing = isinstance(error, NotFoundError)
+    code = "memory.not_found" if missing else "memory.invalid"
+    return Answer({"error": {"code": code, "message": str(error)}}, 404 if missing else 400)

@@ -1,0 +1,57 @@
+"""Routes of other programs' HTTP interfaces, as values: what each takes, who may ask it, and the function that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ipfsmem.errors import UsageError
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
+
+Right = Literal["read", "write"]
+
+
+class Answer(NamedTuple):
+    """An answer; `value` None has no body."""
+
+    value: Any = None
+    status: int = 200
+
+
+class Call(NamedTuple):
+    """A request. `memory`: the whole one; `workspace`: the scope that the server was started with; `may`: whether the caller's token
+    is for a scope, which raises where it is not."""
+
+    memory: Memory
+    workspace: str
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    body: Any
+    may: Callable[[str], bool]
+    require: Callable[[str], None]
+
+    def number(self, name: str, usual: int, most: int) -> int:
+        """A whole number of the query. Raises UsageError."""
+        said = self.query.get(name, "")
+        if not said:
+            return usual
+        if not said.isascii() or not said.isdecimal() or len(said) > 9:
+            raise UsageError(f"invalid {name}: {said[:40]!a}")
+        return min(int(said), most)
+
+    def object(self) -> dict[str, Any]:
+        """The body as a JSON object. Raises UsageError."""
+        if not isinstance(self.body, dict):
+            raise UsageError("the body is not a JSON object")
+        return self.body
+
+
+class HttpRoute(NamedTuple):
+    """One route."""
+
+    method: str
+    path: str
+    right: Right
+    work: Callable[[Call], Answer]

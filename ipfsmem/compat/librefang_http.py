@@ -1,0 +1,552 @@
+"""LibreFang's memory routes over a vault: keys and values, memories by level, and the graph of each agent.
+
+An agent is the scope of its ID. Memories of the level `user` are everybody's; those of a session expire after 24 hours. What is
+overwritten or deleted stays in the history.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID, uuid5
+
+from ipfsmem.bundle.fence import clean_text
+from ipfsmem.bundle.keys import is_scope
+from ipfsmem.bundle.value_file import LEVEL, LEVELS, name_of
+from ipfsmem.compat.entries import created_at, instant, own_in, write_entry
+from ipfsmem.compat.http import Answer, Call, HttpRoute
+from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
+from ipfsmem.graph.entity import TAG as ENTITY
+from ipfsmem.memories.values import is_past
+from ipfsmem.tools.graph import matches
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.readings import Reading
+    from ipfsmem.memory import Memory
+
+PROGRAM: Final = "librefang"
+#: Hours after which a memory of a session expires; hits and entries by default and at most.
+SESSION_TTL: Final = 24
+LIMIT, MOST = 10, 1_000
+_IDS: Final = UUID("6f1c6f0e-5b0e-4d8e-9d0a-1b6a3f0c2d51")
+_TYPES: Final = {"user": "user", "agent": "reference", "session": "project"}
+
+
+class Item(NamedTuple):
+    """A memory as LibreFang has it."""
+
+    scope: str
+    reading: Reading
+
+    @property
+    def id(self) -> str:
+        return str(uuid5(_IDS, f"{self.scope}/{self.reading.key}"))
+
+    @property
+    def level(self) -> str:
+        said = self.reading.readable.fields.get(LEVEL, "")
+        return said if said in LEVELS else "agent" if self.scope else "user"
+
+    @property
+    def category(self) -> str:
+        return self.reading.readable.fields.get("category", "")
+
+    def values(self) -> dict[str, Any]:
+        """As its answers have it."""
+        file, at = self.reading.readable, _time(created_at(self.reading))
+        return {
+            "id": self.id,
+            "content": clean_text(file.body),
+            "level": self.level,
+            "category": clean_text(self.category) or None,
+            "metadata": {"category": clean_text(self.category)} if self.category else {},
+            "created_at": at,
+            "source": "system" if file.source.startswith(PROGRAM) else clean_text(file.source) or "system",
+            "confidence": 1.0 if file.confidence is None else file.confidence,
+            "accessed_at": at,
+            "access_count": 0,
+            "agent_id": self.scope,
+            "scope": f"{self.level}_memory",
+        }
+
+
+def _time(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+# -- which memories ------------------------------------------------------------------------------------------
+
+
+def _agent(call: Call) -> str:
+    """The scope of the agent of a path, which the caller's token is for. Raises UsageError."""
+    scope = call.path["id"].lower()
+    if not is_scope(scope):
+        raise UsageError("Invalid agent ID")
+    call.require(scope)
+    return scope
+
+
+def _there(call: Call) -> Memory:
+    return call.memory.scope(_agent(call))
+
+
+def _in_scope(memory: Memory, scope: str) -> list[Item]:
+    """The memories of a scope that are no values and no entities and did not expire, the newest first."""
+    now = memory.replica.world.now()
+    return [
+        Item(scope, one)
+        for one in own_in(memory.scope(scope))
+        if name_of(one.readable, one.key) is None
+        and ENTITY not in one.readable.tags
+        and not is_past(one.readable.expires, now)
+    ]
+
+
+def _scopes(call: Call) -> list[str]:
+    found = ["", *(one.token for one in call.memory.scopes.list())]
+    return [scope for scope in found if call.may(scope)]
+
+
+def _all(call: Call) -> list[Item]:
+    found = [item for scope in _scopes(call) for item in _in_scope(call.memory, scope)]
+    return sorted(found, key=lambda one: (created_at(one.reading), one.id), reverse=True)
+
+
+def _one(call: Call) -> Item:
+    """The memory of an ID. Raises NotFoundError."""
+    return _by_id(call, call.path["memory_id"])
+
+
+def _by_id(call: Call, ident: str) -> Item:
+    for scope in _scopes(call):
+        for item in call.memory.scope(scope).list():
+            if str(uuid5(_IDS, f"{scope}/{item.key}")) == ident:
+                reading = call.memory.scope(scope).read(item.key)
+                if reading is not None and reading.own:
+                    return Item(scope, reading)
+    raise NotFoundError("Memory not found")
+
+
+def _chosen(call: Call, items: Iterable[Item]) -> list[Item]:
+    category, level = call.query.get("category", ""), _level(call.query.get("level", ""))
+    return [one for one in items if category in ("", one.category) and level in ("", one.level)]
+
+
+def _level(said: str) -> str:
+    level = said.lower()
+    if level and level not in LEVELS:
+        raise UsageError("Invalid memory level; expected user, session, or agent")
+    return level
+
+
+def _page(call: Call, items: list[Item], **more: Any) -> Answer:
+    offset, limit = call.number("offset", 0, 10**9), call.number("limit", LIMIT, MOST)
+    found = _chosen(call, items)
+    shown = [one.values() for one in found[offset : offset + limit]]
+    return Answer({"memories": shown, "total": len(found), "offset": offset, "limit": limit, **more})
+
+
+# -- memories ------------------------------------------------------------------------------------------------
+
+
+def _list(call: Call) -> Answer:
+    return _page(call, _all(call), proactive_enabled=True)
+
+
+def _list_agent(call: Call) -> Answer:
+    return _page(call, _in_scope(call.memory, _agent(call)))
+
+
+def _add(call: Call) -> Answer:
+    given = call.object()
+    agent = str(given.get("agent_id") or "").lower()
+    if agent and not is_scope(agent):
+        raise UsageError("Invalid agent ID")
+    said = given.get("metadata")
+    metadata = said if isinstance(said, dict) else {}
+    level = _level(str(given.get("level") or given.get("scope") or "").removesuffix("_memory"))
+    level = level or ("agent" if agent else "user")
+    texts = [given["content"]] if "content" in given else []
+    for message in given.get("messages") or []:
+        if isinstance(message, dict) and message.get("role") == "user":
+            texts.append(message.get("content"))
+    if not texts or not all(isinstance(one, str) and one.strip() for one in texts):
+        raise UsageError("nothing to add: give content, or messages of a user")
+    category = str(given.get("category") or metadata.get("category") or "")
+    user = str(given.get("user_id") or "")
+    made = [_write(call, text, agent, level, category, given.get("confidence"), user) for text in texts]
+    return Answer({"added": len(made), "memories": [one.values() for one in made]}, 201)
+
+
+def _write(
+    call: Call, text: str, agent: str, level: str, category: str, confidence: object, user: str = ""
+) -> Item:
+    scope = "" if level == "user" else agent
+    call.require(scope)
+    fields = {LEVEL: level}
+    if isinstance(confidence, int | float) and 0 <= confidence <= 1:
+        fields["confidence"] = f"{confidence:.6g}"
+    if user:
+        fields["user_id"] = user[:200]
+    if level == "session":
+        fields["expires"] = instant(call.memory.replica.world.now() + SESSION_TTL * 3_600_000)
+    reading = write_entry(
+        call.memory.scope(scope),
+        PROGRAM,
+        text,
+        type=_TYPES[level],
+        category=category[:64],
+        source=f"{PROGRAM}:{level}",
+        fields=fields,
+    )
+    return Item(scope, reading)
+
+
+def _get(call: Call) -> Answer:
+    return Answer(_one(call).values())
+
+
+def _update(call: Call) -> Answer:
+    content = call.object().get("content")
+    if not isinstance(content, str) or not content.strip():
+        raise UsageError("missing field `content`")
+    item = _one(call)
+    there = call.memory.scope(item.scope)
+    there.facts.keep(item.reading.key, seen=item.reading.seen)
+    there.write(item.reading.key, content, seen=item.reading)
+    return Answer({"updated": True, "memory_id": item.id})
+
+
+def _delete(call: Call) -> Answer:
+    _take_away(call.memory, _one(call))
+    return Answer(None, 204)
+
+
+def _take_away(memory: Memory, item: Item) -> None:
+    there = memory.scope(item.scope)
+    there.facts.keep(item.reading.key, seen=item.reading.seen)
+    there.forget(item.reading.key, seen=item.reading, keep_earlier=True)
+
+
+def _history(call: Call) -> Answer:
+    item = _one(call)
+    versions = [
+        {"content": clean_text(one.text), "replaced_at": instant(one.until).replace("Z", "+00:00")}
+        for one in call.memory.scope(item.scope).facts.history(item.reading.key)
+    ]
+    return Answer({"memory_id": item.id, "versions": versions, "version_count": len(versions)})
+
+
+def _bulk_delete(call: Call) -> Answer:
+    ids = call.object().get("ids")
+    if not isinstance(ids, list):
+        raise UsageError("missing 'ids' array")
+    deleted = 0
+    for ident in ids:
+        try:
+            _take_away(call.memory, _by_id(call, str(ident)))
+            deleted += 1
+        except IpfsmemError:
+            continue  # counted as failed
+    return Answer({"deleted": deleted, "failed": len(ids) - deleted, "total": len(ids)})
+
+
+def _search(call: Call) -> Answer:
+    return _found(call, _all(call))
+
+
+def _search_agent(call: Call) -> Answer:
+    return _found(call, _in_scope(call.memory, _agent(call)))
+
+
+def _found(call: Call, items: list[Item]) -> Answer:
+    query, limit = call.query.get("q"), call.number("limit", LIMIT, MOST)
+    if query is None:
+        raise UsageError("missing field `q`")
+    known = {(one.scope, one.reading.key): one for one in _chosen(call, items)}
+    ranked: list[tuple[float, Item]] = []
+    for scope in dict.fromkeys(one.scope for one in known.values()):
+        try:
+            hits = call.memory.stack(scope).recall(query, limit=min(200, max(1, limit))).hits
+        except UsageError:  # there is no word in it
+            return Answer({"memories": []})
+        ranked += [
+            (hit.score, known[scope, hit.reading.key])
+            for hit in hits
+            if hit.reading.scope == scope and (scope, hit.reading.key) in known
+        ]
+    ranked.sort(key=lambda one: -one[0])
+    return Answer({"memories": [item.values() for _, item in ranked[:limit]]})
+
+
+def _stats_of(items: list[Item]) -> dict[str, Any]:
+    levels = Counter(one.level for one in items)
+    return {
+        "total": len(items),
+        **{f"{level}_count": levels[level] for level in LEVELS},
+        "categories": dict(Counter(one.category for one in items if one.category)),
+        "enabled": True,
+        "auto_memorize_enabled": False,
+        "auto_retrieve_enabled": False,
+        "llm_extraction": False,
+    }
+
+
+def _stats(call: Call) -> Answer:
+    items = _all(call)
+    agents = dict(Counter(one.scope for one in items if one.scope))
+    return Answer({**_stats_of(items), "proactive_enabled": True, "by_agent": agents})
+
+
+def _stats_agent(call: Call) -> Answer:
+    return Answer(_stats_of(_in_scope(call.memory, _agent(call))))
+
+
+def _count(call: Call) -> Answer:
+    level = _level(call.query.get("level", ""))
+    agent = _agent(call)
+    found = [one for one in _in_scope(call.memory, agent) if level in ("", one.level)]
+    return Answer({"agent_id": agent, "count": len(found), "level": level or None})
+
+
+def _reset(call: Call) -> Answer:
+    for item in _in_scope(call.memory, _agent(call)):
+        _take_away(call.memory, item)
+    return Answer(None, 204)
+
+
+def _clear_level(call: Call) -> Answer:
+    level = call.path["level"].lower()
+    if level not in LEVELS:
+        raise UsageError(f"Invalid memory level '{level[:40]}'. Must be one of: user, session, agent")
+    agent = _agent(call)
+    for item in _in_scope(call.memory, agent):
+        if item.level == level:
+            _take_away(call.memory, item)
+    call.memory.scope(agent).values.clear(level=level)
+    return Answer(None, 204)
+
+
+def _cleanup(call: Call) -> Answer:
+    deleted, now = 0, call.memory.replica.world.now()
+    for scope in _scopes(call):
+        there = call.memory.scope(scope)
+        deleted += len(there.values.sweep())
+        for one in own_in(there):
+            file = one.readable
+            if file.fields.get(LEVEL) == "session" and is_past(file.expires, now):
+                _take_away(call.memory, Item(scope, one))
+                deleted += 1
+    return Answer({"cleaned_up": True, "deleted_count": deleted, "session_ttl_hours": SESSION_TTL})
+
+
+def _duplicates(call: Call) -> Answer:
+    agent = _agent(call)
+    known = {one.reading.key: one for one in _in_scope(call.memory, agent)}
+    groups = [
+        [known[key].values() for key in (one.key, one.other)]
+        for one in call.memory.scope(agent).duplicates()
+        if one.key in known and one.other in known
+    ]
+    return Answer({"duplicate_groups": len(groups), "groups": groups})
+
+
+def _user(call: Call) -> Answer:
+    user = call.path["user_id"]
+    found = [
+        one
+        for one in _all(call)
+        if one.level == "user" and one.reading.readable.fields.get("user_id", "") == user
+    ]
+    return Answer({"memories": [one.values() for one in found]})
+
+
+def _export(call: Call) -> Answer:
+    agent = _agent(call)
+    found = [
+        {
+            "content": item.reading.readable.body,
+            "level": item.level.capitalize(),
+            "category": item.category or None,
+            "confidence": 1.0 if (sure := item.reading.readable.confidence) is None else sure,
+            "created_at": created_at(item.reading).isoformat(),
+            "updated_at": None,
+            "metadata": {"category": item.category} if item.category else {},
+        }
+        for item in _in_scope(call.memory, agent)
+    ]
+    return Answer({"agent_id": agent, "count": len(found), "memories": found})
+
+
+def _import(call: Call) -> Answer:
+    agent = _agent(call)
+    given = call.body.get("memories") if isinstance(call.body, dict) else call.body
+    if not isinstance(given, list):
+        raise UsageError("invalid type: map, expected a sequence")
+    imported = 0
+    for one in given:
+        text = one.get("content") if isinstance(one, dict) else None
+        if isinstance(text, str) and text.strip():
+            level = _level(str(one.get("level") or "agent"))
+            _write(call, text, agent, level, str(one.get("category") or ""), one.get("confidence"))
+            imported += 1
+    return Answer({"agent_id": agent, "imported": imported, "skipped": len(given) - imported})
+
+
+# -- keys and values -----------------------------------------------------------------------------------------
+
+
+def _kv(call: Call) -> Answer:
+    found = [one for one in _there(call).values.list() if one.own]
+    return Answer({"kv_pairs": [{"key": one.key, "value": one.value} for one in found]})
+
+
+def _kv_get(call: Call) -> Answer:
+    key = call.path["key"]
+    found = _there(call).values.get(key)
+    if found is None or not found.own:
+        raise NotFoundError("api-error-kv-key-not-found")
+    return Answer({"key": key, "value": found.value})
+
+
+def _kv_set(call: Call) -> Answer:
+    key, body = call.path["key"], call.body
+    value = body["value"] if isinstance(body, dict) and "value" in body else body
+    _there(call).values.set(key, value)
+    return Answer({"status": "stored", "key": key})
+
+
+def _kv_delete(call: Call) -> Answer:
+    there, key = _there(call), call.path["key"]
+    if there.values.get(key) is not None:
+        there.values.delete(key)
+    return Answer(None, 204)
+
+
+def _kv_export(call: Call) -> Answer:
+    agent = _agent(call)
+    found = {one.key: one.value for one in call.memory.scope(agent).values.list() if one.own}
+    return Answer({"agent_id": agent, "version": 1, "kv": found})
+
+
+def _kv_import(call: Call) -> Answer:
+    given = call.body.get("kv") if isinstance(call.body, dict) else None
+    if not isinstance(given, dict):
+        raise UsageError("api-error-kv-missing-kv-object")
+    there = _there(call)
+    for key, value in given.items():
+        there.values.set(key, value)
+    return Answer({"status": "imported", "keys_imported": len(given)})
+
+
+# -- the graph -----------------------------------------------------------------------------------------------
+
+
+def _relations(call: Call) -> Answer:
+    graph = _there(call).graph
+    asked = {name: said for name in ("source", "relation", "target") if (said := call.query.get(name))}
+    if not asked:
+        kinds = dict.fromkeys(edge.type for edge in graph.relations())
+        found = [one for kind in kinds for one in matches(graph, {"relation": kind})]
+    else:
+        found = matches(graph, asked)
+    shown = [
+        {
+            "source": {"id": one.begin.key, "name": one.begin.name, "entity_type": one.begin.kind},
+            "relation": {"type": one.type, "confidence": 1.0},
+            "target": {"id": one.end.key, "name": one.end.name, "entity_type": one.end.kind},
+        }
+        for one in found
+    ]
+    return Answer({"matches": shown, "count": len(shown)})
+
+
+def _relate(call: Call) -> Answer:
+    agent = _agent(call)
+    given = call.body if isinstance(call.body, list) else None
+    if given is None:
+        raise UsageError("invalid type: map, expected a sequence")
+    graph = call.memory.scope(agent).graph
+    for one in given:
+        if not isinstance(one, dict) or not all(
+            isinstance(one.get(name), str) and one[name] for name in ("subject", "relation", "object")
+        ):
+            raise UsageError("each relation has subject, relation and object")
+        begin = graph.get(one["subject"]) or graph.add(one["subject"], str(one.get("subject_type") or ""))
+        end = graph.get(one["object"]) or graph.add(one["object"], str(one.get("object_type") or ""))
+        graph.relate(begin.key, one["relation"], end.key)
+    return Answer({"agent_id": agent, "triples_processed": len(given)})
+
+
+# -- the rest ------------------------------------------------------------------------------------------------
+
+
+def _agents(call: Call) -> Answer:
+    found = [{"id": scope, "name": scope, "state": "Running"} for scope in _scopes(call) if scope]
+    return Answer({"items": found, "total": len(found), "offset": 0, "limit": len(found)})
+
+
+def _sessions(call: Call) -> Answer:
+    found = [
+        {"session_id": one.session, "agent_id": scope, "updated_at": instant(one.changed)}
+        for scope in _scopes(call)
+        for one in call.memory.scope(scope).sessions.list()
+    ]
+    return Answer({"items": found, "total": len(found), "offset": 0, "limit": len(found)})
+
+
+def _decay(call: Call) -> Answer:
+    return Answer({"decayed": True, "decay_rate": 0.01})
+
+
+#: Asked without a token, as its command line does; it says nothing of a memory.
+HEALTH: Final = "/api/health"
+_MEMORY: Final = "/api/memory"
+_OF_AGENT: Final = "/api/memory/agents/{id}"
+
+ROUTES: Final = (
+    HttpRoute("GET", "/api/agents", "read", _agents),
+    HttpRoute("GET", _MEMORY, "read", _list),
+    HttpRoute("POST", _MEMORY, "write", _add),
+    HttpRoute("GET", f"{_MEMORY}/search", "read", _search),
+    HttpRoute("GET", f"{_MEMORY}/stats", "read", _stats),
+    HttpRoute("POST", f"{_MEMORY}/cleanup", "write", _cleanup),
+    HttpRoute("POST", f"{_MEMORY}/decay", "write", _decay),
+    HttpRoute("POST", f"{_MEMORY}/bulk-delete", "write", _bulk_delete),
+    HttpRoute("GET", f"{_MEMORY}/sessions", "read", _sessions),
+    HttpRoute("GET", f"{_MEMORY}/user/{{user_id}}", "read", _user),
+    HttpRoute("GET", f"{_MEMORY}/items/{{memory_id}}", "read", _get),
+    HttpRoute("PUT", f"{_MEMORY}/items/{{memory_id}}", "write", _update),
+    HttpRoute("DELETE", f"{_MEMORY}/items/{{memory_id}}", "write", _delete),
+    HttpRoute("GET", f"{_MEMORY}/items/{{memory_id}}/history", "read", _history),
+    HttpRoute("GET", _OF_AGENT, "read", _list_agent),
+    HttpRoute("DELETE", _OF_AGENT, "write", _reset),
+    HttpRoute("GET", f"{_OF_AGENT}/search", "read", _search_agent),
+    HttpRoute("GET", f"{_OF_AGENT}/stats", "read", _stats_agent),
+    HttpRoute("GET", f"{_OF_AGENT}/count", "read", _count),
+    HttpRoute("DELETE", f"{_OF_AGENT}/level/{{level}}", "write", _clear_level),
+    HttpRoute("GET", f"{_OF_AGENT}/duplicates", "read", _duplicates),
+    HttpRoute("GET", f"{_OF_AGENT}/relations", "read", _relations),
+    HttpRoute("POST", f"{_OF_AGENT}/relations", "write", _relate),
+    HttpRoute("GET", f"{_OF_AGENT}/export", "read", _export),
+    HttpRoute("POST", f"{_OF_AGENT}/import", "write", _import),
+    HttpRoute("GET", f"{_OF_AGENT}/kv", "read", _kv),
+    HttpRoute("GET", f"{_OF_AGENT}/kv/{{key}}", "read", _kv_get),
+    HttpRoute("PUT", f"{_OF_AGENT}/kv/{{key}}", "write", _kv_set),
+    HttpRoute("DELETE", f"{_OF_AGENT}/kv/{{key}}", "write", _kv_delete),
+    HttpRoute("GET", "/api/agents/{id}/memory/export", "read", _kv_export),
+    HttpRoute("POST", "/api/agents/{id}/memory/import", "write", _kv_import),
+    HttpRoute("GET", f"{_MEMORY}/{{memory_id}}", "read", _get),
+    HttpRoute("DELETE", f"{_MEMORY}/{{memory_id}}", "write", _delete),
+)
+
+
+def problem(error: IpfsmemError) -> Answer:
+    """An error in LibreFang's form."""
+    status, code = (404, "not_found") if isinstance(error, NotFoundError) else (400, "bad_request")
+    message = str(error)
+    return Answer(
+        {"error": {"message": message, "code": code}, "message": message, "code": code, "type": code}, status
+    )
